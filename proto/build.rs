@@ -1,0 +1,232 @@
+//! Compiles the .proto files to Rust: messages with Kubernetes' JSON, kinds, services and an embedded descriptor set.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use prost_build::Config;
+use prost_reflect::prost_types::FileDescriptorSet;
+use prost_reflect::prost_types::field_descriptor_proto::Label;
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
+};
+
+/// Messages whose JSON is written by hand in `src/wellknown.rs`.
+const BY_HAND: &[&str] = &[
+    "k8s.meta.v1.FieldsV1",
+    "k8s.meta.v1.IntOrString",
+    "k8s.meta.v1.MicroTime",
+    "k8s.meta.v1.Quantity",
+    "k8s.meta.v1.RawExtension",
+    "k8s.meta.v1.Time",
+    "k8s.meta.v1.Verbs",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let mut compiler = protox::Compiler::new(["."])?;
+    compiler.include_imports(true).include_source_info(true);
+    compiler.open_files(sources()?)?;
+
+    let pool = compiler.descriptor_pool();
+    fs::write(
+        out.join("descriptors.bin"),
+        compiler.encode_file_descriptor_set(),
+    )?;
+    fs::write(out.join("kinds.rs"), kinds(&pool)?)?;
+
+    let mut files = compiler.file_descriptor_set();
+    require_values(&mut files, &pool)?;
+    let mut config = Config::new();
+    config
+        .out_dir(&out)
+        .btree_map(["."])
+        .bytes(["."])
+        .extern_path(".google.protobuf.Any", "crate::any::Any")
+        .extern_path(".setpoint.v1.WatchEvent", "crate::watch::WatchEvent")
+        .include_file("messages.rs")
+        .service_generator(tonic_prost_build::configure().service_generator());
+    for message in pool
+        .all_messages()
+        .filter(|m| m.full_name().starts_with("k8s."))
+    {
+        derive_json(&mut config, &pool, &message);
+    }
+    config.compile_fds(files)?;
+    Ok(())
+}
+
+fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for folder in ["k8s", "setpoint"] {
+        println!("cargo::rerun-if-changed={folder}");
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.extension() == Some("proto".as_ref()) {
+                files.push(Path::new(folder).join(path.file_name().ok_or("a file has a name")?));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Our options as set on a field or message; all unset where there are none.
+fn rules(options: &DynamicMessage, extension: &ExtensionDescriptor) -> DynamicMessage {
+    let value = options.get_extension(extension);
+    value
+        .as_message()
+        .cloned()
+        .expect("both of our extensions are messages")
+}
+
+fn flag(rules: &DynamicMessage, name: &str) -> bool {
+    rules
+        .get_field_by_name(name)
+        .and_then(|value| value.as_bool())
+        .unwrap_or(false)
+}
+
+fn text(rules: &DynamicMessage, name: &str) -> String {
+    let value = rules.get_field_by_name(name);
+    value
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+fn field_rules(pool: &DescriptorPool, field: &FieldDescriptor) -> DynamicMessage {
+    let extension = pool
+        .get_extension_by_name("setpoint.field")
+        .expect("options.proto declares it");
+    rules(&field.options(), &extension)
+}
+
+/// proto3 has no `required`, but prost honours the label: it gives a `value` field gogo's shape,
+/// a plain struct that is always written and may be missing when read.
+fn require_values(
+    files: &mut FileDescriptorSet,
+    pool: &DescriptorPool,
+) -> Result<(), Box<dyn Error>> {
+    for file in &mut files.file {
+        let package = file.package().to_owned();
+        for message in &mut file.message_type {
+            let name = format!("{package}.{}", message.name());
+            let Some(described) = pool.get_message_by_name(&name) else {
+                continue;
+            };
+            for field in &mut message.field {
+                let number = u32::try_from(field.number())?;
+                let known = described
+                    .get_field(number)
+                    .ok_or("the pool has the same fields")?;
+                if flag(&field_rules(pool, &known), "value") {
+                    field.set_label(Label::Required);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn derive_json(config: &mut Config, pool: &DescriptorPool, message: &MessageDescriptor) {
+    if message.is_map_entry() || BY_HAND.contains(&message.full_name()) {
+        return;
+    }
+    let path = format!(".{}", message.full_name());
+    config.message_attribute(
+        &path,
+        "#[derive(serde::Serialize, serde::Deserialize)]\n#[serde(default)]",
+    );
+    for field in message.fields() {
+        if field.name() == "cause" {
+            config.field_attribute(format!("{path}.cause"), "#[serde(skip)]");
+            continue;
+        }
+        let attributes = json_attributes(&field, &field_rules(pool, &field));
+        config.field_attribute(
+            format!("{path}.{}", field.name()),
+            format!("#[serde({attributes})]"),
+        );
+    }
+}
+
+fn json_attributes(field: &FieldDescriptor, rules: &DynamicMessage) -> String {
+    if flag(rules, "inline") {
+        return "flatten".into();
+    }
+    let (value, always) = (flag(rules, "value"), flag(rules, "always"));
+    let optional = field.supports_presence() && !value && !field.is_list() && !field.is_map();
+    let mut attributes = vec![format!("rename = {:?}", field.json_name())];
+    attributes.push(match encoding(field) {
+        Some(module) => format!("with = \"crate::wellknown::{module}\""),
+        None if optional => "default".into(),
+        None => "deserialize_with = \"crate::wellknown::nullable\"".into(),
+    });
+    if !always && (!value || flag(rules, "omitzero")) {
+        let skip = match optional {
+            true => "Option::is_none",
+            false => "crate::wellknown::is_zero",
+        };
+        attributes.push(format!("skip_serializing_if = {skip:?}"));
+    }
+    attributes.join(", ")
+}
+
+/// The module that writes the field's bytes as base64, if bytes it holds.
+fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
+    match field.kind() {
+        Kind::Bytes => Some("base64_bytes"),
+        Kind::Message(entry)
+            if field.is_map() && entry.map_entry_value_field().kind() == Kind::Bytes =>
+        {
+            Some("base64_map")
+        }
+        _ => None,
+    }
+}
+
+/// `impl Resource` for each stored kind, and `for_each_kind!`, the one list of kinds in Rust.
+fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
+    let extension = pool
+        .get_extension_by_name("setpoint.kind")
+        .ok_or("options.proto declares it")?;
+    let mut impls = String::new();
+    let mut list = String::new();
+    for message in pool
+        .all_messages()
+        .filter(|m| m.options().has_extension(&extension))
+    {
+        let rules = rules(&message.options(), &extension);
+        let path = rust_path(message.full_name());
+        writeln!(list, "            {path} => {:?},", message.full_name())?;
+        if !text(&rules, "plural").is_empty() {
+            write!(impls, "{}", resource(&message, &rules, &path))?;
+        }
+    }
+    Ok(format!(
+        "{impls}\n/// Calls `$with!` with every kind: its type and its message's name.\n#[macro_export]\nmacro_rules! for_each_kind {{\n    ($with:ident) => {{\n        $with! {{\n{list}        }}\n    }};\n}}\n"
+    ))
+}
+
+fn rust_path(full_name: &str) -> String {
+    format!("$crate::{}", full_name.replace('.', "::"))
+}
+
+fn resource(message: &MessageDescriptor, rules: &DynamicMessage, path: &str) -> String {
+    let (group, version, plural) = (
+        text(rules, "group"),
+        text(rules, "version"),
+        text(rules, "plural"),
+    );
+    let (api_version, resource) = match group.as_str() {
+        "" => (version, plural),
+        _ => (format!("{group}/{version}"), format!("{plural}.{group}")),
+    };
+    format!(
+        "impl crate::Resource for {} {{\n    const KIND: &'static str = {:?};\n    const API_VERSION: &'static str = {api_version:?};\n    const RESOURCE: &'static str = {resource:?};\n    const TYPE_URL: &'static str = \"type.googleapis.com/{}\";\n    fn meta(&self) -> &crate::meta::ObjectMeta {{\n        &self.metadata\n    }}\n    fn meta_mut(&mut self) -> &mut crate::meta::ObjectMeta {{\n        &mut self.metadata\n    }}\n}}\n",
+        path.replace("$crate", "crate"),
+        message.name(),
+        message.full_name(),
+    )
+}

@@ -1,0 +1,99 @@
+//! The cause of a write: which span of which trace, by whom, in which term.
+
+use opentelemetry::trace::{
+    SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
+};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::Cause;
+
+impl Cause {
+    /// A write made in the current span.
+    pub fn current(writer: impl Into<String>, term: u64) -> Self {
+        Self {
+            traceparent: traceparent().unwrap_or_default(),
+            writer: writer.into(),
+            term,
+        }
+    }
+
+    /// The span that wrote, as a remote parent; `None` when it was not traced.
+    pub fn span_context(&self) -> Option<SpanContext> {
+        parse(&self.traceparent)
+    }
+}
+
+/// The current span as a W3C `traceparent`; `None` outside any trace.
+pub fn traceparent() -> Option<String> {
+    let context = Span::current().context();
+    let span = context.span();
+    let span = span.span_context();
+    span.is_valid().then(|| {
+        format!(
+            "00-{}-{}-{:02x}",
+            span.trace_id(),
+            span.span_id(),
+            span.trace_flags().to_u8()
+        )
+    })
+}
+
+/// Reads a W3C `traceparent` (<https://www.w3.org/TR/trace-context/#traceparent-header>); `None` unless it is a valid one.
+pub fn parse(traceparent: &str) -> Option<SpanContext> {
+    let mut parts = traceparent.split('-');
+    let (version, trace, span, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let whole = version.len() == 2 && trace.len() == 32 && span.len() == 16 && flags.len() == 2;
+    if !whole || version == "ff" || (version == "00" && parts.next().is_some()) {
+        return None;
+    }
+    let context = SpanContext::new(
+        TraceId::from_hex(trace).ok()?,
+        SpanId::from_hex(span).ok()?,
+        TraceFlags::new(u8::from_str_radix(flags, 16).ok()?),
+        true,
+        TraceState::NONE,
+    );
+    context.is_valid().then_some(context)
+}
+
+/// Makes a span the child of the remote one that `traceparent` names; leaves it a root if that is none.
+pub fn adopt(span: &Span, traceparent: &str) {
+    if let Some(parent) = parse(traceparent) {
+        let context = opentelemetry::Context::new().with_remote_span_context(parent);
+        // It fails only when no tracer listens, and then there is nothing to adopt.
+        let _ = span.set_parent(context);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_traceparent_names_its_span() {
+        let context = parse(VALID).expect("it is valid");
+        assert_eq!(context.trace_id().to_string(), VALID[3..35]);
+        assert_eq!(context.span_id().to_string(), VALID[36..52]);
+        assert!(context.is_sampled() && context.is_remote());
+    }
+
+    #[test]
+    fn anything_else_is_no_span() {
+        let zero_trace = format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32));
+        let too_long = format!("{VALID}-00");
+        for text in [
+            "",
+            "00",
+            "ff-4bf9-00f0-01",
+            &zero_trace,
+            &too_long,
+            &VALID[..54],
+        ] {
+            assert!(parse(text).is_none(), "{text}");
+        }
+    }
+}

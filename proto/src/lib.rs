@@ -1,0 +1,41 @@
+//! The contract between Setpoint's services, and with Kubernetes' tools: messages, services and errors.
+//!
+//! Messages have Kubernetes' field numbers and serialize to Kubernetes' JSON. They are generated from the
+//! `.proto` files of this crate, whose options also carry every rule that is not a type (see [`DESCRIPTORS`]).
+
+mod any;
+pub mod cause;
+mod error;
+mod resource;
+mod watch;
+mod wellknown;
+
+#[allow(missing_docs, clippy::all)]
+mod messages {
+    include!(concat!(env!("OUT_DIR"), "/messages.rs"));
+}
+#[allow(missing_docs)]
+mod kinds {
+    include!(concat!(env!("OUT_DIR"), "/kinds.rs"));
+}
+
+pub use any::Any;
+pub use error::{ApiError, FENCED, Reason, Retry};
+#[doc(hidden)]
+pub use messages::k8s;
+pub use messages::k8s::apps::v1 as apps;
+pub use messages::k8s::autoscaling::v1 as autoscaling;
+pub use messages::k8s::coordination::v1 as coordination;
+pub use messages::k8s::core::v1 as core;
+pub use messages::k8s::meta::v1 as meta;
+pub use messages::k8s::runtime;
+pub use messages::setpoint::v1 as setpoint;
+pub use messages::setpoint::v1::Cause;
+pub use resource::Resource;
+pub use watch::{EventType, WatchEvent};
+
+/// The compiled `.proto` files with their options and comments, as an encoded `FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// The metadata key under which a write carries its fence, `<namespace>/<lease>/<term>`.
+pub const FENCE: &str = "setpoint-fence";

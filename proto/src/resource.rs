@@ -1,0 +1,22 @@
+//! What all stored kinds have in common.
+
+use crate::meta::ObjectMeta;
+
+/// An object that the gateway stores. Implemented for each kind from its options in the `.proto` files.
+pub trait Resource:
+    prost::Message + Clone + Default + PartialEq + Send + Sync + Unpin + 'static
+{
+    /// As in `kind:`, for example `Deployment`.
+    const KIND: &'static str;
+    /// As in `apiVersion:`, for example `apps/v1`.
+    const API_VERSION: &'static str;
+    /// The plural with its group, for example `deployments.apps`.
+    const RESOURCE: &'static str;
+    /// The name of its type in an [`Any`](crate::Any).
+    const TYPE_URL: &'static str;
+
+    /// Its identity.
+    fn meta(&self) -> &ObjectMeta;
+    /// Its identity, to be changed.
+    fn meta_mut(&mut self) -> &mut ObjectMeta;
+}
