@@ -12,7 +12,7 @@ use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
 };
 
-/// Messages whose JSON is written by hand in `src/wellknown.rs`.
+/// Messages whose JSON is written by hand, in `src/wellknown.rs`, `time.rs` and `number.rs`.
 const BY_HAND: &[&str] = &[
     "k8s.meta.v1.FieldsV1",
     "k8s.meta.v1.IntOrString",
@@ -158,19 +158,33 @@ fn json_attributes(field: &FieldDescriptor, rules: &DynamicMessage) -> String {
     let (value, always) = (flag(rules, "value"), flag(rules, "always"));
     let optional = field.supports_presence() && !value && !field.is_list() && !field.is_map();
     let mut attributes = vec![format!("rename = {:?}", field.json_name())];
-    attributes.push(match encoding(field) {
-        Some(module) => format!("with = \"crate::wellknown::{module}\""),
-        None if optional => "default".into(),
-        None => "deserialize_with = \"crate::wellknown::nullable\"".into(),
+    attributes.push(match (encoding(field), reader(field, optional)) {
+        (Some(module), _) => format!("with = \"crate::wellknown::{module}\""),
+        (None, Some(function)) => format!("deserialize_with = \"crate::lenient::{function}\""),
+        (None, None) => "default".into(),
     });
     if !always && (!value || flag(rules, "omitzero")) {
         let skip = match optional {
             true => "Option::is_none",
-            false => "crate::wellknown::is_zero",
+            false => "crate::lenient::is_zero",
         };
         attributes.push(format!("skip_serializing_if = {skip:?}"));
     }
     attributes.join(", ")
+}
+
+/// The function of `src/lenient.rs` that reads the field; `None` where derived code does.
+fn reader(field: &FieldDescriptor, optional: bool) -> Option<&'static str> {
+    let object = matches!(field.kind(), Kind::Message(m) if !BY_HAND.contains(&m.full_name()));
+    match (field.is_map(), field.is_list(), object, optional) {
+        (true, ..) => Some("map"),
+        (_, true, true, _) => Some("object_list"),
+        (_, true, false, _) => Some("list"),
+        (_, _, true, true) => Some("optional_object"),
+        (_, _, true, false) => Some("object"),
+        (_, _, false, true) => None,
+        (_, _, false, false) => Some("scalar"),
+    }
 }
 
 /// The module that writes the field's bytes as base64, if bytes it holds.
@@ -186,7 +200,7 @@ fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
     }
 }
 
-/// `impl Resource` for each stored kind, and `for_each_kind!`, the one list of kinds in Rust.
+/// `impl Body` for each kind, `impl Resource` for each stored one, and `for_each_kind!`, the one list of kinds in Rust.
 fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     let extension = pool
         .get_extension_by_name("setpoint.kind")
@@ -200,17 +214,32 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
         let rules = rules(&message.options(), &extension);
         let path = rust_path(message.full_name());
         writeln!(list, "            {path} => {:?},", message.full_name())?;
+        write!(impls, "{}", body(&message, &path))?;
         if !text(&rules, "plural").is_empty() {
             write!(impls, "{}", resource(&message, &rules, &path))?;
         }
     }
     Ok(format!(
-        "{impls}\n/// Calls `$with!` with every kind: its type and its message's name.\n#[macro_export]\nmacro_rules! for_each_kind {{\n    ($with:ident) => {{\n        $with! {{\n{list}        }}\n    }};\n}}\n"
+        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n/// Calls `$with!` with every kind: its type and its message's name.\n#[macro_export]\nmacro_rules! for_each_kind {{\n    ($with:ident) => {{\n        $with! {{\n{list}        }}\n    }};\n}}\n"
     ))
 }
 
 fn rust_path(full_name: &str) -> String {
     format!("$crate::{}", full_name.replace('.', "::"))
+}
+
+fn body(message: &MessageDescriptor, path: &str) -> String {
+    let identified = message
+        .get_field_by_name("metadata")
+        .is_some_and(|field| matches!(field.kind(), Kind::Message(m) if m.full_name() == "k8s.meta.v1.ObjectMeta"));
+    let (get, get_mut) = match identified {
+        true => ("Some(&self.metadata)", "Some(&mut self.metadata)"),
+        false => ("None", "None"),
+    };
+    format!(
+        "impl crate::Body for {} {{\n    fn metadata(&self) -> Option<&crate::meta::ObjectMeta> {{\n        {get}\n    }}\n    fn metadata_mut(&mut self) -> Option<&mut crate::meta::ObjectMeta> {{\n        {get_mut}\n    }}\n}}\n",
+        path.replace("$crate", "crate"),
+    )
 }
 
 fn resource(message: &MessageDescriptor, rules: &DynamicMessage, path: &str) -> String {

@@ -6,7 +6,10 @@
 mod any;
 pub mod cause;
 mod error;
+mod lenient;
+mod number;
 mod resource;
+mod time;
 mod watch;
 mod wellknown;
 
@@ -21,6 +24,7 @@ mod kinds {
 
 pub use any::Any;
 pub use error::{ApiError, FENCED, Reason, Retry};
+pub use kinds::SCALARS;
 #[doc(hidden)]
 pub use messages::k8s;
 pub use messages::k8s::apps::v1 as apps;
@@ -31,8 +35,13 @@ pub use messages::k8s::meta::v1 as meta;
 pub use messages::k8s::runtime;
 pub use messages::setpoint::v1 as setpoint;
 pub use messages::setpoint::v1::Cause;
-pub use resource::Resource;
+pub use resource::{Body, Resource};
 pub use watch::{EventType, WatchEvent};
+
+/// The rules of fields and kinds, as [`DESCRIPTORS`] carries them.
+pub mod options {
+    pub use super::messages::setpoint::{Column, FieldRules, KindRules, List, Patch, Scope};
+}
 
 /// The compiled `.proto` files with their options and comments, as an encoded `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

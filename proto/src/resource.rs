@@ -20,3 +20,11 @@ pub trait Resource:
     /// Its identity, to be changed.
     fn meta_mut(&mut self) -> &mut ObjectMeta;
 }
+
+/// A message that has a kind and may stand alone in a request: a stored object, or a body such as `DeleteOptions`.
+pub trait Body: prost::Message + Default {
+    /// Its identity, if it has one.
+    fn metadata(&self) -> Option<&ObjectMeta>;
+    /// Its identity, to be changed.
+    fn metadata_mut(&mut self) -> Option<&mut ObjectMeta>;
+}

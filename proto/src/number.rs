@@ -1,0 +1,197 @@
+//! Values that JSON writes as a string or a number: quantities, and ports or percentages.
+
+use std::fmt;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use crate::meta::{IntOrString, Quantity};
+
+impl Quantity {
+    /// As written, for example `100m`.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            string: text.into(),
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.string)
+    }
+}
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self.string.as_str() {
+            "" => "0",
+            text => text,
+        })
+    }
+}
+
+/// A scalar that may be a string or a number.
+struct Scalar;
+
+impl Visitor<'_> for Scalar {
+    type Value = serde_json::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a number")
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(text.into())
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(number.into())
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(number.into())
+    }
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(number.into())
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(serde_json::Value::Null)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    /// Only what can be a quantity passes; it is kept as written.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = match deserializer.deserialize_any(Scalar)? {
+            serde_json::Value::String(text) => text,
+            serde_json::Value::Null => return Ok(Self::default()),
+            number => number.to_string(),
+        };
+        match is_quantity(text.trim()) {
+            true => Ok(Self::new(text.trim())),
+            false => Err(de::Error::custom(
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            )),
+        }
+    }
+}
+
+/// A decimal, then a suffix such as `m`, `Mi` or `e3`.
+fn is_quantity(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, suffix) = unsigned.split_at(end.unwrap_or(unsigned.len()));
+    let is_number = number.matches('.').count() <= 1 && number.len() > number.matches('.').count();
+    let exponent = suffix.strip_prefix(['e', 'E']);
+    let is_exponent = exponent.is_some_and(|exponent| exponent.parse::<i32>().is_ok());
+    is_number && (is_exponent || SUFFIXES.contains(&suffix))
+}
+
+const SUFFIXES: &[&str] = &[
+    "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
+];
+
+impl IntOrString {
+    const STRING: i64 = 1;
+
+    /// A plain number.
+    pub fn int(value: i32) -> Self {
+        Self {
+            int_val: value,
+            ..Self::default()
+        }
+    }
+
+    /// A string such as `25%`.
+    pub fn string(value: impl Into<String>) -> Self {
+        Self {
+            r#type: Self::STRING,
+            str_val: value.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The string, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        (self.r#type == Self::STRING).then_some(&self.str_val)
+    }
+}
+
+impl fmt::Display for IntOrString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_str() {
+            Some(text) => f.write_str(text),
+            None => write!(f, "{}", self.int_val),
+        }
+    }
+}
+
+impl Serialize for IntOrString {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.as_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => serializer.serialize_i32(self.int_val),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for IntOrString {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match deserializer.deserialize_any(Scalar)? {
+            serde_json::Value::String(text) => Ok(Self::string(text)),
+            serde_json::Value::Null => Ok(Self::default()),
+            number => number
+                .as_i64()
+                .and_then(|number| i32::try_from(number).ok())
+                .map(Self::int)
+                .ok_or_else(|| de::Error::custom(format_args!("{number} is not a 32-bit integer"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_no_quantity_is_refused() {
+        for text in [
+            "0", "1.5", ".5", "5.", "-1", "+2", "100m", "128Mi", "1e3", "1E-3", "2E", "3k", "4u",
+        ] {
+            assert!(is_quantity(text), "{text}");
+        }
+        for text in [
+            "", ".", "-", "a", "1..2", "1.2.3", "1K", "1mi", "1MiB", "1 Gi", "1e", "1e1.5", "--1",
+        ] {
+            assert!(!is_quantity(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quantity_is_kept_as_written() {
+        for (json, text) in [
+            (r#""0.5""#, "0.5"),
+            ("2", "2"),
+            ("1.5", "1.5"),
+            ("null", ""),
+        ] {
+            assert_eq!(serde_json::from_str::<Quantity>(json).unwrap().string, text);
+        }
+        assert_eq!(
+            serde_json::to_string(&Quantity::default()).unwrap(),
+            r#""0""#
+        );
+    }
+
+    #[test]
+    fn a_port_may_be_a_number_or_a_name() {
+        for (json, value) in [
+            ("80", IntOrString::int(80)),
+            (r#""25%""#, IntOrString::string("25%")),
+        ] {
+            let read: IntOrString = serde_json::from_str(json).unwrap();
+            assert_eq!(read, value);
+            assert_eq!(serde_json::to_string(&read).unwrap(), json);
+        }
+        assert!(serde_json::from_str::<IntOrString>("1.5").is_err());
+    }
+}

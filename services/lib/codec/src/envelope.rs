@@ -1,0 +1,192 @@
+//! What stands in etcd: `k8s\0` and a `runtime.Unknown`, so that Kubernetes' own tools can read it.
+//!
+//! The cause of the write rides in the `Unknown` as field 15, which others skip.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
+use setpoint_proto::Cause;
+use setpoint_proto::runtime::Unknown;
+
+/// What every envelope begins with.
+pub const MAGIC: &[u8] = b"k8s\0";
+
+/// Bytes that are no envelope of ours.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Other bytes than `k8s\0` come first.
+    #[error("the value does not begin with the bytes k8s\\0")]
+    Magic,
+    /// The rest is no `runtime.Unknown`.
+    #[error("the value holds no runtime.Unknown")]
+    Malformed(#[from] prost::DecodeError),
+    /// The object inside is encoded in a way we do not know.
+    #[error(
+        "the value's content type {content_type:?} with encoding {encoding:?} is not supported"
+    )]
+    Content {
+        /// How the object is written.
+        content_type: String,
+        /// How those bytes are packed.
+        encoding: String,
+    },
+}
+
+/// An object's bytes beside its kind and the cause of its last write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envelope {
+    /// For example `apps/v1`.
+    pub api_version: String,
+    /// For example `Deployment`.
+    pub kind: String,
+    /// The object's protobuf; a slice of what was read.
+    pub raw: Bytes,
+    /// Why it was written, where its writer said so.
+    pub cause: Option<Cause>,
+}
+
+/// Opens an envelope without looking into the object.
+///
+/// # Errors
+/// When the bytes are no envelope, or hold something else than protobuf.
+pub fn read(value: &Bytes) -> Result<Envelope, Error> {
+    if !value.starts_with(MAGIC) {
+        return Err(Error::Magic);
+    }
+    let unknown = Unknown::decode(value.slice(MAGIC.len()..))?;
+    let protobuf = ["", "application/vnd.kubernetes.protobuf"];
+    if !protobuf.contains(&unknown.content_type.as_str()) || !unknown.content_encoding.is_empty() {
+        return Err(Error::Content {
+            content_type: unknown.content_type,
+            encoding: unknown.content_encoding,
+        });
+    }
+    Ok(Envelope {
+        api_version: unknown.type_meta.api_version,
+        kind: unknown.type_meta.kind,
+        raw: unknown.raw,
+        cause: unknown.cause,
+    })
+}
+
+/// Puts an object's protobuf into an envelope, in one allocation.
+pub fn write(api_version: &str, kind: &str, raw: &[u8], cause: Option<&Cause>) -> Bytes {
+    let type_meta = field_len(api_version.len()) + field_len(kind.len());
+    let cause_len = cause.map_or(0, |cause| field_len(cause.encoded_len()));
+    let len = MAGIC.len() + field_len(type_meta) + field_len(raw.len()) + cause_len;
+    let mut out = BytesMut::with_capacity(len);
+    out.put_slice(MAGIC);
+    put_head(1, type_meta, &mut out);
+    put_field(1, api_version.as_bytes(), &mut out);
+    put_field(2, kind.as_bytes(), &mut out);
+    put_field(2, raw, &mut out);
+    if let Some(cause) = cause {
+        put_head(15, cause.encoded_len(), &mut out);
+        cause.encode_raw(&mut out);
+    }
+    out.freeze()
+}
+
+/// The same object with this `metadata.resourceVersion`, found without decoding it.
+///
+/// It appends a second `metadata` field, which protobuf merges into the first.
+pub fn with_revision(raw: &Bytes, revision: &str) -> Bytes {
+    const METADATA: u32 = 1;
+    const RESOURCE_VERSION: u32 = 6;
+    let inner = field_len(revision.len());
+    let mut out = BytesMut::with_capacity(raw.len() + field_len(inner));
+    out.put_slice(raw);
+    put_head(METADATA, inner, &mut out);
+    put_field(RESOURCE_VERSION, revision.as_bytes(), &mut out);
+    out.freeze()
+}
+
+/// The size of a field with a number below 16.
+fn field_len(len: usize) -> usize {
+    1 + encoded_len_varint(len as u64) + len
+}
+
+fn put_head(number: u32, len: usize, out: &mut BytesMut) {
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(len as u64, out);
+}
+
+fn put_field(number: u32, bytes: &[u8], out: &mut BytesMut) {
+    put_head(number, bytes.len(), out);
+    out.put_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::Pod;
+
+    use super::*;
+
+    fn cause() -> Cause {
+        Cause {
+            traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+            writer: "replicaset-controller".to_owned(),
+            term: 7,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for cause in [None, Some(cause())] {
+            let value = write("apps/v1", "Deployment", b"\x0a\x00", cause.as_ref());
+            assert_eq!(
+                read(&value).unwrap(),
+                Envelope {
+                    api_version: "apps/v1".to_owned(),
+                    kind: "Deployment".to_owned(),
+                    raw: Bytes::from_static(b"\x0a\x00"),
+                    cause,
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_message() {
+        let raw = Bytes::from(vec![7; 300]);
+        let cause = cause();
+        let unknown = Unknown {
+            type_meta: setpoint_proto::runtime::TypeMeta {
+                api_version: "v1".to_owned(),
+                kind: "Pod".to_owned(),
+            },
+            raw: raw.clone(),
+            cause: Some(cause.clone()),
+            ..Default::default()
+        };
+        let value = write("v1", "Pod", &raw, Some(&cause));
+        assert_eq!(value[MAGIC.len()..], unknown.encode_to_vec());
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let json = Bytes::from_static(b"{}");
+        assert!(matches!(read(&json), Err(Error::Magic)));
+        assert!(matches!(
+            read(&Bytes::from_static(b"k8s\0\xff")),
+            Err(Error::Malformed(_))
+        ));
+        let unknown = Unknown {
+            content_type: "application/json".to_owned(),
+            ..Default::default()
+        };
+        let value = [MAGIC, &unknown.encode_to_vec()].concat().into();
+        assert!(matches!(read(&value), Err(Error::Content { .. })));
+    }
+
+    #[test]
+    fn a_revision_is_set_and_nothing_else_changes() {
+        let mut pod = Pod::default();
+        pod.metadata.name = "web-0".to_owned();
+        pod.metadata.resource_version = "1".to_owned();
+        pod.spec.node_name = "n1".to_owned();
+        let revised = with_revision(&pod.encode_to_vec().into(), "123456789");
+        pod.metadata.resource_version = "123456789".to_owned();
+        assert_eq!(Pod::decode(revised).unwrap(), pod);
+    }
+}

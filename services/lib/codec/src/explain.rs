@@ -1,0 +1,301 @@
+//! Says what is wrong with a document that would not decode, in the words of Go's JSON package.
+//!
+//! Only a refused document comes here, so it is walked at leisure.
+
+use prost_reflect::Kind as Type;
+use serde_json::Value;
+
+use crate::Kind;
+use crate::rules::{self, Field, Message};
+
+/// Why the text is no JSON.
+pub(crate) fn syntax(json: &[u8], error: &serde_json::Error) -> String {
+    match json {
+        [] => "unexpected end of JSON input".to_owned(),
+        _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
+        _ => format!("json parse error: {error}"),
+    }
+}
+
+/// Which value has the wrong type.
+pub(crate) fn mismatch(kind: &Kind, document: &Value, error: &serde_json::Error) -> String {
+    let root = rules::message(kind.message.full_name());
+    let found =
+        root.and_then(|message| in_message(message, &message.name, document, &mut Vec::new()));
+    found.unwrap_or_else(|| without_position(error))
+}
+
+/// serde_json appends where in the text it stopped, which tells a user of kubectl nothing: kubectl made the text.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// The field that holds the value, for the message.
+struct At<'a> {
+    owner: &'a str,
+    path: String,
+}
+
+impl At<'_> {
+    fn cannot(&self, value: &str, go_type: &str) -> Option<String> {
+        let Self { owner, path } = self;
+        Some(match path.as_str() {
+            "" => format!("json: cannot unmarshal {value} into Go value of type v1.{owner}"),
+            _ => format!(
+                "json: cannot unmarshal {value} into Go struct field {owner}.{path} of type {go_type}"
+            ),
+        })
+    }
+}
+
+fn in_message<'v>(
+    message: &'static Message,
+    owner: &str,
+    value: &'v Value,
+    path: &mut Vec<&'v str>,
+) -> Option<String> {
+    let Value::Object(object) = value else {
+        let at = At {
+            owner,
+            path: path.join("."),
+        };
+        return at.cannot(word(value), &format!("v1.{}", message.name));
+    };
+    object.iter().find_map(|(key, value)| {
+        let field = message.field(key)?;
+        path.push(key);
+        let found = in_field(field, &message.name, value, path);
+        path.pop();
+        found
+    })
+}
+
+fn in_field<'v>(
+    field: &'static Field,
+    owner: &str,
+    value: &'v Value,
+    path: &mut Vec<&'v str>,
+) -> Option<String> {
+    let element = go_type(&field.element);
+    let wrong = |go_type: String, path: &[&str]| {
+        At {
+            owner,
+            path: path.join("."),
+        }
+        .cannot(word(value), &go_type)
+    };
+    match (field.descriptor.is_list(), field.descriptor.is_map(), value) {
+        (_, _, Value::Null) => None,
+        (true, _, Value::Array(items)) => items
+            .iter()
+            .find_map(|item| in_element(field, owner, item, path)),
+        (true, ..) => wrong(format!("[]{element}"), path),
+        (_, true, Value::Object(map)) => map
+            .values()
+            .find_map(|item| in_element(field, owner, item, path)),
+        (_, true, _) => wrong(format!("map[string]{element}"), path),
+        _ => in_element(field, owner, value, path),
+    }
+}
+
+fn in_element<'v>(
+    field: &'static Field,
+    owner: &str,
+    value: &'v Value,
+    path: &mut Vec<&'v str>,
+) -> Option<String> {
+    if value.is_null() {
+        return None;
+    }
+    if let Some(message) = field.message() {
+        return in_message(message, owner, value, path);
+    }
+    let problem = scalar_problem(&field.element, value)?;
+    At {
+        owner,
+        path: path.join("."),
+    }
+    .cannot(&problem, &go_type(&field.element))
+}
+
+/// What stands there instead of the scalar; `None` where it fits.
+fn scalar_problem(expected: &Type, value: &Value) -> Option<String> {
+    let fits = match (expected, value) {
+        (Type::Bool, Value::Bool(_)) => true,
+        (Type::String | Type::Bytes, Value::String(_)) => true,
+        (Type::Double | Type::Float, Value::Number(_)) => true,
+        (Type::Int32, Value::Number(number)) => number
+            .as_i64()
+            .is_some_and(|number| i32::try_from(number).is_ok()),
+        (Type::Int64, Value::Number(number)) => number.is_i64(),
+        (Type::Message(message), value) => special_fits(message.name(), value),
+        _ => false,
+    };
+    let number = matches!(expected, Type::Int32 | Type::Int64) && value.is_number();
+    match (fits, number) {
+        (true, _) => None,
+        (false, true) => Some(format!("number {value}")),
+        (false, false) => Some(word(value).to_owned()),
+    }
+}
+
+/// Does the value have the JSON type of a message that is written by hand?
+fn special_fits(message: &str, value: &Value) -> bool {
+    match message {
+        "Time" | "MicroTime" => value.is_string(),
+        "IntOrString" | "Quantity" => value.is_string() || value.is_number(),
+        _ => true,
+    }
+}
+
+fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// What Go calls the type.
+fn go_type(kind: &Type) -> String {
+    match kind {
+        Type::Bool => "bool".to_owned(),
+        Type::Int32 => "int32".to_owned(),
+        Type::Int64 => "int64".to_owned(),
+        Type::Double | Type::Float => "float64".to_owned(),
+        Type::Bytes => "[]uint8".to_owned(),
+        Type::Message(message) if ["Time", "MicroTime"].contains(&message.name()) => {
+            "string".to_owned()
+        }
+        Type::Message(message) if message.name() == "IntOrString" => "int32".to_owned(),
+        Type::Message(message) => format!("v1.{}", message.name()),
+        _ => "string".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kinds;
+
+    fn refusal(resource: &str, json: &str) -> String {
+        let kind = kinds().by_resource(resource).unwrap();
+        let error = kind.from_json(json.as_bytes()).unwrap_err().to_string();
+        let head = format!(
+            "{0} in version \"v1\" cannot be handled as a {0}: ",
+            kind.kind
+        );
+        error.strip_prefix(&head).unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_wrong_type_is_told_as_go_tells_it() {
+        for (spec, expected) in [
+            (
+                r#"{"replicas":"3"}"#,
+                "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                r#"{"replicas":3.5}"#,
+                "json: cannot unmarshal number 3.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                r#"{"replicas":3000000000}"#,
+                "json: cannot unmarshal number 3000000000 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                r#"{"template":{"spec":{"containers":[{"image":5}]}}}"#,
+                "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.image of type string",
+            ),
+            (
+                r#"{"template":{"spec":{"containers":{"name":"a"}}}}"#,
+                "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+            ),
+            (
+                r#"{"template":{"metadata":{"labels":{"a":true}}}}"#,
+                "json: cannot unmarshal bool into Go struct field ObjectMeta.spec.template.metadata.labels of type string",
+            ),
+            (
+                r#"{"template":[]}"#,
+                "json: cannot unmarshal array into Go struct field DeploymentSpec.spec.template of type v1.PodTemplateSpec",
+            ),
+        ] {
+            let json = format!(r#"{{"spec":{spec}}}"#);
+            assert_eq!(refusal("deployments.apps", &json), expected);
+        }
+    }
+
+    #[test]
+    fn an_array_is_never_taken_for_an_object() {
+        assert_eq!(
+            refusal("pods", r#" ["web"]"#),
+            "json: cannot unmarshal array into Go value of type v1.Pod"
+        );
+        for (json, field) in [
+            (
+                r#"{"metadata":["web"]}"#,
+                "Pod.metadata of type v1.ObjectMeta",
+            ),
+            (
+                r#"{"spec":{"securityContext":[]}}"#,
+                "PodSpec.spec.securityContext of type v1.PodSecurityContext",
+            ),
+            (
+                r#"{"spec":{"containers":[["a"]]}}"#,
+                "PodSpec.spec.containers of type v1.Container",
+            ),
+        ] {
+            let expected = format!("json: cannot unmarshal array into Go struct field {field}");
+            assert_eq!(refusal("pods", json), expected);
+        }
+    }
+
+    #[test]
+    fn null_is_unset_wherever_it_stands() {
+        let pods = kinds().by_resource("pods").unwrap();
+        let json = br#"{"metadata":{"labels":{"a":null},"annotations":null,"creationTimestamp":null},
+            "spec":{"containers":[null,{"args":[null],"image":null,"resources":null}],"securityContext":null},"status":null}"#;
+        let pod = pods.from_json(json).unwrap();
+        let pod: &setpoint_proto::core::Pod = pod.downcast_ref().unwrap();
+        assert_eq!(pod.metadata.labels["a"], "");
+        assert_eq!(pod.spec.containers.len(), 2);
+        assert_eq!(pod.spec.containers[1].args, [""]);
+    }
+
+    #[test]
+    fn a_wrong_type_below_an_inlined_field_is_found_too() {
+        assert_eq!(
+            refusal(
+                "pods",
+                r#"{"spec":{"containers":[{"livenessProbe":{"periodSeconds":"x"}}]}}"#
+            ),
+            "json: cannot unmarshal string into Go struct field Probe.spec.containers.livenessProbe.periodSeconds of type int32"
+        );
+    }
+
+    #[test]
+    fn a_value_in_a_bad_form_says_so_without_a_position() {
+        assert_eq!(
+            refusal("pods", r#"{"metadata":{"creationTimestamp":"yesterday"}}"#),
+            r#"parsing time "yesterday": not a time in RFC 3339 form"#
+        );
+        let base64 = refusal("secrets", r#"{"data":{"password":"%%"}}"#);
+        assert!(base64.starts_with("illegal base64 data"), "{base64}");
+    }
+
+    #[test]
+    fn text_that_is_no_json_says_where_it_ends() {
+        assert_eq!(
+            refusal("pods", r#"{"spec":"#),
+            "unexpected end of JSON input"
+        );
+        assert_eq!(refusal("pods", ""), "unexpected end of JSON input");
+        assert!(refusal("pods", "{]").starts_with("json parse error: "));
+    }
+}

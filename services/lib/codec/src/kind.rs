@@ -1,0 +1,167 @@
+//! One kind: its names, what may be done with it, and how its bytes become an object.
+
+use prost_reflect::MessageDescriptor;
+use setpoint_proto::options::{self, KindRules, Scope};
+
+use crate::object::Codec;
+use crate::{Error, Object};
+
+/// A kind of object, or of request body, as the `.proto` files describe it.
+#[derive(Debug)]
+pub struct Kind {
+    /// Empty for the core group.
+    pub group: String,
+    /// For example `v1`.
+    pub version: String,
+    /// As in `kind:`, for example `Deployment`.
+    pub kind: String,
+    /// As in a URL, for example `deployments`; empty for a body that is never stored.
+    pub plural: String,
+    /// The kind in lower case.
+    pub singular: String,
+    /// What a user may type instead, for example `deploy`.
+    pub short_names: Vec<String>,
+    /// Groups of kinds, for example `all`.
+    pub categories: Vec<String>,
+    /// Does it live in a namespace?
+    pub namespaced: bool,
+    /// For example `status` and `scale`.
+    pub subresources: Vec<String>,
+    /// The table that kubectl prints, its Name column left out.
+    pub columns: Vec<Column>,
+    /// Its fields.
+    pub message: MessageDescriptor,
+    /// Its name in an `Any`.
+    pub type_url: String,
+    codec: Codec,
+    json_head: String,
+}
+
+/// A column of the table that kubectl prints.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The heading.
+    pub name: String,
+    /// OpenAPI type.
+    pub r#type: String,
+    /// 0 is always shown, 1 with `-o wide`.
+    pub priority: i32,
+    /// Where the cell stands in the object's JSON, for example `.spec.nodeName`; `None` when it is computed.
+    pub path: Option<String>,
+}
+
+impl Kind {
+    pub(crate) fn new(message: MessageDescriptor, rules: KindRules, codec: Codec) -> Self {
+        let name = message.name();
+        let api_version = api_version(&rules.group, &rules.version);
+        Self {
+            kind: name.to_owned(),
+            singular: name.to_lowercase(),
+            type_url: format!("type.googleapis.com/{}", message.full_name()),
+            json_head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}""#),
+            namespaced: rules.scope() == Scope::Namespaced,
+            group: rules.group,
+            version: rules.version,
+            plural: rules.plural,
+            short_names: rules.short_name,
+            categories: rules.category,
+            subresources: rules.subresource,
+            columns: rules.column.into_iter().map(Column::from).collect(),
+            message,
+            codec,
+        }
+    }
+
+    /// As in `apiVersion:`, for example `apps/v1`.
+    pub fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+
+    /// The plural with its group, for example `deployments.apps`.
+    pub fn resource(&self) -> String {
+        match self.group.as_str() {
+            "" => self.plural.clone(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+
+    /// The kind of a list of these.
+    pub fn list_kind(&self) -> String {
+        format!("{}List", self.kind)
+    }
+
+    /// Is it stored, rather than only ever sent?
+    pub fn is_stored(&self) -> bool {
+        !self.plural.is_empty()
+    }
+
+    /// Is it a body that goes with every group?
+    pub(crate) fn is_universal(&self) -> bool {
+        !self.is_stored() && self.message.package_name() == "k8s.meta.v1"
+    }
+
+    /// Does it have this subresource?
+    pub fn has_subresource(&self, name: &str) -> bool {
+        self.subresources.iter().any(|known| known == name)
+    }
+
+    /// The object, from its protobuf encoding.
+    ///
+    /// # Errors
+    /// When the bytes are no such message.
+    pub fn decode(&'static self, raw: &[u8]) -> Result<Box<dyn Object>, Error> {
+        (self.codec.decode)(raw).map_err(|source| Error::Malformed { kind: self, source })
+    }
+
+    /// The object, from JSON. `kind` and `apiVersion` are not looked at; unknown fields are passed over.
+    ///
+    /// # Errors
+    /// When the text is no JSON, or a value has the wrong type: in Kubernetes' words, naming the field.
+    pub fn from_json(&'static self, json: &[u8]) -> Result<Box<dyn Object>, Error> {
+        (self.codec.from_json)(json).or_else(|error| self.forgive_duplicates(json, error))
+    }
+
+    /// Derived code refuses a repeated key; Kubernetes takes the last unless asked to be strict.
+    fn forgive_duplicates(
+        &'static self,
+        json: &[u8],
+        error: serde_json::Error,
+    ) -> Result<Box<dyn Object>, Error> {
+        let last_wins = serde_json::from_slice::<serde_json::Value>(json)
+            .map_err(|_| Error::json(self, crate::explain::syntax(json, &error)))?;
+        (self.codec.from_json)(last_wins.to_string().as_bytes())
+            .map_err(|error| Error::json(self, crate::explain::mismatch(self, &last_wins, &error)))
+    }
+
+    /// What stands before an object's own fields in its JSON.
+    pub(crate) fn json_head(&self) -> &str {
+        &self.json_head
+    }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    match group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    }
+}
+
+impl PartialEq for Kind {
+    /// There is one of each.
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+impl Eq for Kind {}
+
+impl From<options::Column> for Column {
+    fn from(column: options::Column) -> Self {
+        let text = |text: String| (!text.is_empty()).then_some(text);
+        Self {
+            name: column.name,
+            r#type: text(column.r#type).unwrap_or_else(|| "string".to_owned()),
+            priority: column.priority,
+            path: text(column.path),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The table of all kinds, read once from the descriptors.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use prost_reflect::{DescriptorPool, DynamicMessage, ExtensionDescriptor};
+use setpoint_proto::DESCRIPTORS;
+
+use crate::Kind;
+use crate::object::CODECS;
+
+/// Every kind, found by any of its names.
+#[derive(Debug)]
+pub struct Kinds {
+    all: Vec<Kind>,
+    by_type_url: HashMap<String, usize>,
+    by_resource: HashMap<String, usize>,
+    by_plural: HashMap<String, Vec<usize>>,
+    by_kind: HashMap<String, Vec<usize>>,
+}
+
+/// The table of all kinds.
+pub fn kinds() -> &'static Kinds {
+    static KINDS: LazyLock<Kinds> = LazyLock::new(Kinds::read);
+    &KINDS
+}
+
+/// The compiled `.proto` files.
+pub(crate) fn pool() -> &'static DescriptorPool {
+    static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+        DescriptorPool::decode(DESCRIPTORS).expect("the build has checked the descriptors")
+    });
+    &POOL
+}
+
+/// The extension of this name.
+pub(crate) fn extension(name: &str) -> ExtensionDescriptor {
+    pool()
+        .get_extension_by_name(name)
+        .expect("options.proto declares it")
+}
+
+/// Our options on a field or message, typed; all unset where there are none.
+pub(crate) fn options<T: prost::Message + Default>(
+    options: &DynamicMessage,
+    extension: &ExtensionDescriptor,
+) -> T {
+    let value = options.get_extension(extension);
+    let message = value.as_message().expect("our extensions are messages");
+    message
+        .transcode_to()
+        .expect("the same file described both types")
+}
+
+impl Kinds {
+    fn read() -> Self {
+        let extension = extension("setpoint.kind");
+        let kinds = CODECS.iter().map(|&(name, codec)| {
+            let message = pool()
+                .get_message_by_name(name)
+                .expect("the build names only kinds that it found");
+            let rules = options(&message.options(), &extension);
+            Kind::new(message, rules, codec)
+        });
+        Self::index(kinds.collect())
+    }
+
+    fn index(all: Vec<Kind>) -> Self {
+        let mut by_plural = HashMap::<_, Vec<_>>::new();
+        let mut by_kind = HashMap::<_, Vec<_>>::new();
+        for (at, kind) in all.iter().enumerate() {
+            by_plural.entry(kind.plural.clone()).or_default().push(at);
+            by_kind.entry(kind.kind.clone()).or_default().push(at);
+        }
+        let stored = all.iter().enumerate().filter(|(_, kind)| kind.is_stored());
+        let by_resource = stored.map(|(at, kind)| (kind.resource(), at)).collect();
+        let numbered = all.iter().enumerate();
+        Self {
+            by_type_url: numbered
+                .map(|(at, kind)| (kind.type_url.clone(), at))
+                .collect(),
+            by_resource,
+            by_plural,
+            by_kind,
+            all,
+        }
+    }
+
+    /// The stored kinds.
+    pub fn iter(&self) -> impl Iterator<Item = &Kind> {
+        self.all.iter().filter(|kind| kind.is_stored())
+    }
+
+    /// Every kind, request bodies too.
+    pub fn with_bodies(&self) -> impl Iterator<Item = &Kind> {
+        self.all.iter()
+    }
+
+    /// A stored kind by its plural and group, for example `deployments.apps`.
+    pub fn by_resource(&self, resource: &str) -> Option<&Kind> {
+        Some(&self.all[*self.by_resource.get(resource)?])
+    }
+
+    /// A stored kind by its place in a URL.
+    pub fn by_plural(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
+        let belongs = |kind: &&Kind| kind.group == group && kind.version == version;
+        let mut of_name = self.by_plural.get(plural)?.iter().map(|&at| &self.all[at]);
+        of_name.find(|kind| kind.is_stored() && belongs(kind))
+    }
+
+    /// Any kind by what an object says of itself. `DeleteOptions` and their like belong to every group.
+    pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let belongs = |kind: &&Kind| kind.group == group && kind.version == version;
+        let mut of_name = self.by_kind.get(kind)?.iter().map(|&at| &self.all[at]);
+        of_name.find(|kind| belongs(kind) || kind.is_universal())
+    }
+
+    /// Any kind by its name in an `Any`.
+    pub fn by_type_url(&self, type_url: &str) -> Option<&Kind> {
+        Some(&self.all[*self.by_type_url.get(type_url)?])
+    }
+
+    /// Any kind by the full name of its message.
+    pub(crate) fn by_message(&self, name: &str) -> Option<&Kind> {
+        self.all
+            .iter()
+            .find(|kind| kind.message.full_name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use setpoint_proto::Resource as _;
+    use setpoint_proto::apps::Deployment;
+    use setpoint_proto::meta::DeleteOptions;
+
+    use super::*;
+    use crate::envelope;
+    use crate::strict::unknown_fields;
+
+    #[test]
+    fn a_kind_is_found_by_each_of_its_names() {
+        let kind = kinds().by_resource(Deployment::RESOURCE).unwrap();
+        assert_eq!(kind.kind, Deployment::KIND);
+        assert_eq!(kind.api_version(), Deployment::API_VERSION);
+        assert_eq!(kind.type_url, Deployment::TYPE_URL);
+        assert_eq!(kinds().by_plural("apps", "v1", "deployments"), Some(kind));
+        assert_eq!(kinds().by_kind("apps/v1", "Deployment"), Some(kind));
+        assert_eq!(kinds().by_type_url(Deployment::TYPE_URL), Some(kind));
+        assert_eq!(kinds().by_plural("", "v1", "deployments"), None);
+        assert_eq!(kinds().by_kind("apps/v2", "Deployment"), None);
+    }
+
+    #[test]
+    fn bodies_are_known_but_not_stored() {
+        let options = kinds().by_kind("v1", "DeleteOptions").unwrap();
+        assert!(!options.is_stored());
+        assert!(kinds().iter().all(Kind::is_stored));
+        assert_eq!(kinds().by_resource(""), None);
+        assert_eq!(kinds().by_plural("", "v1", ""), None);
+        assert_eq!(kinds().by_kind("policy/v1", "DeleteOptions"), Some(options));
+    }
+
+    #[test]
+    fn what_a_kind_can_do_is_read_from_its_options() {
+        let pods = kinds().by_resource("pods").unwrap();
+        assert!(
+            pods.namespaced && pods.has_subresource("binding") && !pods.has_subresource("scale")
+        );
+        assert_eq!(pods.short_names, ["po"]);
+        let node = pods
+            .columns
+            .iter()
+            .find(|column| column.name == "Node")
+            .unwrap();
+        assert_eq!(
+            (node.path.as_deref(), node.priority),
+            (Some(".spec.nodeName"), 1)
+        );
+        assert!(!kinds().by_resource("nodes").unwrap().namespaced);
+    }
+
+    #[test]
+    fn an_object_of_any_kind_can_be_had_back_typed() {
+        let kind = kinds().by_resource("pods").unwrap();
+        let mut object = kind
+            .from_json(br#"{"metadata":{"name":"a"},"spec":{"containers":null}}"#)
+            .unwrap();
+        object.meta_mut().uid = "u".to_owned();
+        let copy = object.clone();
+        let pod: &setpoint_proto::core::Pod = copy.downcast_ref().unwrap();
+        assert_eq!(
+            (pod.metadata.name.as_str(), pod.metadata.uid.as_str()),
+            ("a", "u")
+        );
+        assert_eq!(object.kind(), kind);
+    }
+
+    #[test]
+    fn kind_and_api_version_come_first_in_json() {
+        let options = kinds()
+            .by_kind("v1", "DeleteOptions")
+            .unwrap()
+            .from_json(b"{}")
+            .unwrap();
+        assert_eq!(
+            options.to_json(),
+            br#"{"kind":"DeleteOptions","apiVersion":"v1"}"#
+        );
+        assert_eq!(options.downcast_ref(), Some(&DeleteOptions::default()));
+        assert_eq!(options.meta().name, "");
+        let json = kinds()
+            .by_resource("leases.coordination.k8s.io")
+            .unwrap()
+            .decode(b"")
+            .unwrap()
+            .to_json();
+        assert_eq!(
+            String::from_utf8(json).unwrap(),
+            r#"{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{},"spec":{}}"#
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_us_panic(bytes: Vec<u8>, at: prop::sample::Index) {
+            let document = br#"{"metadata":{"name":"a","labels":{"b":"c"}},"spec":{"containers":[{"name":"d"}]}}"#;
+            let mut damaged = document.to_vec();
+            damaged.splice(at.index(document.len()).., bytes.iter().copied());
+            for kind in kinds().with_bodies() {
+                for input in [bytes.as_slice(), &damaged] {
+                    let _ = kind.decode(input);
+                    let _ = kind.from_json(input);
+                    let _ = unknown_fields(kind, input);
+                }
+            }
+            let _ = envelope::read(&[envelope::MAGIC, &bytes].concat().into());
+        }
+    }
+
+    #[test]
+    fn the_last_of_repeated_keys_wins_where_nobody_is_strict() {
+        let kind = kinds().by_resource("pods").unwrap();
+        let pod = kind
+            .from_json(br#"{"metadata":{"name":"a","name":"b"}}"#)
+            .unwrap();
+        assert_eq!(pod.meta().name, "b");
+    }
+}

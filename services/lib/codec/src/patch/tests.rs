@@ -1,0 +1,329 @@
+//! Patches against documents: upstream's semantics by example, and properties that hold for all.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Error, json as json_patch, merge, strategic};
+use crate::{Kind, kinds};
+
+fn kind(resource: &str) -> &'static Kind {
+    kinds().by_resource(resource).unwrap()
+}
+
+fn pod(document: Value, patch: Value) -> Result<Value, Error> {
+    strategic(kind("pods"), document, patch)
+}
+
+fn containers(names: &[&str]) -> Value {
+    let containers: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"name": name, "image": "nginx"}))
+        .collect();
+    json!({"spec": {"containers": containers}})
+}
+
+fn names(document: &Value) -> Vec<&str> {
+    let containers = document["spec"]["containers"].as_array().unwrap();
+    containers
+        .iter()
+        .map(|container| container["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_container_is_merged_by_its_name() {
+    let patch = json!({"spec": {"containers": [{"name": "b", "image": "nginx:2", "tty": true}]}});
+    let patched = pod(containers(&["a", "b", "c"]), patch).unwrap();
+    assert_eq!(names(&patched), ["a", "b", "c"]);
+    assert_eq!(
+        patched["spec"]["containers"][1],
+        json!({"name": "b", "image": "nginx:2", "tty": true})
+    );
+    assert_eq!(
+        patched["spec"]["containers"][0],
+        json!({"name": "a", "image": "nginx"})
+    );
+}
+
+#[test]
+fn a_new_container_comes_first_without_nulls_and_directives() {
+    let patch =
+        json!({"spec": {"containers": [{"name": "b", "tty": null, "$setElementOrder/env": []}]}});
+    let patched = pod(containers(&["a"]), patch).unwrap();
+    assert_eq!(
+        patched["spec"]["containers"],
+        json!([{"name": "b"}, {"name": "a", "image": "nginx"}])
+    );
+}
+
+#[test]
+fn an_entry_is_deleted_by_its_key() {
+    let patch = json!({"spec": {"containers": [{"name": "a", "$patch": "delete"}, {"name": "c", "tty": true}]}});
+    let patched = pod(containers(&["a", "b"]), patch).unwrap();
+    assert_eq!(names(&patched), ["c", "b"]);
+}
+
+#[test]
+fn a_list_is_replaced_on_request() {
+    let patch = json!({"spec": {"containers": [{"$patch": "replace"}, {"name": "z"}]}});
+    let patched = pod(containers(&["a", "b"]), patch).unwrap();
+    assert_eq!(patched, json!({"spec": {"containers": [{"name": "z"}]}}));
+}
+
+#[test]
+fn an_object_is_replaced_or_emptied_on_request() {
+    let document = json!({"metadata": {"labels": {"a": "1", "b": "2"}, "annotations": {"x": "y"}}});
+    let patch = json!({"metadata": {"labels": {"$patch": "replace", "c": "3"}, "annotations": {"$patch": "delete"}}});
+    let patched = pod(document, patch).unwrap();
+    assert_eq!(
+        patched,
+        json!({"metadata": {"labels": {"c": "3"}, "annotations": {}}})
+    );
+}
+
+#[test]
+fn null_removes_a_field() {
+    let document = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {"nodeName": "n"}});
+    let patched = pod(
+        document,
+        json!({"metadata": {"labels": {"a": null}}, "spec": null}),
+    )
+    .unwrap();
+    assert_eq!(patched, json!({"metadata": {"labels": {"b": "2"}}}));
+}
+
+#[test]
+fn a_list_without_a_merge_key_is_replaced() {
+    let document = json!({"spec": {"tolerations": [{"key": "a"}, {"key": "b"}]}});
+    let patched = pod(document, json!({"spec": {"tolerations": [{"key": "c"}]}})).unwrap();
+    assert_eq!(patched, json!({"spec": {"tolerations": [{"key": "c"}]}}));
+}
+
+#[test]
+fn scalars_are_merged_into_a_set_and_taken_out_again() {
+    let document = json!({"metadata": {"finalizers": ["a", "b", "c"]}});
+    let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["b"], "finalizers": ["d", "a"]}});
+    let patched = pod(document, patch).unwrap();
+    assert_eq!(
+        patched,
+        json!({"metadata": {"finalizers": ["d", "a", "c"]}})
+    );
+}
+
+#[test]
+fn entries_stand_as_the_order_directive_says() {
+    let patch = json!({"spec": {
+        "$setElementOrder/containers": [{"name": "c"}, {"name": "d"}, {"name": "a"}],
+        "containers": [{"name": "d", "image": "new"}],
+    }});
+    let patched = pod(containers(&["a", "b", "c"]), patch).unwrap();
+    assert_eq!(names(&patched), ["b", "c", "d", "a"]);
+}
+
+#[test]
+fn an_order_alone_reorders() {
+    let patch = json!({"spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}});
+    assert_eq!(
+        names(&pod(containers(&["a", "b"]), patch).unwrap()),
+        ["b", "a"]
+    );
+}
+
+#[test]
+fn a_patch_out_of_its_own_order_is_refused() {
+    let patch = json!({"spec": {
+        "$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
+        "containers": [{"name": "b"}, {"name": "a"}],
+    }});
+    assert!(matches!(
+        pod(containers(&["a"]), patch),
+        Err(Error::Malformed(_))
+    ));
+}
+
+#[test]
+fn retained_keys_drop_the_others() {
+    let document =
+        json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
+    let patch = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
+    let patched = strategic(kind("deployments.apps"), document.clone(), patch).unwrap();
+    assert_eq!(patched, json!({"spec": {"strategy": {"type": "Recreate"}}}));
+    let patch =
+        json!({"spec": {"strategy": {"$retainKeys": ["rollingUpdate"], "type": "Recreate"}}});
+    assert!(matches!(
+        strategic(kind("deployments.apps"), document, patch),
+        Err(Error::Malformed(_))
+    ));
+}
+
+#[test]
+fn ports_merge_by_number_alone() {
+    let document = json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}, {"port": 443}]}});
+    let patch = json!({"spec": {"ports": [{"port": 80, "name": "web"}]}});
+    let patched = strategic(kind("services"), document, patch).unwrap();
+    assert_eq!(
+        patched["spec"]["ports"],
+        json!([{"port": 80, "protocol": "TCP", "name": "web"}, {"port": 443}])
+    );
+}
+
+#[test]
+fn an_entry_without_its_key_is_refused() {
+    let refused = pod(
+        containers(&["a"]),
+        json!({"spec": {"containers": [{"image": "x"}]}}),
+    );
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        r#"map: {"image":"x"} does not contain declared merge key: name"#
+    );
+}
+
+#[test]
+fn an_unknown_directive_is_refused() {
+    let refused = pod(containers(&["a"]), json!({"spec": {"$patch": "explode"}}));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .starts_with("unknown patch type: explode")
+    );
+    let refused = pod(
+        containers(&["a"]),
+        json!({"spec": {"containers": [{"name": "a", "$patch": "merge"}]}}),
+    );
+    assert!(matches!(refused, Err(Error::Malformed(_))));
+}
+
+#[test]
+fn a_patch_that_is_no_object_is_refused() {
+    assert!(matches!(
+        pod(json!({}), json!([])),
+        Err(Error::Malformed(_))
+    ));
+    assert!(matches!(
+        merge(kind("pods"), json!({}), json!(null)),
+        Err(Error::Malformed(_))
+    ));
+    assert!(matches!(
+        json_patch(kind("pods"), json!({}), json!({})),
+        Err(Error::Malformed(_))
+    ));
+}
+
+#[test]
+fn a_json_patch_applies_whole_or_not_at_all() {
+    let document = json!({"metadata": {"name": "a"}});
+    let patch = json!([
+        {"op": "test", "path": "/metadata/name", "value": "a"},
+        {"op": "add", "path": "/metadata/finalizers", "value": ["x"]},
+    ]);
+    let patched = json_patch(kind("pods"), document.clone(), patch).unwrap();
+    assert_eq!(
+        patched,
+        json!({"metadata": {"name": "a", "finalizers": ["x"]}})
+    );
+    let patch = json!([{"op": "test", "path": "/metadata/name", "value": "b"}]);
+    assert!(matches!(
+        json_patch(kind("pods"), document, patch),
+        Err(Error::Unfit(_))
+    ));
+}
+
+#[test]
+fn a_json_patch_cannot_fill_the_memory() {
+    let double = |n| json!({"op": "copy", "from": "", "path": format!("/x{n}")});
+    let copies: Vec<Value> = (0..40).map(double).collect();
+    let document = json!({"metadata": {"name": "a"}, "spec": {}});
+    assert!(matches!(
+        json_patch(kind("pods"), document, json!(copies)),
+        Err(Error::TooLarge(_))
+    ));
+    let tests = vec![json!({"op": "test", "path": "", "value": {}}); 10_001];
+    assert!(matches!(
+        json_patch(kind("pods"), json!({}), json!(tests)),
+        Err(Error::TooLarge(_))
+    ));
+}
+
+/// Any JSON without nulls, which a merge patch cannot express as values.
+fn any_json() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-c]{0,2}".prop_map(Value::from)
+    ];
+    scalar.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-d]", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_object() -> impl Strategy<Value = Value> {
+    prop::collection::btree_map("[a-d]", any_json(), 0..4)
+        .prop_map(|map| Value::Object(map.into_iter().collect()))
+}
+
+/// The merge patch that leads from one document to the other.
+fn difference(from: &Value, to: &Value) -> Value {
+    match (from, to) {
+        (Value::Object(from), Value::Object(to)) => {
+            let removed = from
+                .keys()
+                .filter(|key| !to.contains_key(*key))
+                .map(|key| (key.clone(), Value::Null));
+            let changed = to.iter().map(|(key, value)| {
+                (
+                    key.clone(),
+                    difference(&from.get(key).cloned().unwrap_or_default(), value),
+                )
+            });
+            Value::Object(removed.chain(changed).collect())
+        }
+        _ => to.clone(),
+    }
+}
+
+fn any_names() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::btree_set("[a-f]", 0..6)
+        .prop_map(|names| names.into_iter().collect::<Vec<_>>())
+        .prop_shuffle()
+}
+
+proptest! {
+    #[test]
+    fn a_merge_patch_made_of_a_difference_leads_to_the_target(from in any_object(), to in any_object()) {
+        let patch = difference(&from, &to);
+        prop_assert_eq!(merge(kind("pods"), from, patch).unwrap(), to);
+    }
+
+    #[test]
+    fn where_nothing_merges_by_key_a_strategic_patch_is_a_merge_patch(from in any_object(), to in any_object()) {
+        let (from, to) = (json!({"x": from}), json!({"x": to}));
+        let patch = difference(&from, &to);
+        prop_assert_eq!(pod(from, patch).unwrap(), to);
+    }
+
+    #[test]
+    fn a_list_merged_by_key_keeps_the_entries_that_the_patch_does_not_name(old in any_names(), new in any_names()) {
+        let texts = |names: &[String]| containers(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let patch = json!({"spec": {"containers": new.iter().map(|name| json!({"name": name, "tty": true})).collect::<Vec<_>>()}});
+        let patched = pod(texts(&old), patch.clone()).unwrap();
+        let others = |names: &[&str]| names.iter().filter(|name| !new.contains(&(**name).to_owned())).map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let found = names(&patched);
+        prop_assert_eq!(others(&found), others(&old.iter().map(String::as_str).collect::<Vec<_>>()));
+        let named: Vec<_> = found.iter().filter(|name| new.contains(&(**name).to_owned())).map(|name| (*name).to_owned()).collect();
+        prop_assert_eq!(named, new);
+        prop_assert_eq!(pod(patched.clone(), patch).unwrap(), patched);
+    }
+
+    #[test]
+    fn no_patch_makes_us_panic(document in any_object(), patch in any_object(), operations in any_json()) {
+        let (document, patch) = (json!({"spec": document, "metadata": {"labels": {}}}), json!({"spec": {"containers": [patch]}}));
+        let _ = pod(document.clone(), patch);
+        let _ = json_patch(kind("pods"), document, operations);
+    }
+}

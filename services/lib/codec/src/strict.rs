@@ -1,0 +1,259 @@
+//! What a lenient reader passes over: fields that do not exist, and keys that stand twice.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::rules::{self, Field, Message};
+use crate::{Error, Kind};
+
+/// At most so many problems are reported.
+const ENOUGH: usize = 100;
+
+/// The unknown and repeated fields of a document, as Kubernetes words them: `unknown field "spec.foo"`.
+///
+/// Text that is no JSON has none: reading it will say so.
+pub fn unknown_fields(kind: &Kind, json: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(message) = rules::message(kind.message.full_name()) {
+        let walk = Walk {
+            at: Place::Message(message),
+            path: &mut String::new(),
+            found: &mut found,
+        };
+        // A syntax error ends the walk; whoever decodes the document reports it.
+        let _ = walk.deserialize(&mut serde_json::Deserializer::from_slice(json));
+    }
+    found
+}
+
+/// Refuses a document with unknown or repeated fields.
+///
+/// # Errors
+/// Names them all.
+pub fn check(kind: &'static Kind, json: &[u8]) -> Result<(), Error> {
+    match unknown_fields(kind, json).as_slice() {
+        [] => Ok(()),
+        found => Err(Error::json(
+            kind,
+            format!("strict decoding error: {}", found.join(", ")),
+        )),
+    }
+}
+
+/// What the document should hold here.
+#[derive(Clone, Copy)]
+enum Place {
+    Message(&'static Message),
+    List(&'static Field),
+    Map(&'static Field),
+    /// A scalar, or JSON that is nobody's business.
+    Leaf,
+}
+
+impl Place {
+    fn field(field: &'static Field) -> Self {
+        match field {
+            list if list.descriptor.is_list() => Self::List(list),
+            map if map.descriptor.is_map() => Self::Map(map),
+            single => Self::element(single),
+        }
+    }
+
+    fn element(field: &'static Field) -> Self {
+        field.message().map_or(Self::Leaf, Self::Message)
+    }
+
+    /// What stands under a key; `None` for an unknown one.
+    fn under(self, key: &str) -> Option<Self> {
+        match self {
+            Self::Message(message) => match message.field(key) {
+                Some(field) => Some(Self::field(field)),
+                None if message.has_kind && ["kind", "apiVersion"].contains(&key) => {
+                    Some(Self::Leaf)
+                }
+                None => None,
+            },
+            Self::Map(field) => Some(Self::element(field)),
+            Self::List(_) | Self::Leaf => Some(Self::Leaf),
+        }
+    }
+}
+
+struct Walk<'a> {
+    at: Place,
+    path: &'a mut String,
+    found: &'a mut Vec<String>,
+}
+
+impl Walk<'_> {
+    fn step(&mut self, at: Place) -> Walk<'_> {
+        Walk {
+            at,
+            path: self.path,
+            found: self.found,
+        }
+    }
+
+    fn report(&mut self, problem: &str) {
+        if self.found.len() < ENOUGH {
+            self.found.push(format!("{problem} field {:?}", self.path));
+        }
+    }
+
+    fn push_key(&mut self, key: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(key);
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.at {
+            Place::Leaf => deserializer.deserialize_ignored_any(IgnoredAny).map(drop),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = BTreeSet::new();
+        let parent = self.path.len();
+        while let Some(key) = map.next_key::<String>()? {
+            self.push_key(&key);
+            let under = self.at.under(&key);
+            if under.is_none() {
+                self.report("unknown");
+            } else if !seen.insert(key) {
+                self.report("duplicate");
+            }
+            map.next_value_seed(self.step(under.unwrap_or(Place::Leaf)))?;
+            self.path.truncate(parent);
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let parent = self.path.len();
+        let at = match self.at {
+            Place::List(field) => Place::element(field),
+            _ => Place::Leaf,
+        };
+        for index in 0.. {
+            write!(self.path, "[{index}]").expect("a String takes all text");
+            let more = list.next_element_seed(self.step(at))?;
+            self.path.truncate(parent);
+            if more.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    // A value of another type than expected is for the decoder to report.
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+
+    fn found(kind: &str, json: &str) -> Vec<String> {
+        unknown_fields(kinds().by_resource(kind).unwrap(), json.as_bytes())
+    }
+
+    #[test]
+    fn an_unknown_field_is_named_by_its_path() {
+        let json = r#"{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"nam":"web"},"spec":{"template":{"spec":
+            {"containers":[{"name":"a"},{"imagee":"nginx","livenessProbe":{"bogus":1,"httpGet":{"port":80,"zz":2}}}],
+             "volumes":[{"emptyDir":{"sizeLimitt":"1Gi"}}]}}}}"#;
+        assert_eq!(
+            found("deployments.apps", json),
+            [
+                r#"unknown field "metadata.nam""#,
+                r#"unknown field "spec.template.spec.containers[1].imagee""#,
+                r#"unknown field "spec.template.spec.containers[1].livenessProbe.bogus""#,
+                r#"unknown field "spec.template.spec.containers[1].livenessProbe.httpGet.zz""#,
+                r#"unknown field "spec.template.spec.volumes[0].emptyDir.sizeLimitt""#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_repeated_field_is_named_by_its_path() {
+        let json =
+            r#"{"metadata":{"labels":{"a":"1","a":"2"}},"spec":{"nodeName":"n","nodeName":"m"}}"#;
+        assert_eq!(
+            found("pods", json),
+            [
+                r#"duplicate field "metadata.labels.a""#,
+                r#"duplicate field "spec.nodeName""#
+            ]
+        );
+    }
+
+    #[test]
+    fn maps_and_raw_json_may_hold_any_key() {
+        let json = r#"{"metadata":{"labels":{"anything":"1"},"managedFields":[{"fieldsV1":{"f:spec":{}}}]},"data":{"x":"y"}}"#;
+        assert_eq!(found("configmaps", json), Vec::<String>::new());
+    }
+
+    #[test]
+    fn values_of_another_type_are_left_to_the_decoder() {
+        let json = r#"{"metadata":[{"name":1}],"spec":{"containers":{"name":2},"hostIPC":3.5,"nodeName":null}}"#;
+        assert_eq!(found("pods", json), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_report_of_a_hopeless_document_ends() {
+        let fields: Vec<String> = (0..1000).map(|n| format!(r#""x{n}":{n}"#)).collect();
+        assert_eq!(
+            found("pods", &format!("{{{}}}", fields.join(","))).len(),
+            ENOUGH
+        );
+    }
+
+    #[test]
+    fn a_strict_refusal_reads_as_in_kubernetes() {
+        let kind = kinds().by_resource("deployments.apps").unwrap();
+        let error = check(
+            kind,
+            br#"{"spec":{"replicaz":3,"paused":true,"paused":false}}"#,
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#"Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: unknown field "spec.replicaz", duplicate field "spec.paused""#
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Objects as Kubernetes' own serializers wrote them: we read and write the same.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use bytes::Bytes;
+use serde_json::Value;
+use setpoint_codec::{Kind, envelope, kinds, strict};
+
+/// One object, in both of its forms.
+struct Golden {
+    name: String,
+    json: Vec<u8>,
+    envelope: Bytes,
+}
+
+impl Golden {
+    fn kind(&self) -> Option<&'static Kind> {
+        let document: Value = serde_json::from_slice(&self.json).unwrap();
+        let text = |key: &str| document[key].as_str().unwrap().to_owned();
+        kinds().by_kind(&text("apiVersion"), &text("kind"))
+    }
+}
+
+#[test]
+fn every_modelled_kind_reads_and_writes_what_kubernetes_does() {
+    let Some(folder) = folder() else {
+        println!("SKIPPED: no golden files; point SETPOINT_GOLDEN at a folder that holds them");
+        return;
+    };
+    let mut strangers = Vec::new();
+    let mut checked = 0;
+    for golden in read(&folder) {
+        match golden.kind() {
+            Some(kind) => {
+                check(&golden, kind);
+                checked += 1;
+            }
+            None => strangers.push(golden.name),
+        }
+    }
+    println!(
+        "{checked} kinds checked; not modelled: {}",
+        strangers.join(", ")
+    );
+    assert!(checked > 0, "none of the golden kinds is modelled");
+}
+
+fn folder() -> Option<PathBuf> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/golden");
+    let folder = env::var_os("SETPOINT_GOLDEN").map_or_else(|| default.into(), PathBuf::from);
+    folder.is_dir().then_some(folder)
+}
+
+fn read(folder: &Path) -> Vec<Golden> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .collect();
+    paths.sort();
+    let golden = |path: PathBuf| Golden {
+        name: path.file_stem().unwrap().to_string_lossy().into_owned(),
+        json: fs::read(&path).unwrap(),
+        envelope: fs::read(path.with_extension("pb")).unwrap().into(),
+    };
+    paths.into_iter().map(golden).collect()
+}
+
+fn check(golden: &Golden, kind: &'static Kind) {
+    let name = &golden.name;
+    let opened = envelope::read(&golden.envelope).unwrap();
+    assert_eq!(
+        (opened.api_version.as_str(), opened.kind.as_str()),
+        (kind.api_version().as_str(), kind.kind.as_str())
+    );
+
+    let stored = kind.decode(&opened.raw).unwrap();
+    let expected: Value = serde_json::from_slice(&golden.json).unwrap();
+    let written: Value = serde_json::from_slice(&stored.to_json()).unwrap();
+    assert_eq!(written, expected, "{name}: protobuf to JSON");
+
+    let parsed = kind.from_json(&golden.json).unwrap();
+    assert_eq!(parsed.encode(), stored.encode(), "{name}: JSON to protobuf");
+    let again = kind.decode(&parsed.encode()).unwrap();
+    assert_eq!(
+        again.to_json(),
+        parsed.to_json(),
+        "{name}: protobuf and back"
+    );
+
+    let sealed = envelope::write(&kind.api_version(), &kind.kind, &parsed.encode(), None);
+    let reopened = envelope::read(&sealed).unwrap();
+    let restored = kind.decode(&reopened.raw).unwrap();
+    assert_eq!(
+        restored.to_json(),
+        stored.to_json(),
+        "{name}: envelope and back"
+    );
+    assert_eq!(
+        strict::unknown_fields(kind, &golden.json),
+        Vec::<String>::new(),
+        "{name}: strict"
+    );
+}

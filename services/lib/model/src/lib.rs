@@ -1,0 +1,27 @@
+//! What API objects mean, without I/O: keys, selectors, quantities, owners, conditions.
+//!
+//! Everything here is a function of its arguments; the time is always one of them.
+
+pub mod condition;
+pub mod hash;
+mod key;
+pub mod labels;
+mod meta;
+pub mod names;
+pub mod owner;
+pub mod percent;
+pub mod pod;
+pub mod quantity;
+mod revision;
+pub mod selector;
+mod target;
+pub mod template;
+
+pub use key::Key;
+pub use labels::Labels;
+pub use meta::Meta;
+pub use owner::Owner;
+pub use revision::Revision;
+pub use selector::Selector;
+pub use target::Target;
+pub use template::Template;

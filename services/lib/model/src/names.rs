@@ -1,0 +1,177 @@
+//! Which names are allowed, and how new ones are made.
+
+use crate::hash::ALPHABET;
+
+/// Labels of DNS are at most this long, and Pods' names become host names.
+const LABEL_MAX: usize = 63;
+const SUBDOMAIN_MAX: usize = 253;
+const SUFFIX: usize = 5;
+
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// Five letters that no two seeds are likely to share and that spell no word.
+pub fn suffix(seed: u64) -> String {
+    let base = ALPHABET.len() as u64;
+    // One letter uses less than five bits: mix first, or seeds that differ only in high bits would share a name.
+    let mixed = (seed ^ (seed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+    let letters = (0..SUFFIX as u32).map(|place| mixed / base.pow(place) % base);
+    letters
+        .map(|letter| char::from(ALPHABET[letter as usize]))
+        .collect()
+}
+
+/// The prefix (which brings its own hyphen) and the suffix; a long prefix is cut so that the name stays a DNS label.
+pub fn child(prefix: &str, suffix: &str) -> String {
+    let room = LABEL_MAX.saturating_sub(suffix.len());
+    let kept = prefix
+        .char_indices()
+        .map(|(at, letter)| at + letter.len_utf8());
+    let cut = kept
+        .take_while(|end| *end <= room)
+        .last()
+        .unwrap_or_default();
+    format!("{}{suffix}", &prefix[..cut])
+}
+
+/// What is wrong with a name that must be one label of DNS; nothing if it is right.
+pub fn validate_dns_label(name: &str) -> Vec<String> {
+    let right = is_label(name);
+    complaints(name, LABEL_MAX, right, LABEL)
+}
+
+/// As [`validate_dns_label`], but starting with a letter, as the names of Services must.
+pub fn validate_dns_1035_label(name: &str) -> Vec<String> {
+    let right = is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
+    complaints(name, LABEL_MAX, right, LABEL_1035)
+}
+
+/// What is wrong with a name that must be labels of DNS joined by dots, as most names must.
+pub fn validate_dns_subdomain(name: &str) -> Vec<String> {
+    let right = name.split('.').all(is_label);
+    complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN)
+}
+
+/// What is wrong with the key of a label or annotation.
+pub fn validate_label_key(key: &str) -> Vec<String> {
+    validate_qualified_name(key)
+}
+
+/// What is wrong with the value of a label.
+pub fn validate_label_value(value: &str) -> Vec<String> {
+    let right = value.is_empty() || is_word(value);
+    complaints(value, LABEL_MAX, right, VALUE)
+}
+
+/// What is wrong with a name that may carry a DNS subdomain and a slash before it.
+pub fn validate_qualified_name(text: &str) -> Vec<String> {
+    let (prefix, name) = match text.split_once('/') {
+        Some((_, name)) if name.contains('/') => {
+            return vec![format!(
+                "a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    let mut wrong = match prefix {
+        Some("") => vec!["prefix part must be non-empty".to_owned()],
+        Some(prefix) => validate_dns_subdomain(prefix)
+            .into_iter()
+            .map(|what| format!("prefix part {what}"))
+            .collect(),
+        None => Vec::new(),
+    };
+    if name.is_empty() {
+        wrong.push("name part must be non-empty".to_owned());
+    }
+    let about_name = complaints(name, LABEL_MAX, is_word(name), QUALIFIED);
+    wrong.extend(
+        about_name
+            .into_iter()
+            .map(|what| format!("name part {what}")),
+    );
+    wrong
+}
+
+fn complaints(text: &str, max: usize, right: bool, rule: &str) -> Vec<String> {
+    let too_long = (text.len() > max).then(|| format!("must be no more than {max} characters"));
+    let malformed = (!right).then(|| rule.to_owned());
+    too_long.into_iter().chain(malformed).collect()
+}
+
+fn is_label(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    is_framed(text, plain, |byte| plain(byte) || byte == b'-')
+}
+
+fn is_word(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric();
+    is_framed(text, plain, |byte| plain(byte) || b"-_.".contains(&byte))
+}
+
+/// Not empty, `edge` letters at both ends, `inner` letters between.
+fn is_framed(text: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let ends = bytes.first().into_iter().chain(bytes.last());
+    !bytes.is_empty() && ends.copied().all(edge) && bytes.iter().copied().all(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn suffixes_differ_and_are_valid_labels() {
+        let suffixes: BTreeSet<_> = (0..2_000).map(|n| suffix(n * 0x1_0000_0001 + 17)).collect();
+        assert!(suffixes.len() > 1_998, "{} of 2000", suffixes.len());
+        assert!(
+            suffixes
+                .iter()
+                .all(|suffix| suffix.len() == 5 && is_label(suffix))
+        );
+    }
+
+    #[test]
+    fn a_child_of_a_long_name_still_fits_a_label() {
+        assert_eq!(child("web-", "x7k2p"), "web-x7k2p");
+        let long = child(&"w".repeat(80), "x7k2p");
+        assert_eq!(long.len(), LABEL_MAX);
+        assert!(long.ends_with("wx7k2p"));
+        assert_eq!(child(&"ö".repeat(40), "x7k2p").len(), LABEL_MAX);
+    }
+
+    #[test]
+    fn names_are_judged_as_upstream_judges_them() {
+        assert!(validate_dns_label("web-1").is_empty());
+        assert_eq!(validate_dns_label("Web"), [LABEL]);
+        assert_eq!(validate_dns_label("-web"), [LABEL]);
+        assert!(validate_dns_subdomain("a.b-c.d").is_empty());
+        assert_eq!(validate_dns_subdomain("a..b"), [SUBDOMAIN]);
+        assert_eq!(validate_dns_subdomain(""), [SUBDOMAIN]);
+        assert_eq!(
+            validate_dns_subdomain(&"a".repeat(254)),
+            ["must be no more than 253 characters"]
+        );
+        assert_eq!(validate_dns_1035_label("1a"), [LABEL_1035]);
+    }
+
+    #[test]
+    fn keys_and_values_of_labels_are_judged_as_upstream_judges_them() {
+        assert!(validate_label_key("app.kubernetes.io/name").is_empty());
+        assert_eq!(
+            validate_label_key("/name"),
+            ["prefix part must be non-empty"]
+        );
+        assert_eq!(validate_label_key("a/")[0], "name part must be non-empty");
+        assert!(validate_label_key("a/b/c")[0].starts_with("a qualified name must consist of"));
+        assert!(validate_label_value("").is_empty());
+        assert!(validate_label_value("1.2_x").is_empty());
+        assert_eq!(validate_label_value("a b"), [VALUE]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Who controls an object.
+
+use setpoint_proto::Resource;
+use setpoint_proto::meta::{ObjectMeta, OwnerReference};
+
+use crate::Meta;
+
+/// The controller of an object, as its owner reference names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// For example `ReplicaSet`.
+    pub kind: String,
+    /// Its name, in the namespace of the owned object.
+    pub name: String,
+    /// Tells it from an earlier object of the same name.
+    pub uid: String,
+}
+
+impl Owner {
+    /// The owner that a reference names.
+    pub fn of(reference: &OwnerReference) -> Self {
+        Self {
+            kind: reference.kind.clone(),
+            name: reference.name.clone(),
+            uid: reference.uid.clone(),
+        }
+    }
+}
+
+/// The reference to the object's controller; an object has one at most.
+pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references
+        .iter()
+        .find(|reference| reference.controller == Some(true))
+}
+
+/// A reference that makes `owner` the controller of whatever carries it.
+pub fn reference_to<T: Resource>(owner: &T) -> OwnerReference {
+    reference(T::API_VERSION, T::KIND, &Meta::of(owner.meta()))
+}
+
+/// As [`reference_to`], for those who kept only the metadata.
+pub fn reference(api_version: &str, kind: &str, owner: &Meta) -> OwnerReference {
+    OwnerReference {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: owner.key.name.clone(),
+        uid: owner.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::apps::ReplicaSet;
+
+    use super::*;
+
+    fn set() -> ReplicaSet {
+        let metadata = ObjectMeta {
+            name: "web-5d9".into(),
+            uid: "u1".into(),
+            ..Default::default()
+        };
+        ReplicaSet {
+            metadata,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_reference_to_an_object_makes_it_the_controller() {
+        let mut meta = ObjectMeta::default();
+        meta.owner_references.push(reference_to(&set()));
+        let owner = controller_of(&meta).unwrap();
+        assert_eq!(
+            (owner.kind.as_str(), owner.name.as_str()),
+            ("ReplicaSet", "web-5d9")
+        );
+        assert_eq!(owner.api_version, "apps/v1");
+        assert!(Meta::of(&meta).is_owned_by("u1"));
+        assert!(!Meta::of(&meta).is_owned_by("u2"));
+    }
+
+    #[test]
+    fn an_owner_that_does_not_control_is_not_the_controller() {
+        let mut meta = ObjectMeta::default();
+        meta.owner_references.push(OwnerReference {
+            controller: None,
+            ..reference_to(&set())
+        });
+        assert_eq!(controller_of(&meta), None);
+    }
+}

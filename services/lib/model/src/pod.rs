@@ -1,0 +1,163 @@
+//! What a Pod's status says about it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use setpoint_proto::core::{Container, Pod, PodSpec};
+
+use crate::condition;
+use crate::quantity::Amount;
+
+/// Has it run to its end, for better or worse? It never leaves this state.
+pub fn is_terminal(pod: &Pod) -> bool {
+    matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+}
+
+/// Does it run, or will it, without being on its way out?
+pub fn is_active(pod: &Pod) -> bool {
+    !is_terminal(pod) && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Can it serve?
+pub fn is_ready(pod: &Pod) -> bool {
+    condition::is_true(&pod.status.conditions, "Ready")
+}
+
+/// Since when it can serve, if it can; since ever, if nobody noted when that began.
+pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
+    let ready = condition::get(&pod.status.conditions, "Ready");
+    ready
+        .filter(|ready| ready.status == condition::TRUE)
+        .map(|ready| {
+            ready
+                .last_transition_time
+                .timestamp()
+                .unwrap_or(Timestamp::MIN)
+        })
+}
+
+/// Has it been able to serve for long enough?
+pub fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
+    let wait = available_in(ready_since(pod), min_ready_seconds, now);
+    wait.is_some_and(|wait| wait.is_zero())
+}
+
+/// How long until a Pod that became ready then is available; zero if it is, `None` if it is not ready.
+pub fn available_in(
+    ready_since: Option<Timestamp>,
+    min_ready_seconds: i32,
+    now: Timestamp,
+) -> Option<Duration> {
+    let wanted = i128::from(min_ready_seconds.max(0)) * 1_000_000_000;
+    let passed = now.as_nanosecond() - ready_since?.as_nanosecond();
+    let missing = if wanted > 0 { wanted - passed } else { 0 };
+    Some(Duration::from_nanos(
+        u64::try_from(missing).unwrap_or_default(),
+    ))
+}
+
+/// What a Pod asks of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Thousandths of a CPU.
+    pub millicpu: i64,
+    /// Bytes.
+    pub memory: i64,
+}
+
+/// The sum over its containers, or its greediest init container where that is more.
+pub fn requests(spec: &PodSpec) -> Requests {
+    let total = |name| {
+        let of = |container: &Container| amount(container, name);
+        let together: i64 = spec.containers.iter().map(of).sum();
+        together.max(
+            spec.init_containers
+                .iter()
+                .map(of)
+                .max()
+                .unwrap_or_default(),
+        )
+    };
+    Requests {
+        millicpu: total("cpu"),
+        memory: total("memory"),
+    }
+}
+
+fn amount(container: &Container, name: &str) -> i64 {
+    let quantity = container.resources.requests.get(name);
+    let amount = quantity.and_then(|quantity| Amount::parse(&quantity.string).ok());
+    amount.map_or(0, |amount| {
+        if name == "cpu" {
+            amount.millis()
+        } else {
+            amount.value()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::PodCondition;
+    use setpoint_proto::meta::Quantity;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn ready_at(second: i64) -> Pod {
+        let mut pod = Pod::default();
+        pod.status.conditions.push(PodCondition {
+            r#type: "Ready".into(),
+            status: "True".into(),
+            last_transition_time: at(second).into(),
+            ..Default::default()
+        });
+        pod
+    }
+
+    /// Checks D11.
+    #[test]
+    fn a_ready_pod_is_available_once_it_was_ready_for_long_enough() {
+        let pod = ready_at(100);
+        assert!(is_available(&pod, 0, at(100)));
+        assert!(!is_available(&pod, 10, at(109)));
+        assert!(is_available(&pod, 10, at(110)));
+        assert_eq!(
+            available_in(ready_since(&pod), 10, at(104)),
+            Some(Duration::from_secs(6))
+        );
+        assert!(!is_available(&Pod::default(), 0, at(0)));
+    }
+
+    #[test]
+    fn a_pod_that_ended_or_is_going_is_not_active() {
+        let mut pod = Pod::default();
+        assert!(is_active(&pod));
+        pod.status.phase = "Failed".into();
+        assert!(is_terminal(&pod) && !is_active(&pod));
+        pod.status.phase = "Running".into();
+        pod.metadata.deletion_timestamp = Some(at(1).into());
+        assert!(!is_active(&pod));
+    }
+
+    #[test]
+    fn requests_are_the_sum_of_containers_or_the_largest_init_container() {
+        let container = |cpu: &str| {
+            let mut container = Container::default();
+            container
+                .resources
+                .requests
+                .insert("cpu".into(), Quantity::new(cpu));
+            container
+        };
+        let spec = PodSpec {
+            containers: vec![container("100m"), container("0.2")],
+            init_containers: vec![container("250m")],
+            ..Default::default()
+        };
+        assert_eq!(requests(&spec).millicpu, 300);
+    }
+}

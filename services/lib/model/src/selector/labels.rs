@@ -1,0 +1,295 @@
+//! Selection by labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use setpoint_proto::meta::LabelSelector;
+
+use super::{Error, parse};
+use crate::labels::Lookup;
+use crate::names;
+
+/// Objects whose labels meet every requirement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    requirements: Vec<Requirement>,
+}
+
+/// One demand on one label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Requirement {
+    key: String,
+    operator: Operator,
+    values: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    In,
+    /// Holds where the label is missing, too.
+    NotIn,
+    Exists,
+    DoesNotExist,
+    GreaterThan,
+    LessThan,
+}
+
+impl Selector {
+    /// Reads kubectl's grammar: `app=web,tier in (a, b),!canary`.
+    ///
+    /// # Errors
+    /// When the text does not follow the grammar, or a key or value can be no label.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let requirements = parse::requirements(text)?;
+        Ok(Self { requirements })
+    }
+
+    /// The selector of a spec; an empty one selects everything.
+    ///
+    /// # Errors
+    /// When an operator is unknown, or its values do not suit it.
+    pub fn from_label_selector(selector: &LabelSelector) -> Result<Self, Error> {
+        let mut selected = Self::from_labels(&selector.match_labels);
+        for expression in &selector.match_expressions {
+            let operator = match expression.operator.as_str() {
+                "In" => Operator::In,
+                "NotIn" => Operator::NotIn,
+                "Exists" => Operator::Exists,
+                "DoesNotExist" => Operator::DoesNotExist,
+                other => {
+                    return Err(Error(format!(
+                        "{other:?} is not a valid label selector operator"
+                    )));
+                }
+            };
+            let values = expression.values.iter().cloned().collect();
+            selected
+                .requirements
+                .push(Requirement::new(&expression.key, operator, values)?);
+        }
+        Ok(selected)
+    }
+
+    /// Objects that have all of these labels.
+    pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
+        let equals = |(key, value): (&String, &String)| Requirement {
+            key: key.clone(),
+            operator: Operator::In,
+            values: [value.clone()].into(),
+        };
+        Self {
+            requirements: labels.iter().map(equals).collect(),
+        }
+    }
+
+    /// Every object.
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// No object.
+    pub fn nothing() -> Self {
+        let never = Requirement {
+            key: String::new(),
+            operator: Operator::In,
+            values: BTreeSet::new(),
+        };
+        Self {
+            requirements: vec![never],
+        }
+    }
+
+    /// Do these labels meet every requirement?
+    pub fn matches(&self, labels: &impl Lookup) -> bool {
+        self.requirements
+            .iter()
+            .all(|requirement| requirement.holds(labels))
+    }
+
+    /// Does it select everything?
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+}
+
+impl Requirement {
+    pub(super) fn new(
+        key: &str,
+        operator: Operator,
+        values: BTreeSet<String>,
+    ) -> Result<Self, Error> {
+        let wrong = |at: &str, text: &str, why: &str| {
+            Err(Error(format!("{at}: Invalid value: {text:?}: {why}")))
+        };
+        if let Some(why) = names::validate_label_key(key).first() {
+            return wrong("key", key, why);
+        }
+        for (index, value) in values.iter().enumerate() {
+            if let Some(why) = names::validate_label_value(value).first() {
+                return wrong(&format!("values[{index}][{key}]"), value, why);
+            }
+        }
+        match operator {
+            Operator::In | Operator::NotIn if values.is_empty() => {
+                return Err(Error("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty".into()));
+            }
+            Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
+                return Err(Error(
+                    "values: Invalid value: values set must be empty for exists and does not exist"
+                        .into(),
+                ));
+            }
+            Operator::GreaterThan | Operator::LessThan
+                if !values.iter().all(|value| value.parse::<i64>().is_ok()) =>
+            {
+                return Err(Error("values[0]: Invalid value: for 'Gt', 'Lt' operators, the value must be an integer".into()));
+            }
+            _ => {}
+        }
+        Ok(Self {
+            key: key.to_owned(),
+            operator,
+            values,
+        })
+    }
+
+    fn holds(&self, labels: &impl Lookup) -> bool {
+        let label = labels.value(&self.key);
+        match self.operator {
+            Operator::In => label.is_some_and(|label| self.values.contains(label)),
+            Operator::NotIn => label.is_none_or(|label| !self.values.contains(label)),
+            Operator::Exists => label.is_some(),
+            Operator::DoesNotExist => label.is_none(),
+            Operator::GreaterThan => self.compares(label, |label, bound| label > bound),
+            Operator::LessThan => self.compares(label, |label, bound| label < bound),
+        }
+    }
+
+    fn compares(&self, label: Option<&str>, holds: fn(i64, i64) -> bool) -> bool {
+        let number = |text: &str| text.parse::<i64>().ok();
+        let bound = self.values.first().and_then(|text| number(text));
+        label
+            .and_then(number)
+            .zip(bound)
+            .is_some_and(|(label, bound)| holds(label, bound))
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            key,
+            operator,
+            values,
+        } = self;
+        let values = || {
+            values
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        match operator {
+            Operator::In if self.values.len() == 1 => write!(f, "{key}={}", values()),
+            Operator::NotIn if self.values.len() == 1 => write!(f, "{key}!={}", values()),
+            Operator::In => write!(f, "{key} in ({})", values()),
+            Operator::NotIn => write!(f, "{key} notin ({})", values()),
+            Operator::Exists => f.write_str(key),
+            Operator::DoesNotExist => write!(f, "!{key}"),
+            Operator::GreaterThan => write!(f, "{key}>{}", values()),
+            Operator::LessThan => write!(f, "{key}<{}", values()),
+        }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requirements: Vec<_> = self
+            .requirements
+            .iter()
+            .map(Requirement::to_string)
+            .collect();
+        f.write_str(&requirements.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use setpoint_proto::meta::LabelSelectorRequirement;
+
+    use super::*;
+
+    fn labels(text: &str) -> BTreeMap<String, String> {
+        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+        pairs
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn each_operator_selects_what_kubectl_selects() {
+        for (selector, selected, not) in [
+            ("app=web", "app=web", "app=db"),
+            ("app == web", "app=web", "x=y"),
+            ("app!=web", "x=y", "app=web"),
+            ("app in (web, db)", "app=db", "app=x"),
+            ("app notin (web,db)", "x=y", "app=db"),
+            ("app", "app=", "x=y"),
+            ("!app", "x=y", "app=web"),
+            ("size > 3", "size=4", "size=3"),
+            ("size<3", "size=2", "size=x"),
+            ("app=", "app=", "app=web"),
+            ("in in (in)", "in=in", "in=x"),
+            ("app=web,tier!=db , !canary", "app=web", "app=web,canary=1"),
+        ] {
+            let parsed = Selector::parse(selector).unwrap();
+            assert!(
+                parsed.matches(&labels(selected)),
+                "{selector} on {selected}"
+            );
+            assert!(!parsed.matches(&labels(not)), "{selector} on {not}");
+            assert_eq!(Selector::parse(&parsed.to_string()), Ok(parsed));
+        }
+    }
+
+    #[test]
+    fn everything_and_nothing_are_what_they_say() {
+        let none = labels("");
+        assert!(Selector::everything().matches(&none) && Selector::everything().is_empty());
+        assert!(!Selector::nothing().matches(&none) && !Selector::nothing().is_empty());
+        assert_eq!(Selector::parse(" "), Ok(Selector::everything()));
+    }
+
+    #[test]
+    fn a_spec_selector_joins_labels_and_expressions() {
+        let expression = |operator: &str, values: &[&str]| LabelSelector {
+            match_labels: labels("app=web"),
+            match_expressions: vec![LabelSelectorRequirement {
+                key: "tier".into(),
+                operator: operator.into(),
+                values: values.iter().map(|&value| value.into()).collect(),
+            }],
+        };
+        let selector = Selector::from_label_selector(&expression("NotIn", &["db"])).unwrap();
+        assert_eq!(selector.to_string(), "app=web,tier!=db");
+        let error = |selector| {
+            Selector::from_label_selector(&selector)
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            error(expression("Is", &[])),
+            "\"Is\" is not a valid label selector operator"
+        );
+        assert!(error(expression("In", &[])).contains("values set can't be empty"));
+        assert!(error(expression("Exists", &["x"])).contains("must be empty"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_fall_over(text in "[a-z=!<>(), ö]{0,40}") {
+            let _ = Selector::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Act: carry a decision out.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use setpoint_machinery::events::Recorder;
+use setpoint_machinery::gateway::{Gateway, Receipt};
+use setpoint_proto::core::{ObjectReference, Pod};
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::{ApiError, Resource as _};
+
+use crate::plan::Action;
+use crate::pod::PodView;
+use crate::status;
+
+/// Performs one action; `None` when there was nothing to write.
+///
+/// # Errors
+/// What the gateway answered. `Conflict` and `NotFound` say that the Pod is no longer as it was observed.
+pub async fn act(
+    gateway: &Gateway,
+    events: &Recorder,
+    action: &Action,
+    now: Timestamp,
+) -> Result<Option<Receipt>, ApiError> {
+    match action {
+        Action::Bind { pod, node } => {
+            let receipt = bind(gateway, pod, node).await?;
+            let message = format!("Successfully assigned {} to {node}", pod.meta.key);
+            events.normal(&reference(pod), "Scheduled", message);
+            Ok(Some(receipt))
+        }
+        Action::Refuse { pod, message } => {
+            events.warning(&reference(pod), "FailedScheduling", message.clone());
+            report(gateway, pod, message, now).await
+        }
+    }
+}
+
+async fn bind(gateway: &Gateway, pod: &PodView, node: &str) -> Result<Receipt, ApiError> {
+    let written = gateway.bind(&pod.meta.key, node, &pod.meta.uid).await?;
+    Ok(written)
+}
+
+/// Writes the condition, unless the Pod says so already.
+async fn report(
+    gateway: &Gateway,
+    pod: &Arc<PodView>,
+    message: &str,
+    now: Timestamp,
+) -> Result<Option<Receipt>, ApiError> {
+    let wants = pod.wants.as_ref();
+    let Some(status) = wants.and_then(|wants| status::refused(&wants.status, message, now)) else {
+        return Ok(None);
+    };
+    let skeleton = Pod {
+        metadata: ObjectMeta {
+            namespace: pod.meta.key.namespace.clone(),
+            name: pod.meta.key.name.clone(),
+            uid: pod.meta.uid.clone(),
+            resource_version: pod.meta.revision.to_string(),
+            ..Default::default()
+        },
+        status,
+        ..Default::default()
+    };
+    let written = gateway.update_status(&skeleton).await?;
+    Ok(Some(written.receipt()))
+}
+
+fn reference(pod: &PodView) -> ObjectReference {
+    ObjectReference {
+        kind: Pod::KIND.to_owned(),
+        api_version: Pod::API_VERSION.to_owned(),
+        namespace: pod.meta.key.namespace.clone(),
+        name: pod.meta.key.name.clone(),
+        uid: pod.meta.uid.clone(),
+        resource_version: pod.meta.revision.to_string(),
+        ..Default::default()
+    }
+}

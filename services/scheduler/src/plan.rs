@@ -1,0 +1,101 @@
+//! Plan: the best node for each Pod in turn, each seeing what the ones before it took. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use setpoint_machinery::Plan;
+
+use crate::filter::{Objection, objections};
+use crate::pod::{PodView, Wants};
+use crate::score::score;
+use crate::world::{Candidate, World};
+
+/// One idempotent write.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Put the Pod on a node.
+    Bind {
+        /// Unbound so far.
+        pod: Arc<PodView>,
+        /// By name.
+        node: String,
+    },
+    /// Tell the user why the Pod has to wait.
+    Refuse {
+        /// Still unbound.
+        pod: Arc<PodView>,
+        /// One sentence, as upstream words it.
+        message: String,
+    },
+}
+
+impl Action {
+    /// The Pod that it is about.
+    pub fn pod(&self) -> &Arc<PodView> {
+        match self {
+            Self::Bind { pod, .. } | Self::Refuse { pod, .. } => pod,
+        }
+    }
+}
+
+/// Decides for every pending Pod. A Pod that is being deleted, gated or placed already needs no decision.
+pub fn plan(world: &World) -> Plan<Action> {
+    let mut plan = Plan::default();
+    let mut nodes = world.nodes.clone();
+    for (turn, pod) in world.pending.iter().enumerate() {
+        let Some(wants) = pod.wants.as_deref().filter(|wants| !wants.gated) else {
+            continue;
+        };
+        if pod.meta.deleting {
+            continue;
+        }
+        let tie = world.seed.wrapping_add(turn as u64);
+        match best(pod, wants, &nodes, tie) {
+            Ok(n) => {
+                nodes[n].take(pod);
+                let node = nodes[n].view.name().to_owned();
+                plan.step(Action::Bind { pod: pod.clone(), node }, "the best of the nodes that fit");
+            }
+            Err(message) => {
+                plan.step(Action::Refuse { pod: pod.clone(), message }, "no node fits");
+            }
+        }
+    }
+    plan
+}
+
+/// The index of the best node; or, in one sentence, why there is none.
+fn best(pod: &PodView, wants: &Wants, nodes: &[Candidate], tie: u64) -> Result<usize, String> {
+    let mut fitting = Vec::new();
+    let mut against = BTreeMap::new();
+    for (n, node) in nodes.iter().enumerate() {
+        match objections(pod, &wants.node, node) {
+            none if none.is_empty() => fitting.push(n),
+            some => some.into_iter().for_each(|one| *against.entry(one).or_default() += 1),
+        }
+    }
+    let siblings = fitting.iter().map(|&n| nodes[n].siblings(pod));
+    let most_siblings = siblings.max().unwrap_or_default();
+    let rank = |&n: &usize| (score(pod, &nodes[n], most_siblings), scatter(n as u64, tie));
+    fitting
+        .into_iter()
+        .max_by_key(rank)
+        .ok_or_else(|| sentence(nodes.len(), &against))
+}
+
+/// A fixed shuffle, so that equally good nodes take turns, and a seed makes it repeatable.
+fn scatter(n: u64, tie: u64) -> u64 {
+    (n ^ tie).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31) ^ tie
+}
+
+fn sentence(nodes: usize, against: &BTreeMap<Objection, usize>) -> String {
+    if nodes == 0 {
+        return "no nodes available to schedule pods".to_owned();
+    }
+    let mut reasons: Vec<_> = against
+        .iter()
+        .map(|(objection, count)| format!("{count} {objection}"))
+        .collect();
+    reasons.sort();
+    format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
+}

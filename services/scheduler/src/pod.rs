@@ -1,0 +1,114 @@
+//! What the scheduler keeps of a Pod.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use setpoint_machinery::View;
+use setpoint_model::{Meta, pod};
+use setpoint_proto::core::{NodeSelectorTerm, Pod, PodSpec, PodStatus, Toleration};
+
+use crate::resources::Resources;
+
+/// A Pod as the scheduler sees it: what it takes, and, while it has no node, what it asks of one.
+#[derive(Clone, Debug)]
+pub struct PodView {
+    /// Its identity.
+    pub meta: Meta,
+    /// What it takes from its node.
+    pub requests: Resources,
+    /// Its node; `None` while it waits for one.
+    pub node: Option<String>,
+    /// It has ended and takes nothing any more.
+    pub ended: bool,
+    /// Only while it waits for a node.
+    pub wants: Option<Box<Wants>>,
+}
+
+/// What a waiting Pod asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Wants {
+    /// Of its node.
+    pub node: NodeWants,
+    /// Higher goes first.
+    pub priority: i32,
+    /// It may not be scheduled yet.
+    pub gated: bool,
+    /// Whose job it is.
+    pub scheduler: String,
+    /// Its status, to be sent back with a condition more.
+    pub status: PodStatus,
+}
+
+/// What a waiting Pod asks of its node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeWants {
+    /// Labels that it must have.
+    pub selector: BTreeMap<String, String>,
+    /// Required affinity: one of these terms must match. `None` asks nothing, an empty list matches no node.
+    pub terms: Option<Vec<NodeSelectorTerm>>,
+    /// Taints that it may have.
+    pub tolerations: Vec<Toleration>,
+}
+
+impl View for PodView {
+    type Object = Pod;
+
+    fn of(pod: Pod) -> Self {
+        let ended = pod::is_terminal(&pod);
+        let node = Some(pod.spec.node_name.clone()).filter(|node| !node.is_empty());
+        Self {
+            meta: Meta::of(&pod.metadata),
+            requests: Resources::of_pod(&pod.spec),
+            ended,
+            wants: (node.is_none() && !ended).then(|| Box::new(Wants::of(pod.spec, pod.status))),
+            node,
+        }
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl Wants {
+    fn of(spec: PodSpec, status: PodStatus) -> Self {
+        let affinity = spec.affinity.and_then(|affinity| affinity.node_affinity);
+        let required =
+            affinity.and_then(|node| node.required_during_scheduling_ignored_during_execution);
+        Self {
+            node: NodeWants {
+                selector: spec.node_selector,
+                terms: required.map(|required| required.node_selector_terms),
+                tolerations: spec.tolerations,
+            },
+            priority: spec.priority.unwrap_or_default(),
+            gated: !spec.scheduling_gates.is_empty(),
+            scheduler: spec.scheduler_name,
+            status,
+        }
+    }
+}
+
+impl PodView {
+    /// Does it take from its node's resources?
+    pub fn occupies(&self) -> Option<&str> {
+        self.node.as_deref().filter(|_| !self.ended)
+    }
+
+    /// Might a node that did not suit it `earlier` suit it now? Its status does not matter to that.
+    pub fn asks_otherwise_than(&self, earlier: &Self) -> bool {
+        let asks = |pod: &Self| {
+            let wants = pod.wants.as_ref();
+            wants.map(|wants| (wants.gated, wants.node.clone()))
+        };
+        self.meta.uid != earlier.meta.uid
+            || self.requests != earlier.requests
+            || asks(self) != asks(earlier)
+    }
+
+    /// Older Pods of the same priority go first.
+    pub fn turn(&self) -> (i32, Option<Timestamp>, &str) {
+        let priority = self.wants.as_ref().map_or(0, |wants| wants.priority);
+        (-priority, self.meta.created, &self.meta.key.name)
+    }
+}

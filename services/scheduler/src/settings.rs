@@ -1,0 +1,32 @@
+//! What can be set.
+
+use serde::{Deserialize, Serialize};
+use setpoint_machinery::{election, gateway};
+
+/// Settings of the scheduler.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// How to reach the gateway.
+    pub gateway: gateway::Settings,
+    /// How the leader is found.
+    pub election: election::Settings,
+    /// Pods that name another scheduler are left alone.
+    pub scheduler_name: String,
+    /// How many Pods one round decides on.
+    pub batch: usize,
+    /// Bindings under way at once.
+    pub concurrency: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gateway: gateway::Settings::default(),
+            election: election::Settings::default(),
+            scheduler_name: "default-scheduler".to_owned(),
+            batch: 256,
+            concurrency: 32,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Observe: the nodes with what is used of them, and the Pods whose turn it is.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use setpoint_machinery::Reader;
+
+use crate::doubts::Doubts;
+use crate::node::NodeView;
+use crate::pod::PodView;
+use crate::resources::Resources;
+use crate::score::Siblings;
+
+/// Everything a decision may look at.
+#[derive(Debug)]
+pub struct World {
+    /// All nodes, by name.
+    pub nodes: Vec<Candidate>,
+    /// Pods to be placed, in the order of their turn.
+    pub pending: Vec<Arc<PodView>>,
+    /// Breaks ties between equally good nodes.
+    pub seed: u64,
+    /// When it was observed.
+    pub now: Timestamp,
+}
+
+/// A node and what is used of it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The node.
+    pub view: Arc<NodeView>,
+    /// By its Pods together.
+    pub used: Resources,
+    /// How many there are.
+    pub pods: i64,
+    /// By controller; only of those that have Pods pending.
+    pub siblings: Siblings,
+}
+
+impl Candidate {
+    /// An empty node.
+    pub fn new(view: Arc<NodeView>) -> Self {
+        Self {
+            view,
+            used: Resources::default(),
+            pods: 0,
+            siblings: Siblings::new(),
+        }
+    }
+
+    /// The same node with one Pod more.
+    pub fn take(&mut self, pod: &PodView) {
+        self.used.add(&pod.requests);
+        self.pods += 1;
+        if let Some(owner) = &pod.meta.owner {
+            *self.siblings.entry(owner.uid.clone()).or_default() += 1;
+        }
+    }
+
+    /// How many Pods of the same controller are here already.
+    pub fn siblings(&self, pod: &PodView) -> i64 {
+        let owner = pod.meta.owner.as_ref();
+        let count = owner.and_then(|owner| self.siblings.get(&owner.uid));
+        count.copied().unwrap_or_default()
+    }
+}
+
+/// Looks at the caches. A binding whose outcome is unknown counts as made.
+pub fn observe(
+    nodes: &Reader<NodeView>,
+    pods: &Reader<PodView>,
+    doubts: &Doubts,
+    pending: Vec<Arc<PodView>>,
+    now: Timestamp,
+) -> World {
+    let mut candidates: Vec<_> = nodes.list().into_iter().map(Candidate::new).collect();
+    candidates.sort_by(|a, b| a.view.name().cmp(b.view.name()));
+    let all = pods.list();
+    let placed = all
+        .iter()
+        .filter_map(|pod| Some((pod.occupies()?.to_owned(), pod.clone())));
+    place(&mut candidates, placed.chain(doubts.unresolved(pods)), &pending);
+    World {
+        nodes: candidates,
+        pending: in_turn(pending),
+        seed: rand::random(),
+        now,
+    }
+}
+
+fn place(
+    nodes: &mut [Candidate],
+    placed: impl Iterator<Item = (String, Arc<PodView>)>,
+    pending: &[Arc<PodView>],
+) {
+    let owner = |pod: &PodView| pod.meta.owner.as_ref().map(|owner| owner.uid.clone());
+    let families: HashSet<_> = pending.iter().filter_map(|pod| owner(pod)).collect();
+    let by_name: HashMap<_, _> = (0..nodes.len())
+        .map(|n| (nodes[n].view.name().to_owned(), n))
+        .collect();
+    for (node, pod) in placed {
+        // A Pod on a node that is not there takes nothing from the others.
+        let Some(&n) = by_name.get(&node) else { continue };
+        nodes[n].used.add(&pod.requests);
+        nodes[n].pods += 1;
+        if let Some(owner) = owner(&pod).filter(|owner| families.contains(owner)) {
+            *nodes[n].siblings.entry(owner).or_default() += 1;
+        }
+    }
+}
+
+fn in_turn(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {
+    pending.sort_by(|a, b| a.turn().cmp(&b.turn()));
+    pending
+}

@@ -1,0 +1,229 @@
+//! What every plan of the scheduler must keep to.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use setpoint_model::{Key, Meta};
+use setpoint_proto::core::{Taint, Toleration};
+use setpoint_scheduler::{Action, Candidate, NodeView, NodeWants, PodView, Resources, Wants, World, plan};
+
+const GIB: i64 = 1 << 30;
+
+fn meta(name: &str) -> Meta {
+    Meta {
+        key: Key::new("default", name),
+        uid: format!("uid-of-{name}"),
+        ..Default::default()
+    }
+}
+
+fn node(name: &str, millicpu: i64, max_pods: i64) -> NodeView {
+    NodeView {
+        meta: Meta { key: Key::new("", name), ..Default::default() },
+        allocatable: Resources { millicpu, memory: 64 * GIB, ..Default::default() },
+        max_pods,
+        unschedulable: false,
+        taints: Vec::new(),
+    }
+}
+
+fn pod(name: &str, millicpu: i64) -> PodView {
+    PodView {
+        meta: meta(name),
+        requests: Resources {
+            millicpu,
+            assumed_millicpu: millicpu,
+            ..Default::default()
+        },
+        node: None,
+        ended: false,
+        wants: Some(Box::default()),
+    }
+}
+
+fn world(nodes: Vec<NodeView>, pods: Vec<PodView>) -> World {
+    World {
+        nodes: nodes.into_iter().map(|node| Candidate::new(Arc::new(node))).collect(),
+        pending: pods.into_iter().map(Arc::new).collect(),
+        seed: 7,
+        now: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn bindings(world: &World) -> Vec<(String, String)> {
+    let steps = plan(world).steps.into_iter();
+    let bound = steps.filter_map(|step| match step.action {
+        Action::Bind { pod, node } => Some((pod.meta.key.name.clone(), node)),
+        Action::Refuse { .. } => None,
+    });
+    bound.collect()
+}
+
+fn refusal(world: &World) -> String {
+    match plan(world).steps.pop().map(|step| step.action) {
+        Some(Action::Refuse { message, .. }) => message,
+        other => panic!("expected a refusal, found {other:?}"),
+    }
+}
+
+#[test]
+fn equal_nodes_get_the_pods_of_one_owner_in_turn() {
+    let mut pods: Vec<_> = (0..6).map(|n| pod(&format!("web-{n}"), 100)).collect();
+    for pod in &mut pods {
+        pod.meta.owner = Some(setpoint_model::Owner {
+            uid: "set".into(),
+            ..Default::default()
+        });
+    }
+    let nodes = ["a", "b", "c"].map(|name| node(name, 4000, 110));
+    let bound = bindings(&world(nodes.into(), pods));
+    let mut per_node = BTreeMap::new();
+    bound.iter().for_each(|(_, node)| *per_node.entry(node).or_insert(0) += 1);
+    assert_eq!(per_node.into_values().collect::<Vec<_>>(), [2, 2, 2]);
+}
+
+#[test]
+fn the_emptier_node_is_preferred() {
+    let mut world = world(
+        vec![node("busy", 4000, 110), node("idle", 4000, 110)],
+        vec![pod("web", 100)],
+    );
+    world.nodes[0].take(&pod("other", 2000));
+    assert_eq!(bindings(&world), [("web".to_owned(), "idle".to_owned())]);
+}
+
+#[test]
+fn a_refusal_counts_what_speaks_against_the_nodes_as_upstream_does() {
+    let mut cordoned = node("cordoned", 4000, 110);
+    cordoned.unschedulable = true;
+    let mut tainted = node("tainted", 4000, 110);
+    tainted.taints.push(Taint {
+        key: "dedicated".into(),
+        value: "db".into(),
+        effect: "NoSchedule".into(),
+        ..Default::default()
+    });
+    let nodes = vec![node("small", 50, 110), node("tiny", 10, 0), cordoned, tainted];
+    assert_eq!(
+        refusal(&world(nodes, vec![pod("web", 100)])),
+        "0/4 nodes are available: 1 Too many pods, 1 node(s) had untolerated taint {dedicated: db}, \
+         1 node(s) were unschedulable, 2 Insufficient cpu."
+    );
+    assert_eq!(
+        refusal(&world(Vec::new(), vec![pod("web", 1)])),
+        "no nodes available to schedule pods"
+    );
+}
+
+#[test]
+fn selectors_and_tolerations_decide_where_a_pod_may_run() {
+    let mut fast = node("fast", 4000, 110);
+    fast.meta.labels.insert("disk".into(), "ssd".into());
+    fast.taints.push(Taint {
+        key: "dedicated".into(),
+        effect: "NoSchedule".into(),
+        ..Default::default()
+    });
+    let slow = node("slow", 4000, 110);
+    let wants = NodeWants {
+        selector: [("disk".to_owned(), "ssd".to_owned())].into(),
+        tolerations: vec![Toleration {
+            key: "dedicated".into(),
+            operator: "Exists".into(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let picky = PodView {
+        wants: Some(Box::new(Wants { node: wants, ..Default::default() })),
+        ..pod("picky", 1)
+    };
+    let bound = bindings(&world(vec![fast, slow], vec![picky, pod("plain", 1)]));
+    assert_eq!(bound, [("picky".into(), "fast".into()), ("plain".into(), "slow".into())]);
+}
+
+/// Checks C3.
+#[test]
+fn a_gated_a_deleted_and_a_bound_pod_are_left_alone() {
+    let mut gated = pod("gated", 1);
+    gated.wants = Some(Box::new(Wants { gated: true, ..Default::default() }));
+    let mut deleted = pod("deleted", 1);
+    deleted.meta.deleting = true;
+    let bound = PodView {
+        node: Some("a".into()),
+        wants: None,
+        ..pod("bound", 1)
+    };
+    let world = world(vec![node("a", 4000, 110)], vec![gated, deleted, bound]);
+    assert!(plan(&world).steps.is_empty());
+}
+
+prop_compose! {
+    fn any_world()(
+        nodes in prop::collection::vec((0i64..4000, 0i64..6), 0..8),
+        placed in prop::collection::vec((0usize..8, 1i64..500), 0..10),
+        pending in prop::collection::vec(0i64..1500, 0..20),
+        seed: u64,
+    ) -> World {
+        let nodes: Vec<_> = nodes.iter().enumerate().map(|(n, (cpu, pods))| node(&format!("n{n}"), *cpu, *pods)).collect();
+        let pending = pending.iter().enumerate().map(|(n, cpu)| pod(&format!("p{n}"), *cpu)).collect();
+        let mut world = world(nodes, pending);
+        world.seed = seed;
+        for (n, cpu) in placed {
+            if let Some(node) = world.nodes.get_mut(n) {
+                node.take(&pod("placed", cpu));
+            }
+        }
+        world
+    }
+}
+
+proptest! {
+    /// Checks C5 and C1: no plan takes more than a node has left, however many Pods it places.
+    #[test]
+    fn no_node_is_over_committed(world in any_world()) {
+        let requests: HashMap<_, _> = world.pending.iter().map(|pod| (pod.meta.key.name.clone(), pod.requests.millicpu)).collect();
+        let mut nodes: HashMap<_, _> = world.nodes.iter().map(|node| (node.view.name().to_owned(), (node.used.millicpu, node.pods))).collect();
+        for (pod, name) in bindings(&world) {
+            let node = nodes.get_mut(&name).expect("a node of the world");
+            node.0 += requests[&pod];
+            node.1 += 1;
+            let view = &world.nodes.iter().find(|node| node.view.name() == name).expect("there").view;
+            prop_assert!(requests[&pod] == 0 || node.0 <= view.allocatable.millicpu);
+            prop_assert!(node.1 <= view.max_pods);
+        }
+    }
+
+    #[test]
+    fn every_pending_pod_gets_exactly_one_decision(world in any_world()) {
+        let steps = plan(&world).steps;
+        let decided: HashSet<_> = steps.iter().map(|step| step.action.pod().meta.key.clone()).collect();
+        prop_assert_eq!(decided.len(), steps.len());
+        prop_assert_eq!(steps.len(), world.pending.len());
+    }
+
+    #[test]
+    fn a_pod_is_refused_only_when_no_node_has_room_for_it(world in any_world()) {
+        let mut left: HashMap<_, _> = world.nodes.iter().map(|node| (node.view.name().to_owned(), (node.view.allocatable.millicpu - node.used.millicpu, node.view.max_pods - node.pods))).collect();
+        for step in plan(&world).steps {
+            let wants = step.action.pod().requests.millicpu;
+            match step.action {
+                Action::Bind { node, .. } => {
+                    let node = left.get_mut(&node).expect("there");
+                    *node = (node.0 - wants, node.1 - 1);
+                }
+                Action::Refuse { .. } => {
+                    let fits = |(cpu, pods): &(i64, i64)| (wants == 0 || *cpu >= wants) && *pods > 0;
+                    prop_assert!(!left.values().any(fits));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_world_gives_the_same_plan(world in any_world()) {
+        prop_assert_eq!(bindings(&world), bindings(&world));
+    }
+}

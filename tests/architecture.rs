@@ -1,0 +1,101 @@
+//! Which crate may know which: the picture of DESIGN, asserted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A crate, and the crates of ours that it may depend on. What is not listed is forbidden.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("proto", &[]),
+    // Selectors, owners and conditions are what messages mean.
+    ("model", &["proto"]),
+    ("codec", &["model", "proto"]),
+    ("machinery", &["model", "proto"]),
+    ("host", &["proto"]),
+    ("gateway", &["codec", "host", "model", "proto"]),
+    ("deployment-controller", SERVICE),
+    ("replicaset-controller", SERVICE),
+    ("scheduler", SERVICE),
+    ("node-agent", SERVICE),
+    ("ctl", &["codec", "host", "machinery", "model", "proto"]),
+];
+const SERVICE: &[&str] = &["host", "machinery", "model", "proto"];
+
+/// Crates that only tests use, and that may use anything.
+const TESTS: &[&str] = &["testkit", "tests"];
+
+/// Foreign crates that only one crate may use.
+const ONLY: &[(&str, &str)] = &[("etcd-client", "gateway"), ("prost-build", "proto")];
+
+/// What decides and what is decided upon does no I/O.
+const PURE: &[(&str, &[&str])] = &[("model", &["tokio", "tonic", "axum", "hyper"])];
+
+/// Each crate's dependencies outside tests, by short name.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .output()
+        .expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    packages.iter().map(arrows_of).collect()
+}
+
+fn arrows_of(package: &Value) -> (String, BTreeSet<String>) {
+    let dependencies = package["dependencies"].as_array().expect("dependencies");
+    let real = dependencies.iter().filter(|one| one["kind"] != "dev");
+    let names = real.map(|one| short(&one["name"]));
+    (short(&package["name"]), names.collect())
+}
+
+fn short(name: &Value) -> String {
+    let name = name.as_str().expect("a name");
+    name.strip_prefix("setpoint-").unwrap_or(name).to_owned()
+}
+
+#[test]
+fn crates_know_only_whom_they_may() {
+    let dependencies = dependencies();
+    let ours: BTreeSet<_> = dependencies.keys().cloned().collect();
+    for (name, uses) in &dependencies {
+        if TESTS.contains(&name.as_str()) {
+            continue;
+        }
+        let allowed = ARROWS.iter().find(|(crate_name, _)| crate_name == name);
+        let allowed = allowed.unwrap_or_else(|| panic!("{name} is not in the picture")).1;
+        for used in uses.intersection(&ours) {
+            assert!(allowed.contains(&used.as_str()), "{name} must not know {used}");
+        }
+    }
+}
+
+#[test]
+fn nothing_ships_what_only_tests_use() {
+    for (name, uses) in dependencies() {
+        let is_test = |name: &str| TESTS.contains(&name);
+        let ships = |used: &String| is_test(used) && !is_test(&name);
+        assert!(!uses.iter().any(ships), "{name} depends on a crate for tests");
+    }
+}
+
+#[test]
+fn the_store_and_the_code_generator_are_each_known_to_one_crate() {
+    for (name, uses) in dependencies() {
+        for (foreign, owner) in ONLY {
+            let may = name == *owner || TESTS.contains(&name.as_str());
+            assert!(may || !uses.contains(*foreign), "{name} uses {foreign}");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_do_no_io() {
+    let dependencies = dependencies();
+    for (name, banned) in PURE {
+        for foreign in *banned {
+            assert!(!dependencies[*name].contains(*foreign), "{name} uses {foreign}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The whole cluster, end to end: real etcd, real processes, real kubectl.
+
+mod failover;
+mod faults;
+mod main_job;
+mod mistakes;
+mod web;

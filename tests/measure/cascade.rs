@@ -1,0 +1,97 @@
+//! From one Deployment to N Pods Running, on ten simulated nodes.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use setpoint_machinery::gateway::{Gateway, Settings};
+use setpoint_model::Key;
+use setpoint_proto::apps::{Deployment, DeploymentSpec};
+use setpoint_proto::core::{Container, PodSpec, PodTemplateSpec};
+use setpoint_proto::meta::{LabelSelector, ObjectMeta};
+use setpoint_tests::{Cluster, Size};
+
+use crate::process::cpu;
+use crate::report::Report;
+
+const SERVICES: [&str; 5] =
+    ["gateway-0", "deployment-controller-0", "replicaset-controller-0", "scheduler-0", "node-agent-0"];
+const RUNS: usize = 3;
+
+/// The median of three runs for 1, 100 and 1 000 Pods.
+pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
+    let size = Size { replicas: 1, process_nodes: 0, simulated_nodes: 10 };
+    let mut cluster = Cluster::start(size);
+    let settings = Settings { address: cluster.gateway_url(), ..Default::default() };
+    let gateway = Gateway::connect(&settings, "bench")?;
+    for replicas in [1, 100, 1000] {
+        let mut times = Vec::new();
+        let pids = SERVICES.map(|name| cluster.process(name).pid());
+        let before: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
+        for run in 0..RUNS {
+            times.push(one(&gateway, &format!("bench-{replicas}-{run}"), replicas).await?);
+        }
+        let spent = pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
+        times.sort();
+        let name = format!("one Deployment to {replicas} Pods Running");
+        report.add(name, times[RUNS / 2].as_secs_f64() * 1000.0, "ms");
+        let per_pod = spent.as_secs_f64() * 1000.0 / (RUNS as f64 * f64::from(replicas));
+        report.add(format!("CPU of all services per Pod, {replicas} Pods, deletion included"), per_pod, "ms");
+    }
+    Ok(())
+}
+
+/// Creates the Deployment, waits until all its Pods are ready, and deletes it again.
+async fn one(gateway: &Gateway, name: &str, replicas: i32) -> anyhow::Result<Duration> {
+    let key = Key::new("default", name);
+    let start = Instant::now();
+    gateway.create(&deployment(name, replicas)).await?;
+    until(gateway, &key, replicas).await?;
+    let took = start.elapsed();
+    gateway.patch::<Deployment>(&key, "", json!({"spec": {"replicas": 0}})).await?;
+    until(gateway, &key, 0).await?;
+    gateway.delete::<Deployment>(&key, Default::default(), None).await?;
+    Ok(took)
+}
+
+async fn until(gateway: &Gateway, key: &Key, replicas: i32) -> anyhow::Result<()> {
+    let start = Instant::now();
+    loop {
+        let now = gateway.get::<Deployment>(key).await?;
+        let status = &now.status;
+        if status.observed_generation == now.metadata.generation
+            && (status.ready_replicas, status.replicas) == (replicas, replicas)
+        {
+            return Ok(());
+        }
+        anyhow::ensure!(start.elapsed() < Duration::from_secs(120), "{key} is stuck: {status:?}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn deployment(name: &str, replicas: i32) -> Deployment {
+    let labels = [("app".to_owned(), name.to_owned())];
+    Deployment {
+        metadata: ObjectMeta {
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            ..Default::default()
+        },
+        spec: DeploymentSpec {
+            replicas: Some(replicas),
+            selector: Some(LabelSelector { match_labels: labels.clone().into(), ..Default::default() }),
+            template: PodTemplateSpec {
+                metadata: ObjectMeta { labels: labels.into(), ..Default::default() },
+                spec: PodSpec {
+                    containers: vec![Container {
+                        name: "app".to_owned(),
+                        image: "app:1".to_owned(),
+                        ..Default::default()
+                    }],
+                    ..Default::default()
+                },
+            },
+            ..Default::default()
+        },
+        ..Default::default()
+    }
+}

@@ -1,0 +1,60 @@
+//! Many callers at once, for a while; what they managed and how long each call took.
+
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, join_all};
+
+/// What a load test saw.
+pub struct Load {
+    /// Calls per second.
+    pub rate: f64,
+    latencies: Vec<Duration>,
+}
+
+impl Load {
+    /// The latency that `share` of the calls stayed below, in milliseconds.
+    pub fn percentile(&self, share: f64) -> f64 {
+        let last = self.latencies.len().saturating_sub(1);
+        let index = (last as f64 * share) as usize;
+        let latency = self.latencies.get(index).copied().unwrap_or_default();
+        latency.as_secs_f64() * 1000.0
+    }
+}
+
+/// Runs `call(caller, n)` over and over from `callers` tasks for so many seconds, after a tenth of that to warm up.
+pub async fn run(
+    callers: usize,
+    seconds: f64,
+    call: impl Fn(usize, u64) -> BoxFuture<'static, anyhow::Result<()>> + Clone + Send + 'static,
+) -> anyhow::Result<Load> {
+    let warm = Instant::now() + Duration::from_secs_f64(seconds / 10.0);
+    let end = warm + Duration::from_secs_f64(seconds);
+    let tasks = (0..callers).map(|caller| tokio::spawn(one(caller, warm, end, call.clone())));
+    let mut latencies = Vec::new();
+    for task in join_all(tasks).await {
+        latencies.extend(task??);
+    }
+    latencies.sort_unstable();
+    let rate = latencies.len() as f64 / seconds;
+    Ok(Load { rate, latencies })
+}
+
+async fn one(
+    caller: usize,
+    warm: Instant,
+    end: Instant,
+    call: impl Fn(usize, u64) -> BoxFuture<'static, anyhow::Result<()>>,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut latencies = Vec::new();
+    for n in 0.. {
+        let start = Instant::now();
+        if start > end {
+            break;
+        }
+        call(caller, n).await?;
+        if start > warm {
+            latencies.push(start.elapsed());
+        }
+    }
+    Ok(latencies)
+}

@@ -1,0 +1,21 @@
+//! What a process has used so far, from /proc.
+
+use std::time::Duration;
+
+/// CPU time of a process, all threads, user and system.
+pub fn cpu(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name may hold spaces; the fields after its closing parenthesis do not.
+    let fields = stat.rsplit(") ").next().unwrap_or_default();
+    let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    // USER_HZ is 100 on every Linux that Rust runs on.
+    Duration::from_millis(ticks * 10)
+}
+
+/// Resident memory of a process, in bytes.
+pub fn memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or_default() * 1024
+}

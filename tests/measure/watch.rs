@@ -1,0 +1,102 @@
+//! What one change costs to deliver to many watchers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use setpoint_machinery::gateway::{Gateway, Settings};
+use setpoint_proto::core::ConfigMap;
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::setpoint::WatchRequest;
+use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_tests::Cluster;
+use tonic::transport::Endpoint;
+
+use crate::load;
+use crate::process::cpu;
+use crate::report::Report;
+
+const WRITERS: usize = 8;
+
+/// For 1, 16 and 256 watchers: deliveries per second, and the gateway's CPU for each.
+pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
+    for watchers in [1, 16, 256] {
+        let mut cluster = Cluster::bare();
+        let url = cluster.gateway_url();
+        let gateway = cluster.process("gateway-0").pid();
+        let alone = without_watchers(&url, gateway, seconds).await?;
+        let delivered = watch(&url, watchers).await?;
+        let (cpu_before, seen_before) = (cpu(gateway), delivered.load(Ordering::Relaxed));
+        let load = writes(&url, &format!("w{watchers}"), seconds).await?;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let deliveries = (delivered.load(Ordering::Relaxed) - seen_before) as f64;
+        let spent = (cpu(gateway) - cpu_before).as_secs_f64();
+        let writing = alone * load.rate * seconds * 1.1;
+        report.add(format!("deliveries to {watchers} watchers"), deliveries / (seconds * 1.1), "/s");
+        report.add(
+            format!("gateway CPU per delivery at {watchers} watchers, writes included"),
+            spent * 1e6 / deliveries,
+            "µs",
+        );
+        report.add(
+            format!("gateway CPU per delivery at {watchers} watchers, writes taken off"),
+            (spent - writing).max(0.0) * 1e6 / deliveries,
+            "µs",
+        );
+    }
+    Ok(())
+}
+
+/// Seconds of the gateway's CPU for one write that nobody watches.
+async fn without_watchers(url: &str, gateway: u32, seconds: f64) -> anyhow::Result<f64> {
+    let before = cpu(gateway);
+    let load = writes(url, "alone", seconds / 2.0).await?;
+    Ok((cpu(gateway) - before).as_secs_f64() / (load.rate * seconds / 2.0 * 1.1))
+}
+
+async fn writes(url: &str, prefix: &str, seconds: f64) -> anyhow::Result<load::Load> {
+    let settings = Settings { address: url.to_owned(), ..Default::default() };
+    let gateway = Gateway::connect(&settings, "bench")?;
+    let prefix = prefix.to_owned();
+    load::run(WRITERS, seconds, move |caller, n| {
+        let gateway = gateway.clone();
+        let object = ConfigMap {
+            metadata: ObjectMeta {
+                namespace: "default".to_owned(),
+                name: format!("{prefix}-{caller}-{n}"),
+                ..Default::default()
+            },
+            data: [("data".to_owned(), "x".repeat(1200))].into(),
+            ..Default::default()
+        };
+        Box::pin(async move {
+            gateway.create(&object).await?;
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// Starts the watchers, sixteen to a connection, and counts what reaches them all together.
+async fn watch(url: &str, watchers: usize) -> anyhow::Result<Arc<AtomicU64>> {
+    let delivered = Arc::new(AtomicU64::new(0));
+    let mut channel = None;
+    for n in 0..watchers {
+        if n % 16 == 0 {
+            let endpoint = Endpoint::from_shared(url.to_owned())?
+                .initial_stream_window_size(4 << 20)
+                .initial_connection_window_size(16 << 20);
+            channel = Some(endpoint.connect().await?);
+        }
+        let mut client = ObjectsClient::new(channel.clone().ok_or(anyhow::anyhow!("no channel"))?);
+        let request = WatchRequest { resource: "configmaps".to_owned(), ..Default::default() };
+        let mut stream = client.watch(request).await?.into_inner();
+        let delivered = delivered.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(_)) = stream.message().await {
+                delivered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    Ok(delivered)
+}

@@ -1,0 +1,72 @@
+//! Creates of a 1 KB ConfigMap through the gateway, against compare-and-set in etcd itself.
+
+use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
+use setpoint_machinery::gateway::{Gateway, Settings};
+use setpoint_proto::core::ConfigMap;
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_tests::Cluster;
+
+use crate::load;
+use crate::process::cpu;
+use crate::report::Report;
+
+const CALLERS: usize = 64;
+const SIZE: usize = 1024;
+
+/// Both rates in turn, on the same etcd.
+pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
+    let mut cluster = Cluster::bare();
+    let raw = raw_etcd(cluster.etcd_url(), seconds).await?;
+    let gateway = cluster.process("gateway-0").pid();
+    let before = cpu(gateway);
+    let ours = creates(&cluster.gateway_url(), seconds).await?;
+    let spent = cpu(gateway) - before;
+    report.add("raw etcd CAS at 64 callers", raw.rate, "/s");
+    report.add("raw etcd CAS, p99", raw.percentile(0.99), "ms");
+    report.add("gateway creates at 64 callers", ours.rate, "/s");
+    report.add("gateway creates, p50", ours.percentile(0.5), "ms");
+    report.add("gateway creates, p99", ours.percentile(0.99), "ms");
+    let creates = ours.rate * seconds * 1.1;
+    report.add("gateway CPU per create", spent.as_secs_f64() * 1e6 / creates, "µs");
+    report.add("gateway creates ÷ raw etcd CAS", ours.rate / raw.rate, "");
+    Ok(())
+}
+
+async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
+    let client = Client::connect([url], None).await?;
+    load::run(CALLERS, seconds, move |caller, n| {
+        let mut client = client.kv_client();
+        Box::pin(async move {
+            let key = format!("/raw/{caller}/{n}");
+            let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
+            let put = TxnOp::put(key, vec![b'x'; SIZE], None);
+            let answer = client.txn(Txn::new().when([absent]).and_then([put])).await?;
+            anyhow::ensure!(answer.succeeded(), "the key was there already");
+            Ok(())
+        })
+    })
+    .await
+}
+
+async fn creates(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
+    let settings = Settings { address: url.to_owned(), ..Default::default() };
+    let gateway = Gateway::connect(&settings, "bench")?;
+    let data = "x".repeat(SIZE);
+    load::run(CALLERS, seconds, move |caller, n| {
+        let gateway = gateway.clone();
+        let object = ConfigMap {
+            metadata: ObjectMeta {
+                namespace: "default".to_owned(),
+                name: format!("bench-{caller}-{n}"),
+                ..Default::default()
+            },
+            data: [("data".to_owned(), data.clone())].into(),
+            ..Default::default()
+        };
+        Box::pin(async move {
+            gateway.create(&object).await?;
+            Ok(())
+        })
+    })
+    .await
+}

@@ -1,0 +1,212 @@
+//! A whole cluster of real processes on loopback, gone when dropped.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::{Kubectl, Process, eventually, free_port};
+
+/// How many of what.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Replicas of each controller and of the scheduler.
+    pub replicas: usize,
+    /// Agents that run real processes, each one node.
+    pub process_nodes: usize,
+    /// Simulated nodes, all in one agent.
+    pub simulated_nodes: usize,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { replicas: 1, process_nodes: 2, simulated_nodes: 1 }
+    }
+}
+
+/// Real etcd, a gateway, controllers, a scheduler and node agents.
+pub struct Cluster {
+    folder: TempDir,
+    gateway: String,
+    etcd: String,
+    peer: String,
+    processes: BTreeMap<String, Process>,
+}
+
+/// The services of which several run side by side and one leads.
+pub const ELECTED: [&str; 3] = ["deployment-controller", "replicaset-controller", "scheduler"];
+
+impl Cluster {
+    /// Everything, ready, with elections that are fast enough for a test.
+    pub fn start(size: Size) -> Self {
+        Self::start_with(size, &fast_election())
+    }
+
+    /// Everything, ready, with the settings that users get.
+    pub fn start_as_shipped(size: Size) -> Self {
+        Self::start_with(size, &[])
+    }
+
+    fn start_with(size: Size, election: &[String]) -> Self {
+        let mut cluster = Self::bare();
+        for service in ELECTED {
+            for n in 0..size.replicas {
+                cluster.service(&format!("{service}-{n}"), service, election);
+            }
+        }
+        for n in 0..size.process_nodes {
+            cluster.agent(n, &["--runtime".into(), "process".into()]);
+        }
+        if size.simulated_nodes > 0 {
+            let nodes = size.simulated_nodes.to_string();
+            let flags = ["--runtime", "simulated", "--nodes", &nodes].map(str::to_owned);
+            cluster.agent(size.process_nodes, &flags);
+        }
+        let nodes = size.process_nodes + size.simulated_nodes;
+        let kubectl = cluster.kubectl();
+        eventually("all nodes are Ready", || {
+            let listed = kubectl.run("get nodes --no-headers").stdout;
+            let ready = listed.lines().filter(|line| line.contains(" Ready")).count();
+            (ready == nodes).then_some(()).ok_or(listed)
+        });
+        cluster
+    }
+
+    /// etcd and a gateway, nothing else.
+    pub fn bare() -> Self {
+        let mut cluster = Self::without_etcd();
+        cluster.start_etcd();
+        cluster.start_gateway();
+        cluster.wait_until_ready();
+        cluster
+    }
+
+    /// A folder and ports; nothing runs.
+    pub fn without_etcd() -> Self {
+        let url = || format!("http://127.0.0.1:{}", free_port());
+        let cluster = Self {
+            folder: TempDir::new().expect("a temporary folder"),
+            gateway: format!("127.0.0.1:{}", free_port()),
+            etcd: url(),
+            peer: url(),
+            processes: BTreeMap::new(),
+        };
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: test\ncontexts:\n- name: test\n  context: {{cluster: test, user: test}}\n\
+             clusters:\n- name: test\n  cluster: {{server: 'http://{}'}}\nusers:\n- name: test\n  user: {{}}\n",
+            cluster.gateway
+        );
+        std::fs::write(cluster.folder().join("kubeconfig"), kubeconfig).expect("it is writable");
+        cluster
+    }
+
+    /// Where logs and state are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The gateway's address, `http://…`.
+    pub fn gateway_url(&self) -> String {
+        format!("http://{}", self.gateway)
+    }
+
+    /// Where etcd listens.
+    pub fn etcd_url(&self) -> &str {
+        &self.etcd
+    }
+
+    /// kubectl for this cluster.
+    pub fn kubectl(&self) -> Kubectl {
+        Kubectl::new(self.folder().to_owned())
+    }
+
+    /// One of its processes, `<service>-<n>`.
+    pub fn process(&mut self, name: &str) -> &mut Process {
+        let process = self.processes.get_mut(name);
+        process.unwrap_or_else(|| panic!("no process {name}"))
+    }
+
+    /// Starts etcd over the data that it had.
+    pub fn start_etcd(&mut self) {
+        let data = self.folder().join("etcd").display().to_string();
+        let cluster = format!("default={}", self.peer);
+        let flags = [
+            ("--data-dir", data.as_str()),
+            ("--listen-client-urls", &self.etcd),
+            ("--advertise-client-urls", &self.etcd),
+            ("--listen-peer-urls", &self.peer),
+            ("--initial-advertise-peer-urls", &self.peer),
+            ("--initial-cluster", &cluster),
+            ("--log-level", "warn"),
+        ];
+        let flags = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
+        let command = std::iter::once("etcd".to_owned()).chain(flags).collect();
+        let process = Process::start(self.folder.path(), "etcd", command);
+        self.processes.insert("etcd".to_owned(), process);
+    }
+
+    /// Starts the gateway.
+    pub fn start_gateway(&mut self) {
+        let flags = ["--etcd-endpoints", &self.etcd, "--listen", &self.gateway].map(str::to_owned);
+        let command = std::iter::once(binary("gateway")).chain(flags).collect();
+        let process = Process::start(self.folder.path(), "gateway-0", command);
+        self.processes.insert("gateway-0".to_owned(), process);
+    }
+
+    /// Waits for the gateway.
+    pub fn wait_until_ready(&self) {
+        let kubectl = self.kubectl();
+        eventually("the gateway is ready", || {
+            let output = kubectl.run("get --raw /readyz");
+            output.success.then_some(()).ok_or(output.stderr)
+        });
+    }
+
+    /// Starts a service against the gateway.
+    pub fn service(&mut self, name: &str, service: &str, flags: &[String]) {
+        let gateway = self.gateway_url();
+        let common = ["--instance", name, "--gateway-address", &gateway].map(str::to_owned);
+        let command = std::iter::once(binary(service)).chain(common).chain(flags.iter().cloned());
+        let process = Process::start(self.folder.path(), name, command.collect());
+        self.processes.insert(name.to_owned(), process);
+    }
+
+    fn agent(&mut self, n: usize, flags: &[String]) {
+        let name = format!("node-agent-{n}");
+        let state = self.folder().join(&name).display().to_string();
+        let own = ["--node-name", &format!("node-{n}"), "--state-dir", &state].map(str::to_owned);
+        let flags: Vec<_> = own.iter().chain(flags).cloned().collect();
+        self.service(&name, "node-agent", &flags);
+    }
+
+    /// Who holds the lease of a service: `<service>-<n>`.
+    pub fn leader(&self, service: &str) -> String {
+        let kubectl = self.kubectl();
+        eventually(&format!("{service} has a leader"), || {
+            let output = kubectl.run(&format!(
+                "get lease {service} -n setpoint-system -o jsonpath={{.spec.holderIdentity}}"
+            ));
+            let holder = output.stdout.split('_').next().unwrap_or_default().to_owned();
+            (!holder.is_empty()).then_some(holder).ok_or(output.stderr)
+        })
+    }
+}
+
+fn fast_election() -> Vec<String> {
+    let flags = [
+        ("--election-lease-duration", "2s"),
+        ("--election-renew-deadline", "1400ms"),
+        ("--election-retry-period", "300ms"),
+    ];
+    let flags = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
+    flags.collect()
+}
+
+/// A binary of this workspace, beside the test's own (`target/<profile>/deps/<test>`) or the benchmark's (`target/<profile>/bench`).
+fn binary(name: &str) -> String {
+    let own = std::env::current_exe().expect("a test is a file");
+    let mut folders = own.ancestors().skip(1).take(2).map(|folder| folder.join(name));
+    let path = folders.find(|path| path.is_file());
+    let path = path.unwrap_or_else(|| panic!("no binary {name}: build the workspace first"));
+    path.display().to_string()
+}

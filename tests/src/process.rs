@@ -1,0 +1,84 @@
+//! One service of the cluster under test, as a process that can be killed and frozen.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A running program. Dropping it kills it.
+pub struct Process {
+    name: String,
+    command: Vec<String>,
+    log: PathBuf,
+    child: Child,
+}
+
+impl Process {
+    /// Starts `command`, with its output in `<folder>/<name>.log`.
+    pub fn start(folder: &Path, name: &str, command: Vec<String>) -> Self {
+        let log = folder.join(format!("{name}.log"));
+        let child = spawn(&command, &log);
+        let name = name.to_owned();
+        Self { name, command, log, child }
+    }
+
+    /// As it was named.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal: SIGSTOP freezes it, SIGCONT thaws it.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).expect("process ids are small");
+        kill(Pid::from_raw(pid), signal).expect("it runs");
+    }
+
+    /// Ends it without warning.
+    pub fn kill(&mut self) {
+        // It may have ended by itself, and that is no fault here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks it to end, and answers whether it did so in good order.
+    pub fn stop(&mut self) -> bool {
+        self.signal(Signal::SIGTERM);
+        self.child.wait().expect("it was ours").success()
+    }
+
+    /// Starts it anew, with the same command.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.child = spawn(&self.command, &self.log);
+    }
+
+    /// What it has written so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+fn spawn(command: &[String], log: &Path) -> Child {
+    let log = File::options().create(true).append(true).open(log);
+    let log = log.expect("a writable log");
+    Command::new(&command[0])
+        .args(&command[1..])
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a second handle"))
+        .stderr(log)
+        .spawn()
+        .unwrap_or_else(|error| panic!("{}: {error}", command[0]))
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,29 @@
+//! Waiting for something to become true, and for ports.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy machine before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Looks again and again until `holds` answers `Ok`, and gives that answer back.
+///
+/// # Panics
+/// After a minute, with what `holds` said last.
+pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Result<T, String>) -> T {
+    let start = Instant::now();
+    loop {
+        match holds() {
+            Ok(value) => return value,
+            Err(why) => assert!(start.elapsed() < DEADLINE, "not within {DEADLINE:?}: {what}: {why}"),
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// A port of loopback that nobody listens on right now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    listener.local_addr().expect("it is bound").port()
+}
