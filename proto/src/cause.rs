@@ -67,6 +67,17 @@ pub fn adopt(span: &Span, traceparent: &str) {
     }
 }
 
+/// Puts a span into the trace of the first cause, and links it to the others.
+pub fn follow(span: &Span, causes: &[Cause]) {
+    let Some((first, others)) = causes.split_first() else {
+        return;
+    };
+    adopt(span, &first.traceparent);
+    for other in others.iter().filter_map(Cause::span_context) {
+        span.add_link(other);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_machinery::events::Recorder;
-use setpoint_machinery::gateway::{Gateway, Receipt};
+use setpoint_machinery::{Gateway, Receipt, Recorder};
 use setpoint_proto::core::{ObjectReference, Pod};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource as _};
@@ -13,7 +12,7 @@ use crate::plan::Action;
 use crate::pod::PodView;
 use crate::status;
 
-/// Performs one action; `None` when there was nothing to write.
+/// Performs one action.
 ///
 /// # Errors
 /// What the gateway answered. `Conflict` and `NotFound` say that the Pod is no longer as it was observed.
@@ -22,13 +21,13 @@ pub async fn act(
     events: &Recorder,
     action: &Action,
     now: Timestamp,
-) -> Result<Option<Receipt>, ApiError> {
+) -> Result<Receipt, ApiError> {
     match action {
         Action::Bind { pod, node } => {
-            let receipt = bind(gateway, pod, node).await?;
+            let written = gateway.bind(&pod.meta.key, node, &pod.meta.uid).await?;
             let message = format!("Successfully assigned {} to {node}", pod.meta.key);
             events.normal(&reference(pod), "Scheduled", message);
-            Ok(Some(receipt))
+            Ok(written.receipt())
         }
         Action::Refuse { pod, message } => {
             events.warning(&reference(pod), "FailedScheduling", message.clone());
@@ -37,21 +36,16 @@ pub async fn act(
     }
 }
 
-async fn bind(gateway: &Gateway, pod: &PodView, node: &str) -> Result<Receipt, ApiError> {
-    let written = gateway.bind(&pod.meta.key, node, &pod.meta.uid).await?;
-    Ok(written)
-}
-
 /// Writes the condition, unless the Pod says so already.
 async fn report(
     gateway: &Gateway,
     pod: &Arc<PodView>,
     message: &str,
     now: Timestamp,
-) -> Result<Option<Receipt>, ApiError> {
+) -> Result<Receipt, ApiError> {
     let wants = pod.wants.as_ref();
     let Some(status) = wants.and_then(|wants| status::refused(&wants.status, message, now)) else {
-        return Ok(None);
+        return Ok(Receipt::none());
     };
     let skeleton = Pod {
         metadata: ObjectMeta {
@@ -65,7 +59,7 @@ async fn report(
         ..Default::default()
     };
     let written = gateway.update_status(&skeleton).await?;
-    Ok(Some(written.receipt()))
+    Ok(written.receipt())
 }
 
 fn reference(pod: &PodView) -> ObjectReference {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use setpoint_machinery::queue::Queue;
+use setpoint_machinery::Queue;
 use setpoint_model::Key;
 use tokio::time::Instant;
 
@@ -33,7 +33,13 @@ impl Backlog {
         let attempts = waiting.get(key).map_or(0, |wait| wait.attempts);
         let not_before = Instant::now() + backoff(attempts);
         let attempts = attempts + 1;
-        waiting.insert(key.clone(), Wait { attempts, not_before });
+        waiting.insert(
+            key.clone(),
+            Wait {
+                attempts,
+                not_before,
+            },
+        );
     }
 
     /// The Pod has a node, or is gone.
@@ -52,11 +58,6 @@ impl Backlog {
     /// How many Pods wait.
     pub fn len(&self) -> usize {
         self.waiting.lock().len()
-    }
-
-    /// Does nobody wait?
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

@@ -20,7 +20,9 @@ impl Doubts {
     /// Nobody answered for this binding.
     pub fn add(&self, pod: &Arc<PodView>, node: &str) {
         let key = pod.meta.key.clone();
-        self.bindings.lock().insert(key, (node.to_owned(), pod.clone()));
+        self.bindings
+            .lock()
+            .insert(key, (node.to_owned(), pod.clone()));
     }
 
     /// It is now known how the Pod stands.

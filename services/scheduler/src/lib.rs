@@ -16,29 +16,61 @@ mod resources;
 mod rounds;
 mod score;
 mod settings;
+mod shift;
 mod status;
 mod world;
 
-use std::sync::Arc;
-
 use setpoint_host::Host;
-use setpoint_machinery::election;
-use setpoint_machinery::events::Recorder;
-use setpoint_machinery::gateway::Gateway;
-use setpoint_machinery::informer::Delta;
-use setpoint_machinery::queue::Queue;
+use setpoint_machinery::{Gateway, Recorder, election};
+use tokio::task::JoinSet;
+
 pub use node::NodeView;
 pub use plan::{Action, plan};
 pub use pod::{NodeWants, PodView, Wants};
 pub use resources::Resources;
-pub use rounds::Scheduler;
 pub use settings::Settings;
 pub use world::{Candidate, World};
 
-/// Runs the scheduler until shutdown.
+use shift::Shift;
+
+/// Runs the scheduler until shutdown: caches from the start, decisions while it leads.
 ///
 /// # Errors
-/// When the gateway's address is none, or the election cannot go on.
+/// When the gateway's address or the election's settings cannot work.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
-    todo!()
+    let gateway = Gateway::connect(&settings.gateway, host.service())?;
+    let (pods, nodes) = (
+        gateway.informer::<PodView>(),
+        gateway.informer::<NodeView>(),
+    );
+    let events = Recorder::new(gateway.clone(), &settings.scheduler_name, host.instance());
+    let shift = Shift::new(pods.reader(), nodes.reader(), events, settings.clone());
+    let (on_pod, on_node) = (shift.clone(), shift.clone());
+    let (stop, informers) = (host.shutdown(), host.health().check("informers"));
+
+    let mut watches = JoinSet::new();
+    watches.spawn(
+        pods.on_event(move |change| on_pod.pod(change))
+            .run(stop.clone()),
+    );
+    watches.spawn(
+        nodes
+            .on_event(move |change| on_node.node(change))
+            .run(stop.clone()),
+    );
+    if stop.run_until_cancelled(shift.synced()).await.is_none() {
+        return Ok(());
+    }
+    informers.pass();
+    let work = |term| shift.lead(gateway.clone(), term, stop.clone());
+    election::run(
+        gateway.clone(),
+        settings.election,
+        host.service(),
+        host.instance(),
+        stop.clone(),
+        work,
+    )
+    .await?;
+    Ok(())
 }

@@ -54,10 +54,22 @@ pub fn plan(world: &World) -> Plan<Action> {
             Ok(n) => {
                 nodes[n].take(pod);
                 let node = nodes[n].view.name().to_owned();
-                plan.step(Action::Bind { pod: pod.clone(), node }, "the best of the nodes that fit");
+                plan.step(
+                    Action::Bind {
+                        pod: pod.clone(),
+                        node,
+                    },
+                    "the best of the nodes that fit",
+                );
             }
             Err(message) => {
-                plan.step(Action::Refuse { pod: pod.clone(), message }, "no node fits");
+                plan.step(
+                    Action::Refuse {
+                        pod: pod.clone(),
+                        message,
+                    },
+                    "no node fits",
+                );
             }
         }
     }
@@ -71,7 +83,9 @@ fn best(pod: &PodView, wants: &Wants, nodes: &[Candidate], tie: u64) -> Result<u
     for (n, node) in nodes.iter().enumerate() {
         match objections(pod, &wants.node, node) {
             none if none.is_empty() => fitting.push(n),
-            some => some.into_iter().for_each(|one| *against.entry(one).or_default() += 1),
+            some => some
+                .into_iter()
+                .for_each(|one| *against.entry(one).or_default() += 1),
         }
     }
     let siblings = fitting.iter().map(|&n| nodes[n].siblings(pod));
@@ -85,7 +99,10 @@ fn best(pod: &PodView, wants: &Wants, nodes: &[Candidate], tie: u64) -> Result<u
 
 /// A fixed shuffle, so that equally good nodes take turns, and a seed makes it repeatable.
 fn scatter(n: u64, tie: u64) -> u64 {
-    (n ^ tie).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31) ^ tie
+    (n ^ tie)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .rotate_left(31)
+        ^ tie
 }
 
 fn sentence(nodes: usize, against: &BTreeMap<Objection, usize>) -> String {

@@ -142,9 +142,15 @@ mod tests {
     #[test]
     fn a_request_of_zero_is_never_lacking() {
         let nothing = Resources::default();
-        let full = Resources { millicpu: 5, ..Default::default() };
+        let full = Resources {
+            millicpu: 5,
+            ..Default::default()
+        };
         assert_eq!(nothing.lacking(&full, &nothing).count(), 0);
-        let gpu = Resources { others: [("gpu".to_owned(), 1)].into(), ..Default::default() };
+        let gpu = Resources {
+            others: [("gpu".to_owned(), 1)].into(),
+            ..Default::default()
+        };
         assert_eq!(nothing.lacking(&nothing, &gpu).collect::<Vec<_>>(), ["gpu"]);
     }
 }

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::future::ready;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
-use setpoint_machinery::election::Term;
-use setpoint_machinery::events::Recorder;
-use setpoint_machinery::gateway::{Gateway, Receipt};
-use setpoint_machinery::queue::{Queue, Ticket};
-use setpoint_machinery::{Reader, trace};
+use setpoint_machinery::{Gateway, Queue, Reader, Receipt, Recorder, Ticket};
 use setpoint_model::{Key, Revision};
-use setpoint_proto::{ApiError, Reason};
-use tracing::{Instrument as _, Span, debug, info, info_span, warn};
+use setpoint_proto::{ApiError, Reason, cause};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span, debug, field, info, info_span, warn};
 
+use crate::act::act;
 use crate::backlog::{Backlog, LONGEST_WAIT};
 use crate::doubts::Doubts;
 use crate::metrics;
@@ -23,10 +23,12 @@ use crate::plan::{Action, plan};
 use crate::pod::PodView;
 use crate::settings::Settings;
 use crate::world::observe;
-use crate::act::act;
 
 /// How long a round waits for the caches to show the bindings of the one before it.
 const CATCH_UP: Duration = Duration::from_secs(10);
+
+/// A write was refused since the term under which it was made is over.
+struct Fenced;
 
 /// What every round of one process shares.
 pub struct Scheduler {
@@ -47,36 +49,25 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Schedules until the term is lost or the queue closed.
-    ///
-    /// # Errors
-    /// When the caches cannot be brought up to date with what the last leader wrote.
-    pub async fn lead(&self, gateway: Gateway, term: &Term) {
+    /// Schedules until `stop`, or until a write is refused since another leads.
+    pub async fn run(&self, gateway: &Gateway, stop: &CancellationToken) {
         let mut written = Revision::default();
-        loop {
-            let tickets = tokio::select! {
-                biased;
-                () = term.lost.cancelled() => return,
-                tickets = self.batch() => tickets,
-            };
-            if tickets.is_empty() {
-                return;
-            }
-            if tokio::time::timeout(CATCH_UP, self.pods.reach(written)).await.is_err() {
-                warn!(%written, "the cache is behind our own writes; looking again");
+        while let Some(tickets) = stop.run_until_cancelled(self.batch()).await {
+            if timeout(CATCH_UP, self.pods.reach(written)).await.is_err() {
+                warn!(%written, "the cache lags behind own writes");
                 tickets.into_iter().for_each(Ticket::retry);
                 continue;
             }
-            written = written.max(self.round(&gateway, tickets).await);
+            match self.round(gateway, tickets).await {
+                Ok(revision) => written = written.max(revision),
+                Err(Fenced) => return warn!("another leads: a write was fenced off"),
+            }
         }
     }
 
-    /// All keys that wait now, up to the batch's size; empty once the queue is closed.
+    /// All keys that wait now, up to the batch's size; at least one.
     async fn batch(&self) -> Vec<Ticket<Key>> {
-        let Some(first) = self.queue.next().await else {
-            return Vec::new();
-        };
-        let mut tickets = vec![first];
+        let mut tickets: Vec<_> = self.queue.next().await.into_iter().collect();
         while tickets.len() < self.settings.batch {
             match self.queue.next().now_or_never() {
                 Some(Some(ticket)) => tickets.push(ticket),
@@ -87,13 +78,23 @@ impl Scheduler {
     }
 
     /// Observe, plan, act. Answers the highest revision that it wrote.
-    async fn round(&self, gateway: &Gateway, tickets: Vec<Ticket<Key>>) -> Revision {
+    async fn round(
+        &self,
+        gateway: &Gateway,
+        tickets: Vec<Ticket<Key>>,
+    ) -> Result<Revision, Fenced> {
         let started = Instant::now();
         let (pending, mut tickets) = self.pending(tickets);
         if pending.is_empty() {
-            return Revision::default();
+            return Ok(Revision::default());
         }
-        let world = observe(&self.nodes, &self.pods, &self.doubts, pending, Timestamp::now());
+        let world = observe(
+            &self.nodes,
+            &self.pods,
+            &self.doubts,
+            pending,
+            Timestamp::now(),
+        );
         let plan = plan(&world);
         metrics::pending(self.queue.len(), self.backlog.len());
         let writes = plan.steps.into_iter().filter_map(|step| {
@@ -101,10 +102,12 @@ impl Scheduler {
             Some(self.carry_out(gateway, step.action, step.because, ticket, world.now))
         });
         let writes: Vec<_> = writes.collect();
-        let revisions = futures::stream::iter(writes)
+        let highest = futures::stream::iter(writes)
             .buffer_unordered(self.settings.concurrency)
-            .fold(Revision::default(), |highest, one| async move { highest.max(one) });
-        let highest = revisions.await;
+            .try_fold(Revision::default(), |highest, one| {
+                ready(Ok(highest.max(one)))
+            })
+            .await;
         // Keys without a decision (gated, or being deleted) are done: their next change brings them back.
         tickets.into_values().for_each(|ticket| ticket.done(None));
         metrics::round(started.elapsed());
@@ -112,10 +115,7 @@ impl Scheduler {
     }
 
     /// The Pods behind the tickets that do need a node; the other tickets are done.
-    fn pending(
-        &self,
-        tickets: Vec<Ticket<Key>>,
-    ) -> (Vec<Arc<PodView>>, HashMap<Key, Ticket<Key>>) {
+    fn pending(&self, tickets: Vec<Ticket<Key>>) -> (Vec<Arc<PodView>>, HashMap<Key, Ticket<Key>>) {
         let mut pending = Vec::new();
         let mut kept = HashMap::new();
         for ticket in tickets {
@@ -133,7 +133,8 @@ impl Scheduler {
         (pending, kept)
     }
 
-    fn is_ours(&self, pod: &PodView) -> bool {
+    /// Does it wait for a node, and for this scheduler to find one?
+    pub fn is_ours(&self, pod: &PodView) -> bool {
         let wants = pod.wants.as_ref();
         wants.is_some_and(|wants| wants.scheduler == self.settings.scheduler_name)
     }
@@ -145,10 +146,21 @@ impl Scheduler {
         because: &'static str,
         ticket: Ticket<Key>,
         now: Timestamp,
-    ) -> Revision {
-        let span = info_span!("schedule", k8s.pod.name = %ticket.key.name, k8s.namespace.name = %ticket.key.namespace, because, node = tracing::field::Empty, otel.status_code = tracing::field::Empty);
-        trace::follow(&span, &ticket.causes);
-        let result = act(gateway, &self.events, &action, now).instrument(span.clone()).await;
+    ) -> Result<Revision, Fenced> {
+        let Key { namespace, name } = &ticket.key;
+        let (node, status) = (field::Empty, field::Empty);
+        let span = info_span!(
+            "schedule",
+            namespace,
+            name,
+            because,
+            node,
+            otel.status_code = status
+        );
+        cause::follow(&span, &ticket.causes);
+        let result = act(gateway, &self.events, &action, now)
+            .instrument(span.clone())
+            .await;
         self.conclude(&span, &action, ticket, result)
     }
 
@@ -158,8 +170,8 @@ impl Scheduler {
         span: &Span,
         action: &Action,
         ticket: Ticket<Key>,
-        result: Result<Option<Receipt>, ApiError>,
-    ) -> Revision {
+        result: Result<Receipt, ApiError>,
+    ) -> Result<Revision, Fenced> {
         let pod = action.pod();
         match (&result, action) {
             (Ok(_), Action::Bind { node, .. }) => {
@@ -177,8 +189,10 @@ impl Scheduler {
             }
             (Err(error), _) => self.fail(span, action, ticket, error),
         }
-        let receipt = result.ok().flatten();
-        receipt.map_or_else(Revision::default, |receipt| receipt.revision)
+        match result {
+            Err(error) if error.is_fenced() => Err(Fenced),
+            result => Ok(result.unwrap_or_default().revision),
+        }
     }
 
     fn fail(&self, span: &Span, action: &Action, ticket: Ticket<Key>, error: &ApiError) {

@@ -30,3 +30,24 @@ impl Default for Settings {
         }
     }
 }
+
+impl setpoint_host::Settings for Settings {
+    fn describe() -> &'static [(&'static str, &'static str)] {
+        &[
+            (
+                "scheduler_name",
+                "Pods that name another scheduler are left alone",
+            ),
+            ("batch", "How many Pods one round decides on"),
+            ("concurrency", "How many bindings are under way at once"),
+        ]
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        if self.batch == 0 || self.concurrency == 0 {
+            return Err("batch and concurrency must be at least 1".to_owned());
+        }
+        self.gateway.validate().map_err(|error| error.to_string())?;
+        self.election.validate().map_err(|error| error.to_string())
+    }
+}

@@ -80,7 +80,11 @@ pub fn observe(
     let placed = all
         .iter()
         .filter_map(|pod| Some((pod.occupies()?.to_owned(), pod.clone())));
-    place(&mut candidates, placed.chain(doubts.unresolved(pods)), &pending);
+    place(
+        &mut candidates,
+        placed.chain(doubts.unresolved(pods)),
+        &pending,
+    );
     World {
         nodes: candidates,
         pending: in_turn(pending),
@@ -101,7 +105,9 @@ fn place(
         .collect();
     for (node, pod) in placed {
         // A Pod on a node that is not there takes nothing from the others.
-        let Some(&n) = by_name.get(&node) else { continue };
+        let Some(&n) = by_name.get(&node) else {
+            continue;
+        };
         nodes[n].used.add(&pod.requests);
         nodes[n].pods += 1;
         if let Some(owner) = owner(&pod).filter(|owner| families.contains(owner)) {

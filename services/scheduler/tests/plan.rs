@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::core::{Taint, Toleration};
-use setpoint_scheduler::{Action, Candidate, NodeView, NodeWants, PodView, Resources, Wants, World, plan};
+use setpoint_scheduler::{
+    Action, Candidate, NodeView, NodeWants, PodView, Resources, Wants, World, plan,
+};
 
 const GIB: i64 = 1 << 30;
 
@@ -21,8 +23,15 @@ fn meta(name: &str) -> Meta {
 
 fn node(name: &str, millicpu: i64, max_pods: i64) -> NodeView {
     NodeView {
-        meta: Meta { key: Key::new("", name), ..Default::default() },
-        allocatable: Resources { millicpu, memory: 64 * GIB, ..Default::default() },
+        meta: Meta {
+            key: Key::new("", name),
+            ..Default::default()
+        },
+        allocatable: Resources {
+            millicpu,
+            memory: 64 * GIB,
+            ..Default::default()
+        },
         max_pods,
         unschedulable: false,
         taints: Vec::new(),
@@ -45,7 +54,10 @@ fn pod(name: &str, millicpu: i64) -> PodView {
 
 fn world(nodes: Vec<NodeView>, pods: Vec<PodView>) -> World {
     World {
-        nodes: nodes.into_iter().map(|node| Candidate::new(Arc::new(node))).collect(),
+        nodes: nodes
+            .into_iter()
+            .map(|node| Candidate::new(Arc::new(node)))
+            .collect(),
         pending: pods.into_iter().map(Arc::new).collect(),
         seed: 7,
         now: Timestamp::UNIX_EPOCH,
@@ -80,7 +92,9 @@ fn equal_nodes_get_the_pods_of_one_owner_in_turn() {
     let nodes = ["a", "b", "c"].map(|name| node(name, 4000, 110));
     let bound = bindings(&world(nodes.into(), pods));
     let mut per_node = BTreeMap::new();
-    bound.iter().for_each(|(_, node)| *per_node.entry(node).or_insert(0) += 1);
+    bound
+        .iter()
+        .for_each(|(_, node)| *per_node.entry(node).or_insert(0) += 1);
     assert_eq!(per_node.into_values().collect::<Vec<_>>(), [2, 2, 2]);
 }
 
@@ -105,7 +119,12 @@ fn a_refusal_counts_what_speaks_against_the_nodes_as_upstream_does() {
         effect: "NoSchedule".into(),
         ..Default::default()
     });
-    let nodes = vec![node("small", 50, 110), node("tiny", 10, 0), cordoned, tainted];
+    let nodes = vec![
+        node("small", 50, 110),
+        node("tiny", 10, 0),
+        cordoned,
+        tainted,
+    ];
     assert_eq!(
         refusal(&world(nodes, vec![pod("web", 100)])),
         "0/4 nodes are available: 1 Too many pods, 1 node(s) had untolerated taint {dedicated: db}, \
@@ -137,18 +156,30 @@ fn selectors_and_tolerations_decide_where_a_pod_may_run() {
         ..Default::default()
     };
     let picky = PodView {
-        wants: Some(Box::new(Wants { node: wants, ..Default::default() })),
+        wants: Some(Box::new(Wants {
+            node: wants,
+            ..Default::default()
+        })),
         ..pod("picky", 1)
     };
     let bound = bindings(&world(vec![fast, slow], vec![picky, pod("plain", 1)]));
-    assert_eq!(bound, [("picky".into(), "fast".into()), ("plain".into(), "slow".into())]);
+    assert_eq!(
+        bound,
+        [
+            ("picky".into(), "fast".into()),
+            ("plain".into(), "slow".into())
+        ]
+    );
 }
 
 /// Checks C3.
 #[test]
 fn a_gated_a_deleted_and_a_bound_pod_are_left_alone() {
     let mut gated = pod("gated", 1);
-    gated.wants = Some(Box::new(Wants { gated: true, ..Default::default() }));
+    gated.wants = Some(Box::new(Wants {
+        gated: true,
+        ..Default::default()
+    }));
     let mut deleted = pod("deleted", 1);
     deleted.meta.deleting = true;
     let bound = PodView {

@@ -1,0 +1,17 @@
+//! The setpoint command: what kubectl lacks.
+//!
+//! `setpoint up` starts a cluster as processes of this machine and leaves; the processes stay. What it knows of them
+//! is in the state folder: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`.
+
+mod cli;
+mod down;
+mod folder;
+mod launch;
+mod member;
+mod port;
+mod probe;
+mod roster;
+mod status;
+mod up;
+
+pub use cli::Cli;

@@ -1,0 +1,57 @@
+//! Ports on loopback: which are free, which are taken.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::Context;
+
+/// `count` ports that nobody uses now.
+pub fn free(count: usize) -> anyhow::Result<Vec<u16>> {
+    let held: io::Result<Vec<_>> = (0..count)
+        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .collect();
+    // All are held until the last is found, or the same port would be found again.
+    let held = held.context("no free port on 127.0.0.1")?;
+    held.iter()
+        .map(|listener| Ok(listener.local_addr()?.port()))
+        .collect()
+}
+
+/// Fails if somebody else listens on `port`, which is wanted for `what`.
+pub fn check(port: u16, what: &str) -> anyhow::Result<()> {
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            anyhow::bail!(
+                "port {port} for {what} is taken by another process (`ss -ltnp` shows which)"
+            )
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot use port {port} for {what}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_ports_are_free_and_different() {
+        let ports = free(20).unwrap();
+        assert!(ports.iter().all(|port| check(*port, "a test").is_ok()));
+        assert_eq!(
+            ports.iter().collect::<std::collections::HashSet<_>>().len(),
+            20
+        );
+    }
+
+    #[test]
+    fn a_taken_port_is_named() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let error = check(port, "etcd-0").unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("port {port} for etcd-0 is taken")),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! A Deployment, as its controller reads it: every choice that the user left open is made here.
+
+use std::time::Duration;
+
+use setpoint_machinery::View;
+use setpoint_model::{Meta, Selector, Template, names, owner, percent};
+use setpoint_proto::Resource;
+use setpoint_proto::apps::{self, DeploymentSpec, DeploymentStatus};
+use setpoint_proto::core::{ObjectReference, PodTemplateSpec};
+use setpoint_proto::meta::{IntOrString, LabelSelector, OwnerReference};
+
+/// How many Pods of which template are wanted, and how to get there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployment {
+    /// Who it is.
+    pub meta: Meta,
+    /// How many Pods there shall be.
+    pub replicas: i32,
+    /// Which ReplicaSets are meant.
+    pub selector: Selector,
+    /// The same, as it was written: the selector of each ReplicaSet begins with it.
+    pub labels: LabelSelector,
+    /// What a Pod shall look like.
+    pub template: PodTemplateSpec,
+    /// The template, packed for comparing.
+    pub packed: Template,
+    /// How Pods are replaced.
+    pub strategy: Strategy,
+    /// How long a Pod must have been ready to count as available.
+    pub min_ready_seconds: i32,
+    /// How many old ReplicaSets are kept to go back to.
+    pub history_limit: usize,
+    /// Is the template not to be rolled out for now?
+    pub paused: bool,
+    /// How long a rollout may go without progress.
+    pub deadline: Option<Duration>,
+    /// What was last reported.
+    pub status: DeploymentStatus,
+}
+
+/// How Pods are replaced, in numbers of Pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// All old ones go before the first new one comes.
+    Recreate,
+    /// A few at a time. Not both numbers are zero, or nothing could ever move.
+    Rolling {
+        /// So many Pods more than wanted are allowed.
+        surge: i32,
+        /// So many Pods fewer than wanted may be available.
+        unavailable: i32,
+    },
+}
+
+impl View for Deployment {
+    type Object = apps::Deployment;
+
+    fn of(deployment: apps::Deployment) -> Self {
+        let spec = deployment.spec;
+        let strategy = Strategy::of(&spec);
+        let labels = spec.selector.unwrap_or_default();
+        let seconds = |seconds: i32| Duration::from_secs(seconds.max(0).unsigned_abs().into());
+        Self {
+            meta: Meta::of(&deployment.metadata),
+            replicas: spec.replicas.unwrap_or(1),
+            // One that cannot be read selects nothing; the gateway lets none in.
+            selector: Selector::from_label_selector(&labels)
+                .unwrap_or_else(|_| Selector::nothing()),
+            labels,
+            packed: Template::of(&spec.template),
+            template: spec.template,
+            strategy,
+            min_ready_seconds: spec.min_ready_seconds,
+            history_limit: usize::try_from(spec.revision_history_limit.unwrap_or(10))
+                .unwrap_or_default(),
+            paused: spec.paused,
+            // The largest number is how some clients say that there is no deadline.
+            deadline: spec
+                .progress_deadline_seconds
+                .filter(|limit| *limit != i32::MAX)
+                .map(seconds),
+            status: deployment.status,
+        }
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl Strategy {
+    /// Shares are rounded up for the surge and down for what may be unavailable, as upstream does.
+    fn of(spec: &DeploymentSpec) -> Self {
+        if spec.strategy.r#type == "Recreate" {
+            return Self::Recreate;
+        }
+        let replicas = spec.replicas.unwrap_or(1);
+        let rolling = spec.strategy.rolling_update.clone().unwrap_or_default();
+        let resolve = |number: Option<IntOrString>, round_up| {
+            let number = number.unwrap_or_else(|| IntOrString::string("25%"));
+            percent::resolve(&number, replicas, round_up)
+                .unwrap_or_default()
+                .max(0)
+        };
+        let surge = resolve(rolling.max_surge, true);
+        let unavailable = resolve(rolling.max_unavailable, false);
+        Self::Rolling {
+            surge,
+            unavailable: if surge == 0 {
+                unavailable.max(1)
+            } else {
+                unavailable
+            },
+        }
+    }
+}
+
+impl Deployment {
+    /// How many Pods there may be at most.
+    pub fn max_pods(&self) -> i32 {
+        match self.strategy {
+            Strategy::Recreate => self.replicas,
+            Strategy::Rolling { surge, .. } => self.replicas.saturating_add(surge),
+        }
+    }
+
+    /// How many Pods must stay available.
+    pub fn min_available(&self) -> i32 {
+        match self.strategy {
+            Strategy::Recreate => self.replicas,
+            Strategy::Rolling { unavailable, .. } => (self.replicas - unavailable).max(0),
+        }
+    }
+
+    /// The hash of its template.
+    pub fn template_hash(&self) -> String {
+        self.packed.hash(self.status.collision_count)
+    }
+
+    /// The name of the set of its template.
+    pub fn set_name(&self) -> String {
+        names::child(&format!("{}-", self.meta.key.name), &self.template_hash())
+    }
+
+    /// What its sets carry to show that they are its own.
+    pub(crate) fn as_owner(&self) -> OwnerReference {
+        owner::reference(
+            apps::Deployment::API_VERSION,
+            apps::Deployment::KIND,
+            &self.meta,
+        )
+    }
+
+    /// How Events name it.
+    pub(crate) fn as_subject(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: apps::Deployment::API_VERSION.to_owned(),
+            kind: apps::Deployment::KIND.to_owned(),
+            namespace: self.meta.key.namespace.clone(),
+            name: self.meta.key.name.clone(),
+            uid: self.meta.uid.clone(),
+            resource_version: self.meta.revision.to_string(),
+            ..Default::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::apps::RollingUpdateDeployment;
+
+    use super::*;
+
+    fn strategy(replicas: i32, surge: IntOrString, unavailable: IntOrString) -> Strategy {
+        let mut spec = DeploymentSpec {
+            replicas: Some(replicas),
+            ..Default::default()
+        };
+        spec.strategy.rolling_update = Some(RollingUpdateDeployment {
+            max_surge: Some(surge),
+            max_unavailable: Some(unavailable),
+        });
+        Strategy::of(&spec)
+    }
+
+    /// Checks D1.
+    #[test]
+    fn shares_are_rounded_so_that_a_rollout_can_always_move() {
+        let (percent, number) = (IntOrString::string, IntOrString::int);
+        let rolling = |surge, unavailable| Strategy::Rolling { surge, unavailable };
+        assert_eq!(strategy(10, percent("25%"), percent("25%")), rolling(3, 2));
+        assert_eq!(strategy(3, number(1), number(0)), rolling(1, 0));
+        assert_eq!(strategy(3, number(0), percent("10%")), rolling(0, 1));
+        assert_eq!(strategy(0, percent("25%"), percent("25%")), rolling(0, 1));
+    }
+}

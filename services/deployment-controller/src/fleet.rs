@@ -1,0 +1,87 @@
+//! The sets of a Deployment: the one of the current template, and the old ones.
+
+use crate::{Deployment, Set, World};
+
+/// A Deployment with its own sets, sorted out.
+pub(crate) struct Fleet<'a> {
+    pub deployment: &'a Deployment,
+    /// The set of the current template; the oldest, should there be several.
+    pub new: Option<&'a Set>,
+    /// All others, oldest first.
+    pub old: Vec<&'a Set>,
+    namesake: Option<&'a Set>,
+}
+
+impl<'a> Fleet<'a> {
+    pub fn of(world: &'a World) -> Self {
+        let deployment = &*world.deployment;
+        let owned = world
+            .sets
+            .iter()
+            .filter(|set| set.meta.is_owned_by(&deployment.meta.uid));
+        let mut old: Vec<_> = owned.map(|set| &**set).collect();
+        old.sort_by_key(|set| (set.meta.created, &set.meta.key));
+        let new = old.iter().position(|set| is_of_template(set, deployment));
+        Self {
+            deployment,
+            new: new.map(|place| old.remove(place)),
+            old,
+            namesake: world.namesake.as_deref(),
+        }
+    }
+
+    /// The old sets, then the new one.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &'a Set> {
+        self.old.iter().copied().chain(self.new)
+    }
+
+    /// Sets that shall have Pods, the new one last.
+    pub fn active(&self) -> impl DoubleEndedIterator<Item = &'a Set> {
+        self.all().filter(|set| set.replicas > 0)
+    }
+
+    /// The sum of a number over all sets.
+    pub fn sum(&self, number: impl Fn(&Set) -> i32) -> i32 {
+        self.all().map(number).sum()
+    }
+
+    /// Has every set's controller reported on what the set was last told? Until then nobody knows how many Pods there are.
+    pub fn has_followed(&self) -> bool {
+        self.all().all(Set::has_followed)
+    }
+
+    /// The revision that the new set has, or would get.
+    pub fn revision(&self) -> i64 {
+        let newest = self
+            .old
+            .iter()
+            .map(|set| set.revision())
+            .max()
+            .unwrap_or_default();
+        self.new.map_or(0, Set::revision).max(newest + 1)
+    }
+
+    /// Is the name of the missing new set taken? Then another collision count must give it another name.
+    pub fn collides(&self) -> bool {
+        self.new.is_none() && self.namesake.is_some()
+    }
+
+    /// Was the Deployment's size changed since a set with Pods was last scaled?
+    pub fn is_resized(&self) -> bool {
+        let other_size = |set: &Set| {
+            set.desired()
+                .is_some_and(|desired| desired != self.deployment.replicas)
+        };
+        self.active().any(other_size)
+    }
+}
+
+/// Equal templates; or the set that was made for this template but kept otherwise than it was sent, by a gateway that
+/// does not know one of its fields: making it again would lead to no other end, and another name to one more each time.
+fn is_of_template(set: &Set, deployment: &Deployment) -> bool {
+    let altered = || {
+        set.meta.key.name == deployment.set_name()
+            && !set.is_true_to_its_name(deployment.status.collision_count)
+    };
+    set.template == deployment.packed || altered()
+}

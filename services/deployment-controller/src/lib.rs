@@ -1,0 +1,89 @@
+//! Rolls every Deployment to what it declares.
+//!
+//! A Deployment has one ReplicaSet for each Pod template that it ever had. Pods move from the old sets to the new one
+//! by scaling: up as far as the surge leaves room, down as far as enough stay available.
+
+mod act;
+mod annotations;
+mod deployment;
+mod fleet;
+mod plan;
+mod progress;
+mod recreate;
+mod rolling;
+mod scaling;
+mod set;
+mod settings;
+mod status;
+mod world;
+
+use setpoint_host::Host;
+use setpoint_machinery::{Controller, Gateway, Outcome, Plan, Receipt, Reconciler, Recorder};
+use setpoint_model::Key;
+use setpoint_proto::ApiError;
+
+pub use deployment::{Deployment, Strategy};
+pub use plan::{Action, plan};
+pub use set::Set;
+pub use settings::Settings;
+pub use status::{Report, status};
+pub use world::{Deployments, World};
+
+/// Runs the controller until shutdown.
+///
+/// # Errors
+/// When the gateway's address is no URI, or the lease cannot be kept.
+pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+    let gateway = Gateway::connect(&settings.gateway, host.service())?;
+    let deployments = gateway.informer::<Deployment>();
+    let sets = gateway.informer::<Set>();
+    let events = Recorder::new(gateway.clone(), host.service(), host.instance());
+    let reconciler = Deployments::new(deployments.reader(), sets.reader(), events);
+    let keepers = reconciler.keepers();
+
+    Controller::new(host.service(), reconciler, gateway)
+        .watches(deployments, |deployment| Some(deployment.meta.key.clone()))
+        .watches(sets, keepers)
+        .workers(settings.workers)
+        .run(settings.election, host.instance(), host.shutdown())
+        .await?;
+    Ok(())
+}
+
+impl Reconciler for Deployments {
+    type World = World;
+    type Action = Action;
+    type Status = Report;
+
+    fn observe(&self, key: &Key) -> Option<World> {
+        self.look_at(key)
+    }
+
+    fn plan(world: &World) -> Plan<Action> {
+        plan(world)
+    }
+
+    async fn act(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        let done = self.carry_out(gateway, world, action).await;
+        self.tell(world, action, &done);
+        done
+    }
+
+    fn status(world: &World, outcome: &Outcome) -> Option<Report> {
+        status(world, outcome)
+    }
+
+    async fn report(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        report: Report,
+    ) -> Result<Receipt, ApiError> {
+        self.write_status(gateway, world, report).await
+    }
+}

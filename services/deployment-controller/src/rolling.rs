@@ -1,0 +1,72 @@
+//! Rolling update: a few Pods at a time.
+//!
+//! At every moment there are at most `max_pods`, and at least `min_available` of those that were available stay so.
+//! Both are judged by the worse of what a set was told and what it reported, and only when every set has reported on
+//! what it was last told: then no order in which the sets follow can break them.
+
+use std::cmp::Ordering;
+
+use setpoint_machinery::Plan;
+
+use crate::fleet::Fleet;
+use crate::plan::{create, scale};
+use crate::{Action, Set};
+
+/// Up first, since more Pods make room to take others down.
+pub(crate) fn advance(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
+    if !fleet.has_followed() {
+        return;
+    }
+    let Some(new) = fleet.new else {
+        return create(fleet, growth(fleet, 0), plan);
+    };
+    match new.replicas.cmp(&fleet.deployment.replicas) {
+        Ordering::Less => {
+            let to = new.replicas + growth(fleet, new.replicas);
+            scale(
+                fleet,
+                new,
+                to,
+                "there is room for Pods of the new template",
+                plan,
+            );
+        }
+        Ordering::Greater => scale(
+            fleet,
+            new,
+            fleet.deployment.replicas,
+            "more Pods than replicas",
+            plan,
+        ),
+        Ordering::Equal => {}
+    }
+    if plan.is_empty() {
+        take_down(fleet, new, plan);
+    }
+}
+
+/// How many Pods a set of this size may get in addition.
+fn growth(fleet: &Fleet<'_>, size: i32) -> i32 {
+    let room = fleet.deployment.max_pods() - fleet.sum(Set::pods);
+    room.min(fleet.deployment.replicas - size).max(0)
+}
+
+/// First old Pods that are not available, which nobody will miss; then others, as far as new ones stand in for them.
+fn take_down(fleet: &Fleet<'_>, new: &Set, plan: &mut Plan<Action>) {
+    let min_available = fleet.deployment.min_available();
+    let still_coming = new.replicas - new.available();
+    let mut spare = fleet.sum(|set| set.replicas) - min_available - still_coming;
+    let mut sizes: Vec<_> = fleet.old.iter().map(|set| set.replicas).collect();
+    for (size, set) in sizes.iter_mut().zip(&fleet.old) {
+        let useless = (*size - set.available()).min(spare.max(0));
+        (*size, spare) = (*size - useless, spare - useless);
+    }
+    let mut spare = spare.min(fleet.sum(Set::available) - min_available);
+    for size in &mut sizes {
+        let superfluous = (*size).min(spare.max(0));
+        (*size, spare) = (*size - superfluous, spare - superfluous);
+    }
+    for (set, to) in fleet.old.iter().zip(sizes) {
+        scale(fleet, set, to, "enough Pods are available without it", plan);
+    }
+}

@@ -1,0 +1,105 @@
+//! A ReplicaSet, as the Deployment that owns it reads it.
+
+use setpoint_machinery::View;
+use setpoint_model::{Meta, Target, Template, template};
+use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
+
+use crate::annotations::{DESIRED, MAX, REVISION};
+
+/// The Pods of one template.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    /// Who it is.
+    pub meta: Meta,
+    /// How many Pods it shall have.
+    pub replicas: i32,
+    /// The template of its Pods, packed.
+    pub template: Template,
+    /// How long a Pod must have been ready to count as available.
+    pub min_ready_seconds: i32,
+    /// What its controller last reported.
+    pub status: ReplicaSetStatus,
+}
+
+impl View for Set {
+    type Object = ReplicaSet;
+
+    fn of(set: ReplicaSet) -> Self {
+        Self {
+            meta: Meta::of(&set.metadata),
+            replicas: set.spec.replicas.unwrap_or(1),
+            template: Template::of(&set.spec.template),
+            min_ready_seconds: set.spec.min_ready_seconds,
+            status: set.status,
+        }
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Orphans are found by their namespace.
+    fn tag(&self) -> Option<&str> {
+        self.meta
+            .owner
+            .is_none()
+            .then_some(&self.meta.key.namespace)
+    }
+}
+
+impl Set {
+    /// Which rollout it stands for; 0 if nobody numbered it.
+    pub fn revision(&self) -> i64 {
+        self.number(REVISION).unwrap_or_default()
+    }
+
+    /// How many Pods the Deployment wanted when the set was last scaled.
+    pub fn desired(&self) -> Option<i32> {
+        self.number(DESIRED)
+    }
+
+    /// How many Pods the Deployment allowed when the set was last scaled.
+    pub fn max(&self) -> Option<i32> {
+        self.number(MAX)
+    }
+
+    /// Has its controller reported on what it was last told?
+    pub fn has_followed(&self) -> bool {
+        self.status.observed_generation >= self.meta.generation
+    }
+
+    /// How many Pods there may be, given that it has followed: not all of them may be made or deleted yet.
+    pub fn pods(&self) -> i32 {
+        self.replicas.max(self.status.replicas)
+    }
+
+    /// How many of the wanted Pods are available: others are about to be deleted.
+    pub fn available(&self) -> i32 {
+        self.replicas.min(self.status.available_replicas)
+    }
+
+    /// Is the last of its Pods gone?
+    pub fn is_empty(&self) -> bool {
+        let pods = self.pods() + self.status.terminating_replicas.unwrap_or_default();
+        pods == 0 && self.has_followed()
+    }
+
+    /// Does its template give the hash in its label? If not, something changed the template after it was named.
+    pub fn is_true_to_its_name(&self, collisions: Option<i32>) -> bool {
+        let label = self.meta.labels.get(template::LABEL);
+        let counts = (1..=collisions.unwrap_or_default()).map(Some);
+        let mut hashes = std::iter::once(None)
+            .chain(counts)
+            .map(|count| self.template.hash(count));
+        hashes.any(|hash| Some(&hash) == label)
+    }
+
+    /// For writes that are meant for this version of it.
+    pub fn target(&self) -> Target {
+        Target::of(&self.meta)
+    }
+
+    fn number<N: std::str::FromStr>(&self, annotation: &str) -> Option<N> {
+        self.meta.annotation(annotation)?.parse().ok()
+    }
+}

@@ -1,0 +1,197 @@
+//! What the user is told about a rollout.
+
+mod cluster;
+
+use std::time::Duration;
+
+use cluster::Cluster;
+use setpoint_deployment_controller::status;
+use setpoint_machinery::Outcome;
+use setpoint_proto::apps::ReplicaSetCondition;
+use setpoint_proto::{ApiError, Reason};
+
+fn failed() -> Outcome {
+    let failed = Some(ApiError::new(Reason::Forbidden, "exceeded quota"));
+    Outcome {
+        failed,
+        ..Default::default()
+    }
+}
+
+#[test]
+fn a_rollout_is_told_from_its_first_set_to_its_last_pod() {
+    let mut cluster = Cluster::new(2, 1, 0);
+    cluster.round(usize::MAX);
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("True", "NewReplicaSetCreated"))
+    );
+    assert_eq!(
+        cluster.condition("Available"),
+        Some(("False", "MinimumReplicasUnavailable"))
+    );
+    cluster.follow(0);
+    cluster.start(0);
+    cluster.tell(0);
+    cluster.round(usize::MAX);
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("True", "ReplicaSetUpdated"))
+    );
+    let status = &cluster.deployment.status;
+    assert_eq!(
+        (
+            status.replicas,
+            status.updated_replicas,
+            status.unavailable_replicas
+        ),
+        (2, 2, 1)
+    );
+    cluster.settle();
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("True", "NewReplicaSetAvailable"))
+    );
+    assert_eq!(
+        cluster.condition("Available"),
+        Some(("True", "MinimumReplicasAvailable"))
+    );
+    let name = cluster.sets.keys().next().unwrap();
+    let message = &cluster
+        .deployment
+        .status
+        .conditions
+        .iter()
+        .find(|c| c.r#type == "Progressing")
+        .unwrap()
+        .message;
+    assert_eq!(
+        *message,
+        format!("ReplicaSet {name:?} has successfully progressed.")
+    );
+}
+
+#[test]
+fn nothing_is_said_twice() {
+    let cluster = Cluster::settled(3, 1, 0);
+    assert_eq!(status(&cluster.world(), &Outcome::default()), None);
+}
+
+#[test]
+fn a_pod_lost_after_the_rollout_does_not_reopen_it() {
+    let mut cluster = Cluster::settled(3, 1, 0);
+    cluster.sets.values_mut().next().unwrap().available = 2;
+    cluster.tell(0);
+    cluster.round(usize::MAX);
+    assert_eq!(
+        cluster.condition("Available"),
+        Some(("False", "MinimumReplicasUnavailable"))
+    );
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("True", "NewReplicaSetAvailable"))
+    );
+}
+
+/// Checks D8.
+#[test]
+fn a_rollout_without_progress_is_late_after_its_deadline() {
+    let mut cluster = Cluster::settled(3, 1, 0);
+    cluster.set_image("broken");
+    cluster.round(usize::MAX);
+    cluster.now += 400;
+    assert_eq!(cluster.plan().again, Some(Duration::from_secs(200)));
+    cluster.follow(0);
+    cluster.follow(1);
+    cluster.tell(0);
+    cluster.tell(1);
+    cluster.round(usize::MAX);
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("True", "ReplicaSetUpdated"))
+    );
+    cluster.now += 599;
+    assert!(!cluster.report(&cluster.world(), &Outcome::default()));
+    cluster.now += 1;
+    assert!(cluster.report(&cluster.world(), &Outcome::default()));
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("False", "ProgressDeadlineExceeded"))
+    );
+    assert_eq!(cluster.plan().again, None);
+}
+
+/// Checks D8.
+#[test]
+fn the_clock_stands_still_while_paused_and_starts_anew_after() {
+    let mut cluster = Cluster::new(3, 1, 0);
+    cluster.round(usize::MAX);
+    cluster.edit(|spec| spec.paused = true);
+    cluster.round(usize::MAX);
+    cluster.now += 10_000;
+    assert_eq!(cluster.plan().again, None);
+    assert!(!cluster.report(&cluster.world(), &Outcome::default()));
+    cluster.edit(|spec| spec.paused = false);
+    cluster.round(usize::MAX);
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("Unknown", "DeploymentResumed"))
+    );
+    assert_eq!(cluster.plan().again, Some(Duration::from_secs(600)));
+}
+
+#[test]
+fn without_a_deadline_nothing_is_said_about_progress() {
+    let mut cluster = Cluster::settled(1, 1, 0);
+    cluster.edit(|spec| spec.progress_deadline_seconds = None);
+    cluster.settle();
+    assert_eq!(cluster.condition("Progressing"), None);
+}
+
+#[test]
+fn a_set_that_cannot_be_created_or_filled_is_told_of() {
+    let mut cluster = Cluster::new(1, 1, 0);
+    cluster.report(&cluster.world(), &failed());
+    assert_eq!(
+        cluster.condition("Progressing"),
+        Some(("False", "ReplicaSetCreateError"))
+    );
+    assert_eq!(cluster.deployment.status.observed_generation, 0);
+    cluster.settle();
+    let set = &mut cluster.sets.values_mut().next().unwrap().set;
+    set.status.conditions.push(ReplicaSetCondition {
+        r#type: "ReplicaFailure".into(),
+        status: "True".into(),
+        reason: "FailedCreate".into(),
+        ..Default::default()
+    });
+    cluster.round(usize::MAX);
+    assert_eq!(
+        cluster.condition("ReplicaFailure"),
+        Some(("True", "FailedCreate"))
+    );
+    cluster
+        .sets
+        .values_mut()
+        .next()
+        .unwrap()
+        .set
+        .status
+        .conditions
+        .clear();
+    cluster.settle();
+    assert_eq!(cluster.condition("ReplicaFailure"), None);
+}
+
+/// Checks D14.
+#[test]
+fn pods_on_their_way_out_are_counted_apart() {
+    let mut cluster = Cluster::settled(3, 1, 0);
+    cluster.edit(|spec| spec.replicas = Some(1));
+    cluster.round(usize::MAX);
+    cluster.follow(0);
+    cluster.tell(0);
+    cluster.round(usize::MAX);
+    assert_eq!(cluster.deployment.status.terminating_replicas, Some(2));
+    assert_eq!(cluster.deployment.status.replicas, 1);
+}

@@ -1,0 +1,145 @@
+//! The service `setpoint.v1.Objects`: each verb read, done and answered.
+
+use std::sync::Arc;
+
+use setpoint_proto::ApiError;
+use setpoint_proto::setpoint::objects_server::Objects;
+use setpoint_proto::setpoint::{
+    CreateRequest, DeleteRequest, GetRequest, ListRequest, ListResponse, Object, PatchRequest,
+    UpdateRequest, WatchRequest,
+};
+use tonic::{Request, Response, Status};
+
+use super::request::{at_least, bad, call, filter, named, object, target};
+use super::telemetry::About;
+use super::watch;
+use crate::access::Verb;
+use crate::registry::{Answer, At, List, ListParams, Patch, Registry};
+
+/// The service over a registry.
+pub(super) struct Service {
+    registry: Arc<Registry>,
+}
+
+impl Service {
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
+    }
+
+    async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
+        let (metadata, _, asked) = request.into_parts();
+        let call = call(&metadata)?;
+        let filter = filter(&asked.resource, &asked.namespace, &asked.label_selector, &asked.field_selector)?;
+        let about = About {
+            verb: Verb::List,
+            kind: filter.kind(),
+            subresource: "",
+            namespace: &asked.namespace,
+            name: "",
+        };
+        let params = ListParams {
+            filter,
+            limit: usize::try_from(asked.limit).map_err(|_| bad("limit: may not be negative"))?,
+            continue_token: asked.r#continue,
+            at: At::Least(at_least(&asked.revision)?),
+        };
+        about.observe(&metadata, self.registry.list(&call, &params)).await
+    }
+
+    async fn get_object(&self, request: Request<GetRequest>) -> Result<Answer, ApiError> {
+        let (metadata, _, asked) = request.into_parts();
+        let call = call(&metadata)?;
+        let target = named(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
+        let found = self.registry.get(&call, &target, at_least(&asked.revision)?);
+        About::target(Verb::Get, &target).observe(&metadata, found).await
+    }
+
+    async fn create_object(&self, request: Request<CreateRequest>) -> Result<Answer, ApiError> {
+        let (metadata, _, asked) = request.into_parts();
+        let target = target(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
+        let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
+        let created = self.registry.create(&call, &target, object(asked.object)?);
+        About::target(Verb::Create, &target).observe(&metadata, created).await
+    }
+
+    async fn update_object(&self, request: Request<UpdateRequest>) -> Result<Answer, ApiError> {
+        let (metadata, _, asked) = request.into_parts();
+        let target = named(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
+        let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
+        let updated = self.registry.update(&call, &target, object(asked.object)?);
+        About::target(Verb::Update, &target).observe(&metadata, updated).await
+    }
+
+    async fn patch_object(&self, request: Request<PatchRequest>) -> Result<Answer, ApiError> {
+        let (metadata, _, asked) = request.into_parts();
+        let target = named(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
+        let patch = Patch {
+            r#type: asked.r#type(),
+            body: serde_json::from_slice(&asked.patch).map_err(|error| bad(error.to_string()))?,
+            check: |_, _| Ok(Vec::new()),
+        };
+        let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
+        let patched = self.registry.patch(&call, &target, &patch);
+        About::target(Verb::Patch, &target).observe(&metadata, patched).await
+    }
+
+    async fn delete_object(&self, request: Request<DeleteRequest>) -> Result<Answer, ApiError> {
+        let (metadata, _, asked) = request.into_parts();
+        let call = call(&metadata)?;
+        let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
+        let options = asked.options.unwrap_or_default();
+        let deleted = self.registry.delete(&call, &target, &options);
+        let deleted = About::target(Verb::Delete, &target).observe(&metadata, deleted).await?;
+        Ok(deleted.answer)
+    }
+}
+
+fn answered(answer: Result<Answer, ApiError>) -> Result<Response<Object>, Status> {
+    Ok(Response::new(answer?.into_message()))
+}
+
+fn listed(list: List) -> ListResponse {
+    let items = list.items.iter().map(|item| Answer::from(item).into_message());
+    ListResponse {
+        items: items.collect(),
+        revision: list.revision.to_string(),
+        r#continue: list.continue_token,
+        remaining: list.remaining,
+    }
+}
+
+#[tonic::async_trait]
+impl Objects for Service {
+    type WatchStream = watch::Events;
+
+    async fn get(&self, request: Request<GetRequest>) -> Result<Response<Object>, Status> {
+        answered(self.get_object(request).await)
+    }
+
+    async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        Ok(Response::new(listed(self.list_objects(request).await?)))
+    }
+
+    async fn create(&self, request: Request<CreateRequest>) -> Result<Response<Object>, Status> {
+        answered(self.create_object(request).await)
+    }
+
+    async fn update(&self, request: Request<UpdateRequest>) -> Result<Response<Object>, Status> {
+        answered(self.update_object(request).await)
+    }
+
+    async fn patch(&self, request: Request<PatchRequest>) -> Result<Response<Object>, Status> {
+        answered(self.patch_object(request).await)
+    }
+
+    async fn delete(&self, request: Request<DeleteRequest>) -> Result<Response<Object>, Status> {
+        answered(self.delete_object(request).await)
+    }
+
+    async fn watch(
+        &self,
+        request: Request<WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        Ok(Response::new(watch::begin(&self.registry, request).await?))
+    }
+}

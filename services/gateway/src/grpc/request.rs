@@ -1,0 +1,112 @@
+//! What a gRPC request says, read into the registry's terms.
+
+use setpoint_codec::{Kind, Object, kinds};
+use setpoint_model::Revision;
+use setpoint_model::selector::{Fields, Selector};
+use setpoint_proto::{Any, ApiError, Reason};
+use tonic::metadata::MetadataMap;
+
+use crate::registry::{AtLeast, Call, Filter, Target};
+
+/// The circumstances of a request.
+pub(super) fn call(metadata: &MetadataMap) -> Result<Call, ApiError> {
+    Call::from_headers(|name| metadata.get(name).and_then(|value| value.to_str().ok()))
+}
+
+/// The kind that `resource` names.
+pub(super) fn kind(resource: &str) -> Result<&'static Kind, ApiError> {
+    kinds().by_resource(resource).ok_or_else(|| {
+        let message = format!("the server doesn't have a resource type {resource:?}");
+        ApiError::new(Reason::NotFound, message)
+    })
+}
+
+/// What the request is about.
+pub(super) fn target(
+    resource: &str,
+    namespace: &str,
+    name: &str,
+    subresource: &str,
+) -> Result<Target, ApiError> {
+    Target::new(kind(resource)?, namespace, name, subresource)
+}
+
+/// As [`target`], of one object.
+pub(super) fn named(
+    resource: &str,
+    namespace: &str,
+    name: &str,
+    subresource: &str,
+) -> Result<Target, ApiError> {
+    if name.is_empty() {
+        return Err(bad("name: Required value"));
+    }
+    target(resource, namespace, name, subresource)
+}
+
+/// Which objects to list or watch.
+pub(super) fn filter(
+    resource: &str,
+    namespace: &str,
+    labels: &str,
+    fields: &str,
+) -> Result<Filter, ApiError> {
+    let labels = Selector::parse(labels).map_err(|error| bad(error.to_string()))?;
+    let fields = Fields::parse(fields).map_err(|error| bad(error.to_string()))?;
+    Filter::new(kind(resource)?, namespace, labels, &fields)
+}
+
+/// How new an answer must be: as new as can be unless the request says less.
+pub(super) fn at_least(text: &str) -> Result<AtLeast, ApiError> {
+    Ok(match text {
+        "" => AtLeast::Newest,
+        "0" => AtLeast::Any,
+        text => AtLeast::Revision(revision(text)?),
+    })
+}
+
+/// A revision that stands in a request.
+pub(super) fn revision(text: &str) -> Result<Revision, ApiError> {
+    text.parse().map_err(|_| bad(format!("revision {text:?} is none")))
+}
+
+/// The object in a request.
+pub(super) fn object(any: Option<Any>) -> Result<Box<dyn Object>, ApiError> {
+    let any = any.ok_or_else(|| bad("object: Required value"))?;
+    let kind = kinds().by_type_url(&any.type_url);
+    let kind = kind.ok_or_else(|| bad(format!("{:?} is no type that is known here", any.type_url)))?;
+    Ok(kind.decode(&any.value)?)
+}
+
+pub(super) fn bad(message: impl Into<String>) -> ApiError {
+    ApiError::new(Reason::BadRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::Pod;
+
+    use super::*;
+
+    #[test]
+    fn a_read_is_as_new_as_can_be_unless_told_otherwise() {
+        assert_eq!(at_least("").unwrap(), AtLeast::Newest);
+        assert_eq!(at_least("0").unwrap(), AtLeast::Any);
+        assert_eq!(at_least("7").unwrap(), AtLeast::Revision(Revision::from_raw(7)));
+        assert_eq!(at_least("x").unwrap_err().reason, Reason::BadRequest);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_the_callers_mistake() {
+        assert_eq!(kind("cats").unwrap_err().reason, Reason::NotFound);
+        assert_eq!(object(None).unwrap_err().reason, Reason::BadRequest);
+        let mut any = Any::pack(&Pod::default());
+        assert!(object(Some(any.clone())).is_ok());
+        any.value = "\u{ff}".into();
+        assert_eq!(object(Some(any.clone())).unwrap_err().reason, Reason::BadRequest);
+        any.type_url.clear();
+        assert_eq!(object(Some(any)).unwrap_err().reason, Reason::BadRequest);
+        assert!(named("pods", "default", "", "").is_err());
+        assert!(filter("pods", "", "a in", "").is_err());
+    }
+}

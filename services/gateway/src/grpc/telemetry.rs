@@ -1,0 +1,84 @@
+//! One span and one count per call, whatever becomes of it.
+
+use std::time::Instant;
+
+use setpoint_codec::Kind;
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::core::Event;
+use setpoint_proto::{ApiError, Resource as _, cause};
+use tonic::metadata::MetadataMap;
+use tracing::{Instrument as _, Span, field, info_span};
+
+use crate::access::Verb;
+use crate::metrics;
+use crate::registry::Target;
+
+const TRACEPARENT: &str = "traceparent";
+
+/// What a call is about.
+pub(super) struct About<'a> {
+    pub verb: Verb,
+    pub kind: &'static Kind,
+    pub subresource: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+impl<'a> About<'a> {
+    pub(super) fn target(verb: Verb, target: &'a Target) -> Self {
+        Self {
+            verb,
+            kind: target.kind,
+            subresource: target.subresource.name(),
+            namespace: &target.namespace,
+            name: &target.name,
+        }
+    }
+
+    /// Does its work in its span, and counts it.
+    pub(super) async fn observe<T>(
+        self,
+        metadata: &MetadataMap,
+        work: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        let started = Instant::now();
+        let span = self.span(metadata);
+        let outcome = work.instrument(span.clone()).await;
+        let error = outcome.as_ref().err();
+        if let Some(error) = error {
+            span.record("error", error.reason.name());
+        }
+        let code = error.map_or(200, |error| error.reason.http());
+        metrics::requested(self.verb.name(), Some(self.kind), self.subresource, code, started.elapsed());
+        outcome
+    }
+
+    fn span(&self, metadata: &MetadataMap) -> Span {
+        let parent = metadata.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+        if parent.is_none() && !self.begins_a_trace() {
+            return Span::none();
+        }
+        let Self { verb, kind, subresource, namespace, name } = self;
+        let span = info_span!(
+            "request",
+            otel.name = format!("{} {}", verb.name(), kind.plural),
+            otel.kind = "server",
+            rpc.system = "grpc",
+            resource = kind.plural,
+            subresource,
+            namespace,
+            name,
+            error = field::Empty,
+        );
+        if let Some(parent) = parent {
+            cause::adopt(&span, parent);
+        }
+        span
+    }
+
+    /// Reads change nothing, and heartbeats mean nothing: as traces they would bury what people look for.
+    fn begins_a_trace(&self) -> bool {
+        let chatter = [Lease::TYPE_URL, Event::TYPE_URL];
+        self.verb.writes() && !chatter.contains(&self.kind.type_url.as_str())
+    }
+}

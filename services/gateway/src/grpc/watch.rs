@@ -1,0 +1,62 @@
+//! A watch as gRPC carries it: each object as the cache encoded it, once for all watchers.
+
+use std::pin::Pin;
+
+use futures::{Stream, StreamExt as _};
+use setpoint_proto::setpoint::WatchRequest;
+use setpoint_proto::{ApiError, WatchEvent};
+use tonic::{Request, Status};
+
+use super::request::{at_least, call, filter, revision};
+use super::telemetry::About;
+use crate::access::Verb;
+use crate::metrics::Watching;
+use crate::registry::{Event, Registry, Start, WatchSpec};
+
+/// What a watcher receives.
+pub(super) type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>;
+
+/// Begins to watch. A watcher that asks for the state first may also say how new it must be.
+pub(super) async fn begin(
+    registry: &Registry,
+    request: Request<WatchRequest>,
+) -> Result<Events, ApiError> {
+    let (metadata, _, asked) = request.into_parts();
+    let call = call(&metadata)?;
+    let filter = filter(&asked.resource, &asked.namespace, &asked.label_selector, &asked.field_selector)?;
+    let about = About {
+        verb: Verb::Watch,
+        kind: filter.kind(),
+        subresource: "",
+        namespace: &asked.namespace,
+        name: "",
+    };
+    let open = Watching::begin(filter.kind());
+    let spec = WatchSpec {
+        filter,
+        start: start(&asked)?,
+        bookmarks: true,
+    };
+    let events = about.observe(&metadata, registry.watch(&call, spec)).await?;
+    Ok(Box::pin(events.map(move |event| {
+        // It counts as open for as long as this closure lives.
+        let _ = &open;
+        event.map(message).map_err(Status::from)
+    })))
+}
+
+fn start(asked: &WatchRequest) -> Result<Start, ApiError> {
+    Ok(match (asked.send_initial_events, asked.revision.as_str()) {
+        (true, text) => Start::Initial(at_least(text)?),
+        (false, "") => Start::Now,
+        (false, text) => Start::After(revision(text)?),
+    })
+}
+
+fn message(event: Event) -> WatchEvent {
+    WatchEvent {
+        r#type: event.r#type.into(),
+        object: event.object.object.clone(),
+        initial_events_end: event.initial_events_end,
+    }
+}

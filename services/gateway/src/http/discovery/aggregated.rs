@@ -1,0 +1,69 @@
+//! Aggregated discovery: every group with its kinds in one document.
+
+use serde_json::{Value, json};
+use setpoint_codec::Kind;
+
+use super::{VERBS, group_versions, kinds_of, subresource_kind, subresource_verbs};
+
+/// An `APIGroupDiscoveryList` of the wanted groups, in the asked version of that format.
+pub(super) fn groups(wanted: fn(&str) -> bool, version: &str) -> Value {
+    let mut names: Vec<_> = group_versions().into_iter().map(|(group, _)| group).collect();
+    names.dedup();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": format!("apidiscovery.k8s.io/{version}"),
+        "metadata": {},
+        "items": names.into_iter().filter(|name| wanted(name)).map(group).collect::<Value>(),
+    })
+}
+
+/// By the parameters of its type a client tells the aggregated document from the old one.
+pub(super) fn content_type(version: &str) -> String {
+    format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
+}
+
+fn group(name: &str) -> Value {
+    let versions = group_versions().into_iter().filter(|(group, _)| *group == name);
+    let versions = versions.map(|(group, version)| {
+        json!({
+            "version": version,
+            "freshness": "Current",
+            "resources": kinds_of(group, version).map(resource).collect::<Value>(),
+        })
+    });
+    let metadata = if name.is_empty() { json!({}) } else { json!({ "name": name }) };
+    json!({ "metadata": metadata, "versions": versions.collect::<Value>() })
+}
+
+fn resource(kind: &'static Kind) -> Value {
+    let mut resource = json!({
+        "resource": kind.plural,
+        "singularResource": kind.singular,
+        "responseKind": response_kind(kind),
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "verbs": VERBS,
+    });
+    if !kind.short_names.is_empty() {
+        resource["shortNames"] = kind.short_names.iter().cloned().collect();
+    }
+    if !kind.categories.is_empty() {
+        resource["categories"] = kind.categories.iter().cloned().collect();
+    }
+    if !kind.subresources.is_empty() {
+        let names = kind.subresources.iter();
+        resource["subresources"] = names.map(|name| subresource(kind, name)).collect();
+    }
+    resource
+}
+
+fn subresource(kind: &'static Kind, name: &str) -> Value {
+    json!({
+        "subresource": name,
+        "responseKind": response_kind(subresource_kind(kind, name)),
+        "verbs": subresource_verbs(name),
+    })
+}
+
+fn response_kind(kind: &Kind) -> Value {
+    json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
+}

@@ -1,0 +1,91 @@
+//! The old discovery documents, one per group and version; `kubectl auth can-i`, `drain` and other clients still read them.
+
+use http::HeaderMap;
+use serde_json::{Value, json};
+use setpoint_codec::Kind;
+
+use super::{VERBS, group_versions, kinds_of, servers, subresource_kind, subresource_verbs};
+
+/// `/api`: the versions of the core group.
+pub(super) fn versions(headers: &HeaderMap) -> Value {
+    let versions = group_versions().into_iter();
+    let versions = versions.filter_map(|(group, version)| group.is_empty().then_some(version));
+    json!({
+        "kind": "APIVersions",
+        "versions": versions.collect::<Value>(),
+        "serverAddressByClientCIDRs": servers(headers),
+    })
+}
+
+/// `/apis`: every group but the core one.
+pub(super) fn groups(_headers: &HeaderMap) -> Value {
+    let mut names: Vec<_> = group_versions().into_iter().map(|(group, _)| group).collect();
+    names.dedup();
+    let groups = names.into_iter().filter(|group| !group.is_empty()).map(described);
+    json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>() })
+}
+
+/// `/apis/<group>`.
+pub(super) fn group(name: &str) -> Value {
+    let mut group = described(name);
+    group["kind"] = "APIGroup".into();
+    group["apiVersion"] = "v1".into();
+    group
+}
+
+fn described(name: &str) -> Value {
+    let versions: Vec<Value> = group_versions()
+        .into_iter()
+        .filter(|(group, _)| *group == name)
+        .map(|(group, version)| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
+        .collect();
+    json!({ "name": name, "preferredVersion": versions.last(), "versions": versions })
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`: the kinds and their subresources.
+pub(super) fn resources(group: &str, version: &str) -> Value {
+    let group_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
+    let resources = kinds_of(group, version).flat_map(|kind| {
+        let subresources = kind.subresources.iter();
+        std::iter::once(resource(kind)).chain(subresources.map(move |name| subresource(kind, name)))
+    });
+    json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version,
+        "resources": resources.collect::<Value>(),
+    })
+}
+
+fn resource(kind: &Kind) -> Value {
+    let mut resource = json!({
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": VERBS,
+    });
+    if !kind.short_names.is_empty() {
+        resource["shortNames"] = kind.short_names.iter().cloned().collect();
+    }
+    if !kind.categories.is_empty() {
+        resource["categories"] = kind.categories.iter().cloned().collect();
+    }
+    resource
+}
+
+fn subresource(kind: &'static Kind, name: &str) -> Value {
+    let of = subresource_kind(kind, name);
+    let mut subresource = json!({
+        "name": format!("{}/{name}", kind.plural),
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        "kind": of.kind,
+        "verbs": subresource_verbs(name),
+    });
+    if of.group != kind.group {
+        subresource["group"] = of.group.as_str().into();
+        subresource["version"] = of.version.as_str().into();
+    }
+    subresource
+}

@@ -1,0 +1,202 @@
+//! Messages as JSON schemas, with the extensions from which clients learn how lists merge.
+
+use prost_reflect::{Kind as Type, MessageDescriptor};
+use serde_json::{Map, Value, json};
+use setpoint_codec::rules::{self, Field};
+use setpoint_codec::{Kind, kinds};
+use setpoint_proto::options::{List, Patch};
+
+use super::comments;
+
+/// Schemas by the name under which they are referred to.
+pub(super) type Schemas = Map<String, Value>;
+
+/// Adds the schema of a kind, of lists of it, and of all that they are made of.
+pub(super) fn add_kind(schemas: &mut Schemas, kind: &'static Kind) {
+    add_message(schemas, &kind.message);
+    if kind.is_stored() {
+        schemas.insert(list_name(kind), list(kind));
+        let metadata = kind.message.parent_pool().get_message_by_name("k8s.meta.v1.ListMeta");
+        metadata.iter().for_each(|metadata| add_message(schemas, metadata));
+    }
+}
+
+/// A pointer to a schema.
+pub(super) fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// The name that Kubernetes' own documents give a kind.
+pub(super) fn kind_name(kind: &Kind) -> String {
+    name(kind.message.full_name())
+}
+
+/// The name of the list of a kind.
+pub(super) fn list_name(kind: &Kind) -> String {
+    kind_name(kind) + "List"
+}
+
+/// Which kind a schema or an operation is about.
+pub(super) fn group_version_kind(kind: &Kind, name: &str) -> Value {
+    json!({ "group": kind.group, "version": kind.version, "kind": name })
+}
+
+fn name(message: &str) -> String {
+    match message {
+        "k8s.meta.v1.Quantity" => "io.k8s.apimachinery.pkg.api.resource.Quantity".into(),
+        "k8s.meta.v1.IntOrString" => "io.k8s.apimachinery.pkg.util.intstr.IntOrString".into(),
+        "k8s.meta.v1.RawExtension" => "io.k8s.apimachinery.pkg.runtime.RawExtension".into(),
+        other => match other.strip_prefix("k8s.meta.") {
+            Some(rest) => format!("io.k8s.apimachinery.pkg.apis.meta.{rest}"),
+            None => format!("io.k8s.api.{}", other.trim_start_matches("k8s.")),
+        },
+    }
+}
+
+fn add_message(schemas: &mut Schemas, message: &MessageDescriptor) {
+    let name = name(message.full_name());
+    if schemas.contains_key(&name) {
+        return;
+    }
+    if let Some(scalar) = scalar(message.full_name()) {
+        schemas.insert(name, scalar);
+        return;
+    }
+    let Some(rules) = rules::message(message.full_name()) else {
+        return;
+    };
+    // Its place is taken before its fields are looked at, since a message may hold itself.
+    schemas.insert(name.clone(), Value::Null);
+    let mut schema = json!({ "type": "object" });
+    let fields = rules.fields().map(|field| (field.descriptor.json_name(), property(field)));
+    let mut properties: Map<String, Value> = fields.map(|(name, value)| (name.to_owned(), value)).collect();
+    let always = rules.fields().filter(|field| field.always);
+    let mut required: Vec<_> = always.map(|field| field.descriptor.json_name()).collect();
+    required.sort_unstable();
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    if let Some(text) = comments::of_message(message) {
+        schema["description"] = text.into();
+    }
+    if rules.has_kind {
+        add_type(&mut schema, &mut properties, message);
+    }
+    schema["properties"] = properties.into();
+    schemas.insert(name, schema);
+    for field in rules.fields() {
+        if let Type::Message(message) = &field.element {
+            add_message(schemas, message);
+        }
+    }
+}
+
+fn add_type(schema: &mut Value, properties: &mut Map<String, Value>, message: &MessageDescriptor) {
+    let mut kinds = kinds().with_bodies();
+    if let Some(kind) = kinds.find(|kind| kind.message == *message) {
+        schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(kind, &kind.kind)]);
+    }
+    properties.extend(type_properties());
+}
+
+fn type_properties() -> Map<String, Value> {
+    let api_version = "The group and version in which the object is written.";
+    let kind = "What the object is.";
+    let property = |text| json!({ "type": "string", "description": text });
+    Map::from_iter([
+        ("apiVersion".into(), property(api_version)),
+        ("kind".into(), property(kind)),
+    ])
+}
+
+fn list(kind: &Kind) -> Value {
+    let mut properties = type_properties();
+    let items = reference(&kind_name(kind));
+    properties.insert("items".into(), json!({ "type": "array", "items": items }));
+    properties.insert("metadata".into(), reference(&name("k8s.meta.v1.ListMeta")));
+    json!({
+        "type": "object",
+        "description": format!("A list of {}.", kind.plural),
+        "required": ["items"],
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [group_version_kind(kind, &kind.list_kind())],
+    })
+}
+
+/// The messages that JSON does not write as objects.
+fn scalar(message: &str) -> Option<Value> {
+    Some(match message {
+        "k8s.meta.v1.Time" | "k8s.meta.v1.MicroTime" => json!({ "type": "string", "format": "date-time" }),
+        "k8s.meta.v1.Quantity" => json!({ "oneOf": [{ "type": "string" }, { "type": "number" }] }),
+        "k8s.meta.v1.IntOrString" => json!({
+            "format": "int-or-string",
+            "oneOf": [{ "type": "integer" }, { "type": "string" }],
+        }),
+        "k8s.meta.v1.FieldsV1" | "k8s.meta.v1.RawExtension" => json!({ "type": "object" }),
+        "k8s.meta.v1.Verbs" => json!({ "type": "array", "items": { "type": "string" } }),
+        _ => return None,
+    })
+}
+
+fn property(field: &Field) -> Value {
+    let element = element(&field.element);
+    let mut property = match (field.descriptor.is_list(), field.descriptor.is_map()) {
+        (true, _) => json!({ "type": "array", "items": element }),
+        (_, true) => json!({ "type": "object", "additionalProperties": element }),
+        // Beside a bare pointer nothing else may stand.
+        _ if element.get("$ref").is_some() => json!({ "allOf": [element] }),
+        _ => element,
+    };
+    if let Some(text) = comments::of_field(&field.descriptor) {
+        property["description"] = text.into();
+    }
+    if field.value {
+        property["default"] = json!({});
+    }
+    add_merging(&mut property, field);
+    property
+}
+
+fn element(of: &Type) -> Value {
+    match of {
+        Type::Message(message) => reference(&name(message.full_name())),
+        Type::Bool => json!({ "type": "boolean" }),
+        Type::Int32 => json!({ "type": "integer", "format": "int32" }),
+        Type::Int64 => json!({ "type": "integer", "format": "int64" }),
+        Type::Double => json!({ "type": "number", "format": "double" }),
+        Type::Bytes => json!({ "type": "string", "format": "byte" }),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+fn add_merging(property: &mut Value, field: &Field) {
+    let list = match field.list() {
+        List::Granular => None,
+        List::Atomic => Some("atomic"),
+        List::Set => Some("set"),
+        List::Map => Some("map"),
+    };
+    if let Some(list) = list {
+        let what = if field.descriptor.is_list() { "list" } else { "map" };
+        property[format!("x-kubernetes-{what}-type")] = list.into();
+    }
+    if !field.key.is_empty() {
+        property["x-kubernetes-list-map-keys"] = field.key.clone().into();
+    }
+    let strategies: Vec<_> = field.patch().filter_map(strategy).collect();
+    if !strategies.is_empty() {
+        property["x-kubernetes-patch-strategy"] = strategies.join(",").into();
+    }
+    if !field.merge_key.is_empty() {
+        property["x-kubernetes-patch-merge-key"] = field.merge_key.as_str().into();
+    }
+}
+
+fn strategy(patch: Patch) -> Option<&'static str> {
+    match patch {
+        Patch::Unspecified => None,
+        Patch::Merge => Some("merge"),
+        Patch::Replace => Some("replace"),
+        Patch::RetainKeys => Some("retainKeys"),
+    }
+}

@@ -1,0 +1,88 @@
+//! The parameters behind the question mark, read as Kubernetes reads them.
+
+use std::convert::Infallible;
+use std::num::IntErrorKind;
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use setpoint_proto::{ApiError, Reason};
+
+/// All parameters in the order given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads the part of an address behind its question mark.
+    pub(super) fn parse(text: &str) -> Self {
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    /// The first value of a parameter; `None` where it is missing or empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).find(|value| !value.is_empty())
+    }
+
+    /// Every value of a parameter.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let pairs = self.0.iter().filter(move |(key, _)| key == name);
+        pairs.map(|(_, value)| value.as_str())
+    }
+
+    /// Set, and to anything but `false` or `0`.
+    pub(super) fn flag(&self, name: &str) -> bool {
+        let value = self.all(name).next();
+        value.is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
+    }
+
+    /// A whole number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+            let problem = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            let message = format!("strconv.ParseInt: parsing {text:?}: {problem}");
+            ApiError::new(Reason::BadRequest, message)
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = Query::parse("labelSelector=app%3Dweb%2Ctier+in+(a)&watch=true&limit=500&empty=");
+        assert_eq!(query.get("labelSelector"), Some("app=web,tier in (a)"));
+        assert_eq!(query.get("empty"), None);
+        assert!(query.flag("watch"));
+        assert_eq!(query.number("limit"), Ok(Some(500)));
+        assert_eq!(query.number("timeoutSeconds"), Ok(None));
+    }
+
+    #[test]
+    fn a_flag_is_off_when_it_says_so() {
+        for text in ["", "watch=false", "watch=0", "watch=False"] {
+            assert!(!Query::parse(text).flag("watch"), "{text}");
+        }
+        assert!(Query::parse("watch").flag("watch"));
+    }
+
+    #[test]
+    fn a_malformed_number_is_named() {
+        let error = Query::parse("limit=many").number("limit").expect_err("it is no number");
+        assert_eq!(error.message, r#"strconv.ParseInt: parsing "many": invalid syntax"#);
+    }
+}

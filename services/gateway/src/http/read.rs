@@ -1,0 +1,34 @@
+//! Get and list.
+
+use setpoint_proto::ApiError;
+use setpoint_proto::meta::ListMeta;
+
+use super::reply::Reply;
+use super::resources::Asked;
+use super::shape::Shape;
+use super::{options, selection};
+
+/// `GET` of one object, or of its subresource.
+pub(super) async fn get(asked: Asked) -> Result<Reply, ApiError> {
+    let shape = Shape::asked(&asked.query, &asked.headers)?;
+    let call = options::call(&asked.query, &asked.headers)?;
+    let target = asked.route.target()?;
+    let at = selection::freshness(&asked.query)?;
+    shape.answer(asked.registry.get(&call, &target, at).await?)
+}
+
+/// `GET` of a collection, or of a page of it.
+pub(super) async fn list(asked: Asked) -> Result<Reply, ApiError> {
+    let shape = Shape::asked(&asked.query, &asked.headers)?;
+    let call = options::call(&asked.query, &asked.headers)?;
+    let params = selection::list(&asked.route, &asked.query)?;
+    let list = asked.registry.list(&call, &params).await?;
+    let metadata = ListMeta {
+        resource_version: list.revision.to_string(),
+        r#continue: list.continue_token,
+        remaining_item_count: list.remaining,
+        ..Default::default()
+    };
+    let items = list.items.iter().map(|item| item.raw.clone()).collect();
+    shape.list(asked.route.kind, metadata, items)
+}

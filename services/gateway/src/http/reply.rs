@@ -1,0 +1,107 @@
+//! A reply on its way out: a status, a type and a body.
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, USER_AGENT, WARNING};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::Value;
+use setpoint_codec::Object as _;
+use setpoint_proto::ApiError;
+
+use super::query::Query;
+
+/// The plainest content type.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What the client gets.
+#[derive(Debug)]
+pub(super) struct Reply {
+    status: StatusCode,
+    content_type: HeaderValue,
+    warnings: Vec<HeaderValue>,
+    body: Bytes,
+}
+
+impl Reply {
+    /// A body of a type.
+    pub(super) fn new(content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
+        Self { status: StatusCode::OK, content_type, warnings: Vec::new(), body: body.into() }
+    }
+
+    /// JSON as written by the codec.
+    pub(super) fn json(body: Vec<u8>, pretty: bool) -> Self {
+        let body = match pretty.then(|| serde_json::from_slice(&body)) {
+            Some(Ok(document)) => indented(&document),
+            _ => body,
+        };
+        Self::new(JSON, body)
+    }
+
+    /// The same with another status.
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The same of another type.
+    pub(super) fn typed(mut self, content_type: String) -> Self {
+        self.content_type = content_type.parse().unwrap_or(JSON);
+        self
+    }
+
+    /// The same with warnings, which kubectl shows to its user.
+    pub(super) fn warning(mut self, warnings: &[String]) -> Self {
+        let lines = warnings.iter().map(|text| format!("299 - {text:?}").try_into());
+        self.warnings.extend(lines.flatten());
+        self
+    }
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.body).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, self.content_type);
+        for warning in self.warnings {
+            response.headers_mut().append(WARNING, warning);
+        }
+        response
+    }
+}
+
+/// A refusal, told as a `Status`.
+#[derive(Debug)]
+pub(super) struct Failure(pub(super) ApiError);
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let code = StatusCode::from_u16(self.0.reason.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Reply::json(self.0.to_status().to_json(), false).with_status(code).into_response()
+    }
+}
+
+/// A document that was made here rather than by the codec.
+pub(super) fn document(document: &Value, pretty: bool) -> Reply {
+    let body = if pretty { indented(document) } else { document.to_string().into() };
+    Reply::new(JSON, body)
+}
+
+fn indented(document: &Value) -> Vec<u8> {
+    let mut body = format!("{document:#}").into_bytes();
+    body.push(b'\n');
+    body
+}
+
+/// Asked for, or asked by a program in front of which a person sits.
+pub(super) fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
+    if query.all("pretty").next().is_some() {
+        return query.flag("pretty");
+    }
+    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+    agent.is_some_and(|agent| ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name)))
+}

@@ -1,0 +1,72 @@
+//! The one handler for objects of every kind: from method and path to a verb, and on to who carries it out.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, Method, Uri};
+
+use super::query::Query;
+use super::reply::Failure;
+use super::route::Route;
+use super::{delete, not_allowed, not_found, read, watch, write};
+use crate::access::Verb;
+use crate::registry::Registry;
+
+/// A request for an object or a collection, taken apart.
+pub(super) struct Asked {
+    pub(super) registry: Arc<Registry>,
+    pub(super) route: Route,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+}
+
+/// Carries out what was asked.
+pub(super) async fn serve(
+    State(registry): State<Arc<Registry>>,
+    route: Option<Extension<Route>>,
+    method: Method,
+    uri: Uri,
+    query: Query,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let Extension(route) = route.ok_or_else(not_found)?;
+    let verb = verb(&method, &route, &uri).ok_or_else(not_allowed)?;
+    let asked = Asked { registry, route, query, headers, body };
+    let reply = match verb {
+        Verb::Watch => return Ok(watch::watch(asked).await?),
+        Verb::Get => read::get(asked).await,
+        Verb::List => read::list(asked).await,
+        Verb::Create => write::create(asked).await,
+        Verb::Update => write::update(asked).await,
+        Verb::Patch => write::patch(asked).await,
+        Verb::Delete => delete::one(asked).await,
+        Verb::DeleteCollection => delete::all(asked).await,
+    };
+    Ok(reply?.into_response())
+}
+
+/// What a method means here; `None` where it means nothing.
+pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
+    let everywhere = route.kind.namespaced && route.namespace.is_empty();
+    let (named, part) = (!route.name.is_empty(), route.subresource.as_str());
+    match (method.as_str(), named, part) {
+        ("POST", true, "binding") => Some(Verb::Create),
+        (_, _, "binding") => None,
+        ("GET" | "HEAD", true, _) => Some(Verb::Get),
+        ("PUT", true, _) => Some(Verb::Update),
+        ("PATCH", true, _) => Some(Verb::Patch),
+        ("DELETE", true, "") => Some(Verb::Delete),
+        ("GET" | "HEAD", false, _) => {
+            let watch = Query::parse(uri.query().unwrap_or_default()).flag("watch");
+            Some(if watch { Verb::Watch } else { Verb::List })
+        }
+        ("POST", false, _) if !everywhere => Some(Verb::Create),
+        ("DELETE", false, _) if !everywhere => Some(Verb::DeleteCollection),
+        _ => None,
+    }
+}

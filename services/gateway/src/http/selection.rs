@@ -1,0 +1,136 @@
+//! What a list or a watch asks for: which objects, how many, how fresh, from where.
+
+use setpoint_model::Revision;
+use setpoint_model::selector::{Fields, Selector};
+use setpoint_proto::{ApiError, Reason};
+
+use super::options::{forbidden, unsupported};
+use super::query::Query;
+use super::route::Route;
+use crate::registry::{At, AtLeast, Filter, ListParams, Start, WatchSpec};
+
+const MATCH: &str = "resourceVersionMatch";
+
+/// How a list's `resourceVersion` is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Match {
+    Unsaid,
+    NotOlderThan,
+    Exact,
+}
+
+/// How old a single object may be.
+pub(super) fn freshness(query: &Query) -> Result<AtLeast, ApiError> {
+    Ok(match revision(query)? {
+        None => AtLeast::Newest,
+        Some(revision) => not_older_than(revision),
+    })
+}
+
+/// A list, or a page of one.
+pub(super) fn list(route: &Route, query: &Query) -> Result<ListParams, ApiError> {
+    let limit = query.number("limit")?.unwrap_or_default();
+    Ok(ListParams {
+        filter: filter(route, query)?,
+        limit: usize::try_from(limit).unwrap_or_default(),
+        continue_token: query.get("continue").unwrap_or_default().to_owned(),
+        at: at(query)?,
+    })
+}
+
+/// A watch.
+pub(super) fn watch(route: &Route, query: &Query) -> Result<WatchSpec, ApiError> {
+    Ok(WatchSpec {
+        filter: filter(route, query)?,
+        start: start(query)?,
+        bookmarks: query.flag("allowWatchBookmarks"),
+    })
+}
+
+fn filter(route: &Route, query: &Query) -> Result<Filter, ApiError> {
+    let bad = |error: setpoint_model::selector::Error| ApiError::new(Reason::BadRequest, error.to_string());
+    let labels = Selector::parse(query.get("labelSelector").unwrap_or_default()).map_err(bad)?;
+    let fields = Fields::parse(query.get("fieldSelector").unwrap_or_default()).map_err(bad)?;
+    Filter::new(route.kind, route.namespace.as_str(), labels, &fields)
+}
+
+fn at(query: &Query) -> Result<At, ApiError> {
+    let (revision, how) = (revision(query)?, how(query)?);
+    if query.get("continue").is_some() {
+        return match (revision, how) {
+            (Some(revision), _) if revision != Revision::default() => Err(ApiError::new(
+                Reason::BadRequest,
+                "specifying resource version is not allowed when using continue",
+            )),
+            (_, Match::Unsaid) => Ok(At::Least(AtLeast::Newest)),
+            _ => Err(forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided")),
+        };
+    }
+    match (revision, how) {
+        (None, Match::Unsaid) => Ok(At::Least(AtLeast::Newest)),
+        (None, _) => {
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            Err(forbidden(MATCH, detail))
+        }
+        (Some(revision), Match::Exact) if revision == Revision::default() => {
+            let detail = r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#;
+            Err(forbidden(MATCH, detail))
+        }
+        (Some(revision), Match::Exact) => Ok(At::Exact(revision)),
+        (Some(revision), _) => Ok(At::Least(not_older_than(revision))),
+    }
+}
+
+/// A watch that does not say begins with what exists, as one from `0` does; one from a revision only with changes.
+fn start(query: &Query) -> Result<Start, ApiError> {
+    let (revision, how) = (revision(query)?, how(query)?);
+    let fresh = revision.map_or(AtLeast::Newest, not_older_than);
+    match (says_initial(query), query.flag("sendInitialEvents"), how) {
+        (true, true, Match::NotOlderThan) => Ok(Start::Initial(fresh)),
+        (true, false, Match::NotOlderThan) => Ok(revision.map_or(Start::Now, Start::After)),
+        (true, ..) => {
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            Err(forbidden(MATCH, detail))
+        }
+        (false, _, Match::Unsaid) => Ok(match revision {
+            Some(revision) if revision != Revision::default() => Start::After(revision),
+            _ => Start::Initial(fresh),
+        }),
+        (false, ..) => {
+            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            Err(forbidden(MATCH, detail))
+        }
+    }
+}
+
+/// Does the client say whether it wants the state first? Only then does it know the mark at its end.
+pub(super) fn says_initial(query: &Query) -> bool {
+    query.get("sendInitialEvents").is_some()
+}
+
+fn not_older_than(revision: Revision) -> AtLeast {
+    match revision == Revision::default() {
+        true => AtLeast::Any,
+        false => AtLeast::Revision(revision),
+    }
+}
+
+fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
+    let Some(text) = query.get("resourceVersion") else {
+        return Ok(None);
+    };
+    let revision = text.parse().map_err(|_| {
+        let message = format!("resourceVersion: Invalid value: {text:?}: invalid resource version");
+        ApiError::new(Reason::BadRequest, message)
+    })?;
+    Ok(Some(revision))
+}
+
+fn how(query: &Query) -> Result<Match, ApiError> {
+    match query.get(MATCH) {
+        None => Ok(Match::Unsaid),
+        Some("NotOlderThan") => Ok(Match::NotOlderThan),
+        Some("Exact") => Ok(Match::Exact),
+        Some(other) => Err(unsupported(MATCH, other, &["Exact", "NotOlderThan", ""])),
+    }
+}

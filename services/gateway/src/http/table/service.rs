@@ -1,0 +1,49 @@
+//! A Service's cells.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_proto::core::{Service, ServicePort};
+
+use super::{Cells, labels, or_none};
+
+impl Cells for Service {
+    fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Cluster-IP" => or_none(self.spec.cluster_ip.clone()).into(),
+            "External-IP" => external(self).into(),
+            "Port(s)" => or_none(join(self.spec.ports.iter().map(port))).into(),
+            "Selector" => or_none(labels(&self.spec.selector)).into(),
+            _ => return None,
+        })
+    }
+}
+
+fn join(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(",")
+}
+
+fn port(port: &ServicePort) -> String {
+    match port.node_port {
+        0 => format!("{}/{}", port.port, port.protocol),
+        node => format!("{}:{node}/{}", port.port, port.protocol),
+    }
+}
+
+fn external(service: &Service) -> String {
+    let spec = &service.spec;
+    let fixed = spec.external_ips.join(",");
+    match spec.r#type.as_str() {
+        "ExternalName" => spec.external_name.clone(),
+        "LoadBalancer" => {
+            let ingress = service.status.load_balancer.ingress.iter();
+            let given = ingress.map(|i| if i.ip.is_empty() { &i.hostname } else { &i.ip });
+            let mut all: Vec<&str> = given.map(String::as_str).collect();
+            all.extend(spec.external_ips.iter().map(String::as_str));
+            match all.is_empty() {
+                true => "<pending>".into(),
+                false => all.join(","),
+            }
+        }
+        _ => or_none(fixed),
+    }
+}

@@ -1,0 +1,13 @@
+//! A ServiceAccount's cells.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_proto::core::ServiceAccount;
+
+use super::Cells;
+
+impl Cells for ServiceAccount {
+    fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
+        (column == "Secrets").then(|| self.secrets.len().into())
+    }
+}

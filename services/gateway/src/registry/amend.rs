@@ -1,0 +1,184 @@
+//! Changing what is there: look, think, commit; look again if somebody was faster or the look was stale.
+
+use setpoint_codec::{Object, envelope};
+use setpoint_proto::ApiError;
+use setpoint_proto::core::Namespace;
+
+use super::state::State;
+use super::{ATTEMPTS, Answer, Call, Registry, Target, errors, terms};
+use crate::store::{self, Write};
+
+/// Makes the new object from what is there. The slot holds what the last round made, or what the caller sent, if
+/// anything; the outcome goes there too.
+pub(super) type Propose<'p> =
+    dyn FnMut(&State, &mut Option<Box<dyn Object>>) -> Result<(), ApiError> + Send + 'p;
+
+/// How a change ended.
+pub(super) enum Amended {
+    /// The object as it now stands.
+    Kept(Answer),
+    /// The object as it last stood.
+    Removed(Answer),
+}
+
+/// How one round ended.
+enum Round {
+    Done(Amended),
+    /// Somebody else wrote. This is what we had proposed, and what stands now, where the store told.
+    Beaten(Box<dyn Object>, Option<State>),
+}
+
+impl Amended {
+    pub(super) fn into_answer(self) -> Answer {
+        match self {
+            Self::Kept(answer) | Self::Removed(answer) => answer,
+        }
+    }
+}
+
+impl Registry {
+    /// Changes an object to what `propose` makes of it; removes it when nothing holds it back any more.
+    ///
+    /// A proposal that fails against the cache is tried against the store before anyone hears of it.
+    pub(super) async fn amend(
+        &self,
+        call: &Call,
+        target: &Target,
+        mut slot: Option<Box<dyn Object>>,
+        propose: &mut Propose<'_>,
+    ) -> Result<Amended, ApiError> {
+        let mut state = self.hoped(target).await?;
+        for _ in 0..ATTEMPTS {
+            if let Err(error) = propose(&state, &mut slot) {
+                if state.fresh {
+                    return Err(error);
+                }
+                state = self.newest(target).await?;
+                continue;
+            }
+            let new = slot.take().expect("a proposal leaves its outcome in the slot");
+            match self.commit(call, target, state, new).await? {
+                Round::Done(amended) => return Ok(amended),
+                Round::Beaten(new, stands) => {
+                    slot = Some(new);
+                    state = match stands {
+                        Some(state) => state,
+                        None => self.newest(target).await?,
+                    };
+                }
+            }
+        }
+        Err(errors::modified(target))
+    }
+
+    async fn commit(
+        &self,
+        call: &Call,
+        target: &Target,
+        old: State,
+        mut new: Box<dyn Object>,
+    ) -> Result<Round, ApiError> {
+        if nothing_holds(&*new) {
+            return self.remove(call, target, old, new).await;
+        }
+        self.allot(&mut *new).await?;
+        let term = terms::advance(&*self.store, Some(&*old.object), &mut *new).await?;
+        let raw = new.encode();
+        let kept = |answer| Ok(Round::Done(Amended::Kept(answer)));
+        if raw == old.raw {
+            return kept(Answer::written(new, &raw, old.revision, old.cause));
+        }
+        let cause = call.cause();
+        if call.dry_run {
+            return kept(Answer::written(new, &raw, old.revision, Some(cause)));
+        }
+        let kind = target.kind;
+        let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
+        let write = Write::update(target.path(), old.revision, value);
+        let write = write.fenced(call.fence.clone()).advancing(term);
+        match self.store.commit(write).await {
+            Ok(revision) => kept(Answer::written(new, &raw, revision, Some(cause))),
+            Err(error) => beaten(call, target, error, new),
+        }
+    }
+
+    async fn remove(
+        &self,
+        call: &Call,
+        target: &Target,
+        old: State,
+        new: Box<dyn Object>,
+    ) -> Result<Round, ApiError> {
+        let cause = call.cause();
+        let write = Write::delete(target.path(), old.revision);
+        let write = write.fenced(call.fence.clone()).because(cause.clone());
+        let revision = match call.dry_run {
+            true => Ok(old.revision),
+            false => self.store.commit(write).await,
+        };
+        match revision {
+            Ok(revision) => {
+                let raw = new.encode();
+                let answer = Answer::written(new, &raw, revision, Some(cause));
+                Ok(Round::Done(Amended::Removed(answer)))
+            }
+            Err(error) => beaten(call, target, error, new),
+        }
+    }
+}
+
+/// A conflict is another round; anything else is the end.
+fn beaten(
+    call: &Call,
+    target: &Target,
+    error: store::Error,
+    new: Box<dyn Object>,
+) -> Result<Round, ApiError> {
+    match error {
+        store::Error::Conflict { current: Some(entry) } => {
+            Ok(Round::Beaten(new, Some(State::of_entry(target, &entry)?)))
+        }
+        store::Error::Conflict { current: None } => {
+            Err(errors::not_found(target.kind, &target.name))
+        }
+        store::Error::TermMoved { .. } => Ok(Round::Beaten(new, None)),
+        other => Err(errors::of_write(other, target, call)),
+    }
+}
+
+/// Is the object to go, and has everyone who wanted to be asked had their say?
+fn nothing_holds(object: &dyn Object) -> bool {
+    let meta = object.meta();
+    let content = object
+        .downcast_ref::<Namespace>()
+        .is_some_and(|namespace| !namespace.spec.finalizers.is_empty());
+    meta.deletion_timestamp.is_some()
+        && meta.deletion_grace_period_seconds == Some(0)
+        && meta.finalizers.is_empty()
+        && !content
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::Pod;
+
+    use super::*;
+
+    #[test]
+    fn only_an_ending_object_that_nothing_holds_goes() {
+        let mut pod = Pod::default();
+        assert!(!nothing_holds(&pod));
+        pod.metadata.deletion_timestamp = Some(Default::default());
+        pod.metadata.deletion_grace_period_seconds = Some(30);
+        assert!(!nothing_holds(&pod));
+        pod.metadata.deletion_grace_period_seconds = Some(0);
+        assert!(nothing_holds(&pod));
+        pod.metadata.finalizers.push("a.io/b".into());
+        assert!(!nothing_holds(&pod));
+        let mut namespace = Namespace::default();
+        namespace.metadata.deletion_timestamp = Some(Default::default());
+        namespace.metadata.deletion_grace_period_seconds = Some(0);
+        namespace.spec.finalizers.push("kubernetes".into());
+        assert!(!nothing_holds(&namespace));
+    }
+}

@@ -1,0 +1,94 @@
+//! What a request brings beside its object: who asks, under which lease term, with what effect.
+
+use setpoint_proto::{ApiError, Cause, FENCE, Reason};
+
+use crate::access::Identity;
+use crate::store::Fence;
+
+/// One request's circumstances.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// Who asks.
+    pub user: Identity,
+    /// The field manager or service; becomes the writer of the [`Cause`].
+    pub manager: String,
+    /// Go through everything, but write nothing.
+    pub dry_run: bool,
+    /// Commit only while this lease term stands.
+    pub fence: Option<Fence>,
+}
+
+impl Call {
+    /// The circumstances that headers tell; `header` looks one up by its lower-case name.
+    ///
+    /// # Errors
+    /// `BadRequest` when the fence is malformed: a write must not commit because its fence could not be read.
+    pub fn from_headers<'a>(
+        header: impl Fn(&'static str) -> Option<&'a str>,
+    ) -> Result<Self, ApiError> {
+        Ok(Self {
+            fence: header(FENCE).map(parse_fence).transpose()?,
+            ..Self::default()
+        })
+    }
+
+    /// The same call by that field manager.
+    #[must_use]
+    pub fn by(mut self, manager: impl Into<String>) -> Self {
+        self.manager = manager.into();
+        self
+    }
+
+    /// The same call, without effect.
+    #[must_use]
+    pub fn dry(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// What is stored with a write made now.
+    pub(super) fn cause(&self) -> Cause {
+        let term = self.fence.as_ref().map_or(0, |fence| fence.term);
+        Cause::current(self.manager.clone(), term)
+    }
+}
+
+fn parse_fence(text: &str) -> Result<Fence, ApiError> {
+    let mut parts = text.split('/');
+    let parsed = (|| {
+        let fence = Fence {
+            namespace: parts.next()?.to_owned(),
+            lease: parts.next().filter(|lease| !lease.is_empty())?.to_owned(),
+            term: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(fence)
+    })();
+    parsed.ok_or_else(|| {
+        let message =
+            format!("malformed {FENCE} {text:?}: it should read <namespace>/<lease>/<term>");
+        ApiError::new(Reason::BadRequest, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fenced(value: &str) -> Result<Call, ApiError> {
+        Call::from_headers(|name| (name == FENCE).then_some(value))
+    }
+
+    #[test]
+    fn a_fence_names_a_lease_and_its_term() {
+        let fence = fenced("setpoint-system/scheduler/7").unwrap().fence.unwrap();
+        let read = (fence.namespace.as_str(), fence.lease.as_str(), fence.term);
+        assert_eq!(read, ("setpoint-system", "scheduler", 7));
+    }
+
+    #[test]
+    fn a_fence_that_cannot_be_read_refuses_the_request() {
+        for text in ["", "a/b", "a//1", "a/b/x", "a/b/1/2", "a/b/-1"] {
+            assert_eq!(fenced(text).unwrap_err().reason, Reason::BadRequest, "{text}");
+        }
+    }
+}

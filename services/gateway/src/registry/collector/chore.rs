@@ -1,0 +1,216 @@
+//! What there is to do when owners or namespaces go, and how it is done.
+
+use setpoint_codec::{Object, kinds};
+use setpoint_model::Key;
+use setpoint_proto::core::Namespace;
+use setpoint_proto::meta::{DeleteOptions, ObjectMeta, Preconditions};
+use setpoint_proto::{ApiError, Cause, Reason, cause};
+use tracing::{Instrument as _, Span, debug, info_span};
+
+use super::member::Member;
+use crate::registry::metadata::{FOREGROUND, ORPHAN};
+use crate::registry::state::State;
+use crate::registry::{AtLeast, Call, Filter, Registry, Target, errors, namespaces};
+
+/// Something to do, and why: it goes on in the trace of what made it necessary.
+pub(super) struct Chore {
+    pub task: Task,
+    pub because: Option<Cause>,
+}
+
+/// Something to do.
+pub(super) enum Task {
+    /// Delete it if none of its owners is left.
+    Abandoned(Member),
+    /// Let the owner go, once its dependants are free or gone as its deletion asked.
+    End { owner: Member, dependants: Vec<Member> },
+    /// Delete what is in this namespace; let it go once it is empty.
+    Empty(String),
+}
+
+/// Does it, and hands it back if that failed.
+pub(super) async fn perform(registry: &Registry, chore: Chore) -> Option<Chore> {
+    let span = span(&chore);
+    let outcome = async {
+        match &chore.task {
+            Task::Abandoned(member) => delete_abandoned(registry, member).await,
+            Task::End { owner, dependants } => end(registry, owner, dependants).await,
+            Task::Empty(namespace) => empty(registry, namespace).await,
+        }
+    };
+    match outcome.instrument(span).await {
+        Err(error) if !matches!(error.reason, Reason::NotFound | Reason::Conflict) => {
+            debug!(%error, "a chore is tried again later");
+            Some(chore)
+        }
+        // Gone, or not the object that was meant: either way there is nothing left to do.
+        _ => None,
+    }
+}
+
+fn span(chore: &Chore) -> Span {
+    let traced = chore.because.as_ref().map(|cause| cause.traceparent.as_str());
+    let Some(parent) = traced.filter(|parent| !parent.is_empty()) else {
+        return Span::none();
+    };
+    let span = info_span!("collect", otel.name = chore.task.name());
+    cause::adopt(&span, parent);
+    span
+}
+
+impl Task {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Abandoned(_) => "collect abandoned",
+            Self::End { .. } => "collect dependants",
+            Self::Empty(_) => "collect namespace",
+        }
+    }
+}
+
+fn call() -> Call {
+    Call::default().by("garbage-collector")
+}
+
+/// Has it owners, and are all of them gone?
+pub(super) async fn is_abandoned(
+    registry: &Registry,
+    member: &Member,
+    at: AtLeast,
+) -> Result<bool, ApiError> {
+    for owner in &member.owners {
+        // Nobody can tell whether an owner of an unknown kind is gone.
+        let Some((kind, key)) = member.place_of(owner) else {
+            return Ok(false);
+        };
+        let there = registry.cache.get(kind, &key, at).await?;
+        if there.and_then(|there| Member::of(&there)).is_some_and(|there| there.uid == owner.uid) {
+            return Ok(false);
+        }
+    }
+    Ok(!member.owners.is_empty())
+}
+
+async fn delete_abandoned(registry: &Registry, member: &Member) -> Result<(), ApiError> {
+    let now = registry.cache.get(member.kind, &member.key, AtLeast::Newest).await?;
+    let Some(now) = now.as_deref().and_then(Member::of) else {
+        return Ok(());
+    };
+    if now.uid != member.uid || now.ending || !is_abandoned(registry, &now, AtLeast::Any).await? {
+        return Ok(());
+    }
+    delete(registry, &now, "Background").await
+}
+
+async fn delete(registry: &Registry, member: &Member, policy: &str) -> Result<(), ApiError> {
+    let options = DeleteOptions {
+        preconditions: Some(Preconditions {
+            uid: Some(member.uid.clone()),
+            ..Default::default()
+        }),
+        propagation_policy: Some(policy.into()),
+        ..Default::default()
+    };
+    let target = Target::whole(member.kind, &member.key);
+    match registry.delete(&call(), &target, &options).await {
+        Err(error) if error.reason != Reason::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+async fn end(registry: &Registry, owner: &Member, dependants: &[Member]) -> Result<(), ApiError> {
+    let now = registry.cache.get(owner.kind, &owner.key, AtLeast::Newest).await?;
+    let Some(now) = now.as_deref().and_then(Member::of).filter(|now| now.uid == owner.uid && now.ending)
+    else {
+        return Ok(());
+    };
+    let asked = |what: &str| now.finalizers.iter().any(|finalizer| finalizer == what);
+    if asked(ORPHAN) {
+        for dependant in dependants {
+            release(registry, dependant, &now.uid).await?;
+        }
+        change(registry, &now, |meta| meta.finalizers.retain(|finalizer| finalizer != ORPHAN)).await?;
+    }
+    if asked(FOREGROUND) && !delete_dependants(registry, dependants, &now.uid).await? {
+        change(registry, &now, |meta| meta.finalizers.retain(|finalizer| finalizer != FOREGROUND)).await?;
+    }
+    Ok(())
+}
+
+/// Sets a dependant free. One that is gone is free too.
+async fn release(registry: &Registry, dependant: &Member, owner: &str) -> Result<(), ApiError> {
+    let released = change(registry, dependant, |meta| {
+        meta.owner_references.retain(|reference| reference.uid != owner);
+    });
+    match released.await {
+        Err(error) if error.reason != Reason::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Is there still one that its owner must wait for?
+async fn delete_dependants(
+    registry: &Registry,
+    dependants: &[Member],
+    owner: &str,
+) -> Result<bool, ApiError> {
+    let mut blocked = false;
+    for dependant in dependants {
+        let there = registry.cache.get(dependant.kind, &dependant.key, AtLeast::Any).await?;
+        let Some(there) = there.as_deref().and_then(Member::of) else {
+            continue;
+        };
+        let owned = there.owners.iter().find(|reference| reference.uid == owner);
+        blocked |= owned.is_some_and(|reference| reference.block_owner_deletion == Some(true));
+        if owned.is_some() && !there.ending {
+            delete(registry, &there, "Foreground").await?;
+        }
+    }
+    Ok(blocked)
+}
+
+async fn change(
+    registry: &Registry,
+    member: &Member,
+    mut change: impl FnMut(&mut ObjectMeta) + Send,
+) -> Result<(), ApiError> {
+    let target = Target::whole(member.kind, &member.key);
+    let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+        if old.object.meta().uid != member.uid {
+            return Err(errors::modified(&target));
+        }
+        change(slot.insert(old.object.clone_box()).meta_mut());
+        Ok(())
+    };
+    registry.amend(&call(), &target, None, &mut propose).await?;
+    Ok(())
+}
+
+async fn empty(registry: &Registry, namespace: &str) -> Result<(), ApiError> {
+    let mut left = 0;
+    for kind in kinds().iter().filter(|kind| kind.namespaced) {
+        let content = registry.cache.list(&Filter::all(kind, namespace), AtLeast::Newest).await?;
+        for member in content.items.iter().filter_map(|item| Member::of(item)) {
+            left += 1;
+            if !member.ending {
+                delete(registry, &member, "Background").await?;
+            }
+        }
+    }
+    // Its last content brings us back here when it goes.
+    if left > 0 {
+        return Ok(());
+    }
+    let target = Target::whole(namespaces::kind(), &Key::new("", namespace));
+    let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+        let new = slot.insert(old.object.clone_box());
+        if let Some(namespace) = new.downcast_mut::<Namespace>()
+            && namespace.metadata.deletion_timestamp.is_some()
+        {
+            namespace.spec.finalizers.clear();
+        }
+        Ok(())
+    };
+    registry.amend(&call(), &target, None, &mut propose).await?;
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! `create`: a new object, its identity and its name.
+
+use jiff::Timestamp;
+use setpoint_codec::{Object, envelope};
+use setpoint_model::{Revision, names};
+use setpoint_proto::ApiError;
+
+use super::problems::Problems;
+use super::strategy::{self, Strategy};
+use super::{Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, terms};
+use crate::access::Verb;
+use crate::store::{self, Term, Write};
+
+/// How many generated names are tried. Two Pods of a set meet once in millions; eight meetings mean something else.
+const NAMES: usize = 8;
+
+impl Registry {
+    /// Stores a new object, or binds a Pod through its `binding`.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `Invalid`, `NotFound` for its namespace, `Forbidden` when that is ending, …
+    pub async fn create(
+        &self,
+        call: &Call,
+        target: &Target,
+        mut object: Box<dyn Object>,
+    ) -> Result<Answer, ApiError> {
+        self.allow(call, Verb::Create, target)?;
+        match target.subresource {
+            Subresource::Binding => return self.bind(call, target, object).await,
+            Subresource::None => expect_kind(&*object, target.kind)?,
+            Subresource::Status | Subresource::Scale => return Err(errors::not_allowed()),
+        }
+        let rules = strategy::of(target.kind);
+        metadata::prepare_create(object.meta_mut(), target, Timestamp::now())?;
+        let generates = object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
+        if generates {
+            generate_name(&mut *object);
+        }
+        let mut target = target.clone();
+        target.name.clone_from(&object.meta().name);
+        self.check_namespace(&target).await?;
+        complete(rules, &target, &mut *object)?;
+        self.allot(&mut *object).await?;
+        let term = terms::advance(&*self.store, None, &mut *object).await?;
+        self.insert(call, &mut target, object, term, generates).await
+    }
+
+    async fn insert(
+        &self,
+        call: &Call,
+        target: &mut Target,
+        mut object: Box<dyn Object>,
+        term: Option<Term>,
+        generates: bool,
+    ) -> Result<Answer, ApiError> {
+        let cause = call.cause();
+        for _ in 0..if generates { NAMES } else { 1 } {
+            let raw = object.encode();
+            let kind = target.kind;
+            let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
+            let write = Write::create(target.path(), value);
+            let write = write.fenced(call.fence.clone()).advancing(term.clone());
+            match self.insert_once(call, write).await {
+                Ok(revision) => return Ok(Answer::written(object, &raw, revision, Some(cause))),
+                Err(store::Error::Conflict { .. }) if generates => {
+                    generate_name(&mut *object);
+                    target.name.clone_from(&object.meta().name);
+                }
+                Err(store::Error::Conflict { .. }) => break,
+                Err(error) => return Err(errors::of_write(error, target, call)),
+            }
+        }
+        Err(errors::already_exists(target.kind, &target.name))
+    }
+
+    async fn insert_once(
+        &self,
+        call: &Call,
+        write: Write,
+    ) -> Result<Revision, store::Error> {
+        if !call.dry_run {
+            return self.store.commit(write).await;
+        }
+        match self.store.get(&write.key).await? {
+            None => Ok(Default::default()),
+            current => Err(store::Error::Conflict { current }),
+        }
+    }
+}
+
+/// Fills in what is missing, and judges what is there.
+fn complete(
+    rules: &dyn Strategy,
+    target: &Target,
+    object: &mut dyn Object,
+) -> Result<(), ApiError> {
+    rules.fill_defaults(object);
+    rules.prepare_create(object);
+    let mut problems = Problems::default();
+    metadata::validate(object.meta(), rules.check_name(&object.meta().name), &mut problems);
+    rules.validate(object, &mut problems);
+    object.meta_mut().generation = i64::from(rules.counts_generations());
+    problems.into_result(target.kind, &target.name)
+}
+
+fn generate_name(object: &mut dyn Object) {
+    let meta = object.meta_mut();
+    meta.name = names::child(&meta.generate_name, &names::suffix(rand::random()));
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::Pod;
+
+    use super::*;
+
+    #[test]
+    fn a_generated_name_keeps_its_beginning() {
+        let mut pod = Pod::default();
+        pod.metadata.generate_name = "web-".into();
+        generate_name(&mut pod);
+        assert!(pod.metadata.name.starts_with("web-"));
+        assert_eq!(pod.metadata.name.len(), 9);
+        pod.metadata.generate_name = "x".repeat(100);
+        generate_name(&mut pod);
+        assert_eq!(pod.metadata.name.len(), 63);
+    }
+}

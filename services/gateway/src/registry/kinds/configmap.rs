@@ -1,0 +1,106 @@
+//! The rules of a ConfigMap.
+
+use std::collections::BTreeMap;
+
+use setpoint_proto::core::ConfigMap;
+
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+use crate::registry::strategy::Rules;
+
+/// All values of a ConfigMap or Secret together.
+pub(super) const DATA_MAX: usize = 1 << 20;
+
+impl Rules for ConfigMap {
+    fn validate(&self, problems: &mut Problems) {
+        let (data, binary) = (Path::root("data"), Path::root("binaryData"));
+        validate_keys(&self.data, &data, problems);
+        validate_keys(&self.binary_data, &binary, problems);
+        for key in self.binary_data.keys().filter(|key| self.data.contains_key(*key)) {
+            let detail = format!("duplicate of key present in {data}");
+            problems.invalid(&binary.key(key), key, detail);
+        }
+        let text = self.data.values().map(String::len);
+        let size: usize = text.chain(self.binary_data.values().map(bytes::Bytes::len)).sum();
+        if size > DATA_MAX {
+            problems.too_long(&Path::root(""), DATA_MAX);
+        }
+    }
+
+    fn validate_update(&self, old: &Self, problems: &mut Problems) {
+        if old.immutable != Some(true) {
+            return;
+        }
+        let frozen = "field is immutable when `immutable` is set";
+        if self.immutable != old.immutable {
+            problems.forbidden(&Path::root("immutable"), frozen);
+        }
+        if self.data != old.data {
+            problems.forbidden(&Path::root("data"), frozen);
+        }
+        if self.binary_data != old.binary_data {
+            problems.forbidden(&Path::root("binaryData"), frozen);
+        }
+    }
+}
+
+/// Finds keys that could not be the name of a file.
+pub(super) fn validate_keys<V>(map: &BTreeMap<String, V>, path: &Path<'_>, problems: &mut Problems) {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    for key in map.keys() {
+        let path = path.key(key);
+        if key.is_empty() || !key.bytes().all(plain) {
+            let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' \
+                (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+            problems.invalid(&path, key, detail);
+        } else if key.len() > 253 {
+            problems.invalid(&path, key, "must be no more than 253 characters");
+        } else if key == "." || key.starts_with("..") {
+            problems.invalid(&path, key, format!("must not start with or be {key:?}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(map: &ConfigMap) -> String {
+        let mut problems = Problems::default();
+        map.validate(&mut problems);
+        problems.to_string()
+    }
+
+    #[test]
+    fn keys_could_be_file_names() {
+        let mut map = ConfigMap::default();
+        map.data.insert("KEY.name_1".into(), "v".into());
+        assert_eq!(complaints(&map), "[]");
+        map.data.insert("a/b".into(), "v".into());
+        assert!(complaints(&map).starts_with(r#"data[a/b]: Invalid value: "a/b": a valid config key"#));
+        let mut map = ConfigMap::default();
+        map.data.insert("..".into(), String::new());
+        assert!(complaints(&map).contains("must not start with or be"));
+    }
+
+    #[test]
+    fn a_key_is_text_or_bytes_but_not_both() {
+        let mut map = ConfigMap::default();
+        map.data.insert("k".into(), "v".into());
+        map.binary_data.insert("k".into(), "v".into());
+        assert!(complaints(&map).contains("duplicate of key present in data"));
+    }
+
+    #[test]
+    fn what_is_immutable_stays_as_it_is() {
+        let mut old = ConfigMap {
+            immutable: Some(true),
+            ..Default::default()
+        };
+        let new = old.clone();
+        old.data.insert("k".into(), "v".into());
+        let mut problems = Problems::default();
+        new.validate_update(&old, &mut problems);
+        assert_eq!(problems.to_string(), "data: Forbidden: field is immutable when `immutable` is set");
+    }
+}

@@ -1,0 +1,40 @@
+//! The rules of a Lease. Its terms are counted where it is written, see `registry::terms`.
+
+use setpoint_proto::coordination::Lease;
+
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+use crate::registry::strategy::Rules;
+
+impl Rules for Lease {
+    fn validate(&self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        let spec = &self.spec;
+        if let Some(seconds) = spec.lease_duration_seconds
+            && seconds <= 0
+        {
+            let at = path.field("leaseDurationSeconds");
+            problems.invalid(&at, seconds, "must be greater than 0");
+        }
+        if let Some(transitions) = spec.lease_transitions {
+            problems.non_negative(&path.field("leaseTransitions"), transitions);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_lasts_some_time() {
+        let mut lease = Lease::default();
+        lease.spec.lease_duration_seconds = Some(0);
+        lease.spec.lease_transitions = Some(-1);
+        let mut problems = Problems::default();
+        lease.validate(&mut problems);
+        let complaints = problems.to_string();
+        assert!(complaints.contains("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"));
+        assert!(complaints.contains("spec.leaseTransitions: Invalid value: -1"));
+    }
+}

@@ -1,0 +1,58 @@
+//! The rules of a Namespace: it is Active until it is deleted, and then Terminating until it is empty.
+
+use setpoint_model::names;
+use setpoint_proto::core::Namespace;
+
+use crate::registry::strategy::Rules;
+
+/// The label by which selectors find a namespace.
+const NAME: &str = "kubernetes.io/metadata.name";
+/// What keeps a namespace until its content is gone.
+const CONTENT: &str = "kubernetes";
+
+impl Rules for Namespace {
+    fn fill_defaults(&mut self) {
+        let name = self.metadata.name.clone();
+        if !name.is_empty() {
+            self.metadata.labels.insert(NAME.into(), name);
+        }
+    }
+
+    fn prepare_create(&mut self) {
+        self.status = Default::default();
+        self.status.phase = "Active".into();
+        if !self.spec.finalizers.iter().any(|finalizer| finalizer == CONTENT) {
+            self.spec.finalizers.push(CONTENT.into());
+        }
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        self.spec = old.spec.clone();
+        self.status = old.status.clone();
+    }
+
+    fn take_status(&mut self, sent: &mut Self) {
+        self.status = std::mem::take(&mut sent.status);
+    }
+
+    fn check_name(name: &str) -> Vec<String> {
+        names::validate_dns_label(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_namespace_is_active_and_found_by_its_name() {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = "production".into();
+        namespace.fill_defaults();
+        namespace.prepare_create();
+        assert_eq!(namespace.status.phase, "Active");
+        assert_eq!(namespace.spec.finalizers, [CONTENT]);
+        assert_eq!(namespace.metadata.labels[NAME], "production");
+        assert!(!Namespace::check_name("a.b").is_empty());
+    }
+}

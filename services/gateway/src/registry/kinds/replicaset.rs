@@ -1,0 +1,47 @@
+//! The rules of a ReplicaSet: one replica unless said otherwise, and a selector for life.
+
+use setpoint_proto::apps::ReplicaSet;
+
+use super::template;
+use crate::registry::path::Path;
+use crate::registry::podspec;
+use crate::registry::problems::Problems;
+use crate::registry::strategy::Rules;
+
+impl Rules for ReplicaSet {
+    const COUNTS_GENERATIONS: bool = true;
+
+    fn fill_defaults(&mut self) {
+        self.spec.replicas.get_or_insert(1);
+        podspec::fill_defaults(&mut self.spec.template.spec);
+    }
+
+    fn prepare_create(&mut self) {
+        self.status = Default::default();
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        self.status = old.status.clone();
+    }
+
+    fn take_status(&mut self, sent: &mut Self) {
+        self.status = std::mem::take(&mut sent.status);
+    }
+
+    fn intent_changed(&self, old: &Self) -> bool {
+        self.spec != old.spec
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        let spec = Path::root("spec");
+        problems.non_negative(&spec.field("replicas"), self.spec.replicas.unwrap_or_default());
+        problems.non_negative(&spec.field("minReadySeconds"), self.spec.min_ready_seconds);
+        let selector = self.spec.selector.as_ref();
+        template::validate(selector, &self.spec.template, "replicaset", problems);
+    }
+
+    fn validate_update(&self, old: &Self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        problems.immutable(&path.field("selector"), &self.spec.selector, &old.spec.selector);
+    }
+}

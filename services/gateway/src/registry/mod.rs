@@ -1,0 +1,103 @@
+//! The API's verbs: what may be written, in what shape, and what the gateway itself fills in.
+//!
+//! A write goes through here in this order: access → defaults → preparation → validation → one transaction. What
+//! is there now is read from the cache, in the hope that it is current: the transaction decides, and a stale hope
+//! costs one more round. Reads never leave the cache, but for later pages of a list.
+
+mod addresses;
+mod amend;
+mod answer;
+mod binding;
+mod call;
+mod collector;
+mod create;
+mod delete;
+mod errors;
+mod expiry;
+mod kinds;
+mod metadata;
+mod namespaces;
+mod patch;
+mod path;
+mod podspec;
+mod problems;
+mod read;
+mod scale;
+mod state;
+mod strategy;
+mod target;
+mod terms;
+mod update;
+
+use std::sync::Arc;
+
+use setpoint_proto::{ApiError, Reason};
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{self, Verb};
+use crate::store::Store;
+use crate::store::cache::Cache;
+
+pub use crate::store::cache::{AtLeast, Cached, Event, Filter, Start, Watch, WatchSpec};
+pub use answer::Answer;
+pub use call::Call;
+pub use delete::Deleted;
+pub use patch::{Check, Patch};
+pub use read::{At, List, ListParams};
+pub use target::{Subresource, Target};
+
+/// How often a write that keeps being overtaken is tried: enough for a crowd, not for ever.
+const ATTEMPTS: usize = 12;
+
+/// All verbs, over a store and its cache.
+pub struct Registry {
+    store: Arc<dyn Store>,
+    cache: Cache,
+    addresses: addresses::Addresses,
+}
+
+impl Registry {
+    /// The verbs over this store; `cache` must be one of the same store.
+    pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
+        Self {
+            store,
+            cache,
+            addresses: addresses::Addresses::default(),
+        }
+    }
+
+    /// What the verbs read from.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Creates the namespaces that everyone expects, then keeps house until `shutdown`: deletes what a deleted owner
+    /// leaves behind, empties namespaces that end, and forgets old Events.
+    pub async fn keep_house(self: Arc<Self>, shutdown: CancellationToken) {
+        let house = async {
+            self.create_namespaces().await;
+            tokio::join!(collector::run(&self), expiry::run(&self));
+        };
+        shutdown.run_until_cancelled(house).await;
+    }
+
+    fn allow(&self, call: &Call, verb: Verb, target: &Target) -> Result<(), ApiError> {
+        access::allow(&call.user, verb, target.kind, &target.namespace)
+    }
+}
+
+/// `BadRequest` unless the object is of the kind that the request is about.
+fn expect_kind(object: &dyn setpoint_codec::Object, kind: &setpoint_codec::Kind) -> Result<(), ApiError> {
+    let sent = object.kind();
+    if sent == kind {
+        return Ok(());
+    }
+    let message = format!(
+        "the {} in the data ({}) does not match the expected {} ({})",
+        sent.kind,
+        sent.api_version(),
+        kind.kind,
+        kind.api_version()
+    );
+    Err(ApiError::new(Reason::BadRequest, message))
+}

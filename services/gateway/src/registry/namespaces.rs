@@ -1,0 +1,76 @@
+//! Namespaces: those that are always there, and whether a given one takes new content.
+
+use std::time::Duration;
+
+use setpoint_codec::{Kind, kinds};
+use setpoint_model::Key;
+use setpoint_proto::core::Namespace;
+use setpoint_proto::meta::StatusCause;
+use setpoint_proto::{ApiError, Reason, Resource as _};
+
+use super::{AtLeast, Call, Registry, Target, errors};
+
+/// Created at start, as users and controllers expect them.
+const ALWAYS: [&str; 5] = [
+    "default",
+    "kube-node-lease",
+    "kube-public",
+    "kube-system",
+    "setpoint-system",
+];
+
+/// Between attempts to create them, while the store is not ready.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The kind itself.
+pub(super) fn kind() -> &'static Kind {
+    kinds().by_resource(Namespace::RESOURCE).expect("its message is compiled in")
+}
+
+impl Registry {
+    /// `NotFound` when the target's namespace is not there, `Forbidden` when it is ending.
+    pub(super) async fn check_namespace(&self, target: &Target) -> Result<(), ApiError> {
+        if !target.kind.namespaced {
+            return Ok(());
+        }
+        let key = Key::new("", &target.namespace);
+        let namespace = match self.cache.get(kind(), &key, AtLeast::Any).await? {
+            Some(cached) => errors::readable(cached.decode())?,
+            None => self.newest(&Target::whole(kind(), &key)).await?.object,
+        };
+        if namespace.meta().deletion_timestamp.is_none() {
+            return Ok(());
+        }
+        let why = format!(
+            "unable to create new content in namespace {} because it is being terminated",
+            target.namespace
+        );
+        let cause = StatusCause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {} is being terminated", target.namespace),
+            field: "metadata.namespace".into(),
+        };
+        Err(errors::forbidden(target, &why, cause))
+    }
+
+    /// Creates the namespaces that are always there; tries until the store has taken each.
+    pub(super) async fn create_namespaces(&self) {
+        let call = Call::default().by("gateway");
+        for name in ALWAYS {
+            while let Err(error) = self.create_namespace(&call, name).await {
+                tracing::debug!(namespace = name, %error, "not created yet");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn create_namespace(&self, call: &Call, name: &str) -> Result<(), ApiError> {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = name.into();
+        let target = Target::new(kind(), "", "", "")?;
+        match self.create(call, &target, Box::new(namespace)).await {
+            Err(error) if error.reason != Reason::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

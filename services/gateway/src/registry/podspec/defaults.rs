@@ -1,0 +1,214 @@
+//! What Kubernetes puts where a user said nothing.
+
+use setpoint_proto::core::{Container, EnvVar, PodSpec, Probe, ResourceRequirements, Volume};
+
+use super::resources;
+
+/// Permissions of projected files: 0644.
+const FILE_MODE: i32 = 0o644;
+
+/// For a Pod and for a template alike.
+pub fn fill_defaults(spec: &mut PodSpec) {
+    unless_set(&mut spec.restart_policy, "Always");
+    unless_set(&mut spec.dns_policy, "ClusterFirst");
+    unless_set(&mut spec.scheduler_name, "default-scheduler");
+    spec.termination_grace_period_seconds.get_or_insert(30);
+    spec.security_context.get_or_insert_default();
+    fill_service_account(spec);
+    spec.volumes.iter_mut().for_each(fill_volume);
+    let host_network = spec.host_network;
+    for container in spec.init_containers.iter_mut().chain(&mut spec.containers) {
+        fill_container(container, host_network);
+    }
+    resources::canonicalise(&mut spec.overhead);
+}
+
+/// For a Pod only: templates are left alone, or a change of these rules would roll every Deployment.
+pub fn fill_pod_defaults(spec: &mut PodSpec) {
+    spec.enable_service_links.get_or_insert(true);
+    for container in spec.init_containers.iter_mut().chain(&mut spec.containers) {
+        request_what_is_limited(&mut container.resources);
+    }
+}
+
+fn unless_set(field: &mut String, value: &str) {
+    if field.is_empty() {
+        value.clone_into(field);
+    }
+}
+
+/// The account has two names, an old one and a new one, kept alike.
+fn fill_service_account(spec: &mut PodSpec) {
+    if spec.service_account_name.is_empty() {
+        spec.service_account_name.clone_from(&spec.service_account);
+    }
+    spec.service_account.clone_from(&spec.service_account_name);
+}
+
+fn request_what_is_limited(resources: &mut ResourceRequirements) {
+    for (name, limit) in &resources.limits {
+        if !resources.requests.contains_key(name) {
+            resources.requests.insert(name.clone(), limit.clone());
+        }
+    }
+}
+
+fn fill_container(container: &mut Container, host_network: bool) {
+    let pull = pull_policy(&container.image);
+    unless_set(&mut container.image_pull_policy, pull);
+    unless_set(&mut container.termination_message_path, "/dev/termination-log");
+    unless_set(&mut container.termination_message_policy, "File");
+    for port in &mut container.ports {
+        unless_set(&mut port.protocol, "TCP");
+        if host_network && port.host_port == 0 {
+            port.host_port = port.container_port;
+        }
+    }
+    container.env.iter_mut().for_each(fill_env);
+    resources::canonicalise(&mut container.resources.limits);
+    resources::canonicalise(&mut container.resources.requests);
+    let probes = [
+        &mut container.liveness_probe,
+        &mut container.readiness_probe,
+        &mut container.startup_probe,
+    ];
+    probes.into_iter().flatten().for_each(fill_probe);
+    if let Some(lifecycle) = &mut container.lifecycle {
+        let hooks = [&mut lifecycle.post_start, &mut lifecycle.pre_stop];
+        let requests = hooks.into_iter().flatten().filter_map(|hook| hook.http_get.as_mut());
+        requests.for_each(fill_http);
+    }
+}
+
+/// An image that names no version, or the latest one, may change under its name.
+fn pull_policy(image: &str) -> &'static str {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    let latest = match name.split_once('@') {
+        Some(_) => false,
+        None => name.split_once(':').is_none_or(|(_, tag)| tag == "latest"),
+    };
+    if latest { "Always" } else { "IfNotPresent" }
+}
+
+fn fill_env(variable: &mut EnvVar) {
+    let source = variable.value_from.as_mut();
+    if let Some(field) = source.and_then(|source| source.field_ref.as_mut()) {
+        unless_set(&mut field.api_version, "v1");
+    }
+}
+
+fn fill_probe(probe: &mut Probe) {
+    let unless_zero = |field: &mut i32, value| {
+        if *field == 0 {
+            *field = value;
+        }
+    };
+    unless_zero(&mut probe.timeout_seconds, 1);
+    unless_zero(&mut probe.period_seconds, 10);
+    unless_zero(&mut probe.success_threshold, 1);
+    unless_zero(&mut probe.failure_threshold, 3);
+    if let Some(http) = &mut probe.handler.http_get {
+        fill_http(http);
+    }
+    if let Some(grpc) = &mut probe.handler.grpc {
+        grpc.service.get_or_insert_default();
+    }
+}
+
+fn fill_http(http: &mut setpoint_proto::core::HttpGetAction) {
+    unless_set(&mut http.path, "/");
+    unless_set(&mut http.scheme, "HTTP");
+}
+
+fn fill_volume(volume: &mut Volume) {
+    let source = &mut volume.volume_source;
+    if *source == Default::default() {
+        source.empty_dir = Some(Default::default());
+    }
+    if let Some(secret) = &mut source.secret {
+        secret.default_mode.get_or_insert(FILE_MODE);
+    }
+    if let Some(config_map) = &mut source.config_map {
+        config_map.default_mode.get_or_insert(FILE_MODE);
+    }
+    if let Some(downward) = &mut source.downward_api {
+        downward.default_mode.get_or_insert(FILE_MODE);
+        let fields = downward.items.iter_mut().filter_map(|item| item.field_ref.as_mut());
+        fields.for_each(|field| unless_set(&mut field.api_version, "v1"));
+    }
+    if let Some(host_path) = &mut source.host_path {
+        host_path.r#type.get_or_insert_default();
+    }
+    if let Some(projected) = &mut source.projected {
+        projected.default_mode.get_or_insert(FILE_MODE);
+        for source in &mut projected.sources {
+            if let Some(token) = &mut source.service_account_token {
+                token.expiration_seconds.get_or_insert(3600);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::meta::Quantity;
+
+    use super::*;
+
+    fn spec(container: Container) -> PodSpec {
+        let mut spec = PodSpec {
+            containers: vec![container],
+            ..Default::default()
+        };
+        fill_defaults(&mut spec);
+        spec
+    }
+
+    #[test]
+    fn only_a_named_version_is_not_pulled_again() {
+        for (image, policy) in [
+            ("nginx", "Always"),
+            ("nginx:latest", "Always"),
+            ("nginx:1.25", "IfNotPresent"),
+            ("host:5000/nginx", "Always"),
+            ("host:5000/nginx:1", "IfNotPresent"),
+            ("nginx@sha256:00", "IfNotPresent"),
+        ] {
+            assert_eq!(pull_policy(image), policy, "{image}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_written_in_one_way() {
+        let mut container = Container::default();
+        container.resources.limits = [("cpu".into(), Quantity::new("0.5"))].into();
+        container.resources.requests = [("memory".into(), Quantity::new("1024Mi"))].into();
+        let resources = &spec(container).containers[0].resources;
+        assert_eq!(resources.limits["cpu"].string, "500m");
+        assert_eq!(resources.requests["memory"].string, "1Gi");
+    }
+
+    #[test]
+    fn a_pod_requests_what_it_is_limited_to_but_its_template_is_left_alone() {
+        let mut container = Container::default();
+        container.resources.limits = [("cpu".into(), Quantity::new("1"))].into();
+        let mut spec = spec(container);
+        assert!(spec.containers[0].resources.requests.is_empty());
+        fill_pod_defaults(&mut spec);
+        assert_eq!(spec.containers[0].resources.requests["cpu"].string, "1");
+    }
+
+    #[test]
+    fn filling_twice_changes_nothing() {
+        let mut container = Container::default();
+        container.liveness_probe = Some(Probe::default());
+        let mut spec = spec(container);
+        spec.volumes.push(Volume::default());
+        fill_defaults(&mut spec);
+        let once = spec.clone();
+        fill_defaults(&mut spec);
+        assert_eq!(spec, once);
+        assert!(spec.volumes[0].volume_source.empty_dir.is_some());
+        assert_eq!(spec.containers[0].liveness_probe.as_ref().unwrap().period_seconds, 10);
+    }
+}

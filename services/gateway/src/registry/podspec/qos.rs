@@ -1,0 +1,68 @@
+//! How much of what it may use a Pod has been promised.
+
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{Container, PodSpec};
+
+/// `Guaranteed` when every container's cpu and memory are limited to what they request, `BestEffort` when none says
+/// anything of them, else `Burstable`.
+pub fn qos_class(spec: &PodSpec) -> &'static str {
+    let containers = || spec.init_containers.iter().chain(&spec.containers);
+    if containers().all(says_nothing) {
+        "BestEffort"
+    } else if containers().all(is_guaranteed) {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+const MEASURED: [&str; 2] = ["cpu", "memory"];
+
+fn says_nothing(container: &Container) -> bool {
+    let resources = &container.resources;
+    let said = |name| resources.limits.contains_key(name) || resources.requests.contains_key(name);
+    !MEASURED.into_iter().any(said)
+}
+
+fn is_guaranteed(container: &Container) -> bool {
+    let resources = &container.resources;
+    let amount = |quantity: &setpoint_proto::meta::Quantity| Amount::parse(&quantity.string).ok();
+    MEASURED.into_iter().all(|name| match resources.limits.get(name) {
+        None => false,
+        Some(limit) => resources
+            .requests
+            .get(name)
+            .is_none_or(|request| amount(request) == amount(limit)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::meta::Quantity;
+
+    use super::*;
+
+    fn class(limits: &[(&str, &str)], requests: &[(&str, &str)]) -> &'static str {
+        let map = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(name, text)| ((*name).to_owned(), Quantity::new(*text)));
+            pairs.collect()
+        };
+        let mut container = Container::default();
+        container.resources.limits = map(limits);
+        container.resources.requests = map(requests);
+        qos_class(&PodSpec {
+            containers: vec![container],
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn a_class_follows_from_requests_and_limits() {
+        assert_eq!(class(&[], &[]), "BestEffort");
+        assert_eq!(class(&[], &[("cpu", "1")]), "Burstable");
+        let both = [("cpu", "1"), ("memory", "1Gi")];
+        assert_eq!(class(&both, &[]), "Guaranteed");
+        assert_eq!(class(&both, &[("cpu", "1000m")]), "Guaranteed");
+        assert_eq!(class(&both, &[("cpu", "500m")]), "Burstable");
+    }
+}

@@ -1,0 +1,96 @@
+//! `scale`: the one number of a Deployment or ReplicaSet that others than its owner may change.
+
+use setpoint_codec::Object;
+use setpoint_model::selector::Selector;
+use setpoint_proto::apps::{Deployment, ReplicaSet};
+use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
+use setpoint_proto::meta::{LabelSelector, ObjectMeta};
+use setpoint_proto::ApiError;
+
+use super::path::Path;
+use super::problems::Problems;
+use super::{Answer, Target, errors};
+
+/// The scale of an object that has one.
+pub(super) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
+    let (replicas, observed, selector) = if let Some(web) = object.downcast_ref::<Deployment>() {
+        (web.spec.replicas, web.status.replicas, &web.spec.selector)
+    } else if let Some(set) = object.downcast_ref::<ReplicaSet>() {
+        (set.spec.replicas, set.status.replicas, &set.spec.selector)
+    } else {
+        return Err(errors::not_allowed());
+    };
+    let meta = object.meta();
+    Ok(Scale {
+        metadata: ObjectMeta {
+            name: meta.name.clone(),
+            namespace: meta.namespace.clone(),
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            creation_timestamp: meta.creation_timestamp,
+            ..Default::default()
+        },
+        spec: ScaleSpec {
+            replicas: replicas.unwrap_or_default(),
+        },
+        status: ScaleStatus {
+            replicas: observed,
+            selector: selector_text(selector.as_ref()),
+        },
+    })
+}
+
+/// The scale of what was just written or read.
+pub(super) fn answer(whole: Answer) -> Result<Answer, ApiError> {
+    let revision = whole.revision;
+    let scale = of(&*whole.into_object()?)?;
+    Ok(Answer::made(Box::new(scale), revision))
+}
+
+/// How many replicas a sent `Scale` asks for.
+pub(super) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, ApiError> {
+    let Some(scale) = object.downcast_ref::<Scale>() else {
+        let message = format!("expected autoscaling/v1 Scale, found {}", object.kind().kind);
+        return Err(ApiError::new(setpoint_proto::Reason::BadRequest, message));
+    };
+    let mut problems = Problems::default();
+    problems.non_negative(&Path::root("spec").field("replicas"), scale.spec.replicas);
+    problems.into_result(object.kind(), &target.name)?;
+    Ok(scale.spec.replicas)
+}
+
+/// Asks for that many replicas.
+pub(super) fn set(object: &mut dyn Object, replicas: i32) {
+    if let Some(web) = object.downcast_mut::<Deployment>() {
+        web.spec.replicas = Some(replicas);
+    } else if let Some(set) = object.downcast_mut::<ReplicaSet>() {
+        set.spec.replicas = Some(replicas);
+    }
+}
+
+fn selector_text(selector: Option<&LabelSelector>) -> String {
+    let parsed = selector.and_then(|selector| Selector::from_label_selector(selector).ok());
+    parsed.map(|selector| selector.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_shows_what_is_wanted_what_there_is_and_of_what() {
+        let mut web = Deployment::default();
+        web.metadata.name = "web".into();
+        web.spec.replicas = Some(3);
+        web.status.replicas = 2;
+        web.spec.selector = Some(LabelSelector {
+            match_labels: [("app".to_owned(), "web".to_owned())].into(),
+            ..Default::default()
+        });
+        let scale = of(&web).unwrap();
+        assert_eq!((scale.spec.replicas, scale.status.replicas), (3, 2));
+        assert_eq!(scale.status.selector, "app=web");
+        set(&mut web, 5);
+        assert_eq!(web.spec.replicas, Some(5));
+    }
+}

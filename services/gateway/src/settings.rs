@@ -1,0 +1,89 @@
+//! What can be set on the gateway.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use setpoint_host as host;
+
+use crate::store::etcd;
+
+/// What can be set on the gateway.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    listen: SocketAddr,
+    etcd: Etcd,
+}
+
+/// How etcd is reached.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Etcd {
+    endpoints: Vec<String>,
+    #[serde(with = "host::duration")]
+    timeout: Duration,
+    in_flight: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let etcd = etcd::Settings::default();
+        Self {
+            listen: ([127, 0, 0, 1], 6443).into(),
+            etcd: Etcd {
+                endpoints: etcd.endpoints,
+                timeout: etcd.timeout,
+                in_flight: etcd.in_flight,
+            },
+        }
+    }
+}
+
+impl host::Settings for Settings {
+    fn describe() -> &'static [(&'static str, &'static str)] {
+        &[
+            ("etcd.endpoints", "Client URLs of etcd's members"),
+            ("etcd.timeout", "How long a call to etcd may take, repeats included"),
+            ("etcd.in_flight", "Writes on their way to etcd at once; all gateways together should stay below 128"),
+        ]
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        if self.etcd.endpoints.is_empty() {
+            return Err("etcd.endpoints names no etcd".into());
+        }
+        if self.etcd.in_flight == 0 || self.etcd.timeout.is_zero() {
+            return Err("etcd.in_flight and etcd.timeout must be greater than 0".into());
+        }
+        Ok(())
+    }
+}
+
+impl Settings {
+    /// How etcd is reached.
+    pub(crate) fn etcd(&self) -> etcd::Settings {
+        etcd::Settings {
+            endpoints: self.etcd.endpoints.clone(),
+            timeout: self.etcd.timeout,
+            in_flight: self.etcd.in_flight,
+            ..Default::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_host::Settings as _;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_make_sense_and_nonsense_does_not() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.validate(), Ok(()));
+        settings.etcd.in_flight = 0;
+        assert!(settings.validate().is_err());
+        settings = Settings::default();
+        settings.etcd.endpoints.clear();
+        assert!(settings.validate().is_err());
+    }
+}

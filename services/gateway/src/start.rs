@@ -1,0 +1,76 @@
+//! The gateway from its settings to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_host::{Check, Host};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::edge;
+use crate::registry::Registry;
+use crate::settings::Settings;
+use crate::store::cache::{self, Cache, Health};
+use crate::store::etcd::Etcd;
+
+/// Between two lines that say that etcd is still not there.
+const REMIND: Duration = Duration::from_secs(10);
+
+/// Serves the API until the process should stop. It need not find etcd up: until it is, requests are told so.
+///
+/// # Errors
+/// When an endpoint of etcd is no address.
+pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+    let shutdown = host.shutdown();
+    let check = host.health().check("etcd");
+    let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
+    let cache = Cache::start(store.clone(), cache::Settings::default());
+    let registry = Arc::new(Registry::new(store, cache.clone()));
+    tokio::join!(
+        host.serve(edge::router(registry.clone())),
+        report(cache.clone(), check, shutdown.clone()),
+        registry.keep_house(shutdown.clone()),
+        close(cache, shutdown),
+    );
+    Ok(())
+}
+
+/// Watches have no end of their own: without this they would hold up the drain.
+async fn close(cache: Cache, shutdown: CancellationToken) {
+    shutdown.cancelled().await;
+    cache.close();
+}
+
+/// Tells readiness, and the log, how the cache stands to etcd.
+async fn report(cache: Cache, check: Check, shutdown: CancellationToken) {
+    let mut health = cache.health();
+    let told = async {
+        loop {
+            let now = health.borrow_and_update().clone();
+            match &now {
+                Health::Following => {
+                    check.pass();
+                    info!("following etcd");
+                }
+                Health::Loading => check.fail("not everything has been read from etcd yet"),
+                Health::Behind(why) => {
+                    check.fail(format!("etcd cannot be followed: {why}"));
+                    warn!(why, "etcd cannot be followed; trying again");
+                }
+            }
+            wait(&mut health, &now).await;
+        }
+    };
+    shutdown.run_until_cancelled(told).await;
+}
+
+/// Until it changes, or while all is not well, until it is time to say so again.
+async fn wait(health: &mut tokio::sync::watch::Receiver<Health>, now: &Health) {
+    let changed = health.changed();
+    if *now == Health::Following {
+        let _ = changed.await;
+    } else if timeout(REMIND, changed).await.is_err() {
+        warn!("still waiting for etcd");
+    }
+}

@@ -1,0 +1,234 @@
+//! Answers every read and watch from memory: one watch on the store feeds one ordered log.
+//!
+//! What it promises: a watcher gets every change that its filter lets through, each once, in the order of their
+//! revisions, or it is told `Expired`. A read that asks for the newest sees every write acknowledged before it.
+//! Nobody is waited for: watchers are cursors into the log, and one that falls off its end starts again.
+
+mod cached;
+mod event;
+mod feed;
+mod fields;
+mod filter;
+mod freshness;
+mod load;
+mod log;
+mod metrics;
+mod record;
+mod settings;
+mod shelf;
+mod state;
+mod watcher;
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use setpoint_codec::Kind;
+use setpoint_model::{Key, Revision};
+use setpoint_proto::meta::{StatusCause, StatusDetails};
+use setpoint_proto::{ApiError, Reason};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Range, Store, keys};
+use freshness::Freshness;
+use state::State;
+
+pub use cached::Cached;
+pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
+pub use filter::Filter;
+pub use settings::Settings;
+
+/// How the cache stands to its store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It has not yet read everything.
+    Loading,
+    /// It follows every change.
+    Following,
+    /// It cannot follow, for this reason, and tries again.
+    Behind(String),
+}
+
+/// The cache; cheap to clone. It follows its store until the last clone is dropped.
+#[derive(Clone)]
+pub struct Cache {
+    shared: Arc<Shared>,
+    freshness: Freshness,
+    _tasks: Arc<DropGuard>,
+}
+
+/// What the tasks and the watchers share with the handles.
+struct Shared {
+    store: Arc<dyn Store>,
+    settings: Settings,
+    state: RwLock<State>,
+    /// The newest revision in `state`; default until all that there was at the start has been read.
+    reached: watch::Sender<Revision>,
+    health: watch::Sender<Health>,
+}
+
+impl Cache {
+    /// A cache that begins to load. Must be called within a runtime; the store need not be up yet.
+    pub fn start(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let shared = Arc::new(Shared {
+            state: RwLock::new(State::new(&settings)),
+            reached: watch::Sender::default(),
+            health: watch::Sender::new(Health::Loading),
+            store: store.clone(),
+            settings,
+        });
+        let stop = CancellationToken::new();
+        tokio::spawn(stop.clone().run_until_cancelled_owned(feed::run(shared.clone())));
+        Self {
+            freshness: Freshness::start(store, stop.clone()),
+            shared,
+            _tasks: Arc::new(stop.drop_guard()),
+        }
+    }
+
+    /// One object, not older than asked.
+    ///
+    /// # Errors
+    /// `Timeout` or `ServiceUnavailable` when so new a state cannot be had.
+    pub async fn get(
+        &self,
+        kind: &'static Kind,
+        key: &Key,
+        at: AtLeast,
+    ) -> Result<Option<Arc<Cached>>, ApiError> {
+        self.reach(at).await?;
+        Ok(self.shared.state.read().shelf(kind).get(key).cloned())
+    }
+
+    /// Everything that the filter lets through, in key order, not older than asked.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn list(&self, filter: &Filter, at: AtLeast) -> Result<Snapshot, ApiError> {
+        self.reach(at).await?;
+        Ok(self.shared.state.read().snapshot(filter))
+    }
+
+    /// A page of what the filter let through at one revision of the past: at most `limit` (0: all) after a key.
+    /// It is read from the store.
+    ///
+    /// # Errors
+    /// `Expired` when the store no longer reaches back so far.
+    pub async fn page(
+        &self,
+        filter: &Filter,
+        at: Revision,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Page, ApiError> {
+        let mut page = Page::default();
+        let mut range = Range {
+            after: after.map(|key| keys::object(filter.kind(), key)),
+            limit,
+            at: Some(at),
+            ..Range::all(keys::prefix(filter.kind(), filter.namespace()))
+        };
+        loop {
+            let part = self.shared.store.list(range.clone()).await?;
+            range.after = part.entries.last().map(|entry| entry.key.clone());
+            page.remaining = part.remaining;
+            let objects = part.entries.iter().filter_map(load::object);
+            page.items.extend(objects.filter(|object| filter.matches(object)));
+            if part.remaining == 0 || page.items.len() >= limit {
+                page.last = range.after.and_then(|key| keys::parse(&key)).map(|(_, key)| key);
+                return Ok(page);
+            }
+        }
+    }
+
+    /// Changes, and perhaps first the state, as `spec` says. Ends with an error, never silently.
+    ///
+    /// # Errors
+    /// `Expired` when the log does not reach back to where it should start.
+    pub async fn watch(&self, spec: WatchSpec) -> Result<Watch, ApiError> {
+        match spec.start {
+            Start::After(revision) => self.reach_cursor(revision).await?,
+            Start::Now => self.reach(AtLeast::Newest).await?,
+            Start::Initial(at) => self.reach(at).await?,
+        }
+        watcher::start(self.shared.clone(), spec)
+    }
+
+    /// The newest revision here; the default one until everything has been read.
+    pub fn reached(&self) -> Revision {
+        *self.shared.reached.borrow()
+    }
+
+    /// Has everything been read, and is every change followed?
+    pub fn ready(&self) -> bool {
+        *self.shared.health.borrow() == Health::Following
+    }
+
+    /// How the cache stands to its store, and each change of that.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.shared.health.subscribe()
+    }
+
+    /// Waits until everything has been read and every change is followed.
+    pub async fn synced(&self) {
+        let mut health = self.health();
+        // It cannot be closed while this handle lives.
+        let _ = health.wait_for(|health| *health == Health::Following).await;
+    }
+
+    /// Ends all watches, now and from now on: the process goes away, and their clients should turn elsewhere.
+    pub fn close(&self) {
+        self.shared.state.write().close();
+    }
+
+    async fn reach(&self, at: AtLeast) -> Result<(), ApiError> {
+        match at {
+            AtLeast::Any => self.reach_revision(Revision::from_raw(1)).await,
+            AtLeast::Revision(revision) => self.reach_revision(revision).await,
+            AtLeast::Newest => self.reach_revision(self.freshness.newest().await?).await,
+        }
+    }
+
+    /// A revision that the store has not reached is one of a history that it has lost.
+    async fn reach_cursor(&self, revision: Revision) -> Result<(), ApiError> {
+        if self.reached() < revision && self.freshness.newest().await? < revision {
+            return Err(super::Error::Expired.into());
+        }
+        self.reach_revision(revision).await
+    }
+
+    async fn reach_revision(&self, revision: Revision) -> Result<(), ApiError> {
+        let revision = revision.max(Revision::from_raw(1));
+        if self.reached() >= revision {
+            return Ok(());
+        }
+        let _timer = metrics::READ_WAIT.start_timer();
+        let mut reached = self.shared.reached.subscribe();
+        let deadline = Instant::now() + self.shared.settings.patience;
+        let waited = timeout_at(deadline, reached.wait_for(|reached| *reached >= revision)).await;
+        match waited {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(self.too_new(revision)),
+        }
+    }
+
+    fn too_new(&self, revision: Revision) -> ApiError {
+        let reached = self.reached();
+        if reached == Revision::default() {
+            let message = "the gateway has not yet read everything from its store";
+            return ApiError::new(Reason::ServiceUnavailable, message);
+        }
+        let message = format!("Too large resource version: {revision}, current: {reached}");
+        let cause = StatusCause {
+            reason: "ResourceVersionTooLarge".into(),
+            message: "Too large resource version".into(),
+            ..Default::default()
+        };
+        ApiError::new(Reason::Timeout, message).with_details(StatusDetails {
+            causes: vec![cause],
+            retry_after_seconds: 1,
+            ..Default::default()
+        })
+    }
+}

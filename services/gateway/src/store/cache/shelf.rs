@@ -1,0 +1,103 @@
+//! The newest state of one kind's objects.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use prometheus::IntGauge;
+use setpoint_codec::Kind;
+use setpoint_model::Key;
+
+use super::fields::Field;
+use super::{Cached, Filter, metrics};
+
+type Objects = BTreeMap<Key, Arc<Cached>>;
+
+/// All objects of one kind, in key order; Pods also by their node.
+pub(super) struct Shelf {
+    objects: Objects,
+    index: Option<Index>,
+    count: IntGauge,
+}
+
+/// Pods that are bound, by their node.
+struct Index {
+    field: Field,
+    nodes: HashMap<Arc<str>, Objects>,
+}
+
+impl Shelf {
+    pub fn new(kind: &Kind) -> Self {
+        let is_pods = kind.group.is_empty() && kind.plural == "pods";
+        let field = is_pods.then(|| Field::resolve(kind, "spec.nodeName")).flatten();
+        Self {
+            objects: Objects::new(),
+            count: metrics::OBJECTS.with_label_values(&[&kind.resource()]),
+            index: field.map(|field| Index {
+                field,
+                nodes: HashMap::new(),
+            }),
+        }
+    }
+
+    pub fn get(&self, key: &Key) -> Option<&Arc<Cached>> {
+        self.objects.get(key)
+    }
+
+    /// Takes in the newest state of an object, or that it is gone; returns what was there.
+    pub fn put(&mut self, key: &Key, new: Option<Arc<Cached>>) -> Option<Arc<Cached>> {
+        if let Some(index) = &mut self.index {
+            index.put(self.objects.get(key), new.as_ref());
+        }
+        let old = match new {
+            Some(new) => self.objects.insert(key.clone(), new),
+            None => self.objects.remove(key),
+        };
+        self.count.set(self.objects.len().try_into().unwrap_or(i64::MAX));
+        old
+    }
+
+    /// The node that the object is bound to, where that is indexed.
+    pub fn node_of(&self, object: &Cached) -> Option<Arc<str>> {
+        self.index.as_ref()?.node_of(object)
+    }
+
+    /// What the filter lets through, in key order.
+    pub fn select(&self, filter: &Filter) -> Vec<Arc<Cached>> {
+        let candidates = match (&self.index, filter.node()) {
+            (Some(index), Some(node)) if !node.is_empty() => match index.nodes.get(node) {
+                Some(objects) => objects,
+                None => return Vec::new(),
+            },
+            _ => &self.objects,
+        };
+        let from = Key::new(filter.namespace(), "");
+        let in_namespace = |key: &Key| filter.namespace().is_empty() || key.namespace == filter.namespace();
+        let candidates = candidates.range(from..).take_while(|(key, _)| in_namespace(key));
+        let selected = candidates.filter(|(_, object)| filter.matches(object));
+        selected.map(|(_, object)| object.clone()).collect()
+    }
+}
+
+impl Index {
+    fn node_of(&self, object: &Cached) -> Option<Arc<str>> {
+        let node = self.field.read(&object.raw);
+        (!node.is_empty()).then(|| node.into())
+    }
+
+    fn put(&mut self, old: Option<&Arc<Cached>>, new: Option<&Arc<Cached>>) {
+        if let Some(old) = old
+            && let Some(node) = self.node_of(old)
+            && let Some(objects) = self.nodes.get_mut(&node)
+        {
+            objects.remove(&old.key);
+            if objects.is_empty() {
+                self.nodes.remove(&node);
+            }
+        }
+        if let Some(new) = new
+            && let Some(node) = self.node_of(new)
+        {
+            self.nodes.entry(node).or_default().insert(new.key.clone(), new.clone());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One watch: a cursor into the log.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use setpoint_model::Revision;
+use setpoint_proto::{ApiError, EventType, Reason};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::event::{Event, Start, Watch, WatchSpec};
+use super::log::Topic;
+use super::{Cached, Filter, Shared, Snapshot, metrics};
+use crate::store::Error;
+
+/// How many records a watcher looks at before others have their turn.
+const AT_ONCE: usize = 256;
+
+struct Watcher {
+    shared: Arc<Shared>,
+    filter: Filter,
+    topic: Topic,
+    wake: Arc<Notify>,
+    /// The number of the record to look at next.
+    next: u64,
+    bookmarks: bool,
+    /// When to say how far it has come, if there is nothing else to say.
+    bookmark_at: Instant,
+    /// How far it has said that it has come.
+    told: Revision,
+}
+
+/// What one look into the log has brought.
+struct Look {
+    events: Vec<Event>,
+    /// Everything up to here has been looked at, if `drained`.
+    revision: Revision,
+    drained: bool,
+}
+
+/// Begins a watch at the state as it is.
+pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiError> {
+    let topic = Topic::of(&spec.filter);
+    let mut state = shared.state.write();
+    let wake = state.log.subscribe(&topic);
+    let next = match spec.start {
+        Start::After(revision) => state.log.after(&topic, revision)?,
+        Start::Now | Start::Initial(_) => state.log.next(),
+    };
+    let initial = matches!(spec.start, Start::Initial(_)).then(|| state.snapshot(&spec.filter));
+    drop(state);
+    let before = match initial {
+        Some(snapshot) => introduction(snapshot, &spec),
+        None => Vec::new(),
+    };
+    let watcher = Watcher {
+        bookmark_at: Instant::now() + shared.settings.bookmark_every,
+        filter: spec.filter,
+        bookmarks: spec.bookmarks,
+        told: Revision::default(),
+        shared,
+        topic,
+        wake,
+        next,
+    };
+    let changes = stream::try_unfold(watcher, |mut watcher| async {
+        let events = watcher.events().await?;
+        Ok::<_, ApiError>(Some((stream::iter(events).map(Ok), watcher)))
+    });
+    Ok(stream::iter(before).map(Ok).chain(changes.try_flatten()).boxed())
+}
+
+fn introduction(snapshot: Snapshot, spec: &WatchSpec) -> Vec<Event> {
+    let added = |object: Arc<Cached>| Event::new(EventType::Added, object);
+    let mut events: Vec<_> = snapshot.items.into_iter().map(added).collect();
+    if spec.bookmarks {
+        events.push(Event::bookmark(&spec.filter, snapshot.revision, true));
+    }
+    events
+}
+
+impl Watcher {
+    /// The next events; waits until there are some.
+    async fn events(&mut self) -> Result<Vec<Event>, ApiError> {
+        loop {
+            let wake = self.wake.clone();
+            let mut woken = pin!(wake.notified());
+            // From here on no wake is missed, so what is not there when looked for is announced.
+            woken.as_mut().enable();
+            let look = self.look()?;
+            if !look.events.is_empty() {
+                self.bookmark_at = Instant::now() + self.shared.settings.bookmark_every;
+                return Ok(look.events);
+            }
+            if look.drained {
+                if let Some(bookmark) = self.bookmark(look.revision) {
+                    return Ok(vec![bookmark]);
+                }
+                // Woken or not, it looks again.
+                let _ = timeout_at(self.bookmark_at, woken).await;
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<Look, ApiError> {
+        let state = self.shared.state.read();
+        if state.is_closed() {
+            let message = "the gateway is going away: watch again elsewhere";
+            return Err(ApiError::new(Reason::ServiceUnavailable, message));
+        }
+        let (records, next) = state.log.read(&self.topic, self.next, AT_ONCE).inspect_err(|_: &Error| {
+            metrics::EXPIRED.with_label_values(&[self.filter.kind().plural.as_str()]).inc();
+        })?;
+        let (revision, drained) = (state.revision, next == state.log.next());
+        drop(state);
+        self.next = next;
+        let events: Vec<_> = records.iter().filter_map(|record| record.event(&self.filter)).collect();
+        if !events.is_empty() {
+            let kind = [self.filter.kind().plural.as_str()];
+            metrics::DISPATCHED.with_label_values(&kind).inc_by(events.len() as u64);
+        }
+        Ok(Look {
+            events,
+            revision,
+            drained,
+        })
+    }
+
+    /// Due, wished for, and new.
+    fn bookmark(&mut self, revision: Revision) -> Option<Event> {
+        let now = Instant::now();
+        if now < self.bookmark_at {
+            return None;
+        }
+        self.bookmark_at = now + self.shared.settings.bookmark_every;
+        let new = self.bookmarks && self.told < revision;
+        self.told = revision;
+        new.then(|| Event::bookmark(&self.filter, revision, false))
+    }
+}

@@ -1,0 +1,130 @@
+//! Writes: one transaction each, seen through even if the caller goes away.
+
+use std::time::Duration;
+
+use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use prost::Message as _;
+use setpoint_model::Revision;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::read::entry;
+use super::trouble::Trouble;
+use super::{Etcd, raw, revision};
+use crate::store::{Entry, Error, Expect, Term, Write, keys};
+
+/// Between attempts to reach an etcd that is not there.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Etcd {
+    pub(super) async fn see_through(&self, write: Write) -> Result<Revision, Error> {
+        let deadline = Instant::now() + self.timeout;
+        let waiting = self.permits.clone().acquire_owned();
+        let Ok(Ok(permit)) = timeout_at(deadline, waiting).await else {
+            return Err(Error::Timeout);
+        };
+        let task = self.clone().carry_out(write, permit, deadline);
+        tokio::spawn(task).await.unwrap_or(Err(Error::Unknown))
+    }
+
+    /// Holds its permit until the outcome is known, so that doubts are bounded too.
+    async fn carry_out(
+        mut self,
+        write: Write,
+        _permit: OwnedSemaphorePermit,
+        deadline: Instant,
+    ) -> Result<Revision, Error> {
+        loop {
+            let answer = self.kv.txn(transaction(&write)).await;
+            match answer.map_err(Trouble::from) {
+                Ok(answer) if answer.succeeded() => return Ok(committed_at(&answer)),
+                Ok(answer) => return Err(refusal(&write, &answer)),
+                Err(Trouble::Final(error)) => return Err(error),
+                Err(Trouble::Unsent(error)) if Instant::now() + PAUSE > deadline => return Err(error),
+                Err(Trouble::Unsent(_)) => sleep(PAUSE).await,
+                Err(Trouble::Doubt(error)) => return self.resolve(&write, error).await,
+            }
+        }
+    }
+}
+
+fn committed_at(answer: &TxnResponse) -> Revision {
+    revision(answer.header().map_or(0, |header| header.revision()))
+}
+
+fn transaction(write: &Write) -> Txn {
+    Txn::new()
+        .when(compares(write))
+        .and_then(operations(write))
+        .or_else(inquiries(write))
+}
+
+fn compares(write: &Write) -> Vec<Compare> {
+    let expected = match write.expect {
+        Expect::Absent => 0,
+        Expect::At(revision) => raw(revision),
+    };
+    let mut compares = vec![Compare::mod_revision(write.key.as_str(), CompareOp::Equal, expected)];
+    if let Some(fence) = &write.fence {
+        compares.push(Compare::value(fence.key(), CompareOp::Equal, fence.term.to_string()));
+    }
+    if let Some(term) = &write.term {
+        compares.push(match term.from {
+            Some(from) => Compare::value(term.key(), CompareOp::Equal, from.to_string()),
+            None => Compare::mod_revision(term.key(), CompareOp::Equal, 0),
+        });
+    }
+    compares
+}
+
+fn operations(write: &Write) -> Vec<TxnOp> {
+    let key = write.key.as_str();
+    let mut operations = vec![match &write.value {
+        Some(value) => TxnOp::put(key, value.as_ref(), None),
+        None => TxnOp::delete(key, None),
+    }];
+    if let Some(term) = &write.term {
+        operations.push(TxnOp::put(term.key(), term.to.to_string(), None));
+    }
+    if let (None, Some(cause)) = (&write.value, &write.cause) {
+        operations.push(TxnOp::put(keys::FAREWELL, cause.encode_to_vec(), None));
+    }
+    operations
+}
+
+/// What to read in the same transaction if it does not hold, so that the refusal can say why.
+fn inquiries(write: &Write) -> Vec<TxnOp> {
+    let fence = write.fence.as_ref().map(|fence| fence.key());
+    let term = write.term.as_ref().map(Term::key);
+    [Some(write.key.clone()), fence, term]
+        .into_iter()
+        .flatten()
+        .map(|key| TxnOp::get(key, None))
+        .collect()
+}
+
+fn refusal(write: &Write, answer: &TxnResponse) -> Error {
+    let mut found = answer.op_responses().into_iter().map(found);
+    let current = found.next().flatten();
+    let mut standing = || found.next().flatten().and_then(|entry| Term::read(&entry.value));
+    if let Some(fence) = &write.fence
+        && standing() != Some(fence.term)
+    {
+        return Error::Fenced;
+    }
+    let expected = match write.expect {
+        Expect::Absent => None,
+        Expect::At(revision) => Some(revision),
+    };
+    if current.as_ref().map(|entry| entry.revision) != expected {
+        return Error::Conflict { current };
+    }
+    Error::TermMoved { stands: standing() }
+}
+
+fn found(response: TxnOpResponse) -> Option<Entry> {
+    match response {
+        TxnOpResponse::Get(mut response) => response.0.kvs.pop().map(entry),
+        _ => None,
+    }
+}

@@ -1,0 +1,125 @@
+//! What clients learn before they ask for objects.
+
+use serde_json::Value;
+
+use crate::api::Api;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+fn named<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
+    let mut items = list.as_array().unwrap().iter();
+    items.find(|item| item[key] == name).unwrap_or_else(|| panic!("no {name} in {list}"))
+}
+
+#[tokio::test]
+async fn old_clients_find_every_kind() {
+    let api = Api::start().await;
+    assert_eq!(api.get("/api").await.ok()["versions"][0], "v1");
+    let groups = api.get("/apis").await.ok();
+    let apps = named(&groups["groups"], "name", "apps");
+    assert_eq!(apps["preferredVersion"]["groupVersion"], "apps/v1");
+    assert_eq!(api.get("/apis/apps").await.ok()["kind"], "APIGroup");
+    let core = api.get("/api/v1").await.ok();
+    assert_eq!(named(&core["resources"], "name", "pods")["shortNames"][0], "po");
+    assert_eq!(named(&core["resources"], "name", "nodes")["namespaced"], false);
+    assert_eq!(named(&core["resources"], "name", "pods/binding")["kind"], "Binding");
+    let apps = api.get("/apis/apps/v1").await.ok();
+    let scale = named(&apps["resources"], "name", "deployments/scale");
+    assert_eq!((&scale["group"], &scale["kind"]), (&"autoscaling".into(), &"Scale".into()));
+}
+
+#[tokio::test]
+async fn new_clients_find_every_kind_in_one_document() {
+    let api = Api::start().await;
+    let reply = api.get_as("/apis", AGGREGATED).await;
+    let of = reply.headers["content-type"].to_str().unwrap();
+    assert_eq!(of, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    let groups = reply.ok();
+    let apps = groups["items"].as_array().unwrap().iter().find(|group| group["metadata"]["name"] == "apps");
+    let resources = &apps.unwrap()["versions"][0]["resources"];
+    let deployments = named(resources, "resource", "deployments");
+    assert_eq!(deployments["responseKind"]["kind"], "Deployment");
+    assert_eq!(deployments["scope"], "Namespaced");
+    let scale = named(&deployments["subresources"], "subresource", "scale");
+    assert_eq!(scale["responseKind"]["group"], "autoscaling");
+    let core = api.get_as("/api", AGGREGATED).await.ok();
+    assert_eq!(core["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_version_is_one_that_kubectl_knows() {
+    let api = Api::start().await;
+    for path in ["/version", "/version/"] {
+        let version = api.get(path).await.ok();
+        assert_eq!(version["major"], "1");
+        assert!(version["gitVersion"].as_str().unwrap().starts_with("v1."));
+    }
+}
+
+#[tokio::test]
+async fn openapi_says_how_a_kind_may_be_written_and_merged() {
+    let api = Api::start().await;
+    let index = api.get("/openapi/v3").await.ok();
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
+    let reply = api.get(url).await;
+    assert!(reply.headers["cache-control"].to_str().unwrap().contains("immutable"));
+    let document = reply.ok();
+    let path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
+    let patch = &document["paths"][path]["patch"];
+    assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Deployment");
+    assert_eq!(patch["x-kubernetes-action"], "patch");
+    assert_eq!(named(&patch["parameters"], "name", "fieldValidation")["in"], "query");
+    let schemas = &document["components"]["schemas"];
+    let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
+    assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
+    assert_eq!(containers["x-kubernetes-list-type"], "map");
+    assert_eq!(containers["x-kubernetes-list-map-keys"][0], "name");
+    let spec = &schemas["io.k8s.api.apps.v1.DeploymentSpec"];
+    assert_eq!(spec["required"], serde_json::json!(["selector", "template"]));
+    let status = schemas["io.k8s.api.apps.v1.DeploymentStatus"]["description"].as_str();
+    assert_eq!(status, Some("Written by the deployment-controller alone."));
+}
+
+#[tokio::test]
+async fn every_reference_in_openapi_leads_somewhere() {
+    let api = Api::start().await;
+    let index = api.get("/openapi/v3").await.ok();
+    for url in index["paths"].as_object().unwrap().values() {
+        let document = api.get(url["serverRelativeURL"].as_str().unwrap()).await.ok();
+        let text = document.to_string();
+        let references = text.split("#/components/schemas/").skip(1);
+        for name in references.map(|rest| rest.split('"').next().unwrap()) {
+            assert!(document["components"]["schemas"][name].is_object(), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_outdated_hash_leads_to_the_newest_document() {
+    let api = Api::start().await;
+    let reply = api.get("/openapi/v3/apis/apps/v1?hash=OLD").await;
+    assert_eq!(reply.code, 308);
+    assert!(reply.headers["location"].to_str().unwrap().starts_with("/openapi/v3/apis/apps/v1?hash="));
+}
+
+#[tokio::test]
+async fn unknown_paths_are_refused_in_kubernetes_words() {
+    let api = Api::start().await;
+    for path in ["/", "/nothing", "/apis/none.example/v1", "/apis/apps/v1/gadgets", "/openapi/v2", "/openapi/v3/none"] {
+        let message = api.get(path).await.refused(404, "NotFound");
+        assert_eq!(message, "the server could not find the requested resource", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn methods_that_mean_nothing_are_refused_in_kubernetes_words() {
+    let api = Api::start().await;
+    let allowed = "the server does not allow this method on the requested resource";
+    for path in ["/api/v1/pods", "/version", "/api/v1"] {
+        let reply = api.post(path, serde_json::json!({})).await;
+        assert_eq!(reply.refused(405, "MethodNotAllowed"), allowed, "{path}");
+    }
+    let reply = api.get("/api/v1/namespaces/default/pods/web/binding").await;
+    assert_eq!(reply.refused(405, "MethodNotAllowed"), allowed);
+}

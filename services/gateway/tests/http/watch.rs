@@ -1,0 +1,153 @@
+//! Watches, line by line.
+
+use std::time::Duration;
+
+use axum::body::BodyDataStream;
+use futures::StreamExt as _;
+use http::Request;
+use http::header::ACCEPT;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, configmap, deployment};
+
+/// The events of a watch, one at a time.
+struct Events {
+    body: BodyDataStream,
+    read: Vec<u8>,
+}
+
+impl Events {
+    async fn of(api: &Api, path: &str, accept: &str) -> Self {
+        let request = Request::get(path).header(ACCEPT, accept);
+        let response = api.open(request, "").await;
+        assert_eq!(response.status(), 200);
+        Self { body: response.into_body().into_data_stream(), read: Vec::new() }
+    }
+
+    /// The next event; `None` once the stream has ended.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let chunk = timeout(Duration::from_secs(5), self.body.next());
+            let chunk = chunk.await.expect("an event or the end comes in time")?;
+            self.read.extend_from_slice(&chunk.unwrap());
+        }
+    }
+
+    /// Type and name of the next event.
+    async fn named(&mut self) -> (String, String) {
+        let event = self.next().await.expect("the stream goes on");
+        let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
+        (event["type"].as_str().unwrap().to_owned(), name.to_owned())
+    }
+}
+
+fn event(of: &str, name: &str) -> (String, String) {
+    (of.into(), name.into())
+}
+
+async fn watch(api: &Api, query: &str) -> Events {
+    Events::of(api, &format!("{CONFIGMAPS}?watch=true{query}"), "application/json").await
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_from_a_list() {
+    let api = Api::start().await;
+    api.configmap("a").await;
+    let list = api.get(CONFIGMAPS).await.ok();
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let mut events = watch(&api, &format!("&resourceVersion={from}")).await;
+    api.configmap("b").await;
+    let patch = json!({ "data": { "c": "d" } });
+    api.patch(&format!("{CONFIGMAPS}/a"), "merge-patch+json", patch).await.ok();
+    api.delete(&format!("{CONFIGMAPS}/b")).await.ok();
+    assert_eq!(events.named().await, event("ADDED", "b"));
+    let modified = events.next().await.unwrap();
+    assert_eq!(modified["type"], "MODIFIED");
+    assert_eq!(modified["object"]["kind"], "ConfigMap");
+    assert_eq!(modified["object"]["data"]["c"], "d");
+    assert_eq!(events.named().await, event("DELETED", "b"));
+}
+
+#[tokio::test]
+async fn a_watch_without_a_revision_begins_with_what_exists() {
+    let api = Api::start().await;
+    api.configmap("a").await;
+    let mut events = watch(&api, "").await;
+    assert_eq!(events.named().await, event("ADDED", "a"));
+    api.configmap("b").await;
+    assert_eq!(events.named().await, event("ADDED", "b"));
+}
+
+#[tokio::test]
+async fn the_end_of_the_initial_state_is_marked() {
+    let api = Api::start().await;
+    api.configmap("a").await;
+    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut events = watch(&api, query).await;
+    assert_eq!(events.named().await, event("ADDED", "a"));
+    let mark = events.next().await.unwrap();
+    assert_eq!(mark["type"], "BOOKMARK");
+    let metadata = &mark["object"]["metadata"];
+    assert_eq!(metadata["annotations"]["k8s.io/initial-events-end"], "true");
+    assert!(metadata["resourceVersion"].is_string());
+    assert_eq!(mark["object"]["kind"], "ConfigMap");
+}
+
+#[tokio::test]
+async fn selectors_narrow_a_watch() {
+    let api = Api::start().await;
+    api.configmap("a").await;
+    api.configmap("b").await;
+    let mut events = watch(&api, "&labelSelector=name%3Db").await;
+    assert_eq!(events.named().await, event("ADDED", "b"));
+    let unlabel = json!({ "metadata": { "labels": { "name": null } } });
+    api.patch(&format!("{CONFIGMAPS}/b"), "merge-patch+json", unlabel).await.ok();
+    assert_eq!(events.named().await, event("DELETED", "b"));
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_time_is_up() {
+    let api = Api::start().await;
+    let mut events = watch(&api, "&timeoutSeconds=1").await;
+    assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn a_watch_from_a_forgotten_revision_ends_with_an_error_event() {
+    let api = Api::start().await;
+    let mut events = watch(&api, "&resourceVersion=1").await;
+    api.configmap("a").await;
+    let error = events.next().await.unwrap();
+    assert_eq!(error["type"], "ERROR");
+    assert_eq!(error["object"]["kind"], "Status");
+    assert_eq!(error["object"]["reason"], "Expired");
+    assert_eq!(error["object"]["code"], 410);
+    assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn kubectl_watches_tables() {
+    let api = Api::start().await;
+    api.post(DEPLOYMENTS, deployment("web")).await.ok();
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+    let mut events = Events::of(&api, &format!("{DEPLOYMENTS}?watch=true"), table).await;
+    let event = events.next().await.unwrap();
+    assert_eq!(event["type"], "ADDED");
+    assert_eq!(event["object"]["kind"], "Table");
+    assert_eq!(event["object"]["rows"][0]["cells"][0], "web");
+}
+
+#[tokio::test]
+async fn a_watch_that_contradicts_itself_is_refused() {
+    let api = Api::start().await;
+    for query in ["sendInitialEvents=true", "resourceVersionMatch=NotOlderThan", "sendInitialEvents=true&resourceVersionMatch=Exact"] {
+        let path = format!("{CONFIGMAPS}?watch=true&{query}");
+        api.get(&path).await.refused(422, "Invalid");
+    }
+    let _ = configmap("a");
+}

@@ -1,0 +1,134 @@
+//! Create, update and delete.
+
+use http::Request;
+use serde_json::json;
+
+use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, configmap, deployment};
+
+#[tokio::test]
+async fn a_created_object_exists_once() {
+    let api = Api::start().await;
+    let reply = api.post(CONFIGMAPS, configmap("a")).await;
+    assert_eq!(reply.code, 201);
+    let message = api.post(CONFIGMAPS, configmap("a")).await.refused(409, "AlreadyExists");
+    assert_eq!(message, r#"configmaps "a" already exists"#);
+}
+
+#[tokio::test]
+async fn a_namespace_must_be_there() {
+    let api = Api::start().await;
+    let path = "/api/v1/namespaces/none/configmaps";
+    let message = api.post(path, configmap("a")).await.refused(404, "NotFound");
+    assert_eq!(message, r#"namespaces "none" not found"#);
+}
+
+#[tokio::test]
+async fn an_object_belongs_where_it_is_sent() {
+    let api = Api::start().await;
+    let mut body = configmap("a");
+    body["metadata"]["namespace"] = json!("elsewhere");
+    let message = api.post(CONFIGMAPS, body).await.refused(400, "BadRequest");
+    assert_eq!(message, "the namespace of the provided object does not match the namespace sent on the request");
+    let mut body = api.configmap("a").await;
+    body["metadata"]["name"] = json!("b");
+    let message = api.put(&format!("{CONFIGMAPS}/a"), body).await.refused(400, "BadRequest");
+    assert_eq!(message, "the name of the object (b) does not match the name on the URL (a)");
+}
+
+#[tokio::test]
+async fn an_update_must_have_seen_the_newest() {
+    let api = Api::start().await;
+    let path = format!("{CONFIGMAPS}/a");
+    let first = api.configmap("a").await;
+    let mut second = first.clone();
+    second["data"]["a"] = json!("c");
+    let second = api.put(&path, second).await.ok();
+    assert_ne!(first["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"]);
+    let mut stale = first;
+    stale["data"]["a"] = json!("d");
+    let message = api.put(&path, stale).await.refused(409, "Conflict");
+    assert_eq!(
+        message,
+        r#"Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again"#
+    );
+}
+
+#[tokio::test]
+async fn spec_and_status_are_written_apart() {
+    let api = Api::start().await;
+    let mut object = api.post(DEPLOYMENTS, deployment("web")).await.ok();
+    object["spec"]["replicas"] = json!(9);
+    object["status"]["replicas"] = json!(7);
+    let path = format!("{DEPLOYMENTS}/web");
+    let after = api.put(&format!("{path}/status"), object).await.ok();
+    assert_eq!(after["spec"]["replicas"], 3);
+    assert_eq!(after["status"]["replicas"], 7);
+    let scale = api.get(&format!("{path}/scale")).await.ok();
+    assert_eq!(scale["status"]["replicas"], 7);
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing() {
+    let api = Api::start().await;
+    let path = format!("{CONFIGMAPS}?dryRun=All");
+    assert_eq!(api.post(&path, configmap("a")).await.code, 201);
+    api.get(&format!("{CONFIGMAPS}/a")).await.refused(404, "NotFound");
+    api.configmap("a").await;
+    assert_eq!(api.delete(&format!("{CONFIGMAPS}/a?dryRun=All")).await.code, 200);
+    api.get(&format!("{CONFIGMAPS}/a")).await.ok();
+    let path = format!("{CONFIGMAPS}?dryRun=Some");
+    api.post(&path, configmap("b")).await.refused(422, "Invalid");
+}
+
+#[tokio::test]
+async fn a_deleted_object_is_gone() {
+    let api = Api::start().await;
+    let object = api.configmap("a").await;
+    let path = format!("{CONFIGMAPS}/a");
+    let status = api.send(Request::delete(&path), r#"{"propagationPolicy":"Background"}"#).await.ok();
+    assert_eq!(status["kind"], "Status");
+    assert_eq!(status["status"], "Success");
+    assert_eq!(status["details"]["uid"], object["metadata"]["uid"]);
+    api.get(&path).await.refused(404, "NotFound");
+    api.delete(&path).await.refused(404, "NotFound");
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_as_far_as_it_is_selected() {
+    let api = Api::start().await;
+    for name in ["a", "b", "c"] {
+        api.configmap(name).await;
+    }
+    api.delete(&format!("{CONFIGMAPS}?labelSelector=name!=b")).await.ok();
+    let left = api.get(CONFIGMAPS).await.ok();
+    assert_eq!(left["items"].as_array().unwrap().len(), 1);
+    assert_eq!(left["items"][0]["metadata"]["name"], "b");
+}
+
+#[tokio::test]
+async fn a_pod_is_bound_by_its_subresource() {
+    let api = Api::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let containers = json!([{ "name": "web", "image": "nginx" }]);
+    let pod = json!({ "metadata": { "name": "web" }, "spec": { "containers": containers } });
+    api.post(pods, pod).await.ok();
+    let binding = json!({ "metadata": { "name": "web" }, "target": { "kind": "Node", "name": "n1" } });
+    let reply = api.post(&format!("{pods}/web/binding"), binding).await;
+    assert_eq!(reply.code, 201);
+    assert_eq!(reply.ok()["status"], "Success");
+    let pod = api.get(&format!("{pods}/web")).await.ok();
+    assert_eq!(pod["spec"]["nodeName"], "n1");
+}
+
+#[tokio::test]
+async fn mistakes_in_an_object_are_told_with_their_causes() {
+    let api = Api::start().await;
+    let mut body = deployment("web");
+    body["spec"]["selector"]["matchLabels"]["app"] = json!("other");
+    let reply = api.post(DEPLOYMENTS, body).await;
+    let message = reply.refused(422, "Invalid");
+    assert!(message.starts_with(r#"Deployment.apps "web" is invalid: spec.template.metadata.labels: Invalid value:"#), "{message}");
+    let cause = &reply.json()["details"]["causes"][0];
+    assert_eq!(cause["reason"], "FieldValueInvalid");
+    assert_eq!(cause["field"], "spec.template.metadata.labels");
+}

@@ -1,0 +1,36 @@
+//! A service that does nothing well: the subject of the process tests.
+
+use std::process::ExitCode;
+
+use serde::{Deserialize, Serialize};
+use setpoint_host::{self as host, Host};
+
+#[derive(Default, Serialize, Deserialize)]
+struct Settings {
+    fail: bool,
+    hang: bool,
+}
+
+impl host::Settings for Settings {
+    fn describe() -> &'static [(&'static str, &'static str)] {
+        &[
+            ("fail", "End in failure at once"),
+            ("hang", "Ignore the stop"),
+        ]
+    }
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> ExitCode {
+    host::run("echo", start).await
+}
+
+async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+    anyhow::ensure!(!settings.fail, "told to fail");
+    host.health().check("echo").pass();
+    if settings.hang {
+        std::future::pending::<()>().await;
+    }
+    host.shutdown().cancelled().await;
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Turning the log up and down while the process runs.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Extension, Router};
+
+use crate::serve::Peer;
+use crate::telemetry::Log;
+
+/// `GET /debug/flags/log` says the filter, `PUT` sets it: `curl -X PUT -d debug …`. Only for callers on this machine.
+pub fn router(log: Log) -> Router {
+    Router::new()
+        .route("/debug/flags/log", get(show).put(set))
+        .with_state(log)
+}
+
+type Answer = (StatusCode, String);
+
+async fn show(State(log): State<Log>, peer: Option<Extension<Peer>>) -> Answer {
+    match is_local(peer) {
+        true => (StatusCode::OK, format!("{}\n", log.filter())),
+        false => forbidden(),
+    }
+}
+
+async fn set(State(log): State<Log>, peer: Option<Extension<Peer>>, filter: String) -> Answer {
+    if !is_local(peer) {
+        return forbidden();
+    }
+    match log.set(filter.trim()) {
+        Ok(()) => (
+            StatusCode::OK,
+            format!("successfully set log to {}\n", filter.trim()),
+        ),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")),
+    }
+}
+
+fn is_local(peer: Option<Extension<Peer>>) -> bool {
+    peer.is_some_and(|Extension(Peer(address))| address.ip().to_canonical().is_loopback())
+}
+
+fn forbidden() -> Answer {
+    (
+        StatusCode::FORBIDDEN,
+        "the log is changed from the machine that writes it\n".to_owned(),
+    )
+}

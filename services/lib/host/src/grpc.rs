@@ -1,0 +1,52 @@
+//! grpc.health: the same readiness, for those who speak gRPC.
+
+use std::pin::Pin;
+
+use axum::Router;
+use futures::stream::{self, Stream, StreamExt};
+use tonic::{Request, Response, Status};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_server::{self, HealthServer};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use crate::health::Health;
+
+/// The service `grpc.health.v1.Health`. It answers alike for every service name: a process is ready as a whole.
+pub fn router(health: Health) -> Router {
+    Router::new().route_service("/grpc.health.v1.Health/{method}", HealthServer::new(health))
+}
+
+#[tonic::async_trait]
+impl health_server::Health for Health {
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    async fn check(
+        &self,
+        _: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        Ok(Response::new(response(self.is_ready())))
+    }
+
+    async fn watch(
+        &self,
+        _: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let changes = stream::unfold(self.changes(), |mut changes| async move {
+            Some((changes.next().await?, changes))
+        });
+        Ok(Response::new(
+            changes.map(|ready| Ok(response(ready))).boxed(),
+        ))
+    }
+}
+
+fn response(ready: bool) -> HealthCheckResponse {
+    let status = if ready {
+        ServingStatus::Serving
+    } else {
+        ServingStatus::NotServing
+    };
+    HealthCheckResponse {
+        status: status.into(),
+    }
+}

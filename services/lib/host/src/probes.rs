@@ -1,0 +1,129 @@
+//! `/livez`, `/readyz` and `/metrics`, worded as Kubernetes words them.
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus::{Encoder, TextEncoder};
+
+use crate::health::{Health, Report};
+
+/// Liveness, readiness and metrics.
+pub fn router(health: Health) -> Router {
+    Router::new()
+        .route("/livez", get(livez))
+        .route("/healthz", get(livez))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(health)
+}
+
+/// Whoever answers is alive; a process that is not ready must not be restarted for it.
+async fn livez(RawQuery(query): RawQuery) -> String {
+    match Ask::of(query.as_deref()).verbose {
+        true => "[+]ping ok\nlivez check passed\n".to_owned(),
+        false => "ok".to_owned(),
+    }
+}
+
+async fn readyz(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
+    let ask = Ask::of(query.as_deref());
+    answer(&health.report(&ask.excluded), ask.verbose)
+}
+
+fn answer(report: &Report, verbose: bool) -> Response {
+    match (report.is_ok(), verbose) {
+        (true, false) => "ok".into_response(),
+        (true, true) => format!("{report}readyz check passed\n").into_response(),
+        (false, _) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{report}readyz check failed\n"),
+        )
+            .into_response(),
+    }
+}
+
+/// What the query asks for: `verbose`, `exclude=<check>` (any number of them).
+#[derive(Default)]
+struct Ask {
+    verbose: bool,
+    excluded: Vec<String>,
+}
+
+impl Ask {
+    fn of(query: Option<&str>) -> Self {
+        let mut ask = Self::default();
+        for pair in query.unwrap_or_default().split('&') {
+            match pair.split_once('=').unwrap_or((pair, "")) {
+                ("verbose", value) => ask.verbose = !matches!(value, "0" | "false"),
+                ("exclude", name) => ask.excluded.push(name.to_owned()),
+                _ => {}
+            }
+        }
+        ask
+    }
+}
+
+async fn metrics() -> Response {
+    let encoder = TextEncoder::new();
+    let mut text = Vec::new();
+    match encoder.encode(&prometheus::gather(), &mut text) {
+        Ok(()) => (
+            [(header::CONTENT_TYPE, encoder.format_type().to_owned())],
+            text,
+        )
+            .into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{self, Body};
+    use axum::http::Request;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn fetch(health: &Health, path: &str) -> (u16, String) {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let response = router(health.clone()).oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let text = body::to_bytes(response.into_body(), usize::MAX)
+            .await
+            .unwrap();
+        (status, String::from_utf8(text.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_process_is_live_before_it_is_ready() {
+        let health = Health::default();
+        health.check("informers").fail("pods are not listed yet");
+        assert_eq!(fetch(&health, "/livez").await, (200, "ok".to_owned()));
+        let (status, text) = fetch(&health, "/readyz").await;
+        assert_eq!(status, 500);
+        assert_eq!(
+            text,
+            "[-]informers failed: pods are not listed yet\nreadyz check failed\n"
+        );
+        assert_eq!(fetch(&health, "/readyz?exclude=informers").await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn a_ready_process_says_what_it_checked_when_asked() {
+        let health = Health::default();
+        health.check("etcd").pass();
+        assert_eq!(fetch(&health, "/readyz").await, (200, "ok".to_owned()));
+        let verbose = "[+]etcd ok\nreadyz check passed\n".to_owned();
+        assert_eq!(fetch(&health, "/readyz?verbose").await, (200, verbose));
+    }
+
+    #[tokio::test]
+    async fn metrics_tell_what_the_process_costs() {
+        let (status, text) = fetch(&Health::default(), "/metrics").await;
+        assert_eq!(status, 200);
+        assert!(text.contains("process_resident_memory_bytes"), "{text}");
+        assert!(text.contains("process_cpu_seconds_total"), "{text}");
+    }
+}

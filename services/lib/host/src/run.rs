@@ -1,0 +1,137 @@
+//! A process from its first line to its exit code.
+
+use std::env;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::process::Host;
+use crate::settings::{self, Common, Settings};
+use crate::telemetry::Telemetry;
+use crate::{serve, shutdown};
+
+/// What sysexits.h calls EX_USAGE: the settings are wrong, and trying again will not help.
+const USAGE: u8 = 64;
+
+/// Runs a service until `start` returns, or until a signal asks it to stop.
+///
+/// Settings come in layers, the later ones win: defaults, `deploy/config/<service>.toml` (or `--config FILE`),
+/// the environment (`SETPOINT__ELECTION__LEASE_DURATION`), flags (`--election-lease-duration`).
+///
+/// The exit code is 0 after an orderly stop, 64 for wrong settings and 1 for failure. On SIGTERM or SIGINT the shutdown
+/// token is cancelled and `start` has the `drain` setting's time to return; a second signal ends the process at once.
+pub async fn run<S, F, Fut>(service: &'static str, start: F) -> ExitCode
+where
+    S: Settings,
+    F: FnOnce(Host, S) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let (common, settings) =
+        match settings::load::<S>(service, env::args_os(), |name| env::var(name).ok()) {
+            Ok(loaded) => loaded,
+            Err(settings::Error::Asked(answer)) => {
+                print!("{answer}");
+                return ExitCode::SUCCESS;
+            }
+            Err(error) => {
+                eprintln!("{service}: {error}");
+                return ExitCode::from(USAGE);
+            }
+        };
+    let telemetry = match Telemetry::start(service, &common) {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("{service}: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let outcome = live(service, common, settings, telemetry.log(), start).await;
+    if let Err(failure) = &outcome {
+        error!(error = format!("{failure:#}"), "failed");
+    }
+    telemetry.flush().await;
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+async fn live<S, F, Fut>(
+    service: &'static str,
+    common: Common,
+    settings: S,
+    log: crate::telemetry::Log,
+    start: F,
+) -> anyhow::Result<()>
+where
+    F: FnOnce(Host, S) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let stop = CancellationToken::new();
+    tokio::spawn(shutdown::on_signals(stop.clone()));
+    let listener = serve::bind(common.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", common.listen))?;
+    let address = listener.local_addr()?;
+    let host = Host::new(service, common.instance, address, stop.clone(), log);
+    info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
+
+    let server = tokio::spawn(serve::serve(listener, host.front(), stop.clone()));
+    let drain = common.drain;
+    let outcome = within(drain, &stop, start(host.clone(), settings)).await;
+    host.health().close();
+    stop.cancel();
+    if timeout(drain, server).await.is_err() {
+        warn!(?drain, "some connections did not end in time and are cut");
+    }
+    info!("stopped");
+    outcome
+}
+
+/// The outcome of `work`, which has `drain` left once `stop` is cancelled.
+async fn within(
+    drain: Duration,
+    stop: &CancellationToken,
+    work: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    tokio::pin!(work);
+    tokio::select! {
+        outcome = &mut work => return outcome,
+        () = stop.cancelled() => info!("stopping"),
+    }
+    timeout(drain, work).await.unwrap_or_else(|_| {
+        warn!(?drain, "work did not end in time and is cut");
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_ignores_the_stop_is_cut_at_the_deadline() {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let start = tokio::time::Instant::now();
+        within(Duration::from_secs(10), &stop, std::future::pending())
+            .await
+            .unwrap();
+        assert_eq!(start.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_fails_says_why_even_while_draining() {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let work = async { anyhow::bail!("the lease could not be released") };
+        let error = within(Duration::from_secs(10), &stop, work)
+            .await
+            .unwrap_err();
+        assert_eq!(error.to_string(), "the lease could not be released");
+    }
+}

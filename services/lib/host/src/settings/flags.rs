@@ -1,0 +1,94 @@
+//! Flags that nobody writes by hand: they come from the defaults.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Command};
+
+use super::Error;
+use super::key::Key;
+
+const FILE: &str = "config";
+
+/// What the command line says.
+pub struct Flags {
+    matches: ArgMatches,
+}
+
+impl Flags {
+    /// Reads `args`, of which the first is the program's name.
+    pub fn parse(
+        service: &'static str,
+        keys: &[Key],
+        descriptions: &[(&str, &str)],
+        args: impl IntoIterator<Item = OsString>,
+    ) -> Result<Self, Error> {
+        let describe = |key: &Key| {
+            descriptions
+                .iter()
+                .find(|(path, _)| *path == key.path())
+                .map(|(_, text)| *text)
+        };
+        let words = keys.iter().filter(|key| key.is_word());
+        let command = Command::new(service)
+            .version(env!("CARGO_PKG_VERSION"))
+            .arg(file(service))
+            .args(words.map(|key| flag(key, describe(key).unwrap_or_default())));
+        command
+            .try_get_matches_from(args)
+            .map(|matches| Self { matches })
+            .map_err(explain)
+    }
+
+    /// The settings file that was asked for.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.matches.get_one::<String>(FILE).map(PathBuf::from)
+    }
+
+    /// What `key` was set to.
+    pub fn get(&self, key: &Key) -> Option<String> {
+        // Tables have no flag, and asking for one that was never defined is an error.
+        self.matches
+            .try_get_one::<String>(key.path())
+            .ok()
+            .flatten()
+            .cloned()
+    }
+}
+
+fn file(service: &str) -> Arg {
+    Arg::new(FILE).long(FILE).value_name("FILE").help(format!(
+        "Settings file [default: deploy/config/{service}.toml, if it exists]"
+    ))
+}
+
+fn flag(key: &Key, description: &str) -> Arg {
+    let (default, variable) = (key.shown(), key.variable());
+    let arg = Arg::new(key.path().to_owned())
+        .long(key.flag())
+        .value_name("VALUE")
+        .allow_hyphen_values(true)
+        .help(format!(
+            "{description} [default: {default}] [env: {variable}]"
+        ));
+    match key.is_switch() {
+        true => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+        false => arg,
+    }
+}
+
+/// Clap explains over several lines; the first one says it.
+fn explain(error: clap::Error) -> Error {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Error::Asked(error.render()),
+        _ => {
+            let text = error.render().to_string();
+            let line = text.lines().next().unwrap_or_default();
+            Error::Flag(line.trim_start_matches("error: ").to_owned())
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! One setting, and what it is called in each layer.
+
+use serde_json::Value;
+
+/// A setting's path in the serialized defaults (`election.lease_duration`) with its default.
+pub struct Key {
+    path: String,
+    default: Value,
+}
+
+impl Key {
+    /// Every setting in `defaults`, nested ones by their path.
+    pub fn all(defaults: &Value) -> Vec<Self> {
+        let mut keys = Vec::new();
+        collect("", defaults, &mut keys);
+        keys
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// `election-lease-duration`.
+    pub fn flag(&self) -> String {
+        self.path.replace(['.', '_'], "-")
+    }
+
+    /// `SETPOINT__ELECTION__LEASE_DURATION`.
+    pub fn variable(&self) -> String {
+        format!(
+            "SETPOINT__{}",
+            self.path
+                .replace('.', "__")
+                .replace('-', "_")
+                .to_uppercase()
+        )
+    }
+
+    /// Can it be set in one word, as a flag must?
+    pub fn is_word(&self) -> bool {
+        !self.default.is_object()
+    }
+
+    pub fn is_list(&self) -> bool {
+        self.default.is_array()
+    }
+
+    pub fn is_switch(&self) -> bool {
+        self.default.is_boolean()
+    }
+
+    /// Is `path` this setting, or inside it? Only tables that are empty by default have an inside.
+    pub fn covers(&self, path: &str) -> bool {
+        let open = self.default.is_object() || self.default.is_null();
+        path.strip_prefix(&self.path)
+            .is_some_and(|rest| rest.is_empty() || (open && rest.starts_with('.')))
+    }
+
+    /// The default as a person would write it.
+    pub fn shown(&self) -> String {
+        match &self.default {
+            Value::String(text) => text.clone(),
+            Value::Array(items) => items.iter().map(word).collect::<Vec<_>>().join(","),
+            Value::Null => "none".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
+fn word(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn collect(prefix: &str, value: &Value, keys: &mut Vec<Key>) {
+    match value {
+        Value::Object(fields) if prefix.is_empty() || !fields.is_empty() => {
+            for (name, value) in fields {
+                let path = if prefix.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{prefix}.{name}")
+                };
+                collect(&path, value, keys);
+            }
+        }
+        leaf => keys.push(Key {
+            path: prefix.to_owned(),
+            default: leaf.clone(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_layer_has_its_own_spelling_of_one_name() {
+        let keys = Key::all(&json!({"election": {"lease_duration": "15s"}, "node-name": null}));
+        assert_eq!(keys[0].path(), "election.lease_duration");
+        assert_eq!(keys[0].flag(), "election-lease-duration");
+        assert_eq!(keys[0].variable(), "SETPOINT__ELECTION__LEASE_DURATION");
+        assert_eq!(keys[1].flag(), "node-name");
+        assert_eq!(keys[1].variable(), "SETPOINT__NODE_NAME");
+    }
+
+    #[test]
+    fn only_a_table_that_is_empty_by_default_takes_any_key() {
+        let keys = Key::all(&json!({"labels": {}, "workers": 2}));
+        assert!(keys[0].covers("labels.zone"));
+        assert!(!keys[1].covers("workers.many"));
+        assert!(!keys[1].covers("workers2"));
+    }
+}

@@ -1,0 +1,147 @@
+//! What can be set on a process, from four layers: defaults, a file, the environment, flags.
+
+mod flags;
+mod key;
+mod layers;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use flags::Flags;
+use layers::Layers;
+
+/// A service's own settings. Every field must have a default, and those defaults are what `--help` shows.
+pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
+    /// What each setting means: `("election.lease_duration", "How long …")`, one line each, for `--help`.
+    fn describe() -> &'static [(&'static str, &'static str)];
+
+    /// Do the settings make sense together?
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    fn validate(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What every service can be told.
+///
+/// A service whose own settings have a field of the same name sets another default for it that way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Common {
+    pub instance: String,
+    pub listen: SocketAddr,
+    pub log: String,
+    #[serde(with = "crate::duration")]
+    pub drain: Duration,
+}
+
+impl Common {
+    fn of(service: &str) -> Self {
+        Self {
+            instance: format!("{service}-0"),
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            log: "info".to_owned(),
+            drain: Duration::from_secs(10),
+        }
+    }
+
+    const DESCRIBE: &[(&str, &str)] = &[
+        ("instance", "Which replica this is: <service>-<n>"),
+        (
+            "listen",
+            "Address and port to listen on; port 0 picks a free one",
+        ),
+        (
+            "log",
+            "What to log, for example info or info,setpoint_machinery=debug",
+        ),
+        (
+            "drain",
+            "How long work under way may take once the process should stop",
+        ),
+    ];
+}
+
+/// Settings that cannot be used, or were only asked about.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing is wrong: `--help` or `--version` was asked for, and this is the answer.
+    #[error("{0}")]
+    Asked(clap::builder::StyledStr),
+    /// A flag that does not exist, or has no value.
+    #[error("{0}; --help lists every flag")]
+    Flag(String),
+    /// The settings file is missing, or is not TOML.
+    #[error("settings file {}: {why}", path.display())]
+    File {
+        /// Where it should be.
+        path: PathBuf,
+        /// What is wrong, in one line.
+        why: String,
+    },
+    /// The settings file sets something that does not exist.
+    #[error("settings file {}: there is no setting {key:?}", path.display())]
+    Unknown {
+        /// Where it is.
+        path: PathBuf,
+        /// What it wants to set.
+        key: String,
+    },
+    /// A value does not have the setting's type.
+    #[error("{0}")]
+    Value(String),
+    /// The settings do not make sense together.
+    #[error("wrong settings: {0}")]
+    Invalid(String),
+}
+
+/// Reads the settings of `service` from all layers and checks them.
+///
+/// # Errors
+/// The first thing that is wrong, as one line for whoever set it.
+pub(crate) fn load<S: Settings>(
+    service: &'static str,
+    args: impl IntoIterator<Item = OsString>,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<(Common, S), Error> {
+    let mut layers = Layers::new();
+    layers.defaults(&Common::of(service));
+    let own = layers.defaults(&S::default());
+    let descriptions: Vec<_> = [Common::DESCRIBE, S::describe()].concat();
+    let flags = Flags::parse(service, layers.keys(), &descriptions, args)?;
+    layers.file(service, flags.file())?;
+    layers.environment(env);
+    layers.flags(&flags);
+
+    let merged = layers.merge()?;
+    let common: Common = merged.read(None)?;
+    let settings: S = merged.read(Some(&own))?;
+    settings.validate().map_err(Error::Invalid)?;
+    Ok((common, settings))
+}
+
+/// The keys of `S` that [`Settings::describe`] does not describe; each service's tests assert that there are none.
+pub fn undescribed<S: Settings>() -> Vec<String> {
+    let mut layers = Layers::new();
+    layers.defaults(&S::default());
+    let described = |path: &str| {
+        S::describe()
+            .iter()
+            .chain(Common::DESCRIBE)
+            .any(|(key, _)| *key == path)
+    };
+    layers
+        .keys()
+        .iter()
+        .map(|key| key.path().to_owned())
+        .filter(|path| !described(path))
+        .collect()
+}

@@ -1,0 +1,224 @@
+//! What the four layers make of each other.
+
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Demo {
+    listen: SocketAddr,
+    workers: usize,
+    election: Election,
+    node_name: Option<String>,
+    endpoints: Vec<String>,
+    labels: std::collections::BTreeMap<String, String>,
+    mode: Mode,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Election {
+    leader_elect: bool,
+    #[serde(with = "crate::duration")]
+    lease_duration: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Process,
+    Simulated,
+}
+
+impl Default for Election {
+    fn default() -> Self {
+        Self {
+            leader_elect: true,
+            lease_duration: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Default for Demo {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 6443).into(),
+            workers: 4,
+            election: Election::default(),
+            node_name: None,
+            endpoints: vec!["http://127.0.0.1:2379".to_owned()],
+            labels: Default::default(),
+            mode: Mode::Process,
+        }
+    }
+}
+
+impl Settings for Demo {
+    fn describe() -> &'static [(&'static str, &'static str)] {
+        &[
+            ("workers", "How many keys are worked on at once"),
+            ("election.leader_elect", "Whether to elect a leader"),
+        ]
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        if self.workers == 0 {
+            Err("workers must not be 0".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn loaded(args: &[&str], env: &[(&str, &str)]) -> Result<(Common, Demo), Error> {
+    let args = ["demo"].iter().chain(args).map(OsString::from);
+    load("demo", args, |name| {
+        env.iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| (*value).to_owned())
+    })
+}
+
+fn refusal(args: &[&str], env: &[(&str, &str)]) -> String {
+    loaded(args, env).unwrap_err().to_string()
+}
+
+#[test]
+fn without_any_layer_the_defaults_hold() {
+    let (common, demo) = loaded(&[], &[]).unwrap();
+    assert_eq!(demo, Demo::default());
+    assert_eq!(common.instance, "demo-0");
+    assert_eq!(
+        common.listen.port(),
+        6443,
+        "the service's own default goes before the host's"
+    );
+    assert_eq!(common.drain, Duration::from_secs(10));
+}
+
+#[test]
+fn each_layer_wins_over_the_one_below() {
+    let file = file(
+        "workers = 5\nmode = \"simulated\"\n[election]\nlease_duration = \"5s\"\nleader_elect = false\n",
+    );
+    let config = format!("--config={}", file.path().display());
+    let env = [
+        ("SETPOINT__WORKERS", "6"),
+        ("SETPOINT__ELECTION__LEASE_DURATION", "6s"),
+    ];
+    let (_, demo) = loaded(&[&config, "--workers", "7"], &env).unwrap();
+    assert_eq!(demo.mode, Mode::Simulated, "from the file");
+    assert!(!demo.election.leader_elect, "from the file");
+    assert_eq!(
+        demo.election.lease_duration,
+        Duration::from_secs(6),
+        "from the environment"
+    );
+    assert_eq!(demo.workers, 7, "from the flag");
+}
+
+#[test]
+fn one_word_is_enough_for_every_type() {
+    let args = [
+        "--node-name",
+        "a",
+        "--endpoints",
+        "http://a:1,http://b:2",
+        "--election-leader-elect=false",
+        "--mode",
+        "simulated",
+    ];
+    let (_, demo) = loaded(&args, &[]).unwrap();
+    assert_eq!(demo.node_name.as_deref(), Some("a"));
+    assert_eq!(demo.endpoints, ["http://a:1", "http://b:2"]);
+    assert!(!demo.election.leader_elect);
+    assert_eq!(demo.mode, Mode::Simulated);
+}
+
+#[test]
+fn a_table_that_is_open_takes_any_key() {
+    let file = file("[labels]\nzone = \"a\"\n");
+    let (_, demo) = loaded(&["--config", file.path().to_str().unwrap()], &[]).unwrap();
+    assert_eq!(demo.labels["zone"], "a");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line_with_its_place() {
+    let cases = [
+        (
+            refusal(&["--workers", "many"], &[]),
+            ["workers", "--workers"],
+        ),
+        (
+            refusal(&[], &[("SETPOINT__WORKERS", "-1")]),
+            ["workers", "SETPOINT__WORKERS"],
+        ),
+        (refusal(&["--mode", "docker"], &[]), ["docker", "mode"]),
+        (
+            refusal(&["--election-lease-duration", "15"], &[]),
+            ["election.lease_duration", "secs"],
+        ),
+        (
+            refusal(&["--listen", "here"], &[]),
+            ["socket address", "listen"],
+        ),
+        (refusal(&["--wrokers", "1"], &[]), ["--wrokers", "--help"]),
+        (
+            refusal(&["--config", "/nowhere/demo.toml"], &[]),
+            ["/nowhere/demo.toml", "No such file"],
+        ),
+        (
+            refusal(&["--workers", "0"], &[]),
+            ["wrong settings", "workers must not be 0"],
+        ),
+    ];
+    for (line, words) in cases {
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+}
+
+#[test]
+fn a_file_with_a_typo_is_refused() {
+    let typo = file("[election]\nlease_durration = \"5s\"\n");
+    let line = refusal(&["--config", typo.path().to_str().unwrap()], &[]);
+    assert!(line.contains("election.lease_durration"), "{line}");
+    let broken = file("workers = = 3");
+    let line = refusal(&["--config", broken.path().to_str().unwrap()], &[]);
+    assert_eq!(line.lines().count(), 1, "{line}");
+}
+
+#[test]
+fn help_names_every_setting_with_its_default_and_variable() {
+    let Err(Error::Asked(help)) = loaded(&["--help"], &[]) else {
+        panic!("help is an answer")
+    };
+    let help = help.to_string();
+    for word in [
+        "--config <FILE>",
+        "--workers <VALUE>",
+        "[default: 4]",
+        "[env: SETPOINT__ELECTION__LEASE_DURATION]",
+        "[default: 15s]",
+        "[default: demo-0]",
+        "deploy/config/demo.toml",
+    ] {
+        assert!(help.contains(word), "{word} is not in\n{help}");
+    }
+    assert!(matches!(loaded(&["--version"], &[]), Err(Error::Asked(_))));
+}
+
+#[test]
+fn what_a_service_forgot_to_describe_is_found() {
+    assert!(!undescribed::<Demo>().contains(&"workers".to_owned()));
+    assert!(undescribed::<Demo>().contains(&"node_name".to_owned()));
+}

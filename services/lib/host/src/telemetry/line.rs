@@ -1,0 +1,109 @@
+//! A log line that names the trace it belongs to.
+
+use std::fmt::{self, Write as _};
+
+use opentelemetry::Context;
+use opentelemetry::trace::{SpanContext, TraceContextExt};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Another format, with trace and span ids at the end of the line if there is a trace.
+pub struct Traced<F> {
+    inner: F,
+    style: Style,
+}
+
+#[derive(Clone, Copy)]
+enum Style {
+    Text,
+    Json,
+}
+
+impl<F> Traced<F> {
+    pub fn text(inner: F) -> Self {
+        Self {
+            inner,
+            style: Style::Text,
+        }
+    }
+
+    pub fn json(inner: F) -> Self {
+        Self {
+            inner,
+            style: Style::Json,
+        }
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for Traced<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let trace = Context::current().span().span_context().clone();
+        if !trace.is_valid() {
+            return self.inner.format_event(context, writer, event);
+        }
+        let mut line = String::new();
+        self.inner
+            .format_event(context, Writer::new(&mut line), event)?;
+        self.style.append(&mut line, &trace)?;
+        writer.write_str(&line)
+    }
+}
+
+impl Style {
+    fn append(self, line: &mut String, trace: &SpanContext) -> fmt::Result {
+        line.truncate(line.trim_end().len());
+        let (trace, span) = (trace.trace_id(), trace.span_id());
+        match self {
+            Self::Text => writeln!(line, " trace_id={trace} span_id={span}"),
+            Self::Json => {
+                line.pop();
+                writeln!(line, ",\"trace_id\":\"{trace}\",\"span_id\":\"{span}\"}}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::{SpanId, TraceFlags, TraceId, TraceState};
+
+    use super::*;
+
+    fn appended(style: Style, line: &str) -> String {
+        let (trace, span) = (TraceId::from(7), SpanId::from(9));
+        let trace = SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE);
+        let mut line = line.to_owned();
+        style.append(&mut line, &trace).unwrap();
+        line
+    }
+
+    #[test]
+    fn a_json_line_stays_json() {
+        let line = appended(Style::Json, "{\"message\":\"bound\"}\n");
+        let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(json["message"], "bound");
+        assert_eq!(json["trace_id"], "00000000000000000000000000000007");
+        assert_eq!(json["span_id"], "0000000000000009");
+    }
+
+    #[test]
+    fn a_text_line_stays_one_line() {
+        let line = appended(Style::Text, "INFO bound\n");
+        assert_eq!(
+            line,
+            "INFO bound trace_id=00000000000000000000000000000007 span_id=0000000000000009\n"
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! Logs to stderr and, where a collector is named, spans to it.
+
+mod line;
+mod log;
+mod spans;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, fmt, registry, reload};
+
+use crate::settings::Common;
+use line::Traced;
+pub use log::Log;
+
+/// How long the exit waits for the last spans to be exported.
+const FLUSH: Duration = Duration::from_secs(3);
+
+/// Telemetry cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log filter does not parse.
+    #[error("the log filter {filter:?} is none: {source}")]
+    Filter {
+        /// As it was set.
+        filter: String,
+        /// Why not.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// The collector's address or another `OTEL_*` variable is wrong.
+    #[error("spans cannot be exported: {0}")]
+    Exporter(opentelemetry_otlp::ExporterBuildError),
+    /// Someone else has set the process's subscriber.
+    #[error("telemetry was started twice")]
+    Twice,
+}
+
+/// The process's telemetry, from start to the last flushed span.
+pub struct Telemetry {
+    log: Log,
+    provider: Option<SdkTracerProvider>,
+}
+
+impl Telemetry {
+    /// Sets the process's subscriber. Must run inside the runtime, for the exporter's connection lives there.
+    pub fn start(service: &'static str, common: &Common) -> Result<Self, Error> {
+        let (filter, handle) = reload::Layer::new(log::parse(&common.log)?);
+        let provider = spans::provider(service, &common.instance).map_err(Error::Exporter)?;
+        // Ours only: the libraries beneath have spans of their own, which would drown a trace.
+        let spans = provider.as_ref().map(|provider| {
+            tracing_opentelemetry::layer()
+                .with_tracer(provider.tracer("setpoint"))
+                .with_location(false)
+                .with_threads(false)
+                .with_filter(Targets::new().with_target("setpoint", Level::INFO))
+        });
+        registry()
+            .with(lines().with_filter(filter))
+            .with(spans)
+            .try_init()
+            .map_err(|_| Error::Twice)?;
+        Ok(Self {
+            log: Log::of(handle),
+            provider,
+        })
+    }
+
+    /// What changes the log level at run time.
+    pub fn log(&self) -> Log {
+        self.log.clone()
+    }
+
+    /// Sends the last spans, within a deadline: a collector that hangs does not keep the process.
+    pub async fn flush(self) {
+        let Some(provider) = self.provider else {
+            return;
+        };
+        let flushed =
+            tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH)).await;
+        if let Ok(Err(error)) = flushed {
+            tracing::debug!(%error, "the last spans are lost");
+        }
+    }
+}
+
+/// Text where a person reads along, JSON where a machine does; both with the ids of the trace they belong to.
+fn lines() -> Box<dyn Layer<Registry> + Send + Sync> {
+    let layer = fmt::layer().with_writer(io::stderr);
+    match io::stderr().is_terminal() {
+        true => layer
+            .map_event_format(|_| Traced::text(fmt::format().with_ansi(true)))
+            .boxed(),
+        false => layer
+            .json()
+            .map_event_format(|_| Traced::json(fmt::format().json().flatten_event(true)))
+            .boxed(),
+    }
+}

@@ -1,0 +1,153 @@
+//! Spans on their way to an OpenTelemetry collector, as the standard `OTEL_*` variables ask.
+
+use std::env;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use opentelemetry::{KeyValue, global};
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::resource::{EnvResourceDetector, ResourceDetector};
+use opentelemetry_sdk::trace::{self, SdkTracerProvider, SpanData};
+use tracing::{info, warn};
+
+/// The provider, or `None` where no collector is named: then spans cost next to nothing.
+pub fn provider(
+    service: &'static str,
+    instance: &str,
+) -> Result<Option<SdkTracerProvider>, ExporterBuildError> {
+    global::set_text_map_propagator(TraceContextPropagator::new());
+    if !is_wanted(|name| env::var(name).ok()) {
+        return Ok(None);
+    }
+    // Endpoint, headers, timeouts, sampler, limits and batch sizes are read from the environment by the SDK itself.
+    let exporter = SpanExporter::builder().with_tonic().build()?;
+    let provider = SdkTracerProvider::builder()
+        .with_resource(resource(service, instance))
+        .with_batch_exporter(Calm::around(exporter))
+        .build();
+    global::set_tracer_provider(provider.clone());
+    Ok(Some(provider))
+}
+
+fn is_wanted(env: impl Fn(&str) -> Option<String>) -> bool {
+    let is = |name, value: &str| env(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
+    let names = |name| env(name).is_some_and(|found| !found.is_empty());
+    let named = names("OTEL_EXPORTER_OTLP_ENDPOINT") || names("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    named && !is("OTEL_SDK_DISABLED", "true") && !is("OTEL_TRACES_EXPORTER", "none")
+}
+
+/// Who the spans are from; what the environment says about it goes before what the service knows.
+fn resource(service: &'static str, instance: &str) -> Resource {
+    let environment = EnvResourceDetector::new().detect();
+    let name = env::var("OTEL_SERVICE_NAME")
+        .ok()
+        .filter(|name| !name.is_empty());
+    let ours = [
+        KeyValue::new("service.name", service),
+        KeyValue::new("service.instance.id", instance.to_owned()),
+        KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+    ];
+    Resource::builder()
+        .with_attributes(ours)
+        .with_attributes(
+            environment
+                .iter()
+                .map(|(key, value)| KeyValue::new(key.clone(), value.clone())),
+        )
+        .with_attributes(name.map(|name| KeyValue::new("service.name", name)))
+        .build()
+}
+
+/// An exporter that says once that the collector is away, and once that it is back.
+///
+/// Spans that cannot be sent are dropped: telemetry never holds up the work it tells of.
+#[derive(Debug)]
+struct Calm<E> {
+    inner: E,
+    away: AtomicBool,
+}
+
+impl<E> Calm<E> {
+    fn around(inner: E) -> Self {
+        Self {
+            inner,
+            away: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<E: trace::SpanExporter> trace::SpanExporter for Calm<E> {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let outcome = self.inner.export(batch).await;
+        let was_away = self.away.swap(outcome.is_err(), Ordering::Relaxed);
+        match outcome {
+            Ok(()) if was_away => info!("spans are exported again"),
+            Err(error) if !was_away => {
+                warn!(%error, "spans cannot be exported and are dropped until they can")
+            }
+            _ => {}
+        }
+        // What is wrong has been said; the SDK would say it again with every batch.
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.inner.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.inner.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.inner.set_resource(resource);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(variables: &[(&str, &str)]) -> bool {
+        is_wanted(|name| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn spans_are_exported_only_where_a_collector_is_named() {
+        assert!(!wanted(&[]));
+        assert!(!wanted(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]));
+        assert!(wanted(&[(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "http://127.0.0.1:4317"
+        )]));
+        assert!(wanted(&[(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "http://127.0.0.1:4317"
+        )]));
+    }
+
+    #[test]
+    fn the_standard_switches_turn_spans_off() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317");
+        assert!(!wanted(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]));
+        assert!(!wanted(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]));
+        assert!(wanted(&[endpoint, ("OTEL_SDK_DISABLED", "false")]));
+    }
+
+    #[test]
+    fn spans_say_which_replica_they_are_from() {
+        let resource = resource("scheduler", "scheduler-1");
+        let of = |key: &'static str| resource.get(&key.into()).map(|value| value.to_string());
+        assert_eq!(of("service.name").as_deref(), Some("scheduler"));
+        assert_eq!(of("service.instance.id").as_deref(), Some("scheduler-1"));
+        assert!(of("service.version").is_some());
+    }
+}

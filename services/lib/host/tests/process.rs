@@ -1,0 +1,194 @@
+//! A whole process: exit codes, signals, health, metrics, the log level.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is all it has to say")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// Cargo builds a package's examples along with its tests, beside their folder.
+fn echo() -> Command {
+    let tests = std::env::current_exe().unwrap();
+    let mut command = Command::new(tests.ancestors().nth(2).unwrap().join("examples/echo"));
+    command
+        .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
+        .current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+struct Process {
+    child: Child,
+    address: SocketAddr,
+    log: BufReader<std::process::ChildStderr>,
+}
+
+impl Process {
+    fn start(args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut child = echo()
+            .args(args)
+            .envs(env.iter().copied())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        log.read_line(&mut line).unwrap();
+        let started: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(started["message"], "started");
+        Self {
+            child,
+            address: started["address"].as_str().unwrap().parse().unwrap(),
+            log,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: echo\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all((head + body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Everything logged until the end, and the exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        let mut rest = String::new();
+        self.log.read_to_string(&mut rest).unwrap();
+        (rest, self.child.wait().unwrap().code())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn finished(args: &[&str]) -> (Output, String) {
+    let output = echo().args(args).output().unwrap();
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    (output, text)
+}
+
+#[test]
+fn wrong_settings_are_one_line_and_exit_64() {
+    for args in [
+        ["--drain", "soon"],
+        ["--log", "setpoint=loud"],
+        ["--nothing", "x"],
+    ] {
+        let (output, text) = finished(&args);
+        assert_eq!(output.status.code(), Some(64), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.starts_with("echo: "), "{text}");
+    }
+}
+
+#[test]
+fn failure_logs_its_reason_and_exits_1() {
+    let (output, text) = finished(&["--fail=true"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains("told to fail"), "{text}");
+}
+
+#[test]
+fn a_taken_port_is_said_and_exits_1() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (output, text) = finished(&["--listen", &address]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text.contains(&format!(
+            "cannot listen on {address}: Address already in use"
+        )),
+        "{text}"
+    );
+}
+
+#[test]
+fn sigterm_ends_a_process_in_order() {
+    let process = Process::start(&[], &[]);
+    assert!(
+        process
+            .ask("GET", "/readyz?verbose", "")
+            .ends_with("[+]echo ok\nreadyz check passed\n")
+    );
+    process.signal(Signal::SIGTERM);
+    let (log, code) = process.end();
+    assert_eq!(code, Some(0));
+    assert!(
+        log.trim_end().ends_with('}') && log.contains("\"stopped\""),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_second_signal_ends_a_process_at_once() {
+    let mut process = Process::start(&["--hang=true", "--drain", "1h"], &[]);
+    process.signal(Signal::SIGTERM);
+    let mut line = String::new();
+    process.log.read_line(&mut line).unwrap();
+    assert!(line.contains("stopping"), "{line}");
+    process.signal(Signal::SIGINT);
+    assert_eq!(process.end().1, Some(130));
+}
+
+#[test]
+fn the_log_is_turned_up_while_the_process_runs() {
+    let process = Process::start(&["--log=info"], &[]);
+    assert!(
+        process
+            .ask("GET", "/debug/flags/log", "")
+            .ends_with("info\n")
+    );
+    assert!(
+        process
+            .ask("PUT", "/debug/flags/log", "debug")
+            .contains("successfully set log to debug")
+    );
+    assert!(
+        process
+            .ask("PUT", "/debug/flags/log", "a=loud")
+            .starts_with("HTTP/1.1 400")
+    );
+    assert!(
+        process
+            .ask("GET", "/debug/flags/log", "")
+            .ends_with("debug\n")
+    );
+}
+
+#[test]
+fn a_dead_collector_neither_slows_the_exit_nor_fills_the_log() {
+    let process = Process::start(
+        &[],
+        &[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"),
+            ("OTEL_BSP_SCHEDULE_DELAY", "10"),
+        ],
+    );
+    assert!(process.ask("GET", "/livez", "").ends_with("ok"));
+    let stop = Instant::now();
+    process.signal(Signal::SIGTERM);
+    let (log, code) = process.end();
+    assert_eq!(code, Some(0));
+    assert!(stop.elapsed() < Duration::from_secs(5));
+    assert!(
+        log.matches("spans cannot be exported").count() <= 1,
+        "{log}"
+    );
+}

@@ -1,0 +1,131 @@
+//! What leads: from the first sweep of a term to its last round.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_model::Key;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval_at, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::source::{Inbox, Source};
+use crate::queue::Limiter;
+use crate::round::{Fenced, Rounds};
+use crate::{Barrier, Gateway, Queue, Reconciler, Term, metrics};
+
+/// How long catching up with the former leader may take before it is worth a word.
+const CATCH_UP: Duration = Duration::from_secs(5);
+
+/// A controller without its informers.
+pub(super) struct Core<R> {
+    pub(super) name: &'static str,
+    pub(super) reconciler: Arc<R>,
+    pub(super) gateway: Gateway,
+    pub(super) workers: usize,
+    pub(super) limiter: Limiter,
+    pub(super) resync: Duration,
+    pub(super) sources: Vec<Box<dyn Source>>,
+    pub(super) barrier: Barrier,
+    pub(super) inbox: Inbox,
+}
+
+impl<R: Reconciler> Core<R> {
+    /// One term, from the first sweep to the last round.
+    pub(super) async fn lead(&self, term: Term, shutdown: CancellationToken) {
+        let barrier = self.barrier.fresh();
+        tokio::select! {
+            () = term.lost.cancelled() => return,
+            () = shutdown.cancelled() => return,
+            () = self.catch_up(&barrier, &term) => {}
+        }
+        let queue = Queue::new(self.name, self.limiter);
+        *self.inbox.write() = Some(queue.clone());
+        self.sweep(&queue);
+        let rounds = Arc::new(Rounds {
+            controller: self.name,
+            reconciler: self.reconciler.clone(),
+            gateway: self.gateway.under(&term.fence),
+            barrier,
+            metrics: metrics::Rounds::new(self.name),
+        });
+        tokio::select! {
+            () = term.lost.cancelled() => {}
+            () = self.work(&rounds, &queue, &shutdown) => {}
+            () = self.resync_forever(&queue) => {}
+        }
+        *self.inbox.write() = None;
+    }
+
+    /// The former leader may have written until our term began: deciding on less would repeat what it did.
+    async fn catch_up(&self, barrier: &Barrier, term: &Term) {
+        while timeout(CATCH_UP, barrier.all_reach(term.revision))
+            .await
+            .is_err()
+        {
+            warn!(controller = self.name, revision = %term.revision, "the caches have not caught up yet");
+        }
+        info!(controller = self.name, fence = %term.fence, "leading");
+    }
+
+    /// Runs the workers until shutdown or the first fenced write. Dropping it drops the rounds under way.
+    async fn work(
+        &self,
+        rounds: &Arc<Rounds<R>>,
+        queue: &Queue<Key>,
+        shutdown: &CancellationToken,
+    ) {
+        let worker = || worker(rounds.clone(), queue.clone(), shutdown.clone());
+        let mut workers = JoinSet::new();
+        for _ in 0..self.workers {
+            workers.spawn(worker());
+        }
+        while let Some(ended) = workers.join_next().await {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(Fenced)) => {
+                    warn!(
+                        controller = self.name,
+                        "another leads: a write was fenced off"
+                    );
+                    return;
+                }
+                Err(panic) => {
+                    error!(controller = self.name, %panic, "a round panicked");
+                    workers.spawn(worker());
+                }
+            }
+        }
+    }
+
+    /// Every key once, with the causes of its objects: a cascade that the former leader left goes on in its trace.
+    fn sweep(&self, queue: &Queue<Key>) {
+        for source in &self.sources {
+            source.sweep(&mut |key, cause| queue.add(key, cause.cloned()));
+        }
+    }
+
+    async fn resync_forever(&self, queue: &Queue<Key>) {
+        if self.resync.is_zero() {
+            return std::future::pending().await;
+        }
+        let mut ticks = interval_at(Instant::now() + self.resync, self.resync);
+        loop {
+            ticks.tick().await;
+            for source in &self.sources {
+                source.sweep(&mut |key, _| queue.add(key, None));
+            }
+        }
+    }
+}
+
+async fn worker<R: Reconciler>(
+    rounds: Arc<Rounds<R>>,
+    queue: Queue<Key>,
+    shutdown: CancellationToken,
+) -> Result<(), Fenced> {
+    while let Some(Some(ticket)) = shutdown.run_until_cancelled(queue.next()).await {
+        rounds.round(ticket).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Where keys come from: informers, each with a rule that names the keys that an object wakes.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use parking_lot::RwLock;
+use setpoint_model::Key;
+use setpoint_proto::Cause;
+
+use crate::{Delta, Queue, Reader, View};
+
+/// Where changes go: the queue of the current term; nowhere while another leads.
+pub(super) type Inbox = Arc<RwLock<Option<Queue<Key>>>>;
+
+/// Queues the keys of an object that has changed: those that it had and those that it has now.
+pub(super) fn wake<V, K: IntoIterator<Item = Key>>(
+    queue: &Queue<Key>,
+    delta: &Delta<V>,
+    key_of: impl Fn(&V) -> K,
+) {
+    let mut keys = Vec::new();
+    for view in delta.old.iter().chain(&delta.new) {
+        for key in key_of(view) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+    }
+    for key in keys {
+        queue.add(key, delta.cause.clone());
+    }
+}
+
+/// A cache that wakes keys.
+pub(super) trait Source: Send + Sync {
+    fn synced(&self) -> BoxFuture<'_, ()>;
+    /// Every key that its objects wake, with the cause of the object's last change.
+    fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>));
+}
+
+pub(super) struct Watched<V, F> {
+    pub(super) reader: Reader<V>,
+    pub(super) key_of: Arc<F>,
+}
+
+impl<V: View, K: IntoIterator<Item = Key>, F: Fn(&V) -> K + Send + Sync> Source for Watched<V, F> {
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.reader.synced())
+    }
+
+    fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>)) {
+        self.reader.for_each(|view, cause| {
+            for key in (self.key_of)(view) {
+                add(key, cause);
+            }
+        });
+    }
+}

@@ -1,0 +1,183 @@
+//! Leading: renews the Lease while work is done, and gives it back afterwards.
+
+use std::future::Future;
+use std::time::Duration;
+
+use setpoint_model::Revision;
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::{ApiError, Reason};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::Term;
+use super::candidate::Candidate;
+use super::record::{fence, holder, released, renewed, term};
+use crate::{Backoff, Written, metrics};
+
+/// How long work may take to end after shutdown: the Lease is renewed meanwhile, but others wait for it.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How often to try to give the Lease back; it expires by itself, too.
+const RELEASE_TRIES: usize = 5;
+
+/// A Lease that this process holds.
+pub(super) struct Holding<'a> {
+    candidate: &'a Candidate,
+    lease: Lease,
+    revision: Revision,
+    identity: String,
+    /// When the last renewal that succeeded was *sent*: nobody can have seen it earlier.
+    renewed: Instant,
+}
+
+/// How a renewal went.
+enum Renewal {
+    Sent(Instant),
+    TakenOver,
+}
+
+impl<'a> Holding<'a> {
+    pub(super) fn new(
+        candidate: &'a Candidate,
+        written: Written<Lease>,
+        identity: &str,
+        sent: Instant,
+    ) -> Self {
+        Self {
+            candidate,
+            lease: written.object,
+            revision: written.revision,
+            identity: identity.to_owned(),
+            renewed: sent,
+        }
+    }
+
+    /// Works until the term is lost, the work ends by itself, or it has not ended long after `shutdown`.
+    pub(super) async fn lead<F, Fut>(&mut self, shutdown: &CancellationToken, work: &mut F)
+    where
+        F: FnMut(Term) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let name = self.candidate.key.name.clone();
+        let lost = CancellationToken::new();
+        let fence = fence(&self.lease);
+        info!(lease = %self.candidate.key, identity = self.identity, term = fence.term, "elected");
+        metrics::leading(&name, true);
+        let term = Term {
+            fence,
+            revision: self.revision,
+            lost: lost.clone(),
+        };
+        let mut work = std::pin::pin!(work(term));
+        tokio::select! {
+            biased;
+            others_may_lead = self.keep() => {
+                warn!(lease = name, "leadership lost");
+                lost.cancel();
+                // What has not ended by then is dropped with this function.
+                let _ = timeout_at(others_may_lead, &mut work).await;
+            }
+            () = &mut work => {}
+            () = too_long_after(shutdown) => warn!(lease = name, "work did not end in time: dropped"),
+        }
+        metrics::leading(&name, false);
+    }
+
+    /// Renews until that has failed for too long, or another holds the Lease. Returns when others may lead.
+    async fn keep(&mut self) -> Instant {
+        let mut seen = self.candidate.seen.clone();
+        let own_term = term(&self.lease);
+        tokio::select! {
+            biased;
+            Ok(_) = seen.wait_for(|seen| seen.is_after(own_term)) => Instant::now(),
+            others_may_lead = self.keep_renewing() => others_may_lead,
+        }
+    }
+
+    async fn keep_renewing(&mut self) -> Instant {
+        let settings = &self.candidate.settings;
+        loop {
+            sleep_until(self.renewed + settings.retry_period).await;
+            let deadline = self.renewed + settings.renew_deadline;
+            match timeout_at(deadline, self.renew()).await {
+                Ok(Renewal::Sent(at)) => self.renewed = at,
+                Ok(Renewal::TakenOver) => return Instant::now(),
+                Err(_) => return self.renewed + settings.lease_duration,
+            }
+        }
+    }
+
+    /// Tries to renew until it succeeds or turns out to be impossible.
+    async fn renew(&mut self) -> Renewal {
+        let settings = &self.candidate.settings;
+        loop {
+            let sent = Instant::now();
+            let lease = renewed(&self.lease);
+            let attempt = self.candidate.gateway.update(&lease);
+            // One attempt that hangs must leave time for another.
+            match timeout(settings.renew_deadline / 2, attempt).await {
+                Ok(Ok(written)) => {
+                    self.lease = written.object;
+                    return Renewal::Sent(sent);
+                }
+                Ok(Err(error)) if is_overtaken(&error) => {
+                    if !self.refresh().await {
+                        return Renewal::TakenOver;
+                    }
+                }
+                Ok(Err(error)) => warn!(lease = %self.candidate.key, %error, "not renewed"),
+                Err(_) => warn!(lease = %self.candidate.key, "a renewal hangs"),
+            }
+            sleep(settings.retry_period / 4).await;
+        }
+    }
+
+    /// Someone changed the Lease, perhaps an earlier attempt of ours: `false` if it is ours no more.
+    async fn refresh(&mut self) -> bool {
+        match self
+            .candidate
+            .gateway
+            .get::<Lease>(&self.candidate.key)
+            .await
+        {
+            Ok(lease) => {
+                let ours = holder(&lease) == self.identity;
+                if ours {
+                    self.lease = lease;
+                }
+                ours
+            }
+            Err(error) => error.reason != Reason::NotFound,
+        }
+    }
+
+    /// Gives the Lease back, so that a standby takes it at once. An in-flight renewal may come in between.
+    pub(super) async fn release(mut self) {
+        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(200));
+        for _ in 0..RELEASE_TRIES {
+            let settings = &self.candidate.settings;
+            let lease = released(&self.lease);
+            let attempt = self.candidate.gateway.update(&lease);
+            match timeout(settings.retry_period, attempt).await {
+                Ok(Ok(_)) => return info!(lease = %self.candidate.key, "released"),
+                Ok(Err(error)) if is_overtaken(&error) => {
+                    if !self.refresh().await {
+                        return;
+                    }
+                }
+                Ok(Err(error)) => debug!(lease = %self.candidate.key, %error, "not released yet"),
+                Err(_) => debug!(lease = %self.candidate.key, "not released yet"),
+            }
+            sleep(backoff.next_delay()).await;
+        }
+    }
+}
+
+fn is_overtaken(error: &ApiError) -> bool {
+    matches!(error.reason, Reason::Conflict | Reason::NotFound)
+}
+
+async fn too_long_after(shutdown: &CancellationToken) {
+    shutdown.cancelled().await;
+    sleep(DRAIN).await;
+}

@@ -1,0 +1,90 @@
+//! Leader election: of several replicas one works, the others are ready to.
+//!
+//! ```text
+//!                    the Lease is free, or has not changed for its duration
+//!   Standing by ─────────────────────────────────────────────────────────────▶ Leading
+//!       ▲                                                                         │
+//!       └─────── lost: not renewed in time, or another holds it; or work ended ───┘
+//! ```
+//!
+//! What it guarantees:
+//! * Only a monotonic clock counts, and only *when this process saw* the Lease change: clocks may differ by hours.
+//! * Work under a term has ended before the Lease can expire for others, even if a renewal hangs.
+//! * A standby watches the Lease and takes a released one at once.
+//! * Each term has a holder identity of its own, so that its fence ends with it.
+//!
+//! That there is only one leader is for thrift. Safety comes from the [`Fence`]: once another term has begun, the
+//! gateway refuses this one's writes.
+
+mod candidate;
+mod holding;
+mod record;
+mod settings;
+
+use std::future::Future;
+
+use setpoint_model::Revision;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use settings::{Error, Settings};
+
+use crate::{Fence, Gateway};
+use candidate::Candidate;
+
+/// The time during which this process leads.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// Under which every write of the term is to be made; see [`Gateway::under`].
+    pub fence: Fence,
+    /// When the term began: no write of a former term has a later revision.
+    pub revision: Revision,
+    /// Cancelled when the term is lost. Work that goes on is dropped before another can lead.
+    pub lost: CancellationToken,
+}
+
+impl Term {
+    fn without_end() -> Self {
+        Self {
+            fence: Fence::open(),
+            revision: Revision::default(),
+            lost: CancellationToken::new(),
+        }
+    }
+}
+
+/// Contends for the Lease and calls `work` for each term that it wins, until `shutdown`.
+///
+/// `work` should end soon after `shutdown`; then the Lease is released for others to take at once. When `work` ends by
+/// itself, the term ends and the contest begins anew. `instance` tells replicas apart: the Lease
+/// shows `<instance>_<random>`.
+///
+/// # Errors
+/// When the settings cannot work.
+pub async fn run<F, Fut>(
+    gateway: Gateway,
+    settings: Settings,
+    lease: &str,
+    instance: &str,
+    shutdown: CancellationToken,
+    mut work: F,
+) -> Result<(), Error>
+where
+    F: FnMut(Term) -> Fut + Send,
+    Fut: Future<Output = ()> + Send,
+{
+    settings.validate()?;
+    if !settings.leader_elect {
+        work(Term::without_end()).await;
+        return Ok(());
+    }
+    let (candidate, informer) = Candidate::new(gateway, settings, lease, instance);
+    let mut watching = JoinSet::new();
+    watching.spawn(informer.run(CancellationToken::new()));
+    while let Some(mut holding) = shutdown.run_until_cancelled(candidate.win()).await {
+        holding.lead(&shutdown, &mut work).await;
+        holding.release().await;
+        shutdown.run_until_cancelled(candidate.pause()).await;
+    }
+    Ok(())
+}

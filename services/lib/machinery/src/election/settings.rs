@@ -1,0 +1,120 @@
+//! How long leaders lead without a sign of life, and how eagerly they give one.
+
+use std::time::Duration;
+
+use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
+use serde::{Deserialize, Serialize};
+
+/// The times of an election. The defaults are Kubernetes' own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Off for a process that runs alone: it leads at once and for ever, without a fence.
+    pub leader_elect: bool,
+    /// So long after the last sign of life others take over.
+    #[serde(with = "humane")]
+    pub lease_duration: Duration,
+    /// So long a leader goes on without having been able to renew.
+    #[serde(with = "humane")]
+    pub renew_deadline: Duration,
+    /// How often a leader renews, and how long a candidate waits after a failure.
+    #[serde(with = "humane")]
+    pub retry_period: Duration,
+    /// Where the Lease is.
+    pub namespace: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new(15_000, 10_000, 2_000)
+    }
+}
+
+impl Settings {
+    /// How much longer than asked a pause may be, so that candidates do not act in step.
+    pub(super) const JITTER: f64 = 1.2;
+
+    fn new(lease_ms: u64, renew_ms: u64, retry_ms: u64) -> Self {
+        Self {
+            leader_elect: true,
+            lease_duration: Duration::from_millis(lease_ms),
+            renew_deadline: Duration::from_millis(renew_ms),
+            retry_period: Duration::from_millis(retry_ms),
+            namespace: "setpoint-system".to_owned(),
+        }
+    }
+
+    /// After a crash another leads within three seconds, at the price of more renewals and less patience.
+    pub fn fast() -> Self {
+        Self::new(2_000, 1_400, 300)
+    }
+
+    /// Can they work?
+    ///
+    /// # Errors
+    /// Which relation does not hold.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.retry_period.is_zero() {
+            return Err(Error::NoRetryPeriod);
+        }
+        if self.renew_deadline <= self.retry_period.mul_f64(Self::JITTER) {
+            return Err(Error::RenewDeadline(self.renew_deadline, self.retry_period));
+        }
+        if self.lease_duration <= self.renew_deadline {
+            return Err(Error::LeaseDuration(
+                self.lease_duration,
+                self.renew_deadline,
+            ));
+        }
+        Ok(())
+    }
+
+    /// The duration as the Lease states it. Rounded up: others must not be faster than we are.
+    pub(super) fn lease_seconds(&self) -> i32 {
+        i32::try_from(self.lease_duration.as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
+    }
+
+    pub(super) fn pause(&self) -> Duration {
+        self.retry_period
+            .mul_f64(rand::random_range(1.0..Self::JITTER))
+    }
+}
+
+/// Settings that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A leader would have stopped only after others had started.
+    #[error("lease_duration ({0:?}) must be longer than renew_deadline ({1:?})")]
+    LeaseDuration(Duration, Duration),
+    /// A leader would give up before its second try.
+    #[error("renew_deadline ({0:?}) must be longer than 1.2 times retry_period ({1:?})")]
+    RenewDeadline(Duration, Duration),
+    /// It would try without pause.
+    #[error("retry_period must be longer than zero")]
+    NoRetryPeriod,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profiles_are_valid_and_read_like_text() {
+        for settings in [Settings::default(), Settings::fast()] {
+            settings.validate().unwrap();
+            let json = serde_json::to_value(&settings).unwrap();
+            let back: Settings = serde_json::from_value(json).unwrap();
+            assert_eq!(back, settings);
+        }
+        let json = serde_json::to_value(Settings::fast()).unwrap();
+        assert_eq!(json["renew_deadline"], "1s400ms");
+    }
+
+    #[test]
+    fn times_that_would_overlap_are_refused() {
+        let check = |lease, renew, retry| Settings::new(lease, renew, retry).validate();
+        assert!(matches!(check(10, 10, 2), Err(Error::LeaseDuration(..))));
+        assert!(matches!(check(15, 12, 10), Err(Error::RenewDeadline(..))));
+        assert!(matches!(check(15, 10, 0), Err(Error::NoRetryPeriod)));
+    }
+}

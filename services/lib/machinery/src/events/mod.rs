@@ -1,0 +1,92 @@
+//! Events: what a controller tells the people who watch, without ever waiting for it.
+
+mod note;
+mod series;
+mod writer;
+
+use setpoint_proto::core::ObjectReference;
+use setpoint_proto::{Resource, cause};
+use tokio::sync::mpsc;
+
+use crate::{Gateway, metrics};
+use note::{Note, Type};
+
+/// Some seconds of a burst; whoever produces more loses the rest.
+const MAX_WAITING: usize = 1024;
+
+/// Tells people what happened to an object. Clones share one line.
+///
+/// Repetitions are counted in one Event instead of multiplied. Telling never blocks and never fails: when there are too
+/// many Events, some are dropped, and the metrics say how many.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    notes: Option<mpsc::Sender<Note>>,
+}
+
+impl Recorder {
+    /// Events by a component, for example `replicaset-controller`, and one instance of it.
+    ///
+    /// Must be called inside a tokio runtime; its task ends when the last clone is dropped and all is written.
+    pub fn new(gateway: Gateway, component: &str, instance: &str) -> Self {
+        let (notes, told) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(writer::Writer::new(gateway, component, instance).run(told));
+        Self { notes: Some(notes) }
+    }
+
+    /// Tells nobody, for tests.
+    pub const fn silent() -> Self {
+        Self { notes: None }
+    }
+
+    /// Something went as it should.
+    pub fn normal(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
+        self.tell(about, Type::Normal, reason, message.into());
+    }
+
+    /// Something may need attention.
+    pub fn warning(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
+        self.tell(about, Type::Warning, reason, message.into());
+    }
+
+    fn tell(&self, about: &ObjectReference, kind: Type, reason: &str, message: String) {
+        let Some(notes) = &self.notes else { return };
+        let note = Note {
+            about: about.clone(),
+            kind,
+            reason: reason.to_owned(),
+            message,
+            at: jiff::Timestamp::now(),
+            traceparent: cause::traceparent(),
+        };
+        if notes.try_send(note).is_err() {
+            metrics::event_dropped();
+        }
+    }
+}
+
+/// Names an object as Events do.
+pub fn reference_to<T: Resource>(object: &T) -> ObjectReference {
+    let meta = object.meta();
+    ObjectReference {
+        kind: T::KIND.to_owned(),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        api_version: T::API_VERSION.to_owned(),
+        resource_version: meta.resource_version.clone(),
+        ..ObjectReference::default()
+    }
+}
+
+/// Names an object of which only the metadata is at hand.
+pub fn reference<T: Resource>(meta: &setpoint_model::Meta) -> ObjectReference {
+    ObjectReference {
+        kind: T::KIND.to_owned(),
+        namespace: meta.key.namespace.clone(),
+        name: meta.key.name.clone(),
+        uid: meta.uid.clone(),
+        api_version: T::API_VERSION.to_owned(),
+        resource_version: meta.revision.to_string(),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,84 @@
+//! What every call has in common: the trace it belongs to, the fence, the time limit, the metrics.
+
+use std::future::Future;
+use std::time::Duration;
+
+use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_proto::{ApiError, FENCE, Reason, cause};
+use tokio::time::{Instant, timeout};
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status};
+
+use super::Gateway;
+use crate::metrics;
+
+/// The HTTP method that a verb would be over HTTP: what dashboards group calls by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Verb {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// Sends a request by the client's method of this name.
+macro_rules! rpc {
+    ($method:ident) => {
+        |mut client: ObjectsClient<Channel>, request| async move { client.$method(request).await }
+    };
+}
+pub(super) use rpc;
+
+impl Gateway {
+    /// One call and its answer, within the time limit. A watch is answered when it begins.
+    pub(super) async fn call<Q, A, F>(
+        &self,
+        verb: Verb,
+        body: Q,
+        send: impl FnOnce(ObjectsClient<Channel>, Request<Q>) -> F,
+    ) -> Result<A, ApiError>
+    where
+        F: Future<Output = Result<Response<A>, Status>> + Send,
+    {
+        let started = Instant::now();
+        let sent = send(self.client.clone(), self.request(verb, body));
+        let answer = match timeout(self.timeout, sent).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(ApiError::from(status)),
+            Err(_) => Err(too_late(self.timeout)),
+        };
+        let code = answer.as_ref().map_or_else(|e| e.reason.http(), |_| 200);
+        metrics::called(code, verb.name(), &self.host, started.elapsed());
+        answer
+    }
+
+    fn request<Q>(&self, verb: Verb, body: Q) -> Request<Q> {
+        let mut request = Request::new(body);
+        let headers = request.metadata_mut();
+        if let Some(parent) = cause::traceparent().and_then(|text| text.parse().ok()) {
+            headers.insert("traceparent", parent);
+        }
+        if let (Some(fence), true) = (&self.fence, verb != Verb::Get) {
+            headers.insert(FENCE, fence.clone());
+        }
+        request
+    }
+}
+
+fn too_late(limit: Duration) -> ApiError {
+    let message = format!("the gateway did not answer within {limit:?}");
+    ApiError::new(Reason::Timeout, message)
+}

@@ -1,0 +1,87 @@
+//! Where the gateway is, and how long to wait for it.
+
+use std::time::Duration;
+
+use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
+use serde::{Deserialize, Serialize};
+
+/// How to reach the gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Its URI, for example `http://127.0.0.1:6443`.
+    pub address: String,
+    /// How long a call may take. Watches are not cut by it.
+    #[serde(with = "humane")]
+    pub timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            address: "http://127.0.0.1:6443".to_owned(),
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Settings {
+    /// Host and port, as metrics name the gateway.
+    pub(super) fn host(&self) -> &str {
+        let address = self.address.as_str();
+        address.split_once("://").map_or(address, |(_, host)| host)
+    }
+
+    /// Are they usable?
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn validate(&self) -> Result<(), Error> {
+        crate::channel::endpoint(&self.address)?;
+        match self.timeout.is_zero() {
+            true => Err(Error::Timeout),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Settings that cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not a URI.
+    #[error("gateway address {address:?} is not a URI such as http://127.0.0.1:6443")]
+    Address {
+        /// As it was set.
+        address: String,
+        /// Why not.
+        source: tonic::transport::Error,
+    },
+    /// No time to answer.
+    #[error("the gateway's timeout must be longer than zero")]
+    Timeout,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_people_write_them() {
+        let json = serde_json::json!({"address": "http://[::1]:1", "timeout": "300ms"});
+        let settings: Settings = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(settings.timeout, Duration::from_millis(300));
+        assert_eq!(serde_json::to_value(&settings).unwrap(), json);
+        assert_eq!(settings.host(), "[::1]:1");
+        settings.validate().unwrap();
+    }
+
+    #[test]
+    fn an_address_that_is_no_uri_is_refused_by_name() {
+        let settings = Settings {
+            address: "http://a b".into(),
+            ..Settings::default()
+        };
+        let error = settings.validate().unwrap_err().to_string();
+        assert!(error.contains("\"http://a b\""), "{error}");
+    }
+}

@@ -1,0 +1,112 @@
+//! The informer's task: watch, apply, tell; and again when the watch ends.
+
+use std::time::Duration;
+
+use setpoint_model::Revision;
+use setpoint_proto::{ApiError, Reason, Resource};
+use tokio::time::sleep;
+use tracing::{debug, error, info, warn};
+
+use super::phase::{Event, Phase};
+use super::{Delta, Informer};
+use crate::{Backoff, View};
+
+/// Short enough not to be noticed when a gateway is replaced, long enough not to hammer one that is starting.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl<V: View> Informer<V> {
+    pub(super) async fn keep_watching(&mut self) {
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        loop {
+            let ended = self.watch(&mut backoff).await;
+            self.phase.end(ended.as_ref().err());
+            log_end::<V>(ended.err());
+            sleep(backoff.next_delay()).await;
+        }
+    }
+
+    /// One watch, from its beginning to its end.
+    async fn watch(&mut self, backoff: &mut Backoff) -> Result<(), ApiError> {
+        let request = self.phase.request(&self.selection);
+        let mut events = self.gateway.watch(request).await?;
+        self.phase.begin();
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.message() => event?,
+                () = self.cache.progress.starved(self.phase.reached()) => {
+                    self.phase = Phase::Empty;
+                    None
+                }
+            };
+            let Some(event) = event else { return Ok(()) };
+            backoff.reset();
+            match Event::decode(&event) {
+                Ok(event) => self.apply(event),
+                // Asking again would bring it again: go on without it.
+                Err(error) => error!(resource = V::Object::RESOURCE, %error, "unreadable event"),
+            }
+        }
+    }
+
+    fn apply(&mut self, event: Event<V>) {
+        match (&mut self.phase, event) {
+            (Phase::Filling(next), Event::Put(cached, _)) => _ = next.put(cached),
+            (Phase::Filling(next), Event::Remove(key, cause, revision)) => {
+                next.remove(&key, cause, revision);
+            }
+            (Phase::Filling(_), Event::Bookmark(revision, true)) => self.swap(revision),
+            (Phase::Filling(_), Event::Bookmark(_, false)) | (Phase::Empty, _) => {}
+            (Phase::Following(_), Event::Put(cached, revision)) => {
+                let deltas = self.cache.store.write().put(cached);
+                self.tell(&deltas, revision);
+            }
+            (Phase::Following(_), Event::Remove(key, cause, revision)) => {
+                let delta = self.cache.store.write().remove(&key, cause, revision);
+                self.tell(delta.as_slice(), revision);
+            }
+            (Phase::Following(_), Event::Bookmark(revision, _)) => self.tell(&[], revision),
+        }
+    }
+
+    /// The initial state is complete: it takes the place of the former copy in one move.
+    fn swap(&mut self, revision: Revision) {
+        let Phase::Filling(next) = std::mem::replace(&mut self.phase, Phase::Following(revision))
+        else {
+            return;
+        };
+        let deltas = self.cache.store.read().difference(&next, revision);
+        info!(
+            resource = V::Object::RESOURCE,
+            objects = next.len(),
+            %revision,
+            "synced"
+        );
+        let former = std::mem::replace(&mut *self.cache.store.write(), next);
+        drop(former); // after the lock: it may hold many objects
+        self.tell(&deltas, revision);
+        self.cache.progress.renewed(revision);
+    }
+
+    fn tell(&mut self, deltas: &[Delta<V>], revision: Revision) {
+        for delta in deltas {
+            for handler in &mut self.handlers {
+                handler(delta);
+            }
+        }
+        self.phase = Phase::Following(revision);
+        self.cache.progress.advance(revision);
+    }
+}
+
+fn log_end<V: View>(error: Option<ApiError>) {
+    let resource = V::Object::RESOURCE;
+    match error {
+        None => debug!(resource, "watch ended"),
+        Some(error) if error.reason == Reason::Expired => {
+            info!(resource, %error, "watch expired: fetching the whole state");
+        }
+        Some(error) => warn!(resource, %error, "watch lost: resuming"),
+    }
+}

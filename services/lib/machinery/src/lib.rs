@@ -1,0 +1,39 @@
+//! How any controller runs: gateway client, informer, queue, barrier, rounds, election, events.
+//!
+//! ```text
+//! watch ─▶ informer ─▶ queue ─▶ worker: barrier → observe → plan → act… → status ─▶ gateway
+//!             │ cache, indexes           (one key at a time, causes collected)
+//!             └▶ readers
+//! ```
+
+mod backoff;
+pub mod barrier;
+mod brief;
+mod channel;
+pub mod controller;
+pub mod election;
+pub mod events;
+mod fence;
+pub mod gateway;
+pub mod informer;
+mod metrics;
+mod plan;
+pub mod queue;
+mod reconciler;
+mod round;
+mod view;
+mod written;
+
+pub use backoff::Backoff;
+pub use barrier::Barrier;
+pub use controller::Controller;
+pub use election::Term;
+pub use events::Recorder;
+pub use fence::Fence;
+pub use gateway::Gateway;
+pub use informer::{Delta, Informer, Reader};
+pub use plan::{Outcome, Plan, Step};
+pub use queue::{Queue, Ticket};
+pub use reconciler::Reconciler;
+pub use view::{View, Whole};
+pub use written::{Receipt, Written};

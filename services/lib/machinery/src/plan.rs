@@ -1,0 +1,62 @@
+//! A plan: what to do and why, as data.
+
+use std::time::Duration;
+
+use setpoint_proto::ApiError;
+
+/// What to do, and when to look again without being told to.
+///
+/// The steps do not depend on each other. A plan that needs an order holds the first part; the next round does the rest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<A> {
+    /// Carried out side by side, in this order as far as there is one.
+    pub steps: Vec<Step<A>>,
+    /// Look again after this time, even if nothing happens.
+    pub again: Option<Duration>,
+}
+
+/// One action and its reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step<A> {
+    /// One idempotent write.
+    pub action: A,
+    /// Why, in words for people.
+    pub because: &'static str,
+}
+
+impl<A> Default for Plan<A> {
+    fn default() -> Self {
+        Self {
+            steps: Vec::new(),
+            again: None,
+        }
+    }
+}
+
+impl<A> Plan<A> {
+    /// Also does this.
+    pub fn step(&mut self, action: A, because: &'static str) {
+        self.steps.push(Step { action, because });
+    }
+
+    /// Looks again after this time, or earlier if that was planned already.
+    pub fn look_again(&mut self, after: Duration) {
+        self.again = Some(self.again.map_or(after, |again| again.min(after)));
+    }
+
+    /// Is there nothing to do?
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+}
+
+/// How carrying out a plan went.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The first step that failed; the rest was not begun.
+    pub failed: Option<ApiError>,
+    /// How many steps succeeded.
+    pub done: usize,
+    /// When the plan wants to look again.
+    pub again: Option<Duration>,
+}

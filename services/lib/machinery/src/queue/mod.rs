@@ -1,0 +1,171 @@
+//! The queue between those who notice that a key needs a look and those who take it.
+//!
+//! What it guarantees:
+//! * Fair: keys are taken in the order in which they were added.
+//! * Stingy: a key that is added several times before it is taken is taken once.
+//! * Exclusive: a key is never with two workers; added while with one, it is taken again after that.
+//! * Delayed keys wait apart, each for its earliest time; adding a key takes it out of there.
+//! * Failing keys rest longer each time and delay nobody else.
+//! * After [`Queue::close`], what is queued is handed out, then nothing.
+
+mod bucket;
+mod limiter;
+mod state;
+mod ticket;
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use setpoint_proto::Cause;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+pub(crate) use bucket::Bucket;
+pub use limiter::Limiter;
+pub use ticket::Ticket;
+
+use crate::metrics;
+use state::State;
+
+/// How many causes of coalesced adds a key keeps: enough for links, bounded for keys that nobody takes.
+pub const MAX_CAUSES: usize = 8;
+
+/// What a queue can tell apart.
+pub trait Item: Clone + Debug + Eq + Hash + Ord + Send + 'static {}
+impl<K: Clone + Debug + Eq + Hash + Ord + Send + 'static> Item for K {}
+
+/// Keys that need a look. Clones are the same queue.
+pub struct Queue<K> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+    metrics: metrics::Queue,
+}
+
+impl<K> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<K: Item> Queue<K> {
+    /// An empty queue; `name` labels its metrics.
+    pub fn new(name: &str, limiter: Limiter) -> Self {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::new(limiter)),
+            changed: Notify::new(),
+            metrics: metrics::Queue::new(name),
+        });
+        let probe = Arc::downgrade(&shared);
+        metrics::watch_queue(name, move || {
+            Some(probe.upgrade()?.state.lock().running_for(Instant::now()))
+        });
+        Self { shared }
+    }
+
+    /// The key needs a look, for this cause.
+    pub fn add(&self, key: K, cause: Option<Cause>) {
+        self.change(|state, now| state.add(key, cause, now));
+    }
+
+    /// The key needs a look after this time, or earlier if something else asks for one earlier.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        self.change(|state, now| state.add_at(key, Vec::new(), now + delay, now));
+    }
+
+    /// The next key, as soon as there is one; `None` once the queue is closed and drained.
+    pub async fn next(&self) -> Option<Ticket<K>> {
+        loop {
+            let mut changed = std::pin::pin!(self.shared.changed.notified());
+            // Registered before looking, so that no change falls in between.
+            changed.as_mut().enable();
+            let due = match self.take() {
+                Next::Key(ticket) => return Some(ticket),
+                Next::Closed => {
+                    self.shared.changed.notify_one(); // to whoever still waits
+                    return None;
+                }
+                Next::At(due) => due,
+            };
+            tokio::select! {
+                () = changed => {}
+                () = until(due) => {}
+            }
+        }
+    }
+
+    /// Takes no more keys; forgets those that are delayed.
+    pub fn close(&self) {
+        self.shared.state.lock().close();
+        self.shared.changed.notify_waiters();
+    }
+
+    /// How many keys could be taken now.
+    pub fn len(&self) -> usize {
+        self.shared.state.lock().len()
+    }
+
+    /// Is there no key to be taken now?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many keys wait for their time.
+    pub fn delayed(&self) -> usize {
+        self.shared.state.lock().delayed()
+    }
+
+    fn take(&self) -> Next<K> {
+        let now = Instant::now();
+        let mut state = self.shared.state.lock();
+        let Some(taken) = state.take(now) else {
+            return match state.is_closed() {
+                true => Next::Closed,
+                false => Next::At(state.next_due()),
+            };
+        };
+        let others = state.len() > 0 || state.delayed() > 0 || state.is_closed();
+        self.measure(&mut state);
+        drop(state);
+        if others {
+            // Adds that came while everybody was busy left one wake-up for all of them: pass it on.
+            self.shared.changed.notify_one();
+        }
+        self.shared.metrics.waited(now - taken.since);
+        Next::Key(Ticket::new(self.clone(), taken, now))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State<K>, Instant)) {
+        let mut state = self.shared.state.lock();
+        change(&mut state, Instant::now());
+        self.measure(&mut state);
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    fn measure(&self, state: &mut State<K>) {
+        self.shared.metrics.depth(state.len(), state.take_added());
+    }
+}
+
+enum Next<K: Item> {
+    Key(Ticket<K>),
+    /// Nothing before this time.
+    At(Option<Instant>),
+    Closed,
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

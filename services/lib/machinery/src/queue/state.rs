@@ -1,0 +1,193 @@
+//! The queue's whole correctness argument: who waits, who is with a worker, who rests; no I/O, no clock.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use setpoint_proto::Cause;
+use tokio::time::Instant;
+
+use super::bucket::Bucket;
+use super::{Item, Limiter, MAX_CAUSES};
+
+/// ```text
+///            add                take                 done
+///   (none) ───────▶ queued ─────────────▶ running ──────────▶ (none)
+///      │              ▲ due                  │  ▲ add: remembered, queued when done
+///      └─ add_at ─▶ delayed ◀── retry ───────┘
+/// ```
+///
+/// A key is in at most one of queued and delayed. Queued means: in `waiting`, and in `order` unless running.
+pub(super) struct State<K> {
+    limiter: Limiter,
+    bucket: Bucket,
+    waiting: HashMap<K, Waiting>,
+    order: VecDeque<K>,
+    running: HashMap<K, Instant>,
+    delayed: HashMap<K, (Instant, Vec<Cause>)>,
+    due: BTreeSet<(Instant, K)>,
+    failures: HashMap<K, u32>,
+    added: u64,
+    closed: bool,
+}
+
+struct Waiting {
+    causes: Vec<Cause>,
+    since: Instant,
+}
+
+/// A key on its way to a worker.
+pub(super) struct Taken<K> {
+    pub(super) key: K,
+    pub(super) causes: Vec<Cause>,
+    pub(super) since: Instant,
+}
+
+impl<K: Item> State<K> {
+    pub(super) fn new(limiter: Limiter) -> Self {
+        Self {
+            limiter,
+            bucket: Bucket::for_retries(),
+            waiting: HashMap::new(),
+            order: VecDeque::new(),
+            running: HashMap::new(),
+            delayed: HashMap::new(),
+            due: BTreeSet::new(),
+            failures: HashMap::new(),
+            added: 0,
+            closed: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, key: K, causes: impl IntoIterator<Item = Cause>, now: Instant) {
+        if self.closed {
+            return;
+        }
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            return keep(&mut waiting.causes, causes);
+        }
+        let mut kept = self.undelay(&key);
+        keep(&mut kept, causes);
+        self.added += 1;
+        if !self.running.contains_key(&key) {
+            self.order.push_back(key.clone());
+        }
+        let since = now;
+        let causes = kept;
+        self.waiting.insert(key, Waiting { causes, since });
+    }
+
+    pub(super) fn add_at(&mut self, key: K, causes: Vec<Cause>, at: Instant, now: Instant) {
+        if at <= now || self.waiting.contains_key(&key) {
+            return self.add(key, causes, now);
+        }
+        if self.closed {
+            return;
+        }
+        let earliest = self.delayed.get(&key).map_or(at, |(old, _)| at.min(*old));
+        let mut kept = self.undelay(&key);
+        keep(&mut kept, causes);
+        self.due.insert((earliest, key.clone()));
+        self.delayed.insert(key, (earliest, kept));
+    }
+
+    /// Hands out the key that has waited longest.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Taken<K>> {
+        self.wake(now);
+        let key = self.order.pop_front()?;
+        let waiting = self.waiting.remove(&key);
+        let Waiting { causes, since } = waiting.expect("an ordered key is waiting");
+        self.running.insert(key.clone(), now);
+        Some(Taken { key, causes, since })
+    }
+
+    /// What was added while the key was with its worker, if that has not looked at anything yet.
+    pub(super) fn catch_up(&mut self, key: &K, causes: &mut Vec<Cause>) {
+        if let Some(waiting) = self.waiting.remove(key) {
+            keep(causes, waiting.causes);
+        }
+    }
+
+    /// The worker has succeeded.
+    pub(super) fn done(&mut self, key: K, again: Option<Duration>, now: Instant) {
+        self.failures.remove(&key);
+        self.hand_back(&key);
+        if let Some(delay) = again {
+            self.add_at(key, Vec::new(), now + delay, now);
+        }
+    }
+
+    /// The worker has failed.
+    pub(super) fn retry(&mut self, key: K, causes: Vec<Cause>, now: Instant) {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let delay = self.limiter.delay(*failures).max(self.bucket.reserve(now));
+        *failures = failures.saturating_add(1);
+        self.hand_back(&key);
+        // Two writers that get into each other's way must not do so in step.
+        let delay = delay.mul_f64(rand::random_range(1.0..1.1));
+        self.add_at(key, causes, now + delay, now);
+    }
+
+    fn hand_back(&mut self, key: &K) {
+        self.running.remove(key);
+        if self.waiting.contains_key(key) {
+            self.order.push_back(key.clone());
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.delayed.clear();
+        self.due.clear();
+    }
+
+    /// Closed, and nothing left that could be handed out, now or once it is handed back.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed && self.waiting.is_empty()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn delayed(&self) -> usize {
+        self.delayed.len()
+    }
+
+    /// How many keys were added since this was last asked.
+    pub(super) const fn take_added(&mut self) -> u64 {
+        std::mem::replace(&mut self.added, 0)
+    }
+
+    /// For how long the running keys have been running: all together, and the longest.
+    pub(super) fn running_for(&self, now: Instant) -> (Duration, Duration) {
+        let times = self.running.values().map(|&since| now - since);
+        (times.clone().sum(), times.max().unwrap_or_default())
+    }
+
+    fn wake(&mut self, now: Instant) {
+        while self.next_due().is_some_and(|at| at <= now) {
+            let (_, key) = self.due.pop_first().expect("it was just seen");
+            self.add(key, None, now);
+        }
+    }
+
+    fn undelay(&mut self, key: &K) -> Vec<Cause> {
+        let Some((at, causes)) = self.delayed.remove(key) else {
+            return Vec::new();
+        };
+        self.due.remove(&(at, key.clone()));
+        causes
+    }
+}
+
+fn keep(kept: &mut Vec<Cause>, causes: impl IntoIterator<Item = Cause>) {
+    for cause in causes {
+        if kept.len() < MAX_CAUSES && !kept.contains(&cause) {
+            kept.push(cause);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The right to work on a key.
+
+use std::time::Duration;
+
+use setpoint_proto::Cause;
+use tokio::time::Instant;
+
+use super::state::Taken;
+use super::{Item, Queue};
+
+/// The right to work on a key, which nobody else has meanwhile.
+///
+/// Dropping it, however that happens, hands the key back as if its work had failed.
+#[must_use]
+pub struct Ticket<K: Item> {
+    /// What needs a look.
+    pub key: K,
+    /// Why, as far as known; the oldest first, at most [`MAX_CAUSES`](super::MAX_CAUSES).
+    pub causes: Vec<Cause>,
+    queue: Queue<K>,
+    taken: Instant,
+    settled: bool,
+}
+
+impl<K: Item> Ticket<K> {
+    pub(super) fn new(queue: Queue<K>, taken: Taken<K>, now: Instant) -> Self {
+        Self {
+            key: taken.key,
+            causes: taken.causes,
+            queue,
+            taken: now,
+            settled: false,
+        }
+    }
+
+    /// Takes in what was added since, so that the coming look counts for it too.
+    ///
+    /// Only for a worker that has not yet looked at anything.
+    pub fn catch_up(&mut self) {
+        let mut state = self.queue.shared.state.lock();
+        state.catch_up(&self.key, &mut self.causes);
+    }
+
+    /// The work is done: forget failures, look again after that time if there is one.
+    pub fn done(mut self, again: Option<Duration>) {
+        self.settled = true;
+        let key = self.key.clone();
+        self.queue.change(|state, now| state.done(key, again, now));
+    }
+
+    /// The work has failed: look again, after a rest that grows from failure to failure.
+    pub fn retry(self) {
+        drop(self);
+    }
+}
+
+impl<K: Item> Drop for Ticket<K> {
+    fn drop(&mut self) {
+        let metrics = &self.queue.shared.metrics;
+        metrics.worked(self.taken.elapsed());
+        if self.settled {
+            return;
+        }
+        metrics.retried();
+        let (key, causes) = (self.key.clone(), std::mem::take(&mut self.causes));
+        self.queue
+            .change(|state, now| state.retry(key, causes, now));
+    }
+}

@@ -1,0 +1,171 @@
+//! One round: look at a key, decide, act, report.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use setpoint_model::Key;
+use setpoint_proto::{ApiError, Reason, cause};
+use tracing::{Instrument as _, Span, debug, info_span, warn};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::brief::{Brief, Verb};
+use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
+
+/// So many actions of one round may be under way at once: more would only queue up in the gateway.
+const MAX_AT_ONCE: usize = 64;
+
+/// A write was refused since the term under which it was made is over.
+#[derive(Debug)]
+pub(crate) struct Fenced;
+
+/// What the rounds of one term share.
+pub(crate) struct Rounds<R> {
+    pub(crate) controller: &'static str,
+    pub(crate) reconciler: Arc<R>,
+    pub(crate) gateway: Gateway,
+    pub(crate) barrier: Barrier,
+    pub(crate) metrics: metrics::Rounds,
+}
+
+impl<R: Reconciler> Rounds<R> {
+    /// Works on one key, and settles its ticket.
+    pub(crate) async fn round(&self, mut ticket: Ticket<Key>) -> Result<(), Fenced> {
+        if !self.barrier.reached(&ticket.key).await {
+            warn!(controller = self.controller, key = %ticket.key, "the caches lag behind own writes");
+            ticket.retry();
+            return Ok(());
+        }
+        let _active = self.metrics.begin();
+        ticket.catch_up();
+        let outcome = match self.reconciler.observe(&ticket.key) {
+            None => self.nothing_to_do(Outcome::default()),
+            Some(world) => self.reconcile(&ticket, &world).await,
+        };
+        self.settle(ticket, outcome)
+    }
+
+    async fn reconcile(&self, ticket: &Ticket<Key>, world: &R::World) -> Outcome {
+        let plan = R::plan(world);
+        let idle = Outcome {
+            again: plan.again,
+            ..Outcome::default()
+        };
+        if plan.is_empty() && R::status(world, &idle).is_none() {
+            return self.nothing_to_do(idle);
+        }
+        let span = self.span(ticket);
+        async {
+            let outcome = self.carry_out(&ticket.key, world, &plan, idle).await;
+            self.report(&ticket.key, world, outcome).await
+        }
+        .instrument(span)
+        .await
+    }
+
+    /// Rounds without work are counted and leave no span: most of them only look at what they did themselves.
+    fn nothing_to_do(&self, idle: Outcome) -> Outcome {
+        self.metrics.noop();
+        idle
+    }
+
+    /// Does the steps side by side: one at first, one more for each that succeeds, none after the first failure.
+    ///
+    /// So a plan of hundreds that is bound to fail, over a quota for example, costs one call.
+    async fn carry_out(
+        &self,
+        key: &Key,
+        world: &R::World,
+        plan: &Plan<R::Action>,
+        mut outcome: Outcome,
+    ) -> Outcome {
+        let mut steps = plan.steps.iter();
+        let mut running = FuturesUnordered::new();
+        loop {
+            let window = MAX_AT_ONCE.min(outcome.done + 1);
+            while outcome.failed.is_none() && running.len() < window {
+                let Some(step) = steps.next() else { break };
+                running.push(self.act(world, step));
+            }
+            match running.next().await {
+                None => return outcome,
+                Some(Ok(receipt)) => {
+                    outcome.done += 1;
+                    self.barrier.wrote(key, [receipt]);
+                }
+                Some(Err(error)) => _ = outcome.failed.get_or_insert(error),
+            }
+        }
+    }
+
+    async fn act(&self, world: &R::World, step: &Step<R::Action>) -> Result<Receipt, ApiError> {
+        let Step { action, because } = step;
+        let span = info_span!("act", otel.name = %Verb(action), action = %Brief(action), because);
+        let acted = self.reconciler.act(&self.gateway, world, action);
+        let result = acted.instrument(span.clone()).await;
+        span.in_scope(|| match &result {
+            Ok(_) => debug!(because, "done"),
+            Err(error) => log_failure(error),
+        });
+        result
+    }
+
+    async fn report(&self, key: &Key, world: &R::World, mut outcome: Outcome) -> Outcome {
+        if outcome.failed.as_ref().is_some_and(ApiError::is_fenced) {
+            return outcome;
+        }
+        let Some(status) = R::status(world, &outcome) else {
+            return outcome;
+        };
+        let reported = self.reconciler.report(&self.gateway, world, status);
+        match reported.instrument(info_span!("report")).await {
+            Ok(receipt) => self.barrier.wrote(key, [receipt]),
+            // It was deleted meanwhile: the next round sees that.
+            Err(error) if error.reason == Reason::NotFound => {}
+            Err(error) => {
+                log_failure(&error);
+                outcome.failed.get_or_insert(error);
+            }
+        }
+        outcome
+    }
+
+    fn settle(&self, ticket: Ticket<Key>, outcome: Outcome) -> Result<(), Fenced> {
+        let (result, verdict) = match &outcome.failed {
+            None if outcome.again.is_some() => ("requeue_after", Ok(())),
+            None => ("success", Ok(())),
+            Some(error) if error.is_fenced() => ("error", Err(Fenced)),
+            Some(_) => ("error", Ok(())),
+        };
+        self.metrics.ended(result);
+        match outcome.failed {
+            None => ticket.done(outcome.again),
+            Some(_) => ticket.retry(),
+        }
+        verdict
+    }
+
+    /// The round belongs to the trace of its first cause; the others are linked.
+    fn span(&self, ticket: &Ticket<Key>) -> Span {
+        let Key { namespace, name } = &ticket.key;
+        let span = info_span!("reconcile", controller = self.controller, namespace, name);
+        let mut causes = ticket.causes.iter();
+        if let Some(first) = causes.next() {
+            cause::adopt(&span, &first.traceparent);
+        }
+        for other in causes.filter_map(|cause| cause.span_context()) {
+            span.add_link(other);
+        }
+        span
+    }
+}
+
+/// Being late is daily business, and repaired by looking again; other failures are worth a look.
+fn log_failure(error: &ApiError) {
+    match error.reason {
+        Reason::Conflict | Reason::AlreadyExists | Reason::NotFound => {
+            debug!(reason = error.reason.name(), %error, "overtaken");
+        }
+        reason => warn!(reason = reason.name(), %error, "failed"),
+    }
+}

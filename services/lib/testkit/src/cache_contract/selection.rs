@@ -1,0 +1,77 @@
+//! A watcher sees its part of the world as if there were no other.
+
+use setpoint_gateway::store::cache::{AtLeast, Filter, Start};
+use setpoint_model::selector::{Fields, Selector};
+use setpoint_proto::EventType::{Added, Deleted, Modified};
+use setpoint_proto::Reason;
+use setpoint_proto::core::{ConfigMap, Pod};
+
+use super::world::{bind, cache, pods_of, set, take, told, unset, watch};
+use crate::Subject;
+use crate::objects::kind;
+
+/// What leaves a selector is gone as far as its watcher can see, and what enters is new.
+pub async fn an_object_enters_and_leaves_a_selector(subject: impl Subject) {
+    let store = subject.store();
+    let cache = cache(&store).await;
+    let labels = Selector::parse("value in (2, 3)").unwrap();
+    let filter = Filter::new(kind::<ConfigMap>(), "", labels, &Fields::default()).unwrap();
+    let mut watcher = watch(&cache, filter.clone(), Start::Now).await.unwrap();
+    let mut written = Vec::new();
+    for value in ["1", "2", "3", "4", "2"] {
+        written.push(set(&store, "web", value).await);
+    }
+    written.push(unset::<ConfigMap>(&store, "web").await);
+    let events = take(&mut watcher, 5).await;
+    let expected = [
+        (Added, "web", written[1]),
+        (Modified, "web", written[2]),
+        (Deleted, "web", written[3]),
+        (Added, "web", written[4]),
+        (Deleted, "web", written[5]),
+    ];
+    assert_eq!(told(&events), expected);
+    assert_eq!(events[2].object.labels()["value"], "3", "as it was last seen");
+}
+
+/// The index by node is for this.
+pub async fn a_node_is_told_of_its_own_pods_alone(subject: impl Subject) {
+    let store = subject.store();
+    let mine = bind(&store, "mine", "node-1").await;
+    bind(&store, "other", "node-2").await;
+    let cache = cache(&store).await;
+    let start = Start::Initial(AtLeast::Newest);
+    let mut watcher = watch(&cache, pods_of("node-1"), start).await.unwrap();
+    assert_eq!(told(&take(&mut watcher, 2).await)[0], (Added, "mine", mine));
+    bind(&store, "other-2", "node-2").await;
+    bind(&store, "unbound", "").await;
+    let changed = bind(&store, "mine", "node-1").await;
+    let gone = unset::<Pod>(&store, "mine").await;
+    let expected = [(Modified, "mine", changed), (Deleted, "mine", gone)];
+    assert_eq!(told(&take(&mut watcher, 2).await), expected);
+    let list = cache.list(&pods_of("node-2"), AtLeast::Newest).await.unwrap();
+    let names: Vec<_> = list.items.iter().map(|pod| pod.key.name.as_str()).collect();
+    assert_eq!(names, ["other", "other-2"]);
+    let unbound = cache.list(&pods_of(""), AtLeast::Newest).await.unwrap();
+    assert_eq!(unbound.items.len(), 1);
+}
+
+/// A Pod does not move in Kubernetes; but what is indexed under two keys must not be lost between them.
+pub async fn a_pod_that_moves_leaves_one_node_and_enters_the_other(subject: impl Subject) {
+    let store = subject.store();
+    let cache = cache(&store).await;
+    let mut from = watch(&cache, pods_of("node-1"), Start::Now).await.unwrap();
+    let mut to = watch(&cache, pods_of("node-2"), Start::Now).await.unwrap();
+    let bound = bind(&store, "pod", "node-1").await;
+    let moved = bind(&store, "pod", "node-2").await;
+    assert_eq!(told(&take(&mut from, 2).await), [(Added, "pod", bound), (Deleted, "pod", moved)]);
+    assert_eq!(told(&take(&mut to, 1).await), [(Added, "pod", moved)]);
+}
+
+/// As Kubernetes words it.
+pub async fn a_field_that_cannot_be_selected_by_is_named(_subject: impl Subject) {
+    let fields = Fields::parse("spec.image=nginx").unwrap();
+    let refused = Filter::new(kind::<Pod>(), "", Selector::everything(), &fields).unwrap_err();
+    assert_eq!(refused.reason, Reason::BadRequest);
+    assert!(refused.message.ends_with("field label not supported: spec.image"), "{}", refused.message);
+}

@@ -1,0 +1,124 @@
+//! A real etcd, of its own for one test, that can be killed, frozen and brought back.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+/// How long it may take to come up on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running etcd; it ends with this value, and so does its data.
+pub struct Etcd {
+    dir: TempDir,
+    client: u16,
+    peer: u16,
+    process: Child,
+}
+
+impl Etcd {
+    /// An empty etcd on free ports of the loopback.
+    ///
+    /// # Panics
+    /// When there is no `etcd` to be run, or it does not come up.
+    pub async fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder can be made");
+        let (client, peer) = free_ports();
+        let process = spawn(&dir, client, peer);
+        let mut etcd = Self {
+            dir,
+            client,
+            peer,
+            process,
+        };
+        etcd.wait_until_it_listens().await;
+        etcd
+    }
+
+    /// Where clients reach it.
+    pub fn url(&self) -> String {
+        url(self.client)
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it is a child of this process");
+        self.process.wait().expect("it is a child of this process");
+    }
+
+    /// Brings it back on the same port with its data.
+    pub async fn restart(&mut self) {
+        self.process = spawn(&self.dir, self.client, self.peer);
+        self.wait_until_it_listens().await;
+    }
+
+    /// Brings it back on the same port without its data.
+    pub async fn restart_empty(&mut self) {
+        self.dir = tempfile::tempdir().expect("a temporary folder can be made");
+        self.restart().await;
+    }
+
+    /// Stops it in its tracks: connections stay open, nothing answers.
+    pub fn freeze(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.process.id()).expect("process ids are small");
+        kill(Pid::from_raw(pid), signal).expect("it is a child of this process");
+    }
+
+    async fn wait_until_it_listens(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", self.client)).await.is_err() {
+            let ended = self.process.try_wait().expect("it is a child of this process");
+            assert_eq!(ended, None, "etcd has ended");
+            assert!(Instant::now() < deadline, "etcd does not listen");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        // It may have been killed before.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn spawn(dir: &TempDir, client: u16, peer: u16) -> Child {
+    let (client, peer) = (url(client), url(peer));
+    Command::new("etcd")
+        .arg("--data-dir")
+        .arg(dir.path())
+        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+        .args(["--initial-cluster", &format!("default={peer}")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("etcd is installed")
+}
+
+fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+/// Both are held until both are known, so that they differ.
+fn free_ports() -> (u16, u16) {
+    let free = || TcpListener::bind("127.0.0.1:0").expect("the loopback has free ports");
+    let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
+    let (client, peer) = (free(), free());
+    (port(&client), port(&peer))
+}

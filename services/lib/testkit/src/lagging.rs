@@ -1,0 +1,118 @@
+//! A store that can be held up or cut off: how a replica that lags, or is partitioned, sees it.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use futures::stream::{self, BoxStream, StreamExt as _};
+use setpoint_gateway::store::{Batch, Entry, Error, Page, Range, Store, Write};
+use setpoint_model::Revision;
+use tokio::sync::watch;
+
+type Changes = BoxStream<'static, Result<Batch, Error>>;
+
+/// Passes everything on, as far as its line to the store lets it.
+pub struct Lagging {
+    store: Arc<dyn Store>,
+    line: watch::Sender<Line>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Line {
+    Open,
+    /// Answers come, changes do not.
+    Held,
+    /// Nothing comes, and nothing goes.
+    Cut,
+}
+
+impl Lagging {
+    /// Lets everything through, for now.
+    pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
+        let line = watch::Sender::new(Line::Open);
+        Arc::new(Self { store, line })
+    }
+
+    /// From here on no change arrives.
+    pub fn hold(&self) {
+        self.line.send_replace(Line::Held);
+    }
+
+    /// From here on nothing works, and watches break.
+    pub fn cut(&self) {
+        self.line.send_replace(Line::Cut);
+    }
+
+    /// Everything works again; what was held arrives.
+    pub fn release(&self) {
+        self.line.send_replace(Line::Open);
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        match *self.line.borrow() {
+            Line::Cut => Err(cut_off()),
+            Line::Open | Line::Held => Ok(()),
+        }
+    }
+}
+
+fn cut_off() -> Error {
+    Error::Unavailable("cut off".into())
+}
+
+impl Store for Lagging {
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        async move {
+            self.check()?;
+            self.store.get(key).await
+        }
+        .boxed()
+    }
+
+    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
+        async move {
+            self.check()?;
+            self.store.list(range).await
+        }
+        .boxed()
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
+        async move {
+            self.check()?;
+            self.store.commit(write).await
+        }
+        .boxed()
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        async move {
+            self.check()?;
+            self.store.revision().await
+        }
+        .boxed()
+    }
+
+    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
+        let changes = self.store.watch(after);
+        let line = self.line.subscribe();
+        stream::unfold(Some((changes, line)), |state| async {
+            let (mut changes, line) = state?;
+            let mut cut = line.clone();
+            let batch = tokio::select! {
+                biased;
+                // A line that is gone lets nothing through.
+                _ = cut.wait_for(|line| *line == Line::Cut) => Some(Err(cut_off())),
+                batch = next(&mut changes, line.clone()) => batch,
+            }?;
+            let rest = batch.is_ok().then_some((changes, line));
+            Some((batch, rest))
+        })
+        .boxed()
+    }
+}
+
+async fn next(changes: &mut Changes, mut line: watch::Receiver<Line>) -> Option<Result<Batch, Error>> {
+    let batch = changes.next().await;
+    let _ = line.wait_for(|line| *line == Line::Open).await;
+    batch
+}

@@ -1,0 +1,199 @@
+//! A store in this process: everything etcd does that Setpoint asks for, and as simply as it can be said.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt as _, ready};
+use futures::stream::{self, BoxStream, StreamExt as _};
+use parking_lot::Mutex;
+use setpoint_gateway::store::{
+    Batch, Change, Entry, Error, Expect, Page, Range, Store, Term, Write, keys,
+};
+use setpoint_model::Revision;
+use tokio::sync::watch;
+
+use crate::Subject;
+
+/// A store in this process. Clones share their content, as several gateways share one etcd.
+#[derive(Clone, Default)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    history: Mutex<History>,
+    newest: watch::Sender<Revision>,
+}
+
+/// All that ever happened; nothing is thrown away, but what was compacted is not told.
+struct History {
+    revision: u64,
+    compacted: u64,
+    /// The values that a key has had, with when it got them.
+    keys: BTreeMap<String, Vec<(u64, Option<Bytes>)>>,
+    /// What happened at each revision after the first.
+    batches: Vec<Batch>,
+}
+
+impl Default for History {
+    /// An empty etcd is at revision 1.
+    fn default() -> Self {
+        Self {
+            revision: 1,
+            compacted: 0,
+            keys: BTreeMap::new(),
+            batches: Vec::new(),
+        }
+    }
+}
+
+impl Store for Memory {
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        let history = self.shared.history.lock();
+        ready(Ok(history.entry(key, history.revision))).boxed()
+    }
+
+    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
+        ready(self.shared.history.lock().list(&range)).boxed()
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
+        async move {
+            let committed = self.shared.history.lock().commit(write)?;
+            // Never back: two writers may come here in either order.
+            self.shared.newest.send_modify(|newest| *newest = committed.max(*newest));
+            Ok(committed)
+        }
+        .boxed()
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        ready(Ok(Revision::from_raw(self.shared.history.lock().revision))).boxed()
+    }
+
+    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
+        let start = (self.shared.clone(), Some(after));
+        stream::unfold(start, |(shared, after)| async move {
+            let next = shared.next(after?).await;
+            let after = next.as_ref().ok().map(|batch| batch.revision);
+            Some((next, (shared, after)))
+        })
+        .boxed()
+    }
+}
+
+impl Subject for Memory {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.clone())
+    }
+
+    fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
+        self.shared.history.lock().compacted = at.raw();
+        ready(()).boxed()
+    }
+}
+
+impl Shared {
+    async fn next(&self, after: Revision) -> Result<Batch, Error> {
+        let mut newest = self.newest.subscribe();
+        // The sender is in `self`.
+        let _ = newest.wait_for(|newest| *newest > after).await;
+        self.history.lock().batch(after.raw() + 1)
+    }
+}
+
+impl History {
+    fn entry(&self, key: &str, at: u64) -> Option<Entry> {
+        let versions = self.keys.get(key)?;
+        let count = versions.partition_point(|(revision, _)| *revision <= at);
+        let (revision, value) = versions.get(count.checked_sub(1)?)?;
+        Some(Entry {
+            key: key.to_owned(),
+            value: value.clone()?,
+            revision: Revision::from_raw(*revision),
+        })
+    }
+
+    fn list(&self, range: &Range) -> Result<Page, Error> {
+        let at = range.at.map_or(self.revision, Revision::raw);
+        if at < self.compacted || at > self.revision {
+            return Err(Error::Expired);
+        }
+        let keys = self.keys.range(range.prefix.clone()..).map(|(key, _)| key);
+        let mut entries: Vec<_> = keys
+            .take_while(|key| key.starts_with(&range.prefix))
+            .filter(|key| range.after.as_ref().is_none_or(|after| *key > after))
+            .filter_map(|key| self.entry(key, at))
+            .collect();
+        let limit = if range.limit == 0 { entries.len() } else { range.limit };
+        let remaining = entries.len().saturating_sub(limit);
+        entries.truncate(limit);
+        Ok(Page {
+            entries,
+            revision: Revision::from_raw(at),
+            remaining,
+        })
+    }
+
+    fn commit(&mut self, write: Write) -> Result<Revision, Error> {
+        self.check(&write)?;
+        self.revision += 1;
+        let revision = Revision::from_raw(self.revision);
+        if let Some(term) = &write.term {
+            self.put(term.key(), Some(term.to.to_string().into()));
+        }
+        self.put(write.key.clone(), write.value.clone());
+        let change = Change {
+            cause: write.cause.filter(|_| write.value.is_none()),
+            key: write.key,
+            value: write.value,
+        };
+        let changes = change.key.starts_with(keys::ROOT).then_some(change);
+        self.batches.push(Batch {
+            revision,
+            changes: changes.into_iter().collect(),
+        });
+        Ok(revision)
+    }
+
+    fn check(&self, write: &Write) -> Result<(), Error> {
+        if let Some(fence) = &write.fence
+            && self.term(&fence.key()) != Some(fence.term)
+        {
+            return Err(Error::Fenced);
+        }
+        let current = self.entry(&write.key, self.revision);
+        let expected = match write.expect {
+            Expect::Absent => None,
+            Expect::At(revision) => Some(revision),
+        };
+        if current.as_ref().map(|entry| entry.revision) != expected {
+            return Err(Error::Conflict { current });
+        }
+        match &write.term {
+            Some(term) if self.term(&term.key()) != term.from => Err(Error::TermMoved {
+                stands: self.term(&term.key()),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn term(&self, key: &str) -> Option<u64> {
+        Term::read(&self.entry(key, self.revision)?.value)
+    }
+
+    fn put(&mut self, key: String, value: Option<Bytes>) {
+        self.keys.entry(key).or_default().push((self.revision, value));
+    }
+
+    fn batch(&self, revision: u64) -> Result<Batch, Error> {
+        // The first revision that anything happened at is 2.
+        let index = usize::try_from(revision.saturating_sub(2)).expect("history fits in memory");
+        match self.batches.get(index) {
+            Some(batch) if revision >= self.compacted => Ok(batch.clone()),
+            _ => Err(Error::Expired),
+        }
+    }
+}

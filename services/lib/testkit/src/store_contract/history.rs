@@ -1,0 +1,126 @@
+//! The history is one line: everyone reads it in the same order, nothing left out, nothing twice.
+
+use std::sync::Arc;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use setpoint_gateway::store::{Batch, Error, Range, Store, Write, keys};
+use setpoint_model::Revision;
+use setpoint_proto::Cause;
+
+use super::{create, delete, key, update};
+use crate::Subject;
+use crate::cases::soon;
+
+/// Creates, updates and deletes; gives the revisions in order.
+async fn some_history(store: &Arc<dyn Store>, name: &str) -> Vec<Revision> {
+    let mut revisions = Vec::new();
+    for round in 0..10 {
+        let name = format!("{name}-{round}");
+        let created = create(store, &name, "1").await.unwrap();
+        let updated = update(store, &name, created, "2").await.unwrap();
+        revisions.extend([created, updated]);
+        if round % 2 == 0 {
+            revisions.push(delete(store, &name, updated).await.unwrap());
+        }
+    }
+    revisions
+}
+
+async fn batches(store: &Arc<dyn Store>, after: Revision, count: usize) -> Vec<Batch> {
+    let batches = store.watch(after).take(count).try_collect();
+    soon("changes", batches).await.unwrap()
+}
+
+fn revisions(batches: &[Batch]) -> Vec<Revision> {
+    batches.iter().map(|batch| batch.revision).collect()
+}
+
+/// Checks S11.
+pub async fn pages_of_one_revision_do_not_see_later_writes(subject: impl Subject) {
+    let store = subject.store();
+    for name in ["a", "b", "c", "d", "e"] {
+        create(&store, name, "1").await.unwrap();
+    }
+    let range = Range { limit: 2, ..Range::all(keys::ROOT) };
+    let mut page = store.list(range.clone()).await.unwrap();
+    let (at, mut names) = (page.revision, Vec::new());
+    assert_eq!(page.remaining, 3);
+    create(&store, "ab", "1").await.unwrap();
+    let e = store.get(&key("e")).await.unwrap().unwrap();
+    delete(&store, "e", e.revision).await.unwrap();
+    loop {
+        names.extend(page.entries.iter().map(|entry| entry.key.clone()));
+        if page.remaining == 0 {
+            break;
+        }
+        let next = Range { after: names.last().cloned(), at: Some(at), ..range.clone() };
+        page = store.list(next).await.unwrap();
+        assert_eq!(page.revision, at);
+    }
+    assert_eq!(names, ["a", "b", "c", "d", "e"].map(key));
+}
+
+/// Checks S1, S2, S3.
+pub async fn every_revision_arrives_once_and_in_order(subject: impl Subject) {
+    let store = subject.store();
+    let start = store.revision().await.unwrap();
+    let live = store.watch(start);
+    let written = some_history(&store, "web").await;
+    let live: Vec<_> = soon("changes", live.take(written.len()).try_collect()).await.unwrap();
+    assert_eq!(revisions(&live), written);
+    assert!(live.iter().all(|batch| batch.changes.len() == 1));
+    assert_eq!(batches(&store, start, written.len()).await, live);
+}
+
+/// Checks S1, S2, S3.
+pub async fn a_watch_goes_on_where_another_ended(subject: impl Subject) {
+    let store = subject.store();
+    let start = store.revision().await.unwrap();
+    let written = some_history(&store, "web").await;
+    let whole = batches(&store, start, written.len()).await;
+    for ended in 0..written.len() - 1 {
+        let rest = batches(&store, written[ended], written.len() - ended - 1).await;
+        assert_eq!(rest, whole[ended + 1..]);
+    }
+}
+
+/// Checks S2.
+pub async fn a_watch_begins_at_the_compacted_revision_but_not_before(subject: impl Subject) {
+    let store = subject.store();
+    let start = store.revision().await.unwrap();
+    let written = some_history(&store, "web").await;
+    subject.compact(written[9]).await;
+    let exact = batches(&store, written[8], 1).await;
+    assert_eq!(revisions(&exact), [written[9]]);
+    for before in [start, written[7]] {
+        let mut watch = store.watch(before);
+        assert_eq!(soon("the end", watch.next()).await, Some(Err(Error::Expired)));
+        assert_eq!(soon("the end", watch.next()).await, None);
+    }
+}
+
+/// Checks S2.
+pub async fn a_revision_outside_of_the_history_cannot_be_listed(subject: impl Subject) {
+    let store = subject.store();
+    let written = some_history(&store, "web").await;
+    subject.compact(written[9]).await;
+    let at = |revision| store.list(Range { at: Some(revision), ..Range::all(keys::ROOT) });
+    assert_eq!(at(written[8]).await, Err(Error::Expired));
+    assert_eq!(at(written[9]).await.unwrap().revision, written[9]);
+    let future = Revision::from_raw(1_000_000);
+    assert_eq!(at(future).await, Err(Error::Expired));
+}
+
+/// The object is gone, and with it the envelope: its cause must come another way.
+pub async fn a_deletion_tells_its_cause(subject: impl Subject) {
+    let store = subject.store();
+    let cause = Cause { writer: "kubectl".into(), ..Default::default() };
+    let created = create(&store, "web", "1").await.unwrap();
+    let delete = Write::delete(key("web"), created).because(cause.clone());
+    let deleted = store.commit(delete).await.unwrap();
+    let batch = batches(&store, created, 1).await.remove(0);
+    assert_eq!(batch.revision, deleted);
+    let [change] = batch.changes.as_slice() else { panic!("{batch:?}") };
+    assert_eq!((change.key.as_str(), &change.value), (key("web").as_str(), &None));
+    assert_eq!(change.cause, Some(cause));
+}

@@ -1,0 +1,207 @@
+//! Carries out one action: one call to the runtime or to the gateway.
+
+use std::time::Duration;
+
+use setpoint_machinery::gateway::Preconditions;
+use setpoint_machinery::{Gateway, Receipt};
+use setpoint_model::Key;
+use setpoint_proto::core::{Container, Pod, PodStatus};
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::{ApiError, Reason};
+
+use crate::environment::{self, Addresses, command, environment};
+use crate::plan::Action;
+use crate::runtime::{self, ContainerConfig, ContainerId, Runtime, SandboxConfig};
+use crate::status::status;
+use crate::tell::Tell;
+use crate::world::{Bound, Trouble, World};
+
+/// Why an action failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The gateway refused, or did not answer.
+    #[error("the gateway refused")]
+    Gateway(#[from] ApiError),
+    /// The runtime could not.
+    #[error("the runtime could not")]
+    Runtime(#[from] runtime::Error),
+    /// A container cannot be started as its Pod describes it.
+    #[error("container {container} cannot be started: {}", .trouble.message)]
+    Config {
+        /// Which container.
+        container: String,
+        /// Why not.
+        trouble: Trouble,
+    },
+}
+
+/// The hands of the agent.
+pub struct Hands<R> {
+    /// Runs containers.
+    pub runtime: R,
+    /// Writes objects.
+    pub gateway: Gateway,
+    /// Tells people.
+    pub tell: Tell,
+}
+
+impl<R: Runtime> Hands<R> {
+    /// Does it; gives the receipt if something was written at the gateway.
+    ///
+    /// # Errors
+    /// When it could not be done; the next round may try again.
+    pub async fn act(&self, world: &World, action: &Action) -> Result<Receipt, Error> {
+        let pod = world.pod.as_ref();
+        match (action, pod) {
+            (Action::RunSandbox { ip }, Some(pod)) => {
+                let meta = &pod.object.metadata;
+                let config = SandboxConfig {
+                    namespace: meta.namespace.clone(),
+                    name: meta.name.clone(),
+                    uid: meta.uid.clone(),
+                    ip: *ip,
+                };
+                self.runtime.run_sandbox(config).await?;
+            }
+            (
+                Action::Start {
+                    name,
+                    attempt,
+                    backoff,
+                },
+                Some(pod),
+            ) => {
+                self.start(world, pod, name, *attempt, *backoff).await?;
+            }
+            (Action::Stop { id, grace }, pod) => {
+                if let Some(pod) = pod {
+                    self.tell.stopping(&pod.object, &id.name);
+                }
+                self.runtime.stop(id, *grace).await?;
+            }
+            (Action::Remove(id), _) => self.runtime.remove(id).await?,
+            (Action::RemoveSandbox(uid), _) => self.runtime.remove_sandbox(uid).await?,
+            (Action::Report, Some(pod)) => return Ok(self.report(world, pod).await?),
+            (Action::Delete, Some(pod)) => return Ok(self.delete(&pod.object).await?),
+            (_, None) => {}
+        }
+        Ok(Receipt::none())
+    }
+
+    async fn start(
+        &self,
+        world: &World,
+        pod: &Bound,
+        name: &str,
+        attempt: u32,
+        backoff: Duration,
+    ) -> Result<(), Error> {
+        let spec = &pod.object.spec;
+        let mut all = spec.init_containers.iter().chain(&spec.containers);
+        let Some(container) = all.find(|container| container.name == name) else {
+            return Ok(());
+        };
+        let env = self.environment(world, pod, container).await?;
+        let config = ContainerConfig {
+            id: ContainerId {
+                uid: pod.object.metadata.uid.clone(),
+                name: name.to_owned(),
+                attempt,
+            },
+            image: container.image.clone(),
+            command: command(container, &env),
+            env,
+            working_dir: container.working_dir.clone(),
+            backoff,
+        };
+        let placeholder = config.command.is_empty();
+        self.runtime.start(config).await?;
+        self.tell.started(
+            &pod.object,
+            container,
+            attempt,
+            placeholder && R::RUNS_COMMANDS,
+        );
+        Ok(())
+    }
+
+    async fn environment(
+        &self,
+        world: &World,
+        pod: &Bound,
+        container: &Container,
+    ) -> Result<Vec<(String, String)>, Error> {
+        if !R::RUNS_COMMANDS {
+            return Ok(Vec::new());
+        }
+        let addresses = Addresses {
+            pod: world
+                .sandbox()
+                .map(|sandbox| sandbox.config.ip.to_string())
+                .unwrap_or_default(),
+            host: pod.host_ip.clone(),
+        };
+        let env = environment(&self.gateway, &pod.object, container, &addresses).await;
+        env.map_err(|error| match error {
+            environment::Error::Gateway(error) => Error::Gateway(error),
+            environment::Error::Config(trouble) => {
+                self.tell.failed(&pod.object, container, &trouble.message);
+                let container = container.name.clone();
+                Error::Config { container, trouble }
+            }
+        })
+    }
+
+    /// Reports the Pod's status, if there is news.
+    ///
+    /// # Errors
+    /// When the gateway does not take it; a Pod that is gone needs no report.
+    pub async fn report(&self, world: &World, pod: &Bound) -> Result<Receipt, ApiError> {
+        let Some(status) = status(world) else {
+            return Ok(Receipt::none());
+        };
+        self.tell.reported(&pod.object, &status);
+        let written = self
+            .gateway
+            .update_status(&skeleton(&pod.object, status))
+            .await;
+        unless_gone(written.map(|written| written.receipt()))
+    }
+
+    async fn delete(&self, pod: &Pod) -> Result<Receipt, ApiError> {
+        let uid = Preconditions::uid(&pod.metadata.uid);
+        let deleted = self
+            .gateway
+            .delete::<Pod>(&Key::of(&pod.metadata), uid, Some(0))
+            .await;
+        match deleted {
+            // Another Pod has its name: this one is gone, too.
+            Err(error) if error.reason == Reason::Conflict => Ok(Receipt::none()),
+            deleted => unless_gone(deleted.map(|written| written.receipt())),
+        }
+    }
+}
+
+/// Who the Pod is and in which version, and its new status: all that a status update needs.
+fn skeleton(pod: &Pod, status: PodStatus) -> Pod {
+    let meta = &pod.metadata;
+    let metadata = ObjectMeta {
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        ..ObjectMeta::default()
+    };
+    Pod {
+        metadata,
+        status,
+        ..Pod::default()
+    }
+}
+
+fn unless_gone(written: Result<Receipt, ApiError>) -> Result<Receipt, ApiError> {
+    match written {
+        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
+        written => written,
+    }
+}

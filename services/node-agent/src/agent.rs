@@ -1,0 +1,245 @@
+//! The agent's rounds: one Pod at a time each, as many at once as there are workers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use setpoint_machinery::{Barrier, Plan, Queue, Reader, Ticket};
+use setpoint_model::{Key, pod as model};
+use setpoint_proto::core::Pod;
+use setpoint_proto::{Reason, cause};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span, debug, error, info, info_span, warn};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::act::{Error, Hands};
+use crate::ledger::Ledger;
+use crate::metrics;
+use crate::node::Node;
+use crate::plan::{Action, plan};
+use crate::pod::PodView;
+use crate::runtime::Runtime;
+use crate::status::status;
+use crate::world::{Bound, Trouble, World};
+
+/// More turns than any Pod needs from nothing to running; what is left after them waits for the next round.
+const MOST_TURNS: usize = 16;
+/// When to look again for what a Pod refers to and could not be found.
+const TROUBLE: Duration = Duration::from_secs(10);
+
+/// Brings the Pods of its nodes from what they are to what they should be.
+pub struct Agent<R> {
+    /// What it acts with.
+    pub hands: Hands<R>,
+    /// The nodes of this process, by name.
+    pub nodes: HashMap<String, Node>,
+    /// What is taken of them.
+    pub ledger: Ledger,
+    /// The Pods bound to them, and perhaps others.
+    pub pods: Reader<PodView>,
+    /// Makes a Pod rest until `pods` shows what was written for it.
+    pub barrier: Barrier,
+    /// The Pods that need a look.
+    pub queue: Queue<Key>,
+}
+
+impl<R: Runtime> Agent<R> {
+    /// Works until `shutdown`, and finishes the rounds that are under way then. Containers stay as they are.
+    ///
+    /// The cache must be complete: a Pod that is not in it counts as deleted.
+    pub async fn run(self: Arc<Self>, workers: usize, shutdown: CancellationToken) {
+        self.restore();
+        let worker = || Arc::clone(&self).work(shutdown.clone());
+        let mut all = JoinSet::new();
+        for _ in 0..workers {
+            all.spawn(worker());
+        }
+        while let Some(ended) = all.join_next().await {
+            if let Err(panic) = ended {
+                error!(%panic, "a round panicked");
+                all.spawn(worker());
+            }
+        }
+    }
+
+    async fn work(self: Arc<Self>, shutdown: CancellationToken) {
+        while let Some(Some(ticket)) = shutdown.run_until_cancelled(self.queue.next()).await {
+            self.attend(ticket).await;
+        }
+    }
+
+    /// Enters what an earlier life admitted, and has a look at what it left behind.
+    ///
+    /// Pods were queued as the cache was filled; sandboxes may have no Pod any more.
+    fn restore(&self) {
+        let views = self.pods.list();
+        let ours = views
+            .iter()
+            .filter(|view| self.nodes.contains_key(&view.node));
+        for pod in ours
+            .map(|view| view.pod())
+            .filter(|pod| !model::is_terminal(pod))
+        {
+            let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
+            let sandboxes = self.hands.runtime.sandboxes(&key);
+            let sandbox = sandboxes.iter().find(|sandbox| sandbox.config.uid == *uid);
+            if sandbox.is_some() || pod.status.start_time.is_some() {
+                let (requests, ip) = (
+                    model::requests(&pod.spec),
+                    sandbox.map(|sandbox| sandbox.config.ip),
+                );
+                self.ledger
+                    .restore(&key, uid, &pod.spec.node_name, requests, ip);
+            }
+        }
+        let left = self.hands.runtime.pods();
+        left.into_iter().for_each(|pod| self.queue.add(pod, None));
+    }
+
+    /// One Pod, until nothing can be done for it at once.
+    async fn attend(&self, mut ticket: Ticket<Key>) {
+        if !self.barrier.reached(&ticket.key).await {
+            warn!(pod = %ticket.key, "the cache lags behind own writes");
+            return ticket.retry();
+        }
+        ticket.catch_up();
+        let world = self.observe(&ticket.key, BTreeMap::new());
+        let plan = plan(&world);
+        if plan.is_empty() && status(&world).is_none() {
+            return ticket.done(plan.again);
+        }
+        let span = span(&ticket);
+        let round = self
+            .round(&ticket.key, world, plan)
+            .instrument(span.clone());
+        match round.await {
+            Ok(again) => ticket.done(again),
+            Err(Error::Config { container, trouble }) => {
+                info!(parent: &span, pod = %ticket.key, container, message = trouble.message, "not started");
+                ticket.done(Some(TROUBLE));
+            }
+            Err(Error::Gateway(error)) if error.reason == Reason::Conflict => {
+                debug!(parent: &span, pod = %ticket.key, %error, "overtaken");
+                ticket.retry();
+            }
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                warn!(parent: &span, pod = %ticket.key, error, "failed");
+                ticket.retry();
+            }
+        }
+    }
+
+    /// Acts and looks again until there is nothing left to do now, then reports once.
+    async fn round(
+        &self,
+        key: &Key,
+        mut world: World,
+        mut plan: Plan<Action>,
+    ) -> Result<Option<Duration>, Error> {
+        let mut failed = None;
+        for _ in 0..MOST_TURNS {
+            if plan.is_empty() || failed.is_some() {
+                break;
+            }
+            let mut troubles = BTreeMap::new();
+            match self.carry_out(key, &world, &plan).await {
+                // The object was written: what comes next depends on how the watch brings it back.
+                Ok(()) if plan.steps.iter().any(|step| step.action == Action::Delete) => {
+                    return Ok(None);
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    if let Error::Config { container, trouble } = &error {
+                        troubles.insert(container.clone(), trouble.clone());
+                    }
+                    failed = Some(error);
+                }
+            }
+            world = self.observe(key, troubles);
+            plan = crate::plan::plan(&world);
+        }
+        self.report(key, &world).await?;
+        failed.map_or(Ok(plan.again), Err)
+    }
+
+    /// Does the steps in their order, none after the first that fails.
+    async fn carry_out(&self, key: &Key, world: &World, plan: &Plan<Action>) -> Result<(), Error> {
+        for step in &plan.steps {
+            let (action, because) = (&step.action, step.because);
+            let span = info_span!("act", otel.name = action.name(), ?action, because);
+            let receipt = self.hands.act(world, action).instrument(span).await?;
+            debug!(pod = %key, ?action, because, "done");
+            self.barrier.wrote(key, [receipt]);
+        }
+        Ok(())
+    }
+
+    async fn report(&self, key: &Key, world: &World) -> Result<(), Error> {
+        if let Some(pod) = &world.pod {
+            let receipt = self
+                .hands
+                .report(world, pod)
+                .instrument(info_span!("report"))
+                .await?;
+            self.barrier.wrote(key, [receipt]);
+            metrics::reported(world);
+        }
+        Ok(())
+    }
+
+    fn observe(&self, key: &Key, troubles: BTreeMap<String, Trouble>) -> World {
+        let view = self.pods.get(key);
+        let pod = view.and_then(|view| self.nodes.get(&view.node).map(|node| (view.pod(), node)));
+        World {
+            now: Timestamp::now(),
+            pod: self.settle(key, pod),
+            sandboxes: self.hands.runtime.sandboxes(key),
+            troubles,
+        }
+    }
+
+    /// The Pod with its place on its node; one that is gone, or has ended, gives its place back.
+    fn settle(&self, key: &Key, pod: Option<(Pod, &Node)>) -> Option<Bound> {
+        if pod.as_ref().is_none_or(|(pod, _)| model::is_terminal(pod)) {
+            self.ledger.release(key);
+        }
+        let (object, node) = pod?;
+        let admission = match model::is_terminal(&object) {
+            true => Ok(node.room.network),
+            false => {
+                let requests = model::requests(&object.spec);
+                self.ledger
+                    .admit(key, &object.metadata.uid, &node.name, requests)
+            }
+        };
+        Some(Bound {
+            object,
+            host_ip: node.ip().to_string(),
+            admission,
+            runtime: R::NAME,
+        })
+    }
+}
+
+/// The round belongs to the trace of its first cause; the others are linked.
+fn span(ticket: &Ticket<Key>) -> Span {
+    let Key { namespace, name } = &ticket.key;
+    let span = info_span!(
+        "reconcile",
+        controller = "node-agent",
+        kind = "Pod",
+        namespace,
+        name
+    );
+    let mut causes = ticket.causes.iter();
+    if let Some(first) = causes.next() {
+        cause::adopt(&span, &first.traceparent);
+    }
+    for other in causes.filter_map(|cause| cause.span_context()) {
+        span.add_link(other);
+    }
+    span
+}

@@ -1,0 +1,345 @@
+//! The command and the environment of a container, with everything filled in that the Pod leaves to be filled in.
+
+use std::collections::HashMap;
+
+use setpoint_machinery::Gateway;
+use setpoint_model::Key;
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{
+    ConfigMap, ConfigMapKeySelector, Container, EnvFromSource, EnvVar, EnvVarSource, Pod,
+    ResourceFieldSelector, Secret, SecretKeySelector,
+};
+use setpoint_proto::{ApiError, Reason};
+
+use crate::world::Trouble;
+
+/// Where programs are found unless the container says otherwise.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Why an environment cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The Pod asks for something that is not there.
+    #[error("{}", .0.message)]
+    Config(Trouble),
+    /// The gateway could not be asked.
+    #[error("cannot read what the environment refers to")]
+    Gateway(#[from] ApiError),
+}
+
+/// The addresses that only the agent knows.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    /// Of the Pod.
+    pub pod: String,
+    /// Of its node.
+    pub host: String,
+}
+
+/// The environment of a container: a program's basics, then what the Pod says, later entries over earlier ones.
+///
+/// # Errors
+/// When something it refers to, and does not call optional, is missing.
+pub async fn environment(
+    gateway: &Gateway,
+    pod: &Pod,
+    container: &Container,
+    addresses: &Addresses,
+) -> Result<Vec<(String, String)>, Error> {
+    let mut env = Env::default();
+    env.set("PATH", PATH.to_owned());
+    env.set("HOSTNAME", hostname(pod).to_owned());
+    for source in &container.env_from {
+        for (name, value) in all_of(gateway, &pod.metadata.namespace, source).await? {
+            env.set(&format!("{}{name}", source.prefix), value);
+        }
+    }
+    for var in &container.env {
+        let value = match &var.value_from {
+            None => Some(expand(&var.value, &env.values)),
+            Some(source) => value_from(gateway, pod, container, addresses, var, source).await?,
+        };
+        if let Some(value) = value {
+            env.set(&var.name, value);
+        }
+    }
+    Ok(env.into_pairs())
+}
+
+/// The program and its arguments; empty where the container leaves the program to its image.
+pub fn command(container: &Container, env: &[(String, String)]) -> Vec<String> {
+    if container.command.is_empty() {
+        return Vec::new();
+    }
+    let values: HashMap<_, _> = env.iter().cloned().collect();
+    let words = container.command.iter().chain(&container.args);
+    words.map(|word| expand(word, &values)).collect()
+}
+
+fn hostname(pod: &Pod) -> &str {
+    match pod.spec.hostname.as_str() {
+        "" => &pod.metadata.name,
+        named => named,
+    }
+}
+
+#[derive(Default)]
+struct Env {
+    order: Vec<String>,
+    values: HashMap<String, String>,
+}
+
+impl Env {
+    fn set(&mut self, name: &str, value: String) {
+        if self.values.insert(name.to_owned(), value).is_none() {
+            self.order.push(name.to_owned());
+        }
+    }
+
+    fn into_pairs(mut self) -> Vec<(String, String)> {
+        let take = |name: String| self.values.remove_entry(&name);
+        self.order.into_iter().filter_map(take).collect()
+    }
+}
+
+/// Replaces `$(NAME)` by its value. `$$` is a dollar sign; a name without a value stays as it is.
+pub fn expand(text: &str, values: &HashMap<String, String>) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        expanded.push_str(before);
+        let named = after
+            .strip_prefix('(')
+            .and_then(|name| name.split_once(')'));
+        rest = match (after.strip_prefix('$'), named) {
+            (Some(after), _) => {
+                expanded.push('$');
+                after
+            }
+            (None, Some((name, after))) if values.contains_key(name) => {
+                expanded.push_str(&values[name]);
+                after
+            }
+            _ => {
+                expanded.push('$');
+                after
+            }
+        };
+    }
+    expanded + rest
+}
+
+async fn value_from(
+    gateway: &Gateway,
+    pod: &Pod,
+    container: &Container,
+    addresses: &Addresses,
+    var: &EnvVar,
+    source: &EnvVarSource,
+) -> Result<Option<String>, Error> {
+    if let Some(field) = &source.field_ref {
+        let value = field_of(pod, addresses, &field.field_path);
+        let message = || {
+            format!(
+                "env {}: unsupported fieldPath: {}",
+                var.name, field.field_path
+            )
+        };
+        return value.map(Some).ok_or_else(|| config(message()));
+    }
+    if let Some(selector) = &source.config_map_key_ref {
+        return from_config_map(gateway, &pod.metadata.namespace, selector).await;
+    }
+    if let Some(selector) = &source.secret_key_ref {
+        return from_secret(gateway, &pod.metadata.namespace, selector).await;
+    }
+    if let Some(selector) = &source.resource_field_ref {
+        let value = resource_of(pod, container, selector);
+        let message = || {
+            format!(
+                "env {}: unsupported resource: {}",
+                var.name, selector.resource
+            )
+        };
+        return value.map(Some).ok_or_else(|| config(message()));
+    }
+    Err(config(format!("env {}: unsupported source", var.name)))
+}
+
+fn field_of(pod: &Pod, addresses: &Addresses, path: &str) -> Option<String> {
+    let meta = &pod.metadata;
+    if let Some((map, rest)) = path.split_once("['") {
+        let map = match map {
+            "metadata.labels" => &meta.labels,
+            "metadata.annotations" => &meta.annotations,
+            _ => return None,
+        };
+        return Some(
+            map.get(rest.strip_suffix("']")?)
+                .cloned()
+                .unwrap_or_default(),
+        );
+    }
+    Some(match path {
+        "metadata.name" => meta.name.clone(),
+        "metadata.namespace" => meta.namespace.clone(),
+        "metadata.uid" => meta.uid.clone(),
+        "spec.nodeName" => pod.spec.node_name.clone(),
+        "spec.serviceAccountName" => pod.spec.service_account_name.clone(),
+        "status.hostIP" | "status.hostIPs" => addresses.host.clone(),
+        "status.podIP" | "status.podIPs" => addresses.pod.clone(),
+        _ => return None,
+    })
+}
+
+/// A container's own request or limit, in units of the divisor, rounded up.
+fn resource_of(pod: &Pod, own: &Container, selector: &ResourceFieldSelector) -> Option<String> {
+    let named = |container: &&Container| container.name == selector.container_name;
+    let container = pod.spec.containers.iter().find(named).unwrap_or(own);
+    let (kind, name) = selector.resource.split_once('.')?;
+    let amounts = match kind {
+        "limits" => &container.resources.limits,
+        "requests" => &container.resources.requests,
+        _ => return None,
+    };
+    let amount = Amount::parse(&amounts.get(name)?.string).ok()?;
+    let divisor = match selector.divisor.string.as_str() {
+        "" | "0" => "1",
+        divisor => divisor,
+    };
+    let divisor = Amount::parse(divisor).ok()?;
+    let (amount, divisor) = match name {
+        "cpu" => (amount.millis(), divisor.millis()),
+        _ => (amount.value(), divisor.value()),
+    };
+    let rounded_up = (amount + divisor - 1).checked_div(divisor)?;
+    Some(rounded_up.to_string())
+}
+
+async fn from_config_map(
+    gateway: &Gateway,
+    namespace: &str,
+    selector: &ConfigMapKeySelector,
+) -> Result<Option<String>, Error> {
+    let (name, key) = (&selector.local_object_reference.name, &selector.key);
+    let optional = selector.optional.unwrap_or_default();
+    let map = gateway.get::<ConfigMap>(&Key::new(namespace, name)).await;
+    let value = found(map, optional)?.and_then(|mut map| map.data.remove(key));
+    present(value, optional, || {
+        format!("couldn't find key {key} in ConfigMap {namespace}/{name}")
+    })
+}
+
+async fn from_secret(
+    gateway: &Gateway,
+    namespace: &str,
+    selector: &SecretKeySelector,
+) -> Result<Option<String>, Error> {
+    let (name, key) = (&selector.local_object_reference.name, &selector.key);
+    let optional = selector.optional.unwrap_or_default();
+    let secret = gateway.get::<Secret>(&Key::new(namespace, name)).await;
+    let value = found(secret, optional)?.and_then(|mut secret| secret.data.remove(key));
+    let value = value.map(|value| String::from_utf8_lossy(&value).into_owned());
+    present(value, optional, || {
+        format!("couldn't find key {key} in Secret {namespace}/{name}")
+    })
+}
+
+async fn all_of(
+    gateway: &Gateway,
+    namespace: &str,
+    source: &EnvFromSource,
+) -> Result<Vec<(String, String)>, Error> {
+    let mut all = Vec::new();
+    if let Some(reference) = &source.config_map_ref {
+        let key = Key::new(namespace, &reference.local_object_reference.name);
+        let map = gateway.get::<ConfigMap>(&key).await;
+        let map = found(map, reference.optional.unwrap_or_default())?.unwrap_or_default();
+        all.extend(map.data);
+    }
+    if let Some(reference) = &source.secret_ref {
+        let key = Key::new(namespace, &reference.local_object_reference.name);
+        let secret = gateway.get::<Secret>(&key).await;
+        let secret = found(secret, reference.optional.unwrap_or_default())?.unwrap_or_default();
+        let text = |bytes: bytes::Bytes| String::from_utf8_lossy(&bytes).into_owned();
+        all.extend(
+            secret
+                .data
+                .into_iter()
+                .map(|(name, value)| (name, text(value))),
+        );
+    }
+    Ok(all)
+}
+
+fn found<T>(answer: Result<T, ApiError>, optional: bool) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.reason != Reason::NotFound => Err(error.into()),
+        Err(_) if optional => Ok(None),
+        Err(missing) => Err(config(missing.message)),
+    }
+}
+
+fn present(
+    value: Option<String>,
+    optional: bool,
+    missing: impl FnOnce() -> String,
+) -> Result<Option<String>, Error> {
+    match value {
+        None if !optional => Err(config(missing())),
+        value => Ok(value),
+    }
+}
+
+fn config(message: String) -> Error {
+    let reason = "CreateContainerConfigError";
+    Error::Config(Trouble { reason, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> String {
+        let values = [("A", "1"), ("B", "$(A)")];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        expand(text, &values.into())
+    }
+
+    #[test]
+    fn references_are_replaced_once_and_unknown_ones_stay() {
+        assert_eq!(expanded("x$(A)y$(B)"), "x1y$(A)");
+        assert_eq!(expanded("$(C) $A $(A"), "$(C) $A $(A");
+        assert_eq!(expanded("$$(A) $$$(A) $"), "$(A) $1 $");
+    }
+
+    #[test]
+    fn fields_of_the_pod_are_found_by_their_path() {
+        let mut pod = Pod::default();
+        pod.metadata.name = "web".into();
+        pod.metadata.labels.insert("app".into(), "shop".into());
+        let addresses = Addresses {
+            pod: "127.1.2.3".into(),
+            ..Addresses::default()
+        };
+        let field = |path| field_of(&pod, &addresses, path);
+        assert_eq!(field("metadata.name").as_deref(), Some("web"));
+        assert_eq!(field("metadata.labels['app']").as_deref(), Some("shop"));
+        assert_eq!(field("metadata.labels['no']").as_deref(), Some(""));
+        assert_eq!(field("status.podIP").as_deref(), Some("127.1.2.3"));
+        assert_eq!(field("spec.containers"), None);
+    }
+
+    #[test]
+    fn arguments_without_a_command_are_for_the_image_alone() {
+        let mut container = Container {
+            args: vec!["-v".into()],
+            ..Container::default()
+        };
+        assert!(command(&container, &[]).is_empty());
+        container.command = vec!["echo".into(), "$(A)".into()];
+        let env = [("A".to_owned(), "1".to_owned())];
+        assert_eq!(command(&container, &env), ["echo", "1", "-v"]);
+    }
+}

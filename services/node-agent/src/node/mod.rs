@@ -1,0 +1,145 @@
+//! The nodes of this process: who they are, and that they are alive.
+
+pub mod heartbeat;
+mod machine;
+mod report;
+
+use std::net::Ipv4Addr;
+
+use setpoint_model::hash::fnv32a;
+use setpoint_model::pod::Requests;
+use setpoint_model::quantity::Amount;
+
+pub use machine::Machine;
+pub use report::{labels, status};
+
+use crate::ledger::Room;
+use crate::settings::{Kind, Settings};
+
+/// CPUs of a simulated node, unless set.
+const SIMULATED_CPU: &str = "32";
+/// Memory of a simulated node, unless set.
+const SIMULATED_MEMORY: &str = "256Gi";
+
+/// One node of this process.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name, also its host name.
+    pub name: String,
+    /// What it has to give, and the network of its Pods.
+    pub room: Room,
+    /// As Kubernetes writes it, `100m`.
+    pub cpu: String,
+    /// As Kubernetes writes it, `128Mi`.
+    pub memory: String,
+    /// What runs its containers.
+    pub runtime: Kind,
+}
+
+impl Node {
+    /// The nodes that this process is, on this machine.
+    pub fn all(settings: &Settings, instance: &str, machine: &Machine) -> Vec<Self> {
+        let base = match settings.node_name.as_str() {
+            "" => instance,
+            named => named,
+        };
+        let name = |index: usize| match settings.nodes {
+            1 => base.to_owned(),
+            _ => format!("{base}-{index}"),
+        };
+        let first = fnv32a(base.as_bytes());
+        let number = |index: usize| first.wrapping_add(u32::try_from(index).unwrap_or_default());
+        (0..settings.nodes)
+            .map(|index| Self::new(name(index), number(index), settings, machine))
+            .collect()
+    }
+
+    fn new(name: String, number: u32, settings: &Settings, machine: &Machine) -> Self {
+        let choose = |set: &str, simulated: &str, real: &str| match (set, settings.runtime) {
+            ("", Kind::Simulated) => simulated.to_owned(),
+            ("", Kind::Process) => real.to_owned(),
+            (set, _) => set.to_owned(),
+        };
+        let cpu = choose(&settings.capacity.cpu, SIMULATED_CPU, &machine.cpu);
+        let memory = choose(&settings.capacity.memory, SIMULATED_MEMORY, &machine.memory);
+        let amount = |text: &str| Amount::parse(text).ok();
+        let requests = Requests {
+            millicpu: amount(&cpu).map_or(0, Amount::millis),
+            memory: amount(&memory).map_or(0, Amount::value),
+        };
+        let room = Room {
+            requests,
+            pods: settings.capacity.pods,
+            network: network(settings.runtime, number),
+        };
+        let runtime = settings.runtime;
+        Self {
+            name,
+            room,
+            cpu,
+            memory,
+            runtime,
+        }
+    }
+
+    /// The node's own address: the first of its network.
+    pub fn ip(&self) -> Ipv4Addr {
+        let [a, b, c, _] = self.room.network.octets();
+        Ipv4Addr::new(a, b, c, 1)
+    }
+}
+
+/// The network of a node, by a number that its name gives it; nobody hands them out, so they differ only most likely.
+///
+/// Processes share the machine's network, where every address below 127/8 is the machine itself: a Pod's address really
+/// leads to its ports. The first 256 networks are left to others, `localhost` among them.
+fn network(runtime: Kind, number: u32) -> Ipv4Addr {
+    let [_, _, high, low] = number.to_be_bytes();
+    match runtime {
+        Kind::Process => Ipv4Addr::new(127, high.max(1), low, 0),
+        Kind::Simulated => Ipv4Addr::new(10, high, low, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn nodes(nodes: usize, runtime: Kind) -> Vec<Node> {
+        let settings = Settings {
+            nodes,
+            runtime,
+            ..Settings::default()
+        };
+        let machine = Machine {
+            cpu: "2".into(),
+            memory: "1024Ki".into(),
+            ..Machine::default()
+        };
+        Node::all(&settings, "node-agent-3", &machine)
+    }
+
+    #[test]
+    fn one_node_has_the_name_of_its_instance_and_the_size_of_its_machine() {
+        let [node] = nodes(1, Kind::Process).try_into().unwrap();
+        assert_eq!(node.name, "node-agent-3");
+        assert_eq!(
+            node.room.requests,
+            Requests {
+                millicpu: 2000,
+                memory: 1 << 20
+            }
+        );
+        assert!(node.ip().is_loopback() && node.ip().octets()[1] > 0);
+    }
+
+    #[test]
+    fn many_nodes_have_names_and_networks_of_their_own() {
+        let nodes = nodes(1000, Kind::Simulated);
+        let networks: HashSet<_> = nodes.iter().map(|node| node.room.network).collect();
+        assert_eq!(networks.len(), 1000);
+        assert_eq!(nodes[999].name, "node-agent-3-999");
+    }
+}

@@ -1,0 +1,129 @@
+//! What is reported of a node. Pure.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use setpoint_model::condition;
+use setpoint_proto::core::{NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo};
+use setpoint_proto::meta::Quantity;
+
+use super::Node;
+use super::machine::{Machine, architecture};
+use crate::runtime::{Runtime as _, process::Processes, simulated::Simulated};
+use crate::settings::Kind;
+
+/// The release of Kubernetes whose behaviour this agent has.
+const KUBELET_VERSION: &str = concat!("v1.34.0-setpoint.", env!("CARGO_PKG_VERSION"));
+
+/// The labels that every node has.
+pub fn labels(node: &Node) -> BTreeMap<String, String> {
+    let labels = [
+        ("kubernetes.io/hostname", node.name.as_str()),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", architecture()),
+        ("setpoint.dev/runtime", runtime(node)),
+    ];
+    labels
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+fn runtime(node: &Node) -> &'static str {
+    match node.runtime {
+        Kind::Process => Processes::NAME,
+        Kind::Simulated => Simulated::NAME,
+    }
+}
+
+/// The node's status now. What others wrote into it stays.
+pub fn status(node: &Node, machine: &Machine, reported: &NodeStatus, now: Timestamp) -> NodeStatus {
+    let resources: BTreeMap<_, _> = [
+        ("cpu", node.cpu.clone()),
+        ("memory", node.memory.clone()),
+        ("pods", node.room.pods.to_string()),
+    ]
+    .map(|(name, amount)| (name.to_owned(), Quantity::new(amount)))
+    .into();
+    NodeStatus {
+        capacity: resources.clone(),
+        allocatable: resources,
+        conditions: conditions(reported, now),
+        addresses: addresses(node),
+        node_info: info(node, machine),
+        ..reported.clone()
+    }
+}
+
+fn conditions(reported: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
+    let mut conditions = reported.conditions.clone();
+    let all = [
+        (
+            "MemoryPressure",
+            condition::FALSE,
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available",
+        ),
+        (
+            "DiskPressure",
+            condition::FALSE,
+            "KubeletHasNoDiskPressure",
+            "kubelet has no disk pressure",
+        ),
+        (
+            "PIDPressure",
+            condition::FALSE,
+            "KubeletHasSufficientPID",
+            "kubelet has sufficient PID available",
+        ),
+        (
+            "Ready",
+            condition::TRUE,
+            "KubeletReady",
+            "kubelet is posting ready status",
+        ),
+    ];
+    for (kind, status, reason, message) in all {
+        let stated = NodeCondition {
+            r#type: kind.to_owned(),
+            status: status.to_owned(),
+            last_transition_time: now.into(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            ..NodeCondition::default()
+        };
+        condition::set(&mut conditions, stated);
+        let own = conditions
+            .iter_mut()
+            .filter(|condition| condition.r#type == kind);
+        own.for_each(|condition| condition.last_heartbeat_time = now.into());
+    }
+    conditions
+}
+
+fn addresses(node: &Node) -> Vec<NodeAddress> {
+    let addresses = [
+        ("InternalIP", node.ip().to_string()),
+        ("Hostname", node.name.clone()),
+    ];
+    let addresses = addresses.map(|(kind, address)| NodeAddress {
+        r#type: kind.to_owned(),
+        address,
+    });
+    addresses.into()
+}
+
+fn info(node: &Node, machine: &Machine) -> NodeSystemInfo {
+    NodeSystemInfo {
+        machine_id: machine.id.clone(),
+        system_uuid: machine.id.clone(),
+        boot_id: machine.boot_id.clone(),
+        kernel_version: machine.kernel.clone(),
+        os_image: machine.os_image.clone(),
+        container_runtime_version: format!("{}://{}", runtime(node), env!("CARGO_PKG_VERSION")),
+        kubelet_version: KUBELET_VERSION.to_owned(),
+        kube_proxy_version: String::new(),
+        operating_system: "linux".to_owned(),
+        architecture: architecture().to_owned(),
+        ..NodeSystemInfo::default()
+    }
+}

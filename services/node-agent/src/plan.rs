@@ -1,0 +1,230 @@
+//! What to do about a Pod next. Pure: a function of the world alone.
+//!
+//! ```text
+//! no sandbox ─▶ sandbox ─▶ init containers, one by one ─▶ containers ─▶ (deleted) stop ─▶ remove ─▶ final delete
+//!                                  ▲      │ ended              ▲   │ ended
+//!                                  └──────┘ restart policy, backoff └───┘
+//! ```
+//! A plan holds only what can be done now, in order; the next round does the rest.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use setpoint_machinery::Plan;
+use setpoint_model::pod::is_terminal;
+use setpoint_proto::core::Container;
+
+use crate::restart::{Policy, is_sidecar};
+use crate::runtime::{self, ContainerId, Sandbox, State};
+use crate::world::{Bound, Last, Past, World};
+
+/// How long the containers of a Pod that nobody knows any more get to stop.
+const ORPHAN_GRACE: Duration = Duration::from_secs(1);
+
+/// One step on a Pod's way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Make room for its containers.
+    RunSandbox {
+        /// The Pod's address.
+        ip: Ipv4Addr,
+    },
+    /// Start a container.
+    Start {
+        /// Its name in the spec.
+        name: String,
+        /// Counts restarts.
+        attempt: u32,
+        /// How long to rest after this attempt before the next.
+        backoff: Duration,
+    },
+    /// Ask a container to stop.
+    Stop {
+        /// Which.
+        id: ContainerId,
+        /// How long it gets.
+        grace: Duration,
+    },
+    /// Forget a container that ended.
+    Remove(ContainerId),
+    /// Report how the Pod ended, before what shows it is removed.
+    Report,
+    /// Forget a sandbox, by the uid of its Pod.
+    RemoveSandbox(String),
+    /// Remove the Pod's object.
+    Delete,
+}
+
+impl Action {
+    /// The name of its span.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunSandbox { .. } => "RunSandbox",
+            Self::Start { .. } => "Start",
+            Self::Stop { .. } => "Stop",
+            Self::Remove(_) => "Remove",
+            Self::Report => "Report",
+            Self::RemoveSandbox(_) => "RemoveSandbox",
+            Self::Delete => "Delete",
+        }
+    }
+}
+
+/// The next steps for one Pod, and when to look again should nothing happen.
+pub fn plan(world: &World) -> Plan<Action> {
+    let mut plan = Plan::default();
+    let because = match world.pod {
+        Some(_) => "another Pod has this name now",
+        None => "its Pod is gone",
+    };
+    for stranger in world.strangers() {
+        tear_down(&mut plan, world, stranger, because);
+    }
+    // A Pod waits until the one that had its name before is out of the way.
+    match &world.pod {
+        Some(pod) if world.strangers().next().is_none() => pod.plan(world, &mut plan),
+        _ => {}
+    }
+    plan
+}
+
+impl Bound {
+    fn plan(&self, world: &World, plan: &mut Plan<Action>) {
+        if self.is_deleting() {
+            return self.finish(world, plan);
+        }
+        if is_terminal(&self.object) {
+            let alive = world.sandbox().into_iter().flat_map(Sandbox::alive);
+            return alive
+                .for_each(|left| stop(plan, world, left, ORPHAN_GRACE, "its Pod has ended"));
+        }
+        let Ok(ip) = self.admission else {
+            return;
+        };
+        match world.sandbox() {
+            None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
+            Some(_) if self.initialized(world) => self.run(world, plan),
+            Some(_) => self.initialize(world, plan),
+        }
+    }
+
+    fn initialize(&self, world: &World, plan: &mut Plan<Action>) {
+        let spec = &self.object.spec;
+        for container in &spec.init_containers {
+            let through = self.is_through(world, container);
+            if !through || is_sidecar(container) {
+                keep_up(plan, world, container, Policy::of_init(spec, container));
+            }
+            if !through {
+                return;
+            }
+        }
+    }
+
+    fn run(&self, world: &World, plan: &mut Plan<Action>) {
+        let spec = &self.object.spec;
+        for container in spec
+            .init_containers
+            .iter()
+            .filter(|container| is_sidecar(container))
+        {
+            keep_up(plan, world, container, Policy::Always);
+        }
+        for container in &spec.containers {
+            keep_up(plan, world, container, Policy::of(spec));
+        }
+    }
+
+    fn finish(&self, world: &World, plan: &mut Plan<Action>) {
+        let mut alive = world
+            .sandbox()
+            .into_iter()
+            .flat_map(Sandbox::alive)
+            .peekable();
+        if alive.peek().is_some() {
+            let grace = self.grace(world.now);
+            return alive.for_each(|container| {
+                stop(plan, world, container, grace, "the Pod is being deleted")
+            });
+        }
+        // With finalizers the object stays on for a while, and somebody may still want to know.
+        let stays = !self.object.metadata.finalizers.is_empty();
+        let asked = stays && self.object.metadata.deletion_grace_period_seconds == Some(0);
+        if stays && !is_terminal(&self.object) {
+            plan.step(
+                Action::Report,
+                "the Pod has stopped, and its finalizers may ask how",
+            );
+        }
+        if let Some(sandbox) = world.sandbox() {
+            plan.step(
+                Action::RemoveSandbox(sandbox.config.uid.clone()),
+                "the Pod has stopped",
+            );
+        }
+        if !asked {
+            plan.step(Action::Delete, "the Pod has stopped");
+        }
+    }
+}
+
+/// Starts a container that should run and does not.
+fn keep_up(plan: &mut Plan<Action>, world: &World, container: &Container, policy: Policy) {
+    let Past { next, last } = world.past(&container.name);
+    let (backoff, because) = match last {
+        Last::Never => (Duration::ZERO, "the container was never started"),
+        Last::Ended(ended) if policy.restarts(ended.code) => match ended.wait(world.now) {
+            Duration::ZERO => (
+                ended.next_backoff(),
+                "the container ended, and its policy is to restart it",
+            ),
+            wait => return plan.look_again(wait),
+        },
+        _ => return,
+    };
+    let attempts = world
+        .sandbox()
+        .into_iter()
+        .flat_map(|sandbox| sandbox.attempts(&container.name));
+    for old in attempts.filter(|old| old.id.attempt + 1 < next) {
+        plan.step(
+            Action::Remove(old.id.clone()),
+            "only the last attempt is of interest",
+        );
+    }
+    let (name, attempt) = (container.name.clone(), next);
+    plan.step(
+        Action::Start {
+            name,
+            attempt,
+            backoff,
+        },
+        because,
+    );
+}
+
+fn tear_down(plan: &mut Plan<Action>, world: &World, sandbox: &Sandbox, because: &'static str) {
+    let mut alive = sandbox.alive().peekable();
+    if alive.peek().is_none() {
+        plan.step(Action::RemoveSandbox(sandbox.config.uid.clone()), because);
+    }
+    alive.for_each(|container| stop(plan, world, container, ORPHAN_GRACE, because));
+}
+
+/// Asks a container to stop, unless it was asked to be as quick before.
+fn stop(
+    plan: &mut Plan<Action>,
+    world: &World,
+    container: &runtime::Container,
+    grace: Duration,
+    because: &'static str,
+) {
+    let id = container.id.clone();
+    match container.state {
+        State::Running {
+            stopping: Some(sooner),
+            ..
+        } if sooner <= world.now + grace => {}
+        _ => plan.step(Action::Stop { id, grace }, because),
+    }
+}

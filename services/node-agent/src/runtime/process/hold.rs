@@ -1,0 +1,89 @@
+//! A process of this machine, told apart from any later one with the same number.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+use tokio::io::unix::AsyncFd;
+
+/// A process number, and when in the machine's life it was given out.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// When it began, in clock ticks since boot.
+    pub ticks: u64,
+}
+
+impl Process {
+    /// No process at all.
+    pub const NONE: Self = Self { pid: 0, ticks: 0 };
+
+    /// The process that has this number now.
+    pub fn of(pid: i32) -> io::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The second field is the program's name, in parentheses, and may hold anything; `starttime` is the 22nd.
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ticks = after_name.split_whitespace().nth(19);
+        let ticks = ticks.and_then(|ticks| ticks.parse().ok());
+        Ok(Self {
+            pid,
+            ticks: ticks.ok_or(io::ErrorKind::InvalidData)?,
+        })
+    }
+
+    /// This process.
+    pub fn current() -> io::Result<Self> {
+        Self::of(std::process::id().cast_signed())
+    }
+
+    /// Is it still there?
+    pub fn exists(&self) -> bool {
+        Self::of(self.pid).is_ok_and(|now| now == *self)
+    }
+
+    /// A hold on it; `None` if it is gone.
+    #[allow(
+        deprecated,
+        reason = "`AsyncFd::new` is unsound for descriptors that may be closed by others; this one is owned"
+    )]
+    pub fn hold(&self) -> io::Result<Option<Hold>> {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return Ok(None);
+        };
+        let fd = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
+            Err(Errno::SRCH) => return Ok(None),
+            fd => fd?,
+        };
+        // Looked at after the open: from here on the number cannot come to mean another process.
+        if !self.exists() {
+            return Ok(None);
+        }
+        Ok(Some(Hold(AsyncFd::new(fd)?)))
+    }
+
+    /// Kills what is left of the group that it leads, if it is still there.
+    pub fn kill_group(&self) {
+        if let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.exists()) {
+            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+/// A process that can be waited for and signalled, though it may be nobody's child here.
+pub struct Hold(AsyncFd<OwnedFd>);
+
+impl Hold {
+    /// Waits until it has ended.
+    pub async fn gone(&self) {
+        let _ = self.0.readable().await;
+    }
+
+    /// Sends it a signal; to one that has ended, nothing.
+    pub fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(self.0.get_ref(), signal);
+    }
+}

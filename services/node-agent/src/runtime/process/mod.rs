@@ -1,0 +1,230 @@
+//! Containers as plain processes of this machine: no engine, no image, one shim beside each.
+//!
+//! ```text
+//! <state>/pods/<uid>/sandbox.json                      the Pod
+//! <state>/pods/<uid>/<container>/<attempt>/            config.json shim.json started.json exit.json pid log
+//! ```
+//! Memory is a copy of these files: an agent that comes back reads them, takes hold of the shims that are still there,
+//! and goes on. Nothing is started twice, for a container's folder is claimed by one shim only.
+
+mod adopt;
+mod folder;
+mod hold;
+pub mod shim;
+mod sweep;
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use rustix::process::Signal;
+use setpoint_model::Key;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use self::folder::Folder;
+use self::hold::Hold;
+use super::table::Table;
+use super::{
+    Container, ContainerConfig, ContainerId, Error, Runtime, Sandbox, SandboxConfig, State, Wake,
+};
+
+pub use self::sweep::sweep;
+
+/// A shim is up in milliseconds; a machine where it takes this long is in trouble.
+const SHIM_START: Duration = Duration::from_secs(10);
+
+/// Containers as processes. Cheap to clone.
+#[derive(Clone)]
+pub struct Processes {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pods: PathBuf,
+    program: PathBuf,
+    /// Held as long as the runtime lives: two agents would fight over the containers.
+    _lock: File,
+    wake: Wake,
+    table: Mutex<Table>,
+    shims: Mutex<HashMap<ContainerId, Arc<Hold>>>,
+}
+
+impl Processes {
+    /// The runtime whose files are in `state`, and whose shims are this `program`, with everything that still runs.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn open(state: &Path, program: impl Into<PathBuf>, wake: Wake) -> Result<Self, Error> {
+        let lock = lock(state).map_err(|source| lost(state.display(), source))?;
+        let this = Self {
+            shared: Arc::new(Shared {
+                // Shims run elsewhere than the agent: a relative path would not mean the same to them.
+                pods: std::path::absolute(state)
+                    .unwrap_or_else(|_| state.into())
+                    .join("pods"),
+                program: program.into(),
+                _lock: lock,
+                wake,
+                table: Mutex::default(),
+                shims: Mutex::default(),
+            }),
+        };
+        this.adopt_all()
+            .map_err(|source| lost(state.display(), source))?;
+        Ok(this)
+    }
+
+    fn sandbox_folder(&self, uid: &str) -> PathBuf {
+        self.shared.pods.join(uid)
+    }
+
+    fn folder(&self, id: &ContainerId) -> Folder {
+        let name = self.sandbox_folder(&id.uid).join(&id.name);
+        Folder::new(name.join(id.attempt.to_string()))
+    }
+
+    /// Starts the shim, and waits until it has started the container or given up.
+    async fn launch(&self, folder: &Folder) -> Result<Option<Child>, io::Error> {
+        let mut shim = Command::new(&self.shared.program)
+            .arg("shim")
+            .arg(folder.path())
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(folder.log()?)
+            .spawn()?;
+        let Some(mut stdout) = shim.stdout.take() else {
+            return Ok(Some(shim));
+        };
+        match timeout(SHIM_START, stdout.read(&mut [0])).await {
+            Ok(read) => read.map(|_| Some(shim)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Marks the container as stopping by then; says whether it was not before, or `None` if no time is won.
+    fn hurry(&self, id: &ContainerId, deadline: Timestamp) -> Result<Option<bool>, Error> {
+        let mut table = self.shared.table.lock();
+        Ok(match &mut table.container(id)?.state {
+            State::Exited(_) => None,
+            State::Starting => Some(true),
+            State::Running {
+                stopping: Some(sooner),
+                ..
+            } if *sooner <= deadline => None,
+            State::Running { stopping, .. } => Some(stopping.replace(deadline).is_none()),
+        })
+    }
+}
+
+impl Runtime for Processes {
+    const NAME: &'static str = "process";
+    const RUNS_COMMANDS: bool = true;
+
+    fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
+        self.shared.table.lock().of(pod)
+    }
+
+    fn pods(&self) -> Vec<Key> {
+        self.shared.table.lock().pods()
+    }
+
+    async fn run_sandbox(&self, config: SandboxConfig) -> Result<(), Error> {
+        let folder = self.sandbox_folder(&config.uid);
+        fs::create_dir_all(&folder)
+            .and_then(|()| folder::write(&folder.join("sandbox.json"), &config))
+            .map_err(|source| lost(&config.uid, source))?;
+        self.shared.table.lock().add(config);
+        Ok(())
+    }
+
+    async fn start(&self, config: ContainerConfig) -> Result<(), Error> {
+        let new = self
+            .shared
+            .table
+            .lock()
+            .insert(Container::starting(&config))?;
+        if !new {
+            return Ok(());
+        }
+        let (id, folder) = (&config.id, self.folder(&config.id));
+        let launched = match folder.create(&config) {
+            Ok(()) => self.launch(&folder).await,
+            Err(error) => Err(error),
+        };
+        match launched {
+            Ok(Some(shim)) => self
+                .adopt(id, &folder, Some(shim))
+                .map_err(|source| lost(id, source)),
+            failed => {
+                // The folder is claimed in the shim's place, so that a late one cannot run what counts as failed.
+                self.give_up(id, &folder);
+                failed.map_err(|source| lost(id, source))?;
+                Err(Error::Shim(id.to_string()))
+            }
+        }
+    }
+
+    async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {
+        let deadline = Timestamp::now() + grace;
+        let Some(first) = self.hurry(id, deadline)? else {
+            return Ok(());
+        };
+        let Some(shim) = self.shared.shims.lock().get(id).cloned() else {
+            return Ok(());
+        };
+        if first {
+            shim.signal(Signal::TERM);
+        }
+        if grace.is_zero() {
+            shim.signal(Signal::USR1);
+            return Ok(());
+        }
+        tokio::spawn(async move {
+            if timeout(grace, shim.gone()).await.is_err() {
+                shim.signal(Signal::USR1);
+            }
+        });
+        Ok(())
+    }
+
+    async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
+        self.shared.table.lock().remove(id)?;
+        vanish(self.folder(id).path()).map_err(|source| lost(id, source))
+    }
+
+    async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
+        self.shared.table.lock().remove_sandbox(uid)?;
+        vanish(&self.sandbox_folder(uid)).map_err(|source| lost(uid, source))
+    }
+}
+
+fn lock(state: &Path) -> io::Result<File> {
+    fs::create_dir_all(state)?;
+    let lock = File::create(state.join("lock"))?;
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => io::Error::other("another agent uses it"),
+        TryLockError::Error(error) => error,
+    })?;
+    Ok(lock)
+}
+
+fn lost(what: impl ToString, source: io::Error) -> Error {
+    let what = what.to_string();
+    Error::State { what, source }
+}
+
+fn vanish(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,108 @@
+//! The conditions of a Pod, in the order and the words of the kubelet.
+
+use setpoint_model::condition::{self, FALSE, TRUE};
+use setpoint_proto::core::{ContainerStatus, PodCondition, PodStatus};
+
+use crate::world::{Bound, World};
+
+/// A condition that holds, or that does not and says why.
+type Verdict = Result<(), (&'static str, String)>;
+
+/// The conditions that go with this status. Those of others are kept.
+pub fn conditions(pod: &Bound, world: &World, status: &PodStatus) -> Vec<PodCondition> {
+    let reported = &pod.object.status.conditions;
+    let ready = containers_ready(status);
+    let verdicts = [
+        (
+            "PodReadyToStartContainers",
+            world.sandbox().map(|_| ()).ok_or_else(Default::default),
+        ),
+        ("Initialized", initialized(pod, world)),
+        ("Ready", ready.clone().and_then(|()| gates(pod))),
+        ("ContainersReady", ready),
+        ("PodScheduled", Ok(())),
+    ];
+    let generation = pod.object.metadata.generation;
+    let mut conditions: Vec<PodCondition> = verdicts
+        .into_iter()
+        .map(|(kind, verdict)| stated(kind, verdict, reported, world, generation))
+        .collect();
+    let foreign = reported
+        .iter()
+        .filter(|old| condition::get(&conditions, &old.r#type).is_none());
+    let foreign: Vec<_> = foreign.cloned().collect();
+    conditions.extend(foreign);
+    conditions
+}
+
+fn stated(
+    kind: &str,
+    verdict: Verdict,
+    reported: &[PodCondition],
+    world: &World,
+    generation: i64,
+) -> PodCondition {
+    let status = if verdict.is_ok() { TRUE } else { FALSE };
+    let (reason, message) = verdict.err().unwrap_or_default();
+    let same = condition::get(reported, kind).filter(|old| old.status == status);
+    PodCondition {
+        r#type: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: same.map_or(world.now.into(), |old| old.last_transition_time),
+        observed_generation: generation,
+        ..PodCondition::default()
+    }
+}
+
+fn initialized(pod: &Bound, world: &World) -> Verdict {
+    if pod.initialized(world) {
+        return Ok(());
+    }
+    let init = pod.object.spec.init_containers.iter();
+    let missing = init.filter(|container| !pod.is_through(world, container));
+    let names: Vec<_> = missing.map(|container| container.name.as_str()).collect();
+    let message = format!("containers with incomplete status: [{}]", names.join(" "));
+    Err(("ContainersNotInitialized", message))
+}
+
+fn containers_ready(status: &PodStatus) -> Verdict {
+    if status.phase == "Succeeded" {
+        return Err(("PodCompleted", String::new()));
+    }
+    if status.phase == "Failed" {
+        return Err(("PodFailed", String::new()));
+    }
+    let unready = |status: &&ContainerStatus| !status.ready;
+    let unready = status.container_statuses.iter().filter(unready);
+    let names: Vec<_> = unready.map(|status| status.name.as_str()).collect();
+    match names.as_slice() {
+        [] => Ok(()),
+        names => {
+            let message = format!("containers with unready status: [{}]", names.join(" "));
+            Err(("ContainersNotReady", message))
+        }
+    }
+}
+
+/// What others must have said before the Pod counts as ready.
+fn gates(pod: &Bound) -> Verdict {
+    let conditions = &pod.object.status.conditions;
+    for gate in &pod.object.spec.readiness_gates {
+        let kind = gate.condition_type.as_str();
+        if !condition::is_true(conditions, kind) {
+            let message = match condition::get(conditions, kind) {
+                None => format!(
+                    "corresponding condition of pod readiness gate {kind:?} does not exist."
+                ),
+                Some(found) => format!(
+                    "the status of pod readiness gate {kind:?} is not \"True\", but {}",
+                    found.status
+                ),
+            };
+            return Err(("ReadinessGatesNotReady", message));
+        }
+    }
+    Ok(())
+}

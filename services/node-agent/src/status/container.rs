@@ -1,0 +1,218 @@
+//! What to report of one container.
+
+use std::time::Duration;
+
+use setpoint_proto::core::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+    ContainerStateWaiting, ContainerStatus,
+};
+
+use crate::restart::Policy;
+use crate::runtime::{self, ContainerId, Exit, State};
+use crate::world::{Bound, LOST, Last, Trouble, World};
+
+/// The status of a container, or init container, of this Pod.
+pub fn status(pod: &Bound, world: &World, container: &Container) -> ContainerStatus {
+    let sandbox = world.sandbox();
+    let mut newest = sandbox
+        .into_iter()
+        .flat_map(|sandbox| sandbox.attempts(&container.name).rev());
+    let reported = world.reported(&container.name);
+    let mut status = match newest.next() {
+        Some(latest) => of_attempt(pod, world, latest, newest.next(), reported),
+        None => without_attempt(pod, world, container, reported),
+    };
+    back_off(pod, world, container, &mut status);
+    status
+}
+
+fn of_attempt(
+    pod: &Bound,
+    world: &World,
+    latest: &runtime::Container,
+    before: Option<&runtime::Container>,
+    reported: Option<&ContainerStatus>,
+) -> ContainerStatus {
+    let running = matches!(latest.state, State::Running { .. });
+    let last_state = match before.map(|before| &before.state) {
+        Some(State::Exited(exit)) => terminated(pod, &latest.id.before(), exit),
+        _ => reported
+            .map(|reported| last_of(world, reported, &latest.id))
+            .unwrap_or_default(),
+    };
+    ContainerStatus {
+        name: latest.id.name.clone(),
+        state: state(pod, latest),
+        last_state,
+        ready: match &latest.state {
+            State::Exited(exit) => pod.is_init(&latest.id.name) && exit.code == 0,
+            _ => running,
+        },
+        restart_count: i32::try_from(latest.id.attempt).unwrap_or(i32::MAX),
+        image: latest.image.clone(),
+        image_id: format!("{}://{}", pod.runtime, latest.image),
+        container_id: pod.container_id(&latest.id),
+        started: Some(running),
+        ..ContainerStatus::default()
+    }
+}
+
+/// The end of the attempt before, as reported, where the runtime no longer knows it.
+fn last_of(world: &World, reported: &ContainerStatus, latest: &ContainerId) -> ContainerState {
+    if u32::try_from(reported.restart_count) == Ok(latest.attempt) {
+        return reported.last_state.clone();
+    }
+    match &reported.state {
+        state if state.terminated.is_some() => state.clone(),
+        state if state.running.is_some() => lost(world, reported),
+        _ => reported.last_state.clone(),
+    }
+}
+
+/// The end of a container that was reported to run, and that its runtime does not know.
+fn lost(world: &World, reported: &ContainerStatus) -> ContainerState {
+    let started = reported
+        .state
+        .running
+        .as_ref()
+        .map(|running| running.started_at);
+    ContainerState {
+        terminated: Some(ContainerStateTerminated {
+            exit_code: LOST,
+            reason: "ContainerStatusUnknown".to_owned(),
+            message: "The container could not be located: its runtime has forgotten it".to_owned(),
+            started_at: started.unwrap_or_default(),
+            finished_at: world.now.into(),
+            container_id: reported.container_id.clone(),
+            ..ContainerStateTerminated::default()
+        }),
+        ..ContainerState::default()
+    }
+}
+
+fn state(pod: &Bound, container: &runtime::Container) -> ContainerState {
+    match &container.state {
+        State::Starting => waiting("ContainerCreating", ""),
+        State::Running { since, .. } => ContainerState {
+            running: Some(ContainerStateRunning {
+                started_at: (*since).into(),
+            }),
+            ..ContainerState::default()
+        },
+        State::Exited(exit) => terminated(pod, &container.id, exit),
+    }
+}
+
+fn without_attempt(
+    pod: &Bound,
+    world: &World,
+    container: &Container,
+    reported: Option<&ContainerStatus>,
+) -> ContainerStatus {
+    let mut status = reported.cloned().unwrap_or_else(|| ContainerStatus {
+        name: container.name.clone(),
+        image: container.image.clone(),
+        ..ContainerStatus::default()
+    });
+    status.ready = false;
+    status.started = Some(false);
+    match world.past(&container.name).last {
+        Last::Ended(_) if status.state.running.is_some() => status.state = lost(world, &status),
+        Last::Ended(_) => {}
+        _ => status.state = not_yet(pod, world, container),
+    }
+    status
+}
+
+fn not_yet(pod: &Bound, world: &World, container: &Container) -> ContainerState {
+    match world.troubles.get(&container.name) {
+        Some(Trouble { reason, message }) => waiting(reason, message),
+        // A Pod with init containers prepares itself; without, only its containers are made.
+        None if !pod.object.spec.init_containers.is_empty() => waiting("PodInitializing", ""),
+        None => waiting("ContainerCreating", ""),
+    }
+}
+
+/// A container that ended and will start again waits, with its end in the past.
+fn back_off(pod: &Bound, world: &World, container: &Container, status: &mut ContainerStatus) {
+    let Last::Ended(ended) = world.past(&container.name).last else {
+        return;
+    };
+    let spec = &pod.object.spec;
+    let policy = match pod.is_init(&container.name) {
+        true => Policy::of_init(spec, container),
+        false => Policy::of(spec),
+    };
+    if pod.is_deleting() || !policy.restarts(ended.code) || status.state.terminated.is_none() {
+        return;
+    }
+    let message = format!(
+        "back-off {} restarting failed container={} pod={}",
+        go_duration(ended.rest()),
+        container.name,
+        pod.label(),
+    );
+    status.last_state = std::mem::replace(&mut status.state, waiting("CrashLoopBackOff", &message));
+}
+
+fn waiting(reason: &str, message: &str) -> ContainerState {
+    ContainerState {
+        waiting: Some(ContainerStateWaiting {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        }),
+        ..ContainerState::default()
+    }
+}
+
+fn terminated(pod: &Bound, id: &ContainerId, exit: &Exit) -> ContainerState {
+    ContainerState {
+        terminated: Some(ContainerStateTerminated {
+            exit_code: exit.code,
+            reason: exit.reason().to_owned(),
+            message: exit.message.clone(),
+            started_at: exit.started.into(),
+            finished_at: exit.finished.into(),
+            container_id: pod.container_id(id),
+            ..ContainerStateTerminated::default()
+        }),
+        ..ContainerState::default()
+    }
+}
+
+/// Whole seconds as Go prints them: `40s`, `2m40s`.
+fn go_duration(duration: Duration) -> String {
+    match (duration.as_secs() / 60, duration.as_secs() % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}
+
+impl Bound {
+    /// As Kubernetes names a container: its runtime and the runtime's own id.
+    pub fn container_id(&self, id: &ContainerId) -> String {
+        format!("{}://{id}", self.runtime)
+    }
+
+    /// As the kubelet names a Pod in messages: `web_default(5be0…)`.
+    pub fn label(&self) -> String {
+        let meta = &self.object.metadata;
+        format!("{}_{}({})", meta.name, meta.namespace, meta.uid)
+    }
+
+    fn is_init(&self, name: &str) -> bool {
+        let mut init = self.object.spec.init_containers.iter();
+        init.any(|container| container.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_go_prints_them() {
+        let print = |seconds| go_duration(Duration::from_secs(seconds));
+        assert_eq!([print(10), print(80), print(300)], ["10s", "1m20s", "5m0s"]);
+    }
+}

@@ -1,0 +1,136 @@
+//! What people are told about a Pod, in the kubelet's words where it has words for it.
+
+use setpoint_machinery::{Recorder, events};
+use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
+
+/// Writes Events, unless they are switched off.
+pub struct Tell {
+    recorder: Option<Recorder>,
+}
+
+impl Tell {
+    /// With a recorder; without one, nobody is told anything.
+    pub fn new(recorder: Option<Recorder>) -> Self {
+        Self { recorder }
+    }
+
+    /// A container was started, in place of which perhaps only a placeholder runs.
+    pub fn started(&self, pod: &Pod, container: &Container, attempt: u32, placeholder: bool) {
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        let about = reference(pod, Some(&container.name));
+        let Container { name, image, .. } = container;
+        recorder.normal(&about, "Created", format!("Created container: {name}"));
+        recorder.normal(&about, "Started", format!("Started container {name}"));
+        if placeholder && attempt == 0 {
+            let message = format!(
+                "Image {image:?} is not run: there is no container engine here, and container {name} names no command. A placeholder process stands in for it"
+            );
+            recorder.warning(&about, "Placeholder", message);
+        }
+        if attempt == 0 {
+            for ignored in ignored(container) {
+                let message = format!("{ignored} of container {name} has no effect on this node");
+                recorder.warning(&about, "Unsupported", message);
+            }
+        }
+    }
+
+    /// A container is asked to stop.
+    pub fn stopping(&self, pod: &Pod, container: &str) {
+        self.normal(pod, Some(container), "Killing", || {
+            format!("Stopping container {container}")
+        });
+    }
+
+    /// A container cannot be started.
+    pub fn failed(&self, pod: &Pod, container: &Container, message: &str) {
+        self.warning(pod, Some(&container.name), "Failed", || {
+            format!("Error: {message}")
+        });
+    }
+
+    /// A new status is reported.
+    pub fn reported(&self, pod: &Pod, status: &PodStatus) {
+        let all = status
+            .init_container_statuses
+            .iter()
+            .chain(&status.container_statuses);
+        for container in all.filter(|container| backs_off(container)) {
+            let message = || {
+                let meta = &pod.metadata;
+                format!(
+                    "Back-off restarting failed container {} in pod {}_{}({})",
+                    container.name, meta.name, meta.namespace, meta.uid
+                )
+            };
+            self.warning(pod, Some(&container.name), "BackOff", message);
+        }
+        if status.phase == "Failed" && status.reason.starts_with("OutOf") {
+            let message = || {
+                status
+                    .message
+                    .trim_start_matches("Pod was rejected: ")
+                    .to_owned()
+            };
+            self.warning(pod, None, &status.reason, message);
+        }
+    }
+
+    fn normal(
+        &self,
+        pod: &Pod,
+        container: Option<&str>,
+        reason: &str,
+        message: impl FnOnce() -> String,
+    ) {
+        if let Some(recorder) = &self.recorder {
+            recorder.normal(&reference(pod, container), reason, message());
+        }
+    }
+
+    fn warning(
+        &self,
+        pod: &Pod,
+        container: Option<&str>,
+        reason: &str,
+        message: impl FnOnce() -> String,
+    ) {
+        if let Some(recorder) = &self.recorder {
+            recorder.warning(&reference(pod, container), reason, message());
+        }
+    }
+}
+
+fn backs_off(container: &ContainerStatus) -> bool {
+    let waiting = container.state.waiting.as_ref();
+    waiting.is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
+}
+
+fn reference(pod: &Pod, container: Option<&str>) -> ObjectReference {
+    let mut reference = events::reference_to(pod);
+    if let Some(name) = container {
+        let init = pod
+            .spec
+            .init_containers
+            .iter()
+            .any(|container| container.name == name);
+        let field = if init { "initContainers" } else { "containers" };
+        reference.field_path = format!("spec.{field}{{{name}}}");
+    }
+    reference
+}
+
+/// What a container asks for and does not get: silence would be a lie.
+fn ignored(container: &Container) -> Vec<&'static str> {
+    let asked = [
+        (container.readiness_probe.is_some(), "readinessProbe"),
+        (container.liveness_probe.is_some(), "livenessProbe"),
+        (container.startup_probe.is_some(), "startupProbe"),
+        (container.lifecycle.is_some(), "lifecycle"),
+        (!container.volume_mounts.is_empty(), "volumeMounts"),
+    ];
+    let ignored = asked.into_iter().filter(|(asked, _)| *asked);
+    ignored.map(|(_, field)| field).collect()
+}

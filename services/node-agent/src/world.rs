@@ -1,0 +1,197 @@
+//! Everything that a decision about one Pod may look at.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use setpoint_proto::core::{Container, ContainerStatus, Pod};
+
+use crate::ledger::Admission;
+use crate::restart::Ended;
+use crate::runtime::{self, Sandbox, State};
+
+/// The exit code of a container that nobody saw ending.
+pub const LOST: i32 = 137;
+
+/// A Pod, wanted and real, at one moment.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The moment.
+    pub now: Timestamp,
+    /// The Pod as the gateway knows it; `None` once it is gone, or is on another node.
+    pub pod: Option<Bound>,
+    /// What the runtime has under its name, whichever Pod of that name it is of.
+    pub sandboxes: Vec<Sandbox>,
+    /// Containers that could not be started, and why, by name.
+    pub troubles: BTreeMap<String, Trouble>,
+}
+
+/// A Pod that is bound to a node of this agent.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The object.
+    pub object: Pod,
+    /// The address of its node.
+    pub host_ip: String,
+    /// Its place on the node, or why it has none.
+    pub admission: Admission,
+    /// The name of the runtime, for container ids.
+    pub runtime: &'static str,
+}
+
+/// Why a container waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trouble {
+    /// One word.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// How far the attempts at one container have come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// The number of the next attempt.
+    pub next: u32,
+    /// The newest attempt.
+    pub last: Last,
+}
+
+/// The newest attempt at a container.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Last {
+    /// There is none.
+    Never,
+    /// It has not begun yet.
+    Starting,
+    /// It runs.
+    Running,
+    /// It ended.
+    Ended(Ended),
+}
+
+impl World {
+    /// The sandbox of the Pod itself.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        let uid = &self.pod.as_ref()?.object.metadata.uid;
+        self.sandboxes
+            .iter()
+            .find(|sandbox| sandbox.config.uid == *uid)
+    }
+
+    /// Sandboxes of other Pods that had its name.
+    pub fn strangers(&self) -> impl Iterator<Item = &Sandbox> {
+        let uid = self
+            .pod
+            .as_ref()
+            .map(|pod| pod.object.metadata.uid.as_str());
+        self.sandboxes
+            .iter()
+            .filter(move |sandbox| Some(sandbox.config.uid.as_str()) != uid)
+    }
+
+    /// The past of a container: what the runtime knows, else what was last reported.
+    ///
+    /// The two part when the runtime forgot, as when the machine lost its disk: what ran then counts as lost.
+    pub fn past(&self, name: &str) -> Past {
+        let known = self.sandbox().and_then(|sandbox| sandbox.latest(name));
+        match (known, self.reported(name)) {
+            (Some(container), _) => Past {
+                next: container.id.attempt + 1,
+                last: Last::of(container),
+            },
+            (None, Some(status)) if !status.container_id.is_empty() => Past {
+                next: u32::try_from(status.restart_count).unwrap_or_default() + 1,
+                last: Last::reported(status, self.now),
+            },
+            _ => Past {
+                next: 0,
+                last: Last::Never,
+            },
+        }
+    }
+
+    /// What was last reported of a container.
+    pub fn reported(&self, name: &str) -> Option<&ContainerStatus> {
+        let status = &self.pod.as_ref()?.object.status;
+        let mut all = status
+            .init_container_statuses
+            .iter()
+            .chain(&status.container_statuses);
+        all.find(|status| status.name == name)
+    }
+}
+
+impl Last {
+    fn of(container: &runtime::Container) -> Self {
+        match &container.state {
+            State::Starting => Self::Starting,
+            State::Running { .. } => Self::Running,
+            State::Exited(exit) => Self::Ended(Ended {
+                code: exit.code,
+                started: exit.started,
+                finished: exit.finished,
+                backoff: container.backoff,
+            }),
+        }
+    }
+
+    fn reported(status: &ContainerStatus, now: Timestamp) -> Self {
+        let terminated = [&status.state, &status.last_state]
+            .into_iter()
+            .find_map(|state| state.terminated.as_ref())
+            .filter(|_| status.state.running.is_none());
+        let time = |time: &setpoint_proto::meta::Time| time.timestamp().unwrap_or(now);
+        Self::Ended(Ended {
+            code: terminated.map_or(LOST, |end| end.exit_code),
+            started: terminated.map_or(now, |end| time(&end.started_at)),
+            finished: terminated.map_or(now, |end| time(&end.finished_at)),
+            backoff: Duration::ZERO,
+        })
+    }
+}
+
+impl Bound {
+    /// May its containers start: have all init containers done their part?
+    pub fn initialized(&self, world: &World) -> bool {
+        let spec = &self.object.spec;
+        let begun = |container: &Container| world.past(&container.name).last != Last::Never;
+        spec.containers.iter().any(begun)
+            || spec
+                .init_containers
+                .iter()
+                .all(|container| self.is_through(world, container))
+    }
+
+    /// Has this init container done its part?
+    pub fn is_through(&self, world: &World, container: &Container) -> bool {
+        match world.past(&container.name).last {
+            Last::Running => crate::restart::is_sidecar(container),
+            Last::Ended(ended) => ended.code == 0 && !crate::restart::is_sidecar(container),
+            Last::Never | Last::Starting => false,
+        }
+    }
+
+    /// Has its deletion begun?
+    pub fn is_deleting(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// How long its containers still get to stop.
+    ///
+    /// The deadline on the object has whole seconds: one more makes sure that nobody gets less than they were promised.
+    pub fn grace(&self, now: Timestamp) -> Duration {
+        let meta = &self.object.metadata;
+        let promised = meta.deletion_grace_period_seconds.unwrap_or_default();
+        let promised = Duration::from_secs(u64::try_from(promised).unwrap_or_default());
+        let deadline = meta
+            .deletion_timestamp
+            .as_ref()
+            .and_then(|time| time.timestamp());
+        let left = deadline.map_or(promised, |deadline| {
+            let left = Duration::try_from(deadline.duration_since(now));
+            left.map_or(Duration::ZERO, |left| left + Duration::from_secs(1))
+        });
+        left.min(promised)
+    }
+}

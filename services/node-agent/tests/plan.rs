@@ -1,0 +1,417 @@
+//! The life of a Pod on paper: what is planned, what is reported, and what never happens.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[path = "support/play.rs"]
+mod play;
+
+use std::time::Duration;
+
+use play::{IP, Play, pod};
+use proptest::prelude::*;
+use setpoint_model::condition;
+use setpoint_node_agent::{Action, Shortage, Trouble, plan};
+
+fn summary(phase: &str, ready: bool) -> (String, bool) {
+    (phase.to_owned(), ready)
+}
+
+#[test]
+fn a_simple_pod_is_running_and_ready_after_one_report() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    assert_eq!(play.settle(), None);
+    assert_eq!(play.summary(), summary("Running", true));
+    assert_eq!(play.reports, 1);
+    let status = play.pod().status.clone();
+    assert_eq!(
+        (status.pod_ip, status.host_ip.as_str()),
+        (IP.to_string(), "10.1.2.1")
+    );
+    assert_eq!(
+        status.container_statuses[0].container_id,
+        "fake://uid-1/web/0"
+    );
+    let kinds: Vec<_> = status
+        .conditions
+        .iter()
+        .map(|condition| condition.r#type.as_str())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "PodReadyToStartContainers",
+            "Initialized",
+            "Ready",
+            "ContainersReady",
+            "PodScheduled"
+        ]
+    );
+}
+
+/// Checks N1.
+#[test]
+fn a_crashing_container_is_restarted_at_once_and_then_ever_later() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    let mut rests = Vec::new();
+    for count in 1..=7 {
+        play.exit("web", 1);
+        let again = play.settle().map_or(0, |again| again.as_secs());
+        rests.push(again);
+        play.pass(again);
+        play.settle();
+        assert_eq!(play.reported("web").restart_count, count);
+        assert_eq!(
+            play.reported("web")
+                .last_state
+                .terminated
+                .as_ref()
+                .unwrap()
+                .exit_code,
+            1
+        );
+    }
+    assert_eq!(rests, [0, 10, 20, 40, 80, 160, 300]);
+    play.pass(600);
+    play.exit("web", 1);
+    assert_eq!(play.settle(), None, "ten good minutes: at once again");
+    assert_eq!(play.reported("web").restart_count, 8);
+}
+
+/// Checks N1.
+#[test]
+fn a_container_that_waits_for_its_restart_says_so_as_the_kubelet_does() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    play.exit("web", 1);
+    play.settle();
+    play.exit("web", 2);
+    play.settle();
+    let status = play.reported("web");
+    let waiting = status.state.waiting.as_ref().unwrap();
+    assert_eq!(waiting.reason, "CrashLoopBackOff");
+    let message = "back-off 10s restarting failed container=web pod=web_default(uid-1)";
+    assert_eq!(waiting.message, message);
+    assert_eq!(status.last_state.terminated.as_ref().unwrap().exit_code, 2);
+    assert_eq!((status.restart_count, status.ready), (1, false));
+    assert_eq!(play.summary(), summary("Running", false));
+}
+
+/// Checks N1.
+#[test]
+fn the_restart_policy_decides_whether_an_end_is_the_end() {
+    let outcome = |policy: &str, code| {
+        let mut play = Play::of(pod(policy, &[], &["web"]));
+        play.settle();
+        play.exit("web", code);
+        play.settle();
+        (play.summary().0, play.reported("web").restart_count)
+    };
+    assert_eq!(outcome("Always", 0), ("Running".into(), 1));
+    assert_eq!(outcome("Always", 1), ("Running".into(), 1));
+    assert_eq!(outcome("OnFailure", 0), ("Succeeded".into(), 0));
+    assert_eq!(outcome("OnFailure", 1), ("Running".into(), 1));
+    assert_eq!(outcome("Never", 0), ("Succeeded".into(), 0));
+    assert_eq!(outcome("Never", 1), ("Failed".into(), 0));
+}
+
+#[test]
+fn init_containers_run_one_by_one_before_the_others() {
+    let mut play = Play::of(pod("Always", &["first", "second"], &["web"]));
+    play.settle();
+    assert_eq!(play.summary(), summary("Pending", false));
+    let initialized = condition::get(&play.pod().status.conditions, "Initialized")
+        .unwrap()
+        .clone();
+    assert_eq!(
+        initialized.message,
+        "containers with incomplete status: [first second]"
+    );
+    play.exit("first", 1);
+    play.settle();
+    assert_eq!(play.reported("first").restart_count, 1);
+    play.exit("first", 0);
+    play.settle();
+    assert_eq!(
+        play.reported("web").state.waiting.as_ref().unwrap().reason,
+        "PodInitializing"
+    );
+    play.exit("second", 0);
+    play.settle();
+    assert_eq!(play.summary(), summary("Running", true));
+}
+
+#[test]
+fn a_failed_init_container_of_a_pod_that_never_restarts_is_its_end() {
+    let mut play = Play::of(pod("Never", &["first"], &["web"]));
+    play.settle();
+    play.exit("first", 1);
+    play.settle();
+    assert_eq!(play.summary(), summary("Failed", false));
+}
+
+#[test]
+fn a_sidecar_starts_in_its_turn_and_stays() {
+    let mut object = pod("Always", &["sidecar", "migrate"], &["web"]);
+    object.spec.init_containers[0].restart_policy = Some("Always".into());
+    let mut play = Play::of(object);
+    play.settle();
+    assert!(play.reported("migrate").state.running.is_some());
+    play.exit("migrate", 0);
+    play.settle();
+    assert_eq!(play.summary(), summary("Running", true));
+    play.exit("sidecar", 0);
+    play.settle();
+    assert_eq!(play.reported("sidecar").restart_count, 1);
+}
+
+/// Checks N4.
+#[test]
+fn a_deleted_pod_stops_within_its_grace_and_then_its_object_goes() {
+    let mut play = Play::of(pod("Always", &[], &["web", "log"]));
+    play.settle();
+    play.done.clear();
+    play.delete(30);
+    play.settle();
+    let graces = play.done.iter().filter_map(|action| match action {
+        Action::Stop { grace, .. } => Some(grace.as_secs()),
+        _ => None,
+    });
+    assert_eq!(graces.collect::<Vec<_>>(), [30, 30]);
+    play.exit("web", 0);
+    play.settle();
+    assert!(play.world.pod.is_some(), "one container still runs");
+    play.exit("log", 137);
+    play.settle_gone();
+    assert!(matches!(
+        &play.done[2..],
+        [Action::RemoveSandbox(_), Action::Delete]
+    ));
+}
+
+/// Checks N4.
+#[test]
+fn a_second_delete_with_less_grace_is_heard() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    play.delete(3600);
+    play.settle();
+    play.pass(5);
+    play.delete(2);
+    play.settle();
+    let last = play.done.last().unwrap();
+    assert!(
+        matches!(last, Action::Stop { grace, .. } if *grace == Duration::from_secs(2)),
+        "{last:?}"
+    );
+}
+
+/// Checks N4.
+#[test]
+fn a_pod_that_is_forced_away_leaves_nothing_running() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    play.world.pod = None;
+    let steps = plan(&play.world).steps;
+    assert!(matches!(&steps[0].action, Action::Stop { .. }));
+    play.exit("web", 137);
+    play.settle_gone();
+    assert!(play.world.sandboxes.is_empty());
+}
+
+#[test]
+fn a_deleted_pod_with_finalizers_says_how_it_ended_and_is_deleted_once() {
+    let mut object = pod("Always", &[], &["web"]);
+    object.metadata.finalizers = vec!["batch.kubernetes.io/job-tracking".into()];
+    let mut play = Play::of(object);
+    play.settle();
+    play.delete(30);
+    play.settle();
+    play.exit("web", 0);
+    play.settle();
+    assert_eq!(play.summary().0, "Succeeded");
+    assert_eq!(
+        play.done
+            .iter()
+            .filter(|action| **action == Action::Delete)
+            .count(),
+        1
+    );
+}
+
+/// Checks N3.
+#[test]
+fn a_pod_waits_until_the_one_that_had_its_name_is_gone() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    play.pod().metadata.uid = "uid-2".into();
+    play.pod().status = pod("Always", &[], &[]).status;
+    play.done.clear();
+    let steps = plan(&play.world).steps;
+    assert!(matches!(steps.as_slice(), [step] if matches!(step.action, Action::Stop { .. })));
+    play.exit("web", 0);
+    let steps = plan(&play.world).steps;
+    assert!(
+        matches!(steps.as_slice(), [step] if step.action == Action::RemoveSandbox("uid-1".into()))
+    );
+}
+
+/// Checks N8.
+#[test]
+fn a_pod_that_does_not_fit_is_rejected_with_a_reason() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.world.pod.as_mut().unwrap().admission = Err(Shortage {
+        resource: "cpu",
+        requested: 500,
+        used: 3600,
+        capacity: 4000,
+    });
+    play.settle();
+    let status = &play.pod().status;
+    assert_eq!(
+        (status.phase.as_str(), status.reason.as_str()),
+        ("Failed", "OutOfcpu")
+    );
+    let message = "Pod was rejected: Node didn't have enough resource: cpu, requested: 500, used: 3600, capacity: 4000";
+    assert_eq!(status.message, message);
+    assert!(play.done.is_empty());
+}
+
+#[test]
+fn a_container_that_cannot_be_configured_says_why() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.add_sandbox("uid-1", IP);
+    let (reason, message) = (
+        "CreateContainerConfigError",
+        "configmap \"x\" not found".to_owned(),
+    );
+    play.world
+        .troubles
+        .insert("web".into(), Trouble { reason, message });
+    let status = setpoint_node_agent::status(&play.world).unwrap();
+    let waiting = status.container_statuses[0].state.waiting.clone().unwrap();
+    assert_eq!(
+        (waiting.reason.as_str(), waiting.message.as_str()),
+        (reason, "configmap \"x\" not found")
+    );
+    assert_eq!(status.phase, "Pending");
+}
+
+/// Checks N2.
+#[test]
+fn a_runtime_that_forgot_everything_counts_as_a_restart() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    play.world.sandboxes.clear();
+    play.settle();
+    assert_eq!(play.summary(), summary("Running", true));
+    let status = play.reported("web");
+    assert_eq!(status.restart_count, 1);
+    let last = status.last_state.terminated.as_ref().unwrap();
+    assert_eq!(
+        (last.exit_code, last.reason.as_str()),
+        (137, "ContainerStatusUnknown")
+    );
+}
+
+/// Checks N2.
+#[test]
+fn a_pod_that_has_ended_is_never_started_again() {
+    let mut play = Play::of(pod("Never", &[], &["web"]));
+    play.settle();
+    play.exit("web", 0);
+    play.settle();
+    play.world.sandboxes.clear();
+    play.done.clear();
+    play.settle();
+    assert!(play.done.is_empty());
+    assert_eq!(play.summary().0, "Succeeded");
+}
+
+impl Play {
+    /// Settles a Pod that goes away with it.
+    fn settle_gone(&mut self) {
+        self.settle();
+        assert!(self.world.pod.is_none() && self.world.sandboxes.is_empty());
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Happening {
+    Exit(usize, i32),
+    Pass(u64),
+    Forget,
+    Delete(i64),
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+    let one = prop_oneof![
+        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(137)]).prop_map(|(who, code)| Happening::Exit(who, code)),
+        3 => (0..700_u64).prop_map(Happening::Pass),
+        1 => Just(Happening::Forget),
+        1 => (0..60_i64).prop_map(Happening::Delete),
+    ];
+    proptest::collection::vec(one, 0..25)
+}
+
+const NAMES: [&str; 3] = ["init", "web", "log"];
+
+proptest! {
+    /// Checks N5.
+    #[test]
+    fn whatever_happens_a_pod_only_moves_forward(
+        policy in prop_oneof![Just("Always"), Just("OnFailure"), Just("Never")],
+        happenings in happenings(),
+    ) {
+        let mut play = Play::of(pod(policy, &["init"], &["web", "log"]));
+        play.settle();
+        for happening in happenings {
+            let before = play.pod().status.clone();
+            match happening {
+                Happening::Exit(who, code) => play.exit(NAMES[who], code),
+                Happening::Pass(seconds) => play.pass(seconds),
+                Happening::Forget => play.world.sandboxes.clear(),
+                Happening::Delete(grace) => play.delete(grace),
+            }
+            play.settle();
+            if play.world.pod.is_none() {
+                prop_assert!(play.world.sandboxes.is_empty());
+                break;
+            }
+            let after = play.pod().status.clone();
+            prop_assert!(rank(&before.phase) <= rank(&after.phase), "{} → {}", before.phase, after.phase);
+            if rank(&before.phase) == 2 {
+                prop_assert_eq!(&before, &after);
+            }
+            prop_assert_eq!(before.start_time, after.start_time);
+            for (old, new) in before.container_statuses.iter().zip(&after.container_statuses) {
+                prop_assert!(old.restart_count <= new.restart_count);
+            }
+        }
+    }
+
+    /// A plan is carried out in its order, but a crash may come between any two of its steps.
+    #[test]
+    fn a_crash_between_any_two_actions_ends_in_the_same_state(cut in 0..6_usize) {
+        let mut play = Play::of(pod("Always", &[], &["web", "log"]));
+        let mut left = cut;
+        while left > 0 {
+            let steps = plan(&play.world).steps;
+            let Some(step) = steps.into_iter().next() else { break };
+            play.carry_out(step.action);
+            left -= 1;
+        }
+        play.settle();
+        prop_assert_eq!(play.summary(), summary("Running", true));
+        let starts = play.done.iter().filter(|action| matches!(action, Action::Start { .. }));
+        prop_assert_eq!(starts.count(), 2);
+    }
+}
+
+fn rank(phase: &str) -> usize {
+    match phase {
+        "Pending" => 0,
+        "Running" => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,267 @@
+//! What only real processes can show: groups, signals, files, and agents that die and come back.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use setpoint_node_agent::runtime::{Runtime, State};
+use support::{Bench, container, id, is_alive, pod, process, process_in, sandbox, until_gone};
+
+#[tokio::test]
+async fn a_container_gets_its_environment_and_nothing_else() {
+    let bench = process();
+    bench.start(0, &["env"]).await;
+    bench.exited(0).await;
+    let log = bench.file(0, "log");
+    let mut lines: Vec<_> = log.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["GREETING=hello", "PATH=/usr/bin:/bin"]);
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_a_start_error_that_names_it() {
+    let bench = process();
+    bench.start(0, &["no-such-program"]).await;
+    let exit = bench.exited(0).await;
+    assert_eq!((exit.code, exit.reason()), (128, "StartError"));
+    assert_eq!(
+        exit.message,
+        "exec: \"no-such-program\": executable file not found in $PATH"
+    );
+}
+
+/// Checks N4.
+#[tokio::test]
+async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace() {
+    let bench = process();
+    bench
+        .start(
+            0,
+            &[
+                "sh",
+                "-c",
+                "trap '' TERM; echo armed; while :; do sleep 1; done",
+            ],
+        )
+        .await;
+    armed(&bench).await;
+    let asked = std::time::Instant::now();
+    bench
+        .runtime
+        .stop(&id(0), Duration::from_millis(300))
+        .await
+        .unwrap();
+    assert_eq!(bench.exited(0).await.code, 137);
+    assert!(asked.elapsed() >= Duration::from_millis(300));
+}
+
+/// Checks N4.
+#[tokio::test]
+async fn a_container_may_use_its_grace_to_end_well() {
+    let bench = process();
+    bench
+        .start(
+            0,
+            &[
+                "sh",
+                "-c",
+                "trap 'exit 7' TERM; echo armed; while :; do sleep 0.01; done",
+            ],
+        )
+        .await;
+    armed(&bench).await;
+    bench
+        .runtime
+        .stop(&id(0), Duration::from_secs(30))
+        .await
+        .unwrap();
+    assert_eq!(bench.exited(0).await.code, 7);
+}
+
+/// Checks N4.
+#[tokio::test]
+async fn a_shorter_grace_overrules_a_longer_one() {
+    let bench = process();
+    bench
+        .start(
+            0,
+            &[
+                "sh",
+                "-c",
+                "trap '' TERM; echo armed; while :; do sleep 1; done",
+            ],
+        )
+        .await;
+    armed(&bench).await;
+    bench
+        .runtime
+        .stop(&id(0), Duration::from_secs(3600))
+        .await
+        .unwrap();
+    bench.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
+    assert_eq!(bench.exited(0).await.code, 137);
+}
+
+#[tokio::test]
+async fn a_killed_process_is_noticed_at_once() {
+    let bench = process();
+    bench.start(0, &[]).await;
+    kill(Pid::from_raw(bench.pid(0)), Signal::SIGKILL).unwrap();
+    let exit = bench.exited(0).await;
+    assert_eq!((exit.code, exit.reason()), (137, "Error"));
+}
+
+#[tokio::test]
+async fn nothing_of_a_container_outlives_its_first_process() {
+    let bench = process();
+    let family = "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; exit 0";
+    bench.start(0, &["sh", "-c", family]).await;
+    assert_eq!(bench.exited(0).await.code, 0);
+    for child in ["../../a", "../../b"] {
+        let pid = bench.file(0, child).trim().parse().unwrap();
+        assert!(!is_alive(pid), "{child}");
+    }
+}
+
+#[tokio::test]
+async fn a_killed_shim_takes_its_container_along() {
+    let bench = process();
+    bench.start(0, &["sleep", "1000"]).await;
+    let shim: serde_json::Value = serde_json::from_str(&bench.file(0, "shim.json")).unwrap();
+    let shim = i32::try_from(shim["pid"].as_i64().unwrap()).unwrap();
+    kill(Pid::from_raw(shim), Signal::SIGKILL).unwrap();
+    let exit = bench.exited(0).await;
+    assert_eq!((exit.code, exit.reason()), (137, "ContainerStatusUnknown"));
+    until_gone(bench.pid(0)).await;
+}
+
+/// An agent's life: everything of it ends with the closure, but not the containers.
+fn life<T>(
+    state: &Arc<tempfile::TempDir>,
+    work: impl AsyncFnOnce(Bench<setpoint_node_agent::runtime::process::Processes>) -> T,
+) -> T {
+    let machine = tokio::runtime::Runtime::new().unwrap();
+    machine.block_on(async { work(process_in(Arc::clone(state))).await })
+}
+
+/// Checks N2.
+#[test]
+fn an_agent_that_comes_back_adopts_what_runs_and_starts_nothing_twice() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    let pid = life(&state, async |bench| {
+        bench.start(0, &["sleep", "1000"]).await;
+        bench.running(0).await;
+        bench.pid(0)
+    });
+    assert!(is_alive(pid));
+    life(&state, async |bench| {
+        assert_eq!(bench.runtime.pods(), [pod()]);
+        assert_eq!(bench.runtime.sandboxes(&pod())[0].config, sandbox());
+        bench.running(0).await;
+        bench
+            .runtime
+            .start(container(0, &["sleep", "1000"]))
+            .await
+            .unwrap();
+        assert_eq!(bench.pid(0), pid);
+        // It is nobody's child here, and its end is noticed all the same.
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+        assert_eq!(bench.exited(0).await.code, 137);
+        bench.clean_up().await;
+    });
+}
+
+/// Checks N2.
+#[test]
+fn an_end_while_the_agent_was_away_is_known_when_it_comes_back() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    let pid = life(&state, async |bench| {
+        bench
+            .start(
+                0,
+                &[
+                    "sh",
+                    "-c",
+                    "trap 'exit 5' TERM; echo armed; while :; do sleep 0.01; done",
+                ],
+            )
+            .await;
+        armed(&bench).await;
+        bench.pid(0)
+    });
+    killpg(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
+    life(&state, async |bench| {
+        assert_eq!(bench.exited(0).await.code, 5)
+    });
+}
+
+/// Checks N2.
+#[test]
+fn a_container_whose_shim_died_unseen_is_known_to_be_lost() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    life(&state, async |bench| {
+        bench.start(0, &["sleep", "1000"]).await;
+        bench.clean_up().await;
+    });
+    let folder = state.path().join("pods").join(support::UID).join("main/0");
+    std::fs::remove_file(folder.join("exit.json")).unwrap();
+    life(&state, async |bench| {
+        assert_eq!(bench.exited(0).await.reason(), "ContainerStatusUnknown");
+    });
+}
+
+/// Checks N2.
+#[test]
+fn a_start_that_was_cut_off_before_its_shim_came_up_is_not_made_up_for() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    life(&state, async |bench| {
+        bench.start(0, &["true"]).await;
+        bench.exited(0).await;
+    });
+    let folder = state.path().join("pods").join(support::UID).join("main/0");
+    for file in ["shim.json", "started.json", "exit.json"] {
+        std::fs::remove_file(folder.join(file)).unwrap();
+    }
+    life(&state, async |bench| {
+        assert!(matches!(
+            bench.container(0).unwrap().state,
+            State::Exited(_)
+        ));
+    });
+    let late = std::process::Command::new(env!("CARGO_BIN_EXE_node-agent"))
+        .arg("shim")
+        .arg(&folder)
+        .status();
+    assert!(!late.unwrap().success());
+    assert!(!folder.join("started.json").exists());
+}
+
+#[test]
+fn two_agents_do_not_share_a_state_folder() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    life(&state, async |bench| {
+        let second = setpoint_node_agent::runtime::process::Processes::open(
+            state.path(),
+            env!("CARGO_BIN_EXE_node-agent"),
+            Arc::new(|_| {}),
+        );
+        assert!(second.is_err());
+        drop(bench);
+    });
+}
+
+async fn armed(bench: &Bench<setpoint_node_agent::runtime::process::Processes>) {
+    let said = async {
+        while !bench.file(0, "log").contains("armed") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), said)
+        .await
+        .expect("the trap is set");
+}

@@ -1,0 +1,185 @@
+//! A runtime on a bench: started, watched, and cleaned up.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_model::Key;
+use setpoint_node_agent::runtime::process::{Processes, sweep};
+use setpoint_node_agent::runtime::simulated::Simulated;
+use setpoint_node_agent::runtime::{
+    Container, ContainerConfig, ContainerId, Exit, Runtime, SandboxConfig, State, Wake,
+};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// Longer than anything here takes, even on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The uid of the Pod on the bench.
+pub const UID: &str = "5be0b8a3-0001";
+
+pub struct Bench<R> {
+    pub runtime: R,
+    woken: Arc<Notify>,
+    state: Option<Arc<TempDir>>,
+}
+
+pub fn pod() -> Key {
+    Key::new("default", "web")
+}
+
+pub fn simulated() -> Bench<Simulated> {
+    let (woken, wake) = waker();
+    Bench {
+        runtime: Simulated::new(Duration::from_millis(1), wake),
+        woken,
+        state: None,
+    }
+}
+
+pub fn process() -> Bench<Processes> {
+    process_in(Arc::new(tempfile::tempdir().unwrap()))
+}
+
+pub fn process_in(state: Arc<TempDir>) -> Bench<Processes> {
+    let (woken, wake) = waker();
+    Bench {
+        runtime: open(state.path(), wake),
+        woken,
+        state: Some(state),
+    }
+}
+
+fn open(state: &Path, wake: Wake) -> Processes {
+    Processes::open(state, env!("CARGO_BIN_EXE_node-agent"), wake).unwrap()
+}
+
+fn waker() -> (Arc<Notify>, Wake) {
+    let woken = Arc::new(Notify::new());
+    let notify = Arc::clone(&woken);
+    (woken, Arc::new(move |_: &Key| notify.notify_one()))
+}
+
+pub fn sandbox() -> SandboxConfig {
+    SandboxConfig {
+        namespace: "default".into(),
+        name: "web".into(),
+        uid: UID.into(),
+        ip: Ipv4Addr::new(127, 9, 9, 2),
+    }
+}
+
+pub fn id(attempt: u32) -> ContainerId {
+    ContainerId {
+        uid: UID.into(),
+        name: "main".into(),
+        attempt,
+    }
+}
+
+pub fn container(attempt: u32, command: &[&str]) -> ContainerConfig {
+    ContainerConfig {
+        id: id(attempt),
+        image: "nginx:1.25".into(),
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        env: vec![
+            ("PATH".into(), "/usr/bin:/bin".into()),
+            ("GREETING".into(), "hello".into()),
+        ],
+        working_dir: String::new(),
+        backoff: Duration::from_secs(10),
+    }
+}
+
+impl<R: Runtime> Bench<R> {
+    pub async fn start(&self, attempt: u32, command: &[&str]) {
+        self.runtime.run_sandbox(sandbox()).await.unwrap();
+        self.runtime
+            .start(container(attempt, command))
+            .await
+            .unwrap();
+    }
+
+    pub fn container(&self, attempt: u32) -> Option<Container> {
+        let sandboxes = self.runtime.sandboxes(&pod());
+        let mut containers = sandboxes.into_iter().flat_map(|sandbox| sandbox.containers);
+        containers.find(|container| container.id == id(attempt))
+    }
+
+    /// Waits for a state, looking whenever the runtime says that something changed.
+    pub async fn until<T>(&self, attempt: u32, wanted: impl Fn(&State) -> Option<T>) -> T {
+        let seen = async {
+            loop {
+                if let Some(found) = self
+                    .container(attempt)
+                    .and_then(|found| wanted(&found.state))
+                {
+                    return found;
+                }
+                self.woken.notified().await;
+            }
+        };
+        let seen = timeout(PATIENCE, seen).await;
+        seen.unwrap_or_else(|_| panic!("still {:?}", self.container(attempt)))
+    }
+
+    pub async fn running(&self, attempt: u32) {
+        self.until(attempt, |state| {
+            matches!(state, State::Running { .. }).then_some(())
+        })
+        .await;
+    }
+
+    pub async fn exited(&self, attempt: u32) -> Exit {
+        let exit = |state: &State| match state {
+            State::Exited(exit) => Some(exit.clone()),
+            _ => None,
+        };
+        self.until(attempt, exit).await
+    }
+
+    /// Leaves no process behind.
+    pub async fn clean_up(self) {
+        if let Some(state) = &self.state {
+            sweep(state.path(), Duration::ZERO).await.unwrap();
+        }
+    }
+}
+
+impl Bench<Processes> {
+    pub fn file(&self, attempt: u32, name: &str) -> String {
+        let state = self.state.as_ref().unwrap().path();
+        let folder = state
+            .join("pods")
+            .join(UID)
+            .join("main")
+            .join(attempt.to_string());
+        std::fs::read_to_string(folder.join(name)).unwrap_or_default()
+    }
+
+    pub fn pid(&self, attempt: u32) -> i32 {
+        self.file(attempt, "pid").trim().parse().unwrap()
+    }
+}
+
+/// Is the process there, and more than a name on a list that nobody has crossed out yet?
+pub fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.trim().chars().next());
+    !matches!(state, None | Some(Some('Z' | 'X')))
+}
+
+pub async fn until_gone(pid: i32) {
+    let gone = async {
+        while is_alive(pid) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, gone).await.expect("the process ends");
+}

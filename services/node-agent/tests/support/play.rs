@@ -1,0 +1,238 @@
+//! A Pod's life on paper: a world that does what plans say, in a time that passes when told to.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use setpoint_node_agent::runtime::{
+    self, ContainerConfig, ContainerId, Exit, Sandbox, SandboxConfig, State,
+};
+use setpoint_node_agent::{Action, Bound, World, plan, status};
+use setpoint_proto::core::{Container, ContainerStatus, Pod};
+
+pub const IP: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
+
+pub struct Play {
+    pub world: World,
+    /// Everything that was done, in order.
+    pub done: Vec<Action>,
+    /// How often a status was written.
+    pub reports: usize,
+}
+
+/// A Pod of these containers, bound and new.
+pub fn pod(policy: &str, init: &[&str], main: &[&str]) -> Pod {
+    let container = |name: &&str| Container {
+        name: (*name).to_owned(),
+        image: "nginx:1.25".into(),
+        ..Container::default()
+    };
+    let mut pod = Pod::default();
+    pod.metadata.namespace = "default".into();
+    pod.metadata.name = "web".into();
+    pod.metadata.uid = "uid-1".into();
+    pod.metadata.generation = 1;
+    pod.spec.node_name = "node".into();
+    pod.spec.restart_policy = policy.into();
+    pod.spec.init_containers = init.iter().map(container).collect();
+    pod.spec.containers = main.iter().map(container).collect();
+    pod.status.phase = "Pending".into();
+    pod.status.qos_class = "BestEffort".into();
+    pod
+}
+
+impl Play {
+    pub fn of(object: Pod) -> Self {
+        let world = World {
+            now: Timestamp::from_second(1_000_000).unwrap(),
+            pod: Some(Bound {
+                object,
+                host_ip: "10.1.2.1".into(),
+                admission: Ok(IP),
+                runtime: "fake",
+            }),
+            sandboxes: Vec::new(),
+            troubles: BTreeMap::new(),
+        };
+        Self {
+            world,
+            done: Vec::new(),
+            reports: 0,
+        }
+    }
+
+    pub fn pod(&mut self) -> &mut Pod {
+        &mut self.world.pod.as_mut().expect("the Pod exists").object
+    }
+
+    /// Does what is planned until nothing is, as the agent does; then reports. Gives when to look again.
+    pub fn settle(&mut self) -> Option<Duration> {
+        let mut turns = 0;
+        let again = loop {
+            let plan = plan(&self.world);
+            if plan.is_empty() {
+                break plan.again;
+            }
+            turns += 1;
+            assert!(turns < 16, "it does not come to rest: {:?}", plan.steps);
+            plan.steps
+                .into_iter()
+                .for_each(|step| self.carry_out(step.action));
+        };
+        self.report();
+        assert!(
+            plan(&self.world).is_empty() && status(&self.world).is_none(),
+            "a second look finds nothing"
+        );
+        again
+    }
+
+    fn report(&mut self) {
+        if let Some(status) = status(&self.world) {
+            self.reports += 1;
+            self.pod().status = status;
+        }
+    }
+
+    pub fn carry_out(&mut self, action: Action) {
+        self.done.push(action.clone());
+        match action {
+            Action::RunSandbox { ip } => self.add_sandbox("uid-1", ip),
+            Action::Start {
+                name,
+                attempt,
+                backoff,
+            } => self.start(name, attempt, backoff),
+            Action::Stop { id, grace } => {
+                let deadline = self.world.now + grace;
+                let container = self.container(&id);
+                if let State::Running { stopping, .. } = &mut container.state {
+                    *stopping = Some(deadline);
+                }
+            }
+            Action::Remove(id) => {
+                let mut sandboxes = self.world.sandboxes.iter_mut();
+                sandboxes
+                    .by_ref()
+                    .for_each(|sandbox| sandbox.containers.retain(|known| known.id != id));
+            }
+            Action::Report => self.report(),
+            Action::RemoveSandbox(uid) => {
+                let gone = |sandbox: &Sandbox| sandbox.config.uid == uid;
+                assert!(
+                    self.world
+                        .sandboxes
+                        .iter()
+                        .filter(|s| gone(s))
+                        .all(|s| s.alive().next().is_none())
+                );
+                self.world.sandboxes.retain(|sandbox| !gone(sandbox));
+            }
+            Action::Delete if self.pod().metadata.finalizers.is_empty() => self.world.pod = None,
+            Action::Delete => self.pod().metadata.deletion_grace_period_seconds = Some(0),
+        }
+    }
+
+    pub fn add_sandbox(&mut self, uid: &str, ip: Ipv4Addr) {
+        let config = SandboxConfig {
+            namespace: "default".into(),
+            name: "web".into(),
+            uid: uid.into(),
+            ip,
+        };
+        let containers = Vec::new();
+        self.world.sandboxes.push(Sandbox { config, containers });
+    }
+
+    fn start(&mut self, name: String, attempt: u32, backoff: Duration) {
+        let since = self.world.now;
+        let sandbox = self
+            .world
+            .sandboxes
+            .iter_mut()
+            .find(|sandbox| sandbox.config.uid == "uid-1");
+        let sandbox = sandbox.expect("a container starts in its sandbox");
+        assert!(
+            sandbox
+                .attempts(&name)
+                .all(|known| matches!(known.state, State::Exited(_))),
+            "two at once"
+        );
+        let id = ContainerId {
+            uid: "uid-1".into(),
+            name,
+            attempt,
+        };
+        assert!(
+            sandbox.containers.iter().all(|known| known.id != id),
+            "an attempt is made once"
+        );
+        let config = ContainerConfig {
+            id,
+            image: "nginx:1.25".into(),
+            command: Vec::new(),
+            env: Vec::new(),
+            working_dir: String::new(),
+            backoff,
+        };
+        let stopping = None;
+        let mut container = runtime::Container::starting(&config);
+        container.state = State::Running { since, stopping };
+        sandbox.containers.push(container);
+        sandbox.containers.sort_by(|a, b| a.id.cmp(&b.id));
+    }
+
+    fn container(&mut self, id: &ContainerId) -> &mut runtime::Container {
+        let mut all = self
+            .world
+            .sandboxes
+            .iter_mut()
+            .flat_map(|sandbox| &mut sandbox.containers);
+        all.find(|container| container.id == *id)
+            .expect("it is known")
+    }
+
+    /// The container ends, if it runs.
+    pub fn exit(&mut self, name: &str, code: i32) {
+        let now = self.world.now;
+        let mut all = self
+            .world
+            .sandboxes
+            .iter_mut()
+            .flat_map(|sandbox| &mut sandbox.containers);
+        let running = all.find_map(|container| match container.state {
+            State::Running { since, .. } if container.id.name == name => Some((container, since)),
+            _ => None,
+        });
+        if let Some((container, since)) = running {
+            container.state = State::Exited(Exit::new(code, since, now));
+        }
+    }
+
+    pub fn pass(&mut self, seconds: u64) {
+        self.world.now += Duration::from_secs(seconds);
+    }
+
+    pub fn delete(&mut self, grace: i64) {
+        let now = self.world.now;
+        let meta = &mut self.pod().metadata;
+        meta.deletion_timestamp = Some((now + Duration::from_secs(grace.unsigned_abs())).into());
+        meta.deletion_grace_period_seconds = Some(grace);
+    }
+
+    pub fn reported(&self, name: &str) -> &ContainerStatus {
+        self.world.reported(name).expect("it was reported")
+    }
+
+    /// Phase, and whether ready.
+    pub fn summary(&mut self) -> (String, bool) {
+        let status = &self.pod().status;
+        (
+            status.phase.clone(),
+            setpoint_model::condition::is_true(&status.conditions, "Ready"),
+        )
+    }
+}

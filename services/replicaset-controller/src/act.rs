@@ -1,0 +1,184 @@
+//! Act: one write for each kind of action. Nothing is decided here.
+
+use serde_json::json;
+use setpoint_machinery::gateway::Preconditions;
+use setpoint_machinery::{Gateway, Receipt};
+use setpoint_model::{Key, Revision, Target, owner};
+use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
+use setpoint_proto::core;
+use setpoint_proto::meta::{ObjectMeta, OwnerReference};
+use setpoint_proto::{ApiError, Reason, Resource, Retry};
+
+use crate::{Action, ReplicaSets, Set, World};
+
+impl ReplicaSets {
+    pub(crate) async fn carry_out(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        let set = &world.set;
+        match action {
+            Action::Adopt(pod) => {
+                ensure_alive(gateway, set).await?;
+                change_owners(gateway, pod, |owners| owners.push(set.as_owner())).await
+            }
+            Action::Release(pod) => {
+                change_owners(gateway, pod, |owners| {
+                    owners.retain(|owner| owner.uid != set.meta.uid)
+                })
+                .await
+            }
+            Action::Create { name } => {
+                let created = create(gateway, set, name).await;
+                created.inspect_err(|_| self.retry_names(world))
+            }
+            Action::Delete(pod) => delete(gateway, pod).await,
+        }
+    }
+
+    /// Tells the user, in upstream's words. Who only has to look again has nothing to tell.
+    pub(crate) fn tell(&self, world: &World, action: &Action, done: &Result<Receipt, ApiError>) {
+        let subject = world.set.as_subject();
+        match (action, done) {
+            (Action::Create { name }, Ok(_)) => {
+                self.events.normal(
+                    &subject,
+                    "SuccessfulCreate",
+                    &format!("Created pod: {name}"),
+                );
+            }
+            (Action::Delete(pod), Ok(_)) => {
+                self.events.normal(
+                    &subject,
+                    "SuccessfulDelete",
+                    &format!("Deleted pod: {}", pod.key.name),
+                );
+            }
+            (_, Err(error)) if error.reason.retry() == Retry::AfterRefresh => {}
+            (Action::Create { .. }, Err(error)) => {
+                self.events.warning(
+                    &subject,
+                    "FailedCreate",
+                    &format!("Error creating: {error}"),
+                );
+            }
+            (Action::Delete(_), Err(error)) => {
+                self.events.warning(
+                    &subject,
+                    "FailedDelete",
+                    &format!("Error deleting: {error}"),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) async fn write_status(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        status: ReplicaSetStatus,
+    ) -> Result<Receipt, ApiError> {
+        let set = ReplicaSet {
+            metadata: ObjectMeta {
+                namespace: world.set.meta.key.namespace.clone(),
+                name: world.set.meta.key.name.clone(),
+                uid: world.set.meta.uid.clone(),
+                resource_version: world.set.meta.revision.to_string(),
+                ..Default::default()
+            },
+            status,
+            ..Default::default()
+        };
+        Ok(gateway.update_status(&set).await?.receipt())
+    }
+}
+
+/// The cache may be older than the set's deletion, and a set of the same name would not want the Pod.
+async fn ensure_alive(gateway: &Gateway, set: &Set) -> Result<(), ApiError> {
+    let newest = gateway.get::<ReplicaSet>(&set.meta.key).await?.metadata;
+    if newest.uid == set.meta.uid && newest.deletion_timestamp.is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "ReplicaSet {} with uid {} is gone",
+        set.meta.key, set.meta.uid
+    );
+    Err(ApiError::new(Reason::Conflict, message))
+}
+
+/// Owners that the view did not keep stay as they are: the Pod is read first, and must be the version that was seen.
+async fn change_owners(
+    gateway: &Gateway,
+    pod: &Target,
+    change: impl FnOnce(&mut Vec<OwnerReference>),
+) -> Result<Receipt, ApiError> {
+    let mut owners = gateway
+        .get::<core::Pod>(&pod.key)
+        .await?
+        .metadata
+        .owner_references;
+    change(&mut owners);
+    let patch = json!({"metadata": {
+        "uid": pod.uid,
+        "resourceVersion": pod.revision.to_string(),
+        "ownerReferences": owners,
+    }});
+    Ok(gateway
+        .patch::<core::Pod>(&pod.key, "", patch)
+        .await?
+        .receipt())
+}
+
+/// A name that is taken was taken by an earlier attempt, if the Pod is ours.
+async fn create(gateway: &Gateway, set: &Set, name: &str) -> Result<Receipt, ApiError> {
+    match gateway.create(&new_pod(set, name)).await {
+        Err(error) if error.reason == Reason::AlreadyExists => {
+            let key = Key::new(&set.meta.key.namespace, name);
+            let taken = gateway.get::<core::Pod>(&key).await?;
+            let ours = owner::controller_of(&taken.metadata)
+                .is_some_and(|owner| owner.uid == set.meta.uid);
+            if ours { Ok(seen(&taken)) } else { Err(error) }
+        }
+        created => Ok(created?.receipt()),
+    }
+}
+
+fn seen(pod: &core::Pod) -> Receipt {
+    Receipt {
+        resource: core::Pod::RESOURCE,
+        revision: Revision::of(&pod.metadata),
+    }
+}
+
+fn new_pod(set: &Set, name: &str) -> core::Pod {
+    let template = &set.template;
+    core::Pod {
+        metadata: ObjectMeta {
+            name: name.to_owned(),
+            generate_name: set.prefix(),
+            namespace: set.meta.key.namespace.clone(),
+            labels: template.metadata.labels.clone(),
+            annotations: template.metadata.annotations.clone(),
+            finalizers: template.metadata.finalizers.clone(),
+            owner_references: vec![set.as_owner()],
+            ..Default::default()
+        },
+        spec: template.spec.clone(),
+        ..Default::default()
+    }
+}
+
+/// Only the very version that was ranked: a Pod that was relabelled meanwhile is not ours to delete.
+async fn delete(gateway: &Gateway, pod: &Target) -> Result<Receipt, ApiError> {
+    let unchanged = Preconditions {
+        uid: Some(pod.uid.clone()),
+        revision: Some(pod.revision),
+    };
+    match gateway.delete::<core::Pod>(&pod.key, unchanged, None).await {
+        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
+        deleted => Ok(deleted?.receipt()),
+    }
+}

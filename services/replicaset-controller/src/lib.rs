@@ -1,0 +1,83 @@
+//! Keeps every ReplicaSet at its number of Pods.
+//!
+//! Pods belong to a set by their owner reference. Orphans that the selector matches are adopted, Pods that it matches
+//! no more are released; then Pods are created or deleted until there are as many as wanted.
+
+mod act;
+mod plan;
+mod pod;
+mod set;
+mod settings;
+mod status;
+mod world;
+
+use setpoint_host::Host;
+use setpoint_machinery::{Controller, Gateway, Outcome, Plan, Receipt, Reconciler, Recorder};
+use setpoint_model::Key;
+use setpoint_proto::ApiError;
+use setpoint_proto::apps::ReplicaSetStatus;
+
+pub use plan::{Action, BURST, plan};
+pub use pod::{Phase, Pod};
+pub use set::Set;
+pub use settings::Settings;
+pub use status::status;
+pub use world::{ReplicaSets, World};
+
+/// Runs the controller until shutdown.
+///
+/// # Errors
+/// When the gateway's address is no URI, or the lease cannot be kept.
+pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+    let gateway = Gateway::connect(&settings.gateway, host.service())?;
+    let (sets, pods) = (gateway.informer::<Set>(), gateway.informer::<Pod>());
+    let events = Recorder::new(gateway.clone(), host.service(), host.instance());
+    let reconciler = ReplicaSets::new(sets.reader(), pods.reader(), events);
+    let keepers = reconciler.keepers();
+
+    Controller::new(host.service(), reconciler, gateway)
+        .watches(sets, |set| Some(set.meta.key.clone()))
+        .watches(pods, keepers)
+        .workers(settings.workers)
+        .run(settings.election, host.instance(), host.shutdown())
+        .await?;
+    Ok(())
+}
+
+impl Reconciler for ReplicaSets {
+    type World = World;
+    type Action = Action;
+    type Status = ReplicaSetStatus;
+
+    fn observe(&self, key: &Key) -> Option<World> {
+        self.look_at(key)
+    }
+
+    fn plan(world: &World) -> Plan<Action> {
+        plan(world)
+    }
+
+    async fn act(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        let done = self.carry_out(gateway, world, action).await;
+        self.tell(world, action, &done);
+        done
+    }
+
+    fn status(world: &World, outcome: &Outcome) -> Option<ReplicaSetStatus> {
+        status(world, outcome)
+    }
+
+    async fn report(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        status: ReplicaSetStatus,
+    ) -> Result<Receipt, ApiError> {
+        self.write_status(gateway, world, status).await
+    }
+}

@@ -1,0 +1,14 @@
+//! Keeps every ReplicaSet at its number of Pods.
+
+use std::process::ExitCode;
+
+use setpoint_host as host;
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> ExitCode {
+    host::run(
+        "replicaset-controller",
+        setpoint_replicaset_controller::start,
+    )
+    .await
+}

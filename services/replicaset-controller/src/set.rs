@@ -1,0 +1,77 @@
+//! A ReplicaSet, as far as its Pods are concerned.
+
+use setpoint_machinery::View;
+use setpoint_model::{Meta, Selector, owner};
+use setpoint_proto::Resource;
+use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
+use setpoint_proto::core::{ObjectReference, PodTemplateSpec};
+use setpoint_proto::meta::OwnerReference;
+
+/// How many Pods of which kind are wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    /// Who it is.
+    pub meta: Meta,
+    /// How many Pods there shall be.
+    pub replicas: usize,
+    /// Which Pods are meant.
+    pub selector: Selector,
+    /// What a new Pod looks like.
+    pub template: PodTemplateSpec,
+    /// How long a Pod must have been ready to count as available.
+    pub min_ready_seconds: i32,
+    /// What was last reported.
+    pub status: ReplicaSetStatus,
+}
+
+impl View for Set {
+    type Object = ReplicaSet;
+
+    fn of(set: ReplicaSet) -> Self {
+        let selector = set
+            .spec
+            .selector
+            .as_ref()
+            .map(Selector::from_label_selector);
+        Self {
+            meta: Meta::of(&set.metadata),
+            replicas: usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or_default(),
+            // One that cannot be read selects nothing; the gateway lets none in.
+            selector: selector
+                .and_then(Result::ok)
+                .unwrap_or_else(Selector::nothing),
+            template: set.spec.template,
+            min_ready_seconds: set.spec.min_ready_seconds,
+            status: set.status,
+        }
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl Set {
+    /// What its Pods' names begin with.
+    pub fn prefix(&self) -> String {
+        format!("{}-", self.meta.key.name)
+    }
+
+    /// What its Pods carry to show that they are its own.
+    pub(crate) fn as_owner(&self) -> OwnerReference {
+        owner::reference(ReplicaSet::API_VERSION, ReplicaSet::KIND, &self.meta)
+    }
+
+    /// How Events name it.
+    pub(crate) fn as_subject(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: ReplicaSet::API_VERSION.to_owned(),
+            kind: ReplicaSet::KIND.to_owned(),
+            namespace: self.meta.key.namespace.clone(),
+            name: self.meta.key.name.clone(),
+            uid: self.meta.uid.clone(),
+            resource_version: self.meta.revision.to_string(),
+            ..Default::default()
+        }
+    }
+}

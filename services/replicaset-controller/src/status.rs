@@ -1,0 +1,74 @@
+//! Status: what to tell the user about a set.
+
+use setpoint_machinery::Outcome;
+use setpoint_model::condition::{self, TRUE};
+use setpoint_model::selector::Selector;
+use setpoint_proto::Retry;
+use setpoint_proto::apps::{ReplicaSetCondition, ReplicaSetStatus};
+
+use crate::{Action, Pod, World, plan};
+
+const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// What the user should know and was not told yet.
+///
+/// A round that changed something leaves the report to the next one, which sees what it did: one write instead of two.
+pub fn status(world: &World, outcome: &Outcome) -> Option<ReplicaSetStatus> {
+    if outcome.failed.is_none() && outcome.done > 0 {
+        return None;
+    }
+    let set = &world.set;
+    let full = Selector::from_labels(&set.template.metadata.labels);
+    let count = |of: &dyn Fn(&Pod) -> bool| number(world.active().filter(|pod| of(pod)).count());
+    let status = ReplicaSetStatus {
+        replicas: count(&|_| true),
+        fully_labeled_replicas: count(&|pod| full.matches(&pod.labels)),
+        ready_replicas: count(&|pod| pod.ready_since.is_some()),
+        available_replicas: count(&|pod| {
+            world.available_in(pod).is_some_and(|wait| wait.is_zero())
+        }),
+        terminating_replicas: Some(number(
+            world.owned().filter(|pod| pod.is_terminating()).count(),
+        )),
+        observed_generation: set.meta.generation,
+        conditions: conditions(world, outcome),
+    };
+    (status != set.status).then_some(status)
+}
+
+/// `ReplicaFailure` appears with the first failure and stays as it is until a round goes well.
+fn conditions(world: &World, outcome: &Outcome) -> Vec<ReplicaSetCondition> {
+    let mut conditions = world.set.status.conditions.clone();
+    let failed = outcome
+        .failed
+        .as_ref()
+        .filter(|error| error.reason.retry() != Retry::AfterRefresh);
+    match (failed, reason(world)) {
+        (Some(error), Some(reason)) if condition::get(&conditions, REPLICA_FAILURE).is_none() => {
+            conditions.push(ReplicaSetCondition {
+                r#type: REPLICA_FAILURE.to_owned(),
+                status: TRUE.to_owned(),
+                reason: reason.to_owned(),
+                message: error.message.clone(),
+                last_transition_time: world.now.into(),
+            });
+        }
+        _ if outcome.failed.is_none() => conditions.retain(|known| known.r#type != REPLICA_FAILURE),
+        _ => {}
+    }
+    conditions
+}
+
+/// What the round was about. A plan never creates and deletes at once.
+fn reason(world: &World) -> Option<&'static str> {
+    match plan(world).steps.first()?.action {
+        Action::Create { .. } => Some("FailedCreate"),
+        Action::Delete(_) => Some("FailedDelete"),
+        Action::Adopt(_) | Action::Release(_) => None,
+    }
+}
+
+/// Counts are 32 bits wide on the wire; no set has more Pods than that.
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,177 @@
+//! A cluster of one set and some Pods, as the gateway would keep them, without a gateway.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use setpoint_machinery::{Outcome, View};
+use setpoint_model::{Target, owner};
+use setpoint_proto::apps::ReplicaSet;
+use setpoint_proto::core::{self, PodCondition};
+use setpoint_proto::meta::{LabelSelector, ObjectMeta};
+use setpoint_proto::{ApiError, Reason};
+use setpoint_replicaset_controller::{Action, Pod, Set, World, plan, status};
+
+pub const UID: &str = "set-uid";
+
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub set: ReplicaSet,
+    pub pods: BTreeMap<String, core::Pod>,
+    pub seed: u64,
+    pub now: i64,
+    revision: u64,
+}
+
+impl Cluster {
+    pub fn new(replicas: i32) -> Self {
+        let labels: BTreeMap<_, _> = [("app".to_owned(), "web".to_owned())].into();
+        let mut set = ReplicaSet {
+            metadata: ObjectMeta {
+                name: "web".into(),
+                namespace: "production".into(),
+                uid: UID.into(),
+                generation: 1,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        set.spec.replicas = Some(replicas);
+        set.spec.template.metadata.labels = labels.clone();
+        set.spec.selector = Some(LabelSelector {
+            match_labels: labels,
+            ..Default::default()
+        });
+        Self {
+            set,
+            pods: BTreeMap::new(),
+            seed: 7,
+            now: 1_000,
+            revision: 0,
+        }
+    }
+
+    /// A Pod of the set, not yet scheduled.
+    pub fn add(&mut self, name: &str) -> &mut core::Pod {
+        self.revision += 1;
+        let mut pod = core::Pod::default();
+        pod.metadata.name = name.into();
+        pod.metadata.namespace = "production".into();
+        pod.metadata.uid = format!("{name}-{}", self.revision);
+        pod.metadata.resource_version = self.revision.to_string();
+        pod.metadata.labels = self.set.spec.template.metadata.labels.clone();
+        pod.metadata.owner_references = vec![owner::reference_to(&self.set)];
+        pod.status.phase = "Pending".into();
+        self.pods.insert(name.into(), pod);
+        self.change(name)
+    }
+
+    /// The Pod, about to be written.
+    pub fn change(&mut self, name: &str) -> &mut core::Pod {
+        self.revision += 1;
+        let pod = self.pods.get_mut(name).unwrap();
+        pod.metadata.resource_version = self.revision.to_string();
+        pod
+    }
+
+    pub fn world(&self) -> World {
+        World {
+            set: Arc::new(Set::of(self.set.clone())),
+            pods: self
+                .pods
+                .values()
+                .cloned()
+                .map(Pod::of)
+                .map(Arc::new)
+                .collect(),
+            neighbours: Default::default(),
+            now: Timestamp::from_second(self.now).unwrap(),
+            seed: self.seed,
+        }
+    }
+
+    /// What the gateway does when the controller acts.
+    pub fn apply(&mut self, action: &Action) -> Result<(), ApiError> {
+        match action {
+            Action::Create { name } => match self.pods.get(name) {
+                Some(pod) if owned(pod) => {}
+                Some(_) => return Err(ApiError::new(Reason::AlreadyExists, "taken")),
+                None => drop(self.add(name)),
+            },
+            Action::Adopt(pod) => {
+                let reference = owner::reference_to(&self.set);
+                self.unchanged(pod)?
+                    .metadata
+                    .owner_references
+                    .push(reference);
+            }
+            Action::Release(pod) => self.unchanged(pod)?.metadata.owner_references.clear(),
+            Action::Delete(pod) => {
+                let now = Timestamp::from_second(self.now).unwrap();
+                self.unchanged(pod)?.metadata.deletion_timestamp = Some(now.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn unchanged(&mut self, pod: &Target) -> Result<&mut core::Pod, ApiError> {
+        let name = &pod.key.name;
+        let found = self
+            .pods
+            .get(name)
+            .map(|found| Target::of(&Pod::of(found.clone()).meta));
+        match found {
+            Some(found) if found == *pod => Ok(self.change(name)),
+            _ => Err(ApiError::new(Reason::Conflict, "changed")),
+        }
+    }
+
+    /// One whole round, its report included. Says whether there was nothing to do.
+    pub fn round(&mut self) -> bool {
+        let world = self.world();
+        let plan = plan(&world);
+        plan.steps
+            .iter()
+            .for_each(|step| self.apply(&step.action).unwrap());
+        let outcome = Outcome {
+            done: plan.steps.len(),
+            ..Default::default()
+        };
+        if let Some(status) = status(&world, &outcome) {
+            self.set.status = status;
+        }
+        self.seed += 1_000;
+        plan.is_empty()
+    }
+
+    /// Rounds until there is nothing left to do.
+    pub fn settle(&mut self) {
+        assert!(
+            (0..6).any(|_| self.round()),
+            "never came to rest: {self:#?}"
+        );
+    }
+
+    /// How many Pods count.
+    pub fn active(&self) -> usize {
+        self.world().active().count()
+    }
+
+    /// The Pod runs on the node and has been ready since then.
+    pub fn run(&mut self, name: &str, node: &str, since: i64) -> &mut core::Pod {
+        let pod = self.change(name);
+        pod.spec.node_name = node.into();
+        pod.status.phase = "Running".into();
+        pod.status.conditions = vec![PodCondition {
+            r#type: "Ready".into(),
+            status: "True".into(),
+            last_transition_time: Timestamp::from_second(since).unwrap().into(),
+            ..Default::default()
+        }];
+        pod
+    }
+}
+
+pub fn owned(pod: &core::Pod) -> bool {
+    owner::controller_of(&pod.metadata).is_some_and(|owner| owner.uid == UID)
+}

@@ -1,0 +1,289 @@
+//! What every plan of the replicaset-controller keeps to, on clusters made up at random.
+
+mod cluster;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use cluster::{Cluster, owned};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use setpoint_proto::core::ContainerStatus;
+use setpoint_replicaset_controller::{Action, BURST, World, plan};
+
+/// Any cluster: Pods of ours and of others, orphans, strays, ended and leaving ones.
+fn clusters() -> impl Strategy<Value = Cluster> {
+    let pod = (
+        0..3_u8,
+        any::<bool>(),
+        0..4_u8,
+        prop::bool::weighted(0.2),
+        0..3_u8,
+    );
+    (0..8_i32, prop::collection::vec(pod, 0..14), any::<u64>()).prop_map(
+        |(replicas, pods, seed)| {
+            let mut cluster = Cluster::new(replicas);
+            cluster.seed = seed;
+            for (index, (owner, selected, phase, deleting, node)) in pods.into_iter().enumerate() {
+                let pod = cluster.add(&format!("pod-{index}"));
+                match owner {
+                    0 => pod.metadata.owner_references.clear(),
+                    1 => pod.metadata.owner_references[0].uid = "another".into(),
+                    _ => {}
+                }
+                if !selected {
+                    pod.metadata.labels.insert("app".into(), "other".into());
+                }
+                pod.status.phase =
+                    ["Pending", "Running", "Failed", "Unknown"][usize::from(phase)].into();
+                pod.spec.node_name = ["", "a", "b"][usize::from(node)].into();
+                pod.metadata.deletion_timestamp = deleting.then(|| Timestamp::UNIX_EPOCH.into());
+            }
+            cluster
+        },
+    )
+}
+
+fn counts(world: &World) -> (usize, usize) {
+    let steps = plan(world).steps;
+    let creates = steps
+        .iter()
+        .filter(|step| matches!(step.action, Action::Create { .. }))
+        .count();
+    let deletes = steps
+        .iter()
+        .filter(|step| matches!(step.action, Action::Delete(_)))
+        .count();
+    (creates, deletes)
+}
+
+proptest! {
+    /// Checks R8.
+    #[test]
+    fn it_converges_and_then_plans_nothing(mut cluster in clusters()) {
+        cluster.settle();
+        prop_assert_eq!(cluster.active(), cluster.set.spec.replicas.unwrap() as usize);
+        prop_assert!(cluster.round());
+        prop_assert_eq!(cluster.set.status.replicas, cluster.set.spec.replicas.unwrap());
+    }
+
+    #[test]
+    fn the_order_of_the_caches_is_irrelevant(cluster in clusters(), turn in 0..14_usize) {
+        let world = cluster.world();
+        let mut turned = world.clone();
+        let places = turned.pods.len().max(1);
+        turned.pods.rotate_left(turn % places);
+        turned.pods.reverse();
+        let sorted = |world| {
+            let mut steps: Vec<_> = plan(world).steps.into_iter().map(|step| format!("{step:?}")).collect();
+            steps.sort();
+            steps
+        };
+        prop_assert_eq!(sorted(&world), sorted(&turned));
+    }
+
+    /// Checks R7: it touches only its own Pods, and of the others only orphans, to adopt them.
+    #[test]
+    fn it_touches_only_what_it_owns(cluster in clusters()) {
+        for step in plan(&cluster.world()).steps {
+            match step.action {
+                Action::Create { name } => prop_assert!(!cluster.pods.contains_key(&name)),
+                Action::Adopt(pod) => {
+                    let pod = &cluster.pods[&pod.key.name].metadata;
+                    prop_assert!(pod.owner_references.is_empty() && pod.labels["app"] == "web");
+                    prop_assert!(pod.deletion_timestamp.is_none());
+                }
+                Action::Release(pod) | Action::Delete(pod) => prop_assert!(owned(&cluster.pods[&pod.key.name])),
+            }
+        }
+    }
+
+    #[test]
+    fn it_never_creates_and_deletes_at_once(cluster in clusters()) {
+        let (creates, deletes) = counts(&cluster.world());
+        prop_assert!(creates == 0 || deletes == 0);
+    }
+
+    #[test]
+    fn a_set_that_is_being_deleted_is_left_alone(mut cluster in clusters()) {
+        cluster.set.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+        prop_assert!(plan(&cluster.world()).is_empty());
+    }
+
+    /// Checks R3.
+    #[test]
+    fn a_crash_between_any_two_actions_leaves_the_count_exact(mut cluster in clusters(), crashes in prop::collection::vec(0..6_usize, 0..5)) {
+        let wanted = cluster.set.spec.replicas.unwrap() as usize;
+        for survived in crashes {
+            for step in plan(&cluster.world()).steps.iter().take(survived) {
+                cluster.apply(&step.action).unwrap();
+            }
+            cluster.seed = cluster.seed.wrapping_mul(31);
+            prop_assert!(cluster.active() <= wanted.max(cluster.pods.len()));
+        }
+        cluster.settle();
+        prop_assert_eq!(cluster.active(), wanted);
+    }
+
+    /// Checks R1, R2: however old the cache, what was tried before is found under the name that it was tried under.
+    #[test]
+    fn repeating_a_plan_creates_nothing_twice(mut cluster in clusters(), lag in 0..4_usize) {
+        let stale = cluster.world();
+        let planned = plan(&stale);
+        for _ in 0..=lag {
+            for step in planned.steps.iter().filter(|step| matches!(step.action, Action::Create { .. })) {
+                cluster.apply(&step.action).unwrap();
+            }
+        }
+        let (creates, _) = counts(&stale);
+        prop_assert_eq!(cluster.active(), stale.active().count() + creates);
+    }
+
+    /// Checks R2: the cache shows only some of what an ambiguous round created, and the names are chosen again.
+    #[test]
+    fn names_that_were_tried_are_tried_again(replicas in 1..9_i32, visible in 0..9_usize) {
+        let mut cluster = Cluster::new(replicas);
+        let tried = plan(&cluster.world()).steps;
+        for step in tried.iter().take(visible) {
+            cluster.apply(&step.action).unwrap();
+        }
+        let again = plan(&cluster.world()).steps;
+        prop_assert_eq!(&tried[visible.min(tried.len())..], &again[..]);
+    }
+}
+
+/// Checks R1: a Pod on its way out is neither deleted again nor counted.
+#[test]
+fn a_leaving_pod_is_replaced_and_not_deleted_twice() {
+    let mut cluster = Cluster::new(2);
+    cluster.settle();
+    let name = cluster.pods.keys().next().unwrap().clone();
+    cluster.change(&name).metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+    assert_eq!(counts(&cluster.world()), (1, 0));
+    cluster.set.spec.replicas = Some(1);
+    assert!(plan(&cluster.world()).is_empty());
+}
+
+/// Checks R4: a round is bounded, whatever is wanted; within it the machinery starts slowly.
+#[test]
+fn a_round_creates_no_more_than_a_burst_under_distinct_names() {
+    let world = Cluster::new(2_000).world();
+    let names: HashSet<_> = plan(&world)
+        .steps
+        .into_iter()
+        .map(|step| format!("{:?}", step.action))
+        .collect();
+    assert_eq!(names.len(), BURST);
+}
+
+/// Checks R5.
+#[test]
+fn pods_are_given_up_in_upstreams_order() {
+    let mut cluster = Cluster::new(0);
+    for name in [
+        "unscheduled",
+        "pending",
+        "unready",
+        "cheap",
+        "crowded-1",
+        "crowded-2",
+        "fresh",
+        "restless",
+        "young",
+        "old",
+    ] {
+        cluster.add(name).metadata.creation_timestamp = Timestamp::from_second(100).unwrap().into();
+    }
+    cluster.change("pending").spec.node_name = "a".into();
+    let unready = cluster.change("unready");
+    (unready.spec.node_name, unready.status.phase) = ("b".into(), "Running".into());
+    let cost = (
+        "controller.kubernetes.io/pod-deletion-cost".into(),
+        "-5".into(),
+    );
+    cluster.run("cheap", "c", 100).metadata.annotations = [cost].into();
+    cluster.run("crowded-1", "d", 300);
+    cluster.run("crowded-2", "d", 200);
+    cluster.run("fresh", "e", 900);
+    let restarted = ContainerStatus {
+        restart_count: 3,
+        ..Default::default()
+    };
+    cluster.run("restless", "f", 100).status.container_statuses = vec![restarted];
+    cluster.run("young", "g", 100).metadata.creation_timestamp =
+        Timestamp::from_second(500).unwrap().into();
+    cluster.run("old", "h", 100);
+
+    let order = |cluster: &Cluster| -> Vec<String> {
+        let named = |action| match action {
+            Action::Delete(pod) => pod.key.name,
+            other => panic!("only deletes are due, not {other:?}"),
+        };
+        plan(&cluster.world())
+            .steps
+            .into_iter()
+            .map(|step| named(step.action))
+            .collect()
+    };
+    let expected = [
+        "unscheduled",
+        "pending",
+        "unready",
+        "cheap",
+        "crowded-1",
+        "crowded-2",
+        "fresh",
+        "restless",
+        "young",
+        "old",
+    ];
+    assert_eq!(order(&cluster), expected);
+}
+
+/// Checks R5: Pods of a sibling set crowd a node, too.
+#[test]
+fn neighbours_of_sibling_sets_count_as_a_crowd() {
+    let mut cluster = Cluster::new(1);
+    cluster.add("alone");
+    cluster.add("beside");
+    cluster.run("alone", "a", 900);
+    cluster.run("beside", "b", 100);
+    let mut world = cluster.world();
+    world.neighbours = [("b".into(), 1)].into();
+    let deleted = &plan(&world).steps[0].action;
+    assert!(
+        matches!(deleted, Action::Delete(pod) if pod.key.name == "beside"),
+        "{deleted:?}"
+    );
+}
+
+/// Checks R6.
+#[test]
+fn a_pod_that_was_relabelled_since_it_was_ranked_is_not_deleted() {
+    let mut cluster = Cluster::new(1);
+    cluster.settle();
+    cluster.set.spec.replicas = Some(0);
+    let planned = plan(&cluster.world()).steps;
+    let name = cluster.pods.keys().next().unwrap().clone();
+    cluster.change(&name).metadata.labels.clear();
+    cluster.apply(&planned[0].action).unwrap_err();
+    cluster.settle();
+    assert!(cluster.pods[&name].metadata.deletion_timestamp.is_none());
+    assert!(!owned(&cluster.pods[&name]));
+}
+
+#[test]
+fn a_set_with_min_ready_seconds_looks_again_when_the_first_pod_becomes_available() {
+    let mut cluster = Cluster::new(2);
+    cluster.set.spec.min_ready_seconds = 30;
+    cluster.add("first");
+    cluster.add("second");
+    cluster.run("first", "a", 980);
+    cluster.run("second", "b", 990);
+    let mut world = cluster.world();
+    assert_eq!(plan(&world).again, Some(std::time::Duration::from_secs(10)));
+    world.now = Timestamp::from_second(1_020).unwrap();
+    assert_eq!(plan(&world).again, None);
+    world.pods = Vec::<Arc<_>>::new();
+    assert_eq!(plan(&world).again, None);
+}

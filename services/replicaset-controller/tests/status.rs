@@ -1,0 +1,82 @@
+//! What the user is told about a set.
+
+mod cluster;
+
+use cluster::Cluster;
+use setpoint_machinery::Outcome;
+use setpoint_proto::{ApiError, Reason};
+use setpoint_replicaset_controller::status;
+
+fn failed(reason: Reason) -> Outcome {
+    Outcome {
+        failed: Some(ApiError::new(reason, "exceeded quota")),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn pods_are_counted_by_what_they_can_do() {
+    let mut cluster = Cluster::new(4);
+    cluster.set.spec.min_ready_seconds = 10;
+    ["pending", "ready", "available", "leaving", "failed"].map(|name| drop(cluster.add(name)));
+    cluster.run("ready", "a", 995);
+    cluster
+        .run("available", "b", 990)
+        .metadata
+        .labels
+        .insert("more".into(), "labels".into());
+    cluster.run("leaving", "c", 0).metadata.deletion_timestamp =
+        Some(jiff::Timestamp::UNIX_EPOCH.into());
+    cluster.change("failed").status.phase = "Failed".into();
+    let status = status(&cluster.world(), &Outcome::default()).unwrap();
+    assert_eq!((status.replicas, status.fully_labeled_replicas), (3, 3));
+    assert_eq!((status.ready_replicas, status.available_replicas), (2, 1));
+    assert_eq!(
+        (status.terminating_replicas, status.observed_generation),
+        (Some(1), 1)
+    );
+}
+
+#[test]
+fn nothing_is_said_twice() {
+    let mut cluster = Cluster::new(2);
+    cluster.settle();
+    assert_eq!(status(&cluster.world(), &Outcome::default()), None);
+}
+
+#[test]
+fn a_round_that_changed_something_leaves_the_report_to_the_next() {
+    let cluster = Cluster::new(2);
+    let outcome = Outcome {
+        done: 2,
+        ..Default::default()
+    };
+    assert_eq!(status(&cluster.world(), &outcome), None);
+}
+
+/// Checks R9.
+#[test]
+fn a_failure_is_told_once_and_taken_back_when_it_is_over() {
+    let mut cluster = Cluster::new(2);
+    cluster.set.status = status(&cluster.world(), &failed(Reason::Forbidden)).unwrap();
+    let condition = &cluster.set.status.conditions[0];
+    assert_eq!(
+        (condition.r#type.as_str(), condition.reason.as_str()),
+        ("ReplicaFailure", "FailedCreate")
+    );
+    assert_eq!(condition.message, "exceeded quota");
+    assert_eq!(
+        status(&cluster.world(), &failed(Reason::InternalError)),
+        None
+    );
+    cluster.settle();
+    assert!(cluster.set.status.conditions.is_empty());
+}
+
+/// Checks R10.
+#[test]
+fn a_conflict_is_no_failure_to_tell_of() {
+    let cluster = Cluster::new(2);
+    let told = status(&cluster.world(), &failed(Reason::Conflict)).unwrap();
+    assert!(told.conditions.is_empty());
+}

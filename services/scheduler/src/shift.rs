@@ -1,0 +1,136 @@
+//! What happens to the caches' changes: a leader's queue takes them, a standby lets them pass.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use setpoint_machinery::queue::Limiter;
+use setpoint_machinery::{Delta, Gateway, Queue, Reader, Recorder, Term};
+use setpoint_model::Key;
+use setpoint_proto::Cause;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::backlog::Backlog;
+use crate::doubts::Doubts;
+use crate::node::NodeView;
+use crate::pod::PodView;
+use crate::rounds::Scheduler;
+use crate::settings::Settings;
+
+/// How long catching up with the former leader may take before it is worth a word.
+const CATCH_UP: Duration = Duration::from_secs(5);
+
+/// The caches, and the scheduler of the current term if this process leads. Clones are the same.
+#[derive(Clone)]
+pub struct Shift {
+    pods: Reader<PodView>,
+    nodes: Reader<NodeView>,
+    events: Recorder,
+    settings: Settings,
+    current: Arc<RwLock<Option<Arc<Scheduler>>>>,
+}
+
+impl Shift {
+    /// Nobody leads yet.
+    pub fn new(
+        pods: Reader<PodView>,
+        nodes: Reader<NodeView>,
+        events: Recorder,
+        settings: Settings,
+    ) -> Self {
+        let current = Arc::default();
+        Self {
+            pods,
+            nodes,
+            events,
+            settings,
+            current,
+        }
+    }
+
+    /// Resolves when both caches are complete.
+    pub async fn synced(&self) {
+        tokio::join!(self.pods.synced(), self.nodes.synced());
+    }
+
+    /// One term: catch up with the former leader, look at every Pod once, then at what changes.
+    pub async fn lead(&self, gateway: Gateway, term: Term, stop: CancellationToken) {
+        let fenced = gateway.under(&term.fence);
+        tokio::select! {
+            () = term.lost.cancelled() => return,
+            () = stop.cancelled() => return,
+            () = self.catch_up(&term) => {}
+        }
+        let scheduler = Arc::new(self.scheduler());
+        *self.current.write() = Some(scheduler.clone());
+        self.pods
+            .for_each(|pod, cause| self.add(&scheduler, pod, cause));
+        tokio::select! {
+            () = term.lost.cancelled() => {}
+            () = scheduler.run(&fenced, &stop) => {}
+        }
+        *self.current.write() = None;
+    }
+
+    fn scheduler(&self) -> Scheduler {
+        Scheduler {
+            queue: Queue::new("scheduler", Limiter::default()),
+            backlog: Backlog::default(),
+            doubts: Doubts::default(),
+            pods: self.pods.clone(),
+            nodes: self.nodes.clone(),
+            events: self.events.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+
+    /// The former leader may have bound Pods until our term began: deciding on less would place them twice.
+    async fn catch_up(&self, term: &Term) {
+        while timeout(CATCH_UP, self.pods.reach(term.revision))
+            .await
+            .is_err()
+        {
+            warn!(revision = %term.revision, "the cache has not caught up yet");
+        }
+        info!(fence = %term.fence, "leading");
+    }
+
+    /// A Pod changed: it may need a node, or have made room on one.
+    pub fn pod(&self, change: &Delta<PodView>) {
+        let Some(scheduler) = self.current.read().clone() else {
+            return;
+        };
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        if let Some(new) = new.filter(|new| old.is_none_or(|old| new.asks_otherwise_than(old))) {
+            self.add(&scheduler, new, change.cause.as_ref());
+        }
+        let room = old.is_some_and(|old| old.occupies().is_some());
+        if room && new.is_none_or(|new| new.occupies().is_none()) {
+            scheduler.backlog.wake(&scheduler.queue);
+        }
+        if new.is_none() {
+            old.inspect(|old| scheduler.backlog.forget(&old.meta.key));
+        }
+    }
+
+    /// A node changed: Pods that fitted nowhere may fit now.
+    pub fn node(&self, change: &Delta<NodeView>) {
+        let Some(scheduler) = self.current.read().clone() else {
+            return;
+        };
+        let old = change.old.as_deref();
+        let better = |new: &NodeView| old.is_none_or(|old| new.offers_more_than(old));
+        if change.new.as_deref().is_some_and(better) {
+            scheduler.backlog.wake(&scheduler.queue);
+        }
+    }
+
+    fn add(&self, scheduler: &Scheduler, pod: &PodView, cause: Option<&Cause>) {
+        let key: &Key = &pod.meta.key;
+        if scheduler.is_ours(pod) {
+            scheduler.queue.add(key.clone(), cause.cloned());
+        }
+    }
+}
