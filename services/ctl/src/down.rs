@@ -10,7 +10,7 @@ use tokio::process::Command;
 use crate::cli::{Profile, Up};
 use crate::folder::Folder;
 use crate::launch;
-use crate::member::Running;
+use crate::member::{Running, forget};
 use crate::roster::{Member, NODES, stages};
 
 /// Longer than a service takes to drain, which is 10 s unless its settings say otherwise.
@@ -58,6 +58,7 @@ pub async fn stop(folder: &Folder, stages: &[Vec<Member>]) -> usize {
             .collect();
         count += running.len();
         join_all(running.iter().map(end)).await;
+        stage.iter().for_each(|member| forget(folder, &member.name));
     }
     count
 }

@@ -19,7 +19,7 @@ use crate::roster::Member;
 const ASK: Duration = Duration::from_millis(25);
 /// A process that is not ready by then will not be.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to be silent about a process that takes its time.
+/// How long to be silent about a process that takes its time, at first.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// A process that was just started.
@@ -129,11 +129,11 @@ fn how(ended: io::Result<ExitStatus>) -> String {
 
 /// Asks until the answer is yes; says now and then what it waits for.
 async fn until_ready(name: &str, port: u16, path: &str) {
-    let mut told = Instant::now();
+    let (begin, mut silence) = (Instant::now(), SILENCE);
     while let Err(why) = probe::ask(port, path).await {
-        if told.elapsed() >= SILENCE {
+        if begin.elapsed() >= silence {
             println!("  {name:<26} waiting: {why}");
-            told = Instant::now();
+            silence *= 2;
         }
         sleep(ASK).await;
     }

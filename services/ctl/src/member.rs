@@ -19,6 +19,14 @@ pub fn mark(folder: &Folder, name: &str) -> String {
     folder.pid(name).display().to_string()
 }
 
+/// Deletes what is recorded about a process that does not run any more.
+pub fn forget(folder: &Folder, name: &str) {
+    for path in [folder.pid(name), folder.port(name)] {
+        // Most often it is not there, and what remains is recognised as stale.
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// A process of the cluster that runs now.
 #[derive(Clone, Debug)]
 pub struct Running {
@@ -63,9 +71,6 @@ impl Running {
             self.signal(Signal::SIGKILL);
             self.gone(patience).await;
         }
-        // Only files that are in the way of nobody remain if this fails.
-        let _ = fs::remove_file(self.folder.pid(&self.name));
-        let _ = fs::remove_file(self.folder.port(&self.name));
         willing
     }
 
@@ -151,7 +156,6 @@ mod tests {
         let running = found(&scene).await;
         assert!(running.stop(PATIENCE).await);
         assert!(Running::find(&scene.folder, "demo-0").is_none());
-        assert!(!scene.folder.pid("demo-0").exists());
     }
 
     #[tokio::test]

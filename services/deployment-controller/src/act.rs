@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use setpoint_machinery::gateway::Preconditions;
-use setpoint_machinery::{Gateway, Receipt};
+use setpoint_machinery::{Gateway, Receipt, events};
 use setpoint_model::{Key, Revision, Target, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta, OwnerReference};
@@ -60,11 +60,11 @@ impl Deployments {
 
     /// Tells the user, in upstream's words. Who only has to look again has nothing to tell.
     pub(crate) fn tell(&self, world: &World, action: &Action, done: &Result<Receipt, ApiError>) {
-        let subject = world.deployment.as_subject();
+        let subject = events::reference::<apps::Deployment>(&world.deployment.meta);
         match (action, done) {
             (Action::Create { name, replicas, .. }, Ok(_)) if *replicas > 0 => {
                 let message = format!("Scaled up replica set {name} from 0 to {replicas}");
-                self.events.normal(&subject, "ScalingReplicaSet", &message);
+                self.events.normal(&subject, "ScalingReplicaSet", message);
             }
             (Action::Scale { set, from, to, .. }, Ok(_)) if from != to => {
                 let way = if to > from { "up" } else { "down" };
@@ -72,14 +72,14 @@ impl Deployments {
                     "Scaled {way} replica set {} from {from} to {to}",
                     set.key.name
                 );
-                self.events.normal(&subject, "ScalingReplicaSet", &message);
+                self.events.normal(&subject, "ScalingReplicaSet", message);
             }
             (Action::Create { name, .. }, Err(error))
                 if error.reason.retry() != Retry::AfterRefresh =>
             {
                 let message = format!("Failed to create new replica set {name:?}: {error}");
                 self.events
-                    .warning(&subject, "ReplicaSetCreateError", &message);
+                    .warning(&subject, "ReplicaSetCreateError", message);
             }
             _ => {}
         }

@@ -9,6 +9,8 @@ pub(crate) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(crate) const MAX: &str = "deployment.kubernetes.io/max-replicas";
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Those that mean one object and no other.
+const OWN: [&str; 5] = [REVISION, HISTORY, DESIRED, MAX, LAST_APPLIED];
 
 /// Annotations to be set; those not named stay.
 pub(crate) type Annotations = BTreeMap<String, String>;
@@ -54,6 +56,6 @@ pub(crate) fn news(mut annotations: Annotations, set: &Set) -> Annotations {
 
 fn handed_on(deployment: &Deployment) -> Annotations {
     let mut annotations = deployment.meta.annotations.clone();
-    [REVISION, HISTORY, DESIRED, MAX, LAST_APPLIED].map(|own| annotations.remove(own));
+    annotations.retain(|name, _| !OWN.contains(&name.as_str()));
     annotations
 }

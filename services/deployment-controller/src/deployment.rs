@@ -6,7 +6,7 @@ use setpoint_machinery::View;
 use setpoint_model::{Meta, Selector, Template, names, owner, percent};
 use setpoint_proto::Resource;
 use setpoint_proto::apps::{self, DeploymentSpec, DeploymentStatus};
-use setpoint_proto::core::{ObjectReference, PodTemplateSpec};
+use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::{IntOrString, LabelSelector, OwnerReference};
 
 /// How many Pods of which template are wanted, and how to get there.
@@ -149,19 +149,6 @@ impl Deployment {
             apps::Deployment::KIND,
             &self.meta,
         )
-    }
-
-    /// How Events name it.
-    pub(crate) fn as_subject(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: apps::Deployment::API_VERSION.to_owned(),
-            kind: apps::Deployment::KIND.to_owned(),
-            namespace: self.meta.key.namespace.clone(),
-            name: self.meta.key.name.clone(),
-            uid: self.meta.uid.clone(),
-            resource_version: self.meta.revision.to_string(),
-            ..Default::default()
-        }
     }
 }
 

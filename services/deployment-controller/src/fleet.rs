@@ -61,9 +61,13 @@ impl<'a> Fleet<'a> {
         self.new.map_or(0, Set::revision).max(newest + 1)
     }
 
-    /// Is the name of the missing new set taken? Then another collision count must give it another name.
+    /// Is the name of the missing new set taken, and not by an orphan that will be ours? Then another collision count
+    /// must give it another name.
     pub fn collides(&self) -> bool {
-        self.new.is_none() && self.namesake.is_some()
+        let to_be_ours = |set: &Set| {
+            set.meta.owner.is_none() && self.deployment.selector.matches(&set.meta.labels)
+        };
+        self.new.is_none() && self.namesake.is_some_and(|set| !to_be_ours(set))
     }
 
     /// Was the Deployment's size changed since a set with Pods was last scaled?

@@ -41,10 +41,19 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let reconciler = Deployments::new(deployments.reader(), sets.reader(), events);
     let keepers = reconciler.keepers();
 
-    Controller::new(host.service(), reconciler, gateway)
+    let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(deployments, |deployment| Some(deployment.meta.key.clone()))
         .watches(sets, keepers)
         .workers(settings.workers)
+        .limiter(settings.limiter)
+        .resync(settings.resync);
+    let (mut synced, informers) = (controller.ready(), host.health().check("informers"));
+    tokio::spawn(async move {
+        if synced.wait_for(|synced| *synced).await.is_ok() {
+            informers.pass();
+        }
+    });
+    controller
         .run(settings.election, host.instance(), host.shutdown())
         .await?;
     Ok(())

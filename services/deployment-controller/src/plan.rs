@@ -114,7 +114,7 @@ fn refresh(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
 
 fn roll(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
     match fleet.deployment.strategy {
-        _ if fleet.deployment.paused || fleet.is_resized() => {}
+        _ if fleet.deployment.paused => {}
         Strategy::Recreate => recreate::replace(fleet, plan),
         Strategy::Rolling { .. } => rolling::advance(fleet, plan),
     }

@@ -20,24 +20,13 @@ pub(crate) fn advance(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
     let Some(new) = fleet.new else {
         return create(fleet, growth(fleet, 0), plan);
     };
-    match new.replicas.cmp(&fleet.deployment.replicas) {
+    let wanted = fleet.deployment.replicas;
+    match new.replicas.cmp(&wanted) {
         Ordering::Less => {
             let to = new.replicas + growth(fleet, new.replicas);
-            scale(
-                fleet,
-                new,
-                to,
-                "there is room for Pods of the new template",
-                plan,
-            );
+            scale(fleet, new, to, "there is room for more", plan);
         }
-        Ordering::Greater => scale(
-            fleet,
-            new,
-            fleet.deployment.replicas,
-            "more Pods than replicas",
-            plan,
-        ),
+        Ordering::Greater => scale(fleet, new, wanted, "more Pods than replicas", plan),
         Ordering::Equal => {}
     }
     if plan.is_empty() {
@@ -52,6 +41,8 @@ fn growth(fleet: &Fleet<'_>, size: i32) -> i32 {
 }
 
 /// First old Pods that are not available, which nobody will miss; then others, as far as new ones stand in for them.
+///
+/// New Pods that are still coming are not counted on: while they fail to come, old ones stay, even failing ones.
 fn take_down(fleet: &Fleet<'_>, new: &Set, plan: &mut Plan<Action>) {
     let min_available = fleet.deployment.min_available();
     let still_coming = new.replicas - new.available();
@@ -61,7 +52,6 @@ fn take_down(fleet: &Fleet<'_>, new: &Set, plan: &mut Plan<Action>) {
         let useless = (*size - set.available()).min(spare.max(0));
         (*size, spare) = (*size - useless, spare - useless);
     }
-    let mut spare = spare.min(fleet.sum(Set::available) - min_available);
     for size in &mut sizes {
         let superfluous = (*size).min(spare.max(0));
         (*size, spare) = (*size - superfluous, spare - superfluous);

@@ -1,7 +1,10 @@
 //! What can be set.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use setpoint_host as host;
+use setpoint_machinery::queue::Limiter;
 use setpoint_machinery::{election, gateway};
 
 /// Settings of the deployment-controller.
@@ -14,6 +17,11 @@ pub struct Settings {
     pub election: election::Settings,
     /// Deployments worked on at once.
     pub workers: usize,
+    /// How long a failing one rests.
+    pub limiter: Limiter,
+    /// How often all are looked at without a reason; zero for never.
+    #[serde(with = "host::duration")]
+    pub resync: Duration,
 }
 
 impl Default for Settings {
@@ -22,13 +30,25 @@ impl Default for Settings {
             gateway: gateway::Settings::default(),
             election: election::Settings::default(),
             workers: 8,
+            limiter: Limiter::default(),
+            resync: Duration::from_secs(600),
         }
     }
 }
 
 impl host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
-        &[("workers", "Deployments worked on at once")]
+        &[
+            ("workers", "Deployments worked on at once"),
+            (
+                "limiter",
+                "How long a failing one rests: exponential or fast-slow",
+            ),
+            (
+                "resync",
+                "How often all are looked at without a reason; 0s for never",
+            ),
+        ]
     }
 
     fn validate(&self) -> Result<(), String> {

@@ -58,7 +58,7 @@ pub(crate) fn counts(fleet: &Fleet<'_>) -> DeploymentStatus {
 fn collisions(fleet: &Fleet<'_>) -> Option<i32> {
     let deployment = fleet.deployment;
     let count = deployment.status.collision_count;
-    let wants_name = !(deployment.paused || deployment.meta.deleting || fleet.is_resized());
+    let wants_name = !(deployment.paused || deployment.meta.deleting);
     if wants_name && fleet.collides() {
         Some(count.unwrap_or_default() + 1)
     } else {

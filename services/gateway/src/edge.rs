@@ -17,7 +17,11 @@ pub fn router(registry: Arc<Registry>) -> Router {
     let grpc = grpc::router(registry.clone());
     let rest = rest::router(registry);
     let switch = service_fn(move |request: Request<Body>| {
-        let mut chosen = if is_grpc(&request) { grpc.clone() } else { rest.clone() };
+        let mut chosen = if is_grpc(&request) {
+            grpc.clone()
+        } else {
+            rest.clone()
+        };
         async move { chosen.call(request).await as Result<Response, _> }
     });
     Router::new().fallback_service(switch)

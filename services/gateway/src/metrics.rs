@@ -17,7 +17,14 @@ const SECONDS: &[f64] = &[
 ];
 
 static REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let labels = ["verb", "code", "group", "version", "resource", "subresource"];
+    let labels = [
+        "verb",
+        "code",
+        "group",
+        "version",
+        "resource",
+        "subresource",
+    ];
     register_int_counter_vec!("apiserver_request_total", "Requests answered.", &labels)
         .expect("the name is used once")
 });
@@ -25,8 +32,13 @@ static REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
 static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
     let labels = ["verb", "group", "version", "resource", "subresource"];
     let help = "Seconds until a request was answered; watches, which have no end, are left out.";
-    register_histogram_vec!("apiserver_request_duration_seconds", help, &labels, SECONDS.to_vec())
-        .expect("the name is used once")
+    register_histogram_vec!(
+        "apiserver_request_duration_seconds",
+        help,
+        &labels,
+        SECONDS.to_vec()
+    )
+    .expect("the name is used once")
 });
 
 static LONG_RUNNING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
@@ -47,10 +59,18 @@ pub(crate) fn fenced(lease: &str) {
 }
 
 /// Counts a request that has been answered, or a watch that has begun.
-pub(crate) fn requested(verb: &str, kind: Option<&Kind>, subresource: &str, code: u16, took: Duration) {
+pub(crate) fn requested(
+    verb: &str,
+    kind: Option<&Kind>,
+    subresource: &str,
+    code: u16,
+    took: Duration,
+) {
     let [group, version, resource, subresource] = of_kind(kind, subresource);
     let status = code.to_string();
-    REQUESTS.with_label_values(&[verb, &status, group, version, resource, subresource]).inc();
+    REQUESTS
+        .with_label_values(&[verb, &status, group, version, resource, subresource])
+        .inc();
     if verb != "WATCH" {
         let duration = DURATION.with_label_values(&[verb, group, version, resource, subresource]);
         duration.observe(took.as_secs_f64());

@@ -42,8 +42,14 @@ impl host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
             ("etcd.endpoints", "Client URLs of etcd's members"),
-            ("etcd.timeout", "How long a call to etcd may take, repeats included"),
-            ("etcd.in_flight", "Writes on their way to etcd at once; all gateways together should stay below 128"),
+            (
+                "etcd.timeout",
+                "How long a call to etcd may take, repeats included",
+            ),
+            (
+                "etcd.in_flight",
+                "Writes on their way to etcd at once; all gateways together should stay below 128",
+            ),
         ]
     }
 
@@ -75,6 +81,11 @@ mod tests {
     use setpoint_host::Settings as _;
 
     use super::*;
+
+    #[test]
+    fn help_says_what_each_setting_means() {
+        assert!(host::settings::undescribed::<Settings>().is_empty());
+    }
 
     #[test]
     fn the_defaults_make_sense_and_nonsense_does_not() {

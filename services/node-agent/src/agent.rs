@@ -117,7 +117,7 @@ impl<R: Runtime> Agent<R> {
         match round.await {
             Ok(again) => ticket.done(again),
             Err(Error::Config { container, trouble }) => {
-                info!(parent: &span, pod = %ticket.key, container, message = trouble.message, "not started");
+                info!(parent: &span, pod = %ticket.key, container, why = trouble.message, "not started");
                 ticket.done(Some(TROUBLE));
             }
             Err(Error::Gateway(error)) if error.reason == Reason::Conflict => {

@@ -11,6 +11,7 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::{ApiError, Reason};
 
+use crate::expand::expand;
 use crate::world::Trouble;
 
 /// Where programs are found unless the container says otherwise.
@@ -100,33 +101,6 @@ impl Env {
         let take = |name: String| self.values.remove_entry(&name);
         self.order.into_iter().filter_map(take).collect()
     }
-}
-
-/// Replaces `$(NAME)` by its value. `$$` is a dollar sign; a name without a value stays as it is.
-pub fn expand(text: &str, values: &HashMap<String, String>) -> String {
-    let mut expanded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('$') {
-        expanded.push_str(before);
-        let named = after
-            .strip_prefix('(')
-            .and_then(|name| name.split_once(')'));
-        rest = match (after.strip_prefix('$'), named) {
-            (Some(after), _) => {
-                expanded.push('$');
-                after
-            }
-            (None, Some((name, after))) if values.contains_key(name) => {
-                expanded.push_str(&values[name]);
-                after
-            }
-            _ => {
-                expanded.push('$');
-                after
-            }
-        };
-    }
-    expanded + rest
 }
 
 async fn value_from(
@@ -224,7 +198,7 @@ async fn from_config_map(
     let (name, key) = (&selector.local_object_reference.name, &selector.key);
     let optional = selector.optional.unwrap_or_default();
     let map = gateway.get::<ConfigMap>(&Key::new(namespace, name)).await;
-    let value = found(map, optional)?.and_then(|mut map| map.data.remove(key));
+    let value = found(map, optional, "configmap", name)?.and_then(|mut map| map.data.remove(key));
     present(value, optional, || {
         format!("couldn't find key {key} in ConfigMap {namespace}/{name}")
     })
@@ -238,7 +212,8 @@ async fn from_secret(
     let (name, key) = (&selector.local_object_reference.name, &selector.key);
     let optional = selector.optional.unwrap_or_default();
     let secret = gateway.get::<Secret>(&Key::new(namespace, name)).await;
-    let value = found(secret, optional)?.and_then(|mut secret| secret.data.remove(key));
+    let value =
+        found(secret, optional, "secret", name)?.and_then(|mut secret| secret.data.remove(key));
     let value = value.map(|value| String::from_utf8_lossy(&value).into_owned());
     present(value, optional, || {
         format!("couldn't find key {key} in Secret {namespace}/{name}")
@@ -254,13 +229,25 @@ async fn all_of(
     if let Some(reference) = &source.config_map_ref {
         let key = Key::new(namespace, &reference.local_object_reference.name);
         let map = gateway.get::<ConfigMap>(&key).await;
-        let map = found(map, reference.optional.unwrap_or_default())?.unwrap_or_default();
+        let map = found(
+            map,
+            reference.optional.unwrap_or_default(),
+            "configmap",
+            &key.name,
+        )?
+        .unwrap_or_default();
         all.extend(map.data);
     }
     if let Some(reference) = &source.secret_ref {
         let key = Key::new(namespace, &reference.local_object_reference.name);
         let secret = gateway.get::<Secret>(&key).await;
-        let secret = found(secret, reference.optional.unwrap_or_default())?.unwrap_or_default();
+        let secret = found(
+            secret,
+            reference.optional.unwrap_or_default(),
+            "secret",
+            &key.name,
+        )?
+        .unwrap_or_default();
         let text = |bytes: bytes::Bytes| String::from_utf8_lossy(&bytes).into_owned();
         all.extend(
             secret
@@ -272,12 +259,17 @@ async fn all_of(
     Ok(all)
 }
 
-fn found<T>(answer: Result<T, ApiError>, optional: bool) -> Result<Option<T>, Error> {
+fn found<T>(
+    answer: Result<T, ApiError>,
+    optional: bool,
+    kind: &str,
+    name: &str,
+) -> Result<Option<T>, Error> {
     match answer {
         Ok(object) => Ok(Some(object)),
         Err(error) if error.reason != Reason::NotFound => Err(error.into()),
         Err(_) if optional => Ok(None),
-        Err(missing) => Err(config(missing.message)),
+        Err(_) => Err(config(format!("{kind} {name:?} not found"))),
     }
 }
 
@@ -300,19 +292,6 @@ fn config(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn expanded(text: &str) -> String {
-        let values = [("A", "1"), ("B", "$(A)")];
-        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        expand(text, &values.into())
-    }
-
-    #[test]
-    fn references_are_replaced_once_and_unknown_ones_stay() {
-        assert_eq!(expanded("x$(A)y$(B)"), "x1y$(A)");
-        assert_eq!(expanded("$(C) $A $(A"), "$(C) $A $(A");
-        assert_eq!(expanded("$$(A) $$$(A) $"), "$(A) $1 $");
-    }
 
     #[test]
     fn fields_of_the_pod_are_found_by_their_path() {

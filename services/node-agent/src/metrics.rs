@@ -14,15 +14,18 @@ static POD_START: LazyLock<Histogram> = LazyLock::new(|| {
         .expect("the name is registered once")
 });
 
-/// A Pod's status was reported.
+/// A Pod was looked at, and is reported as it is now.
 pub fn reported(world: &World) {
-    let Some(pod) = &world.pod else {
+    let Some(pod) = world
+        .pod
+        .as_ref()
+        .filter(|pod| pod.object.status.phase == "Pending")
+    else {
         return;
     };
-    let was_pending = pod.object.status.phase == "Pending";
     let running = crate::status::status(world).is_some_and(|status| status.phase == "Running");
     let created = pod.object.metadata.creation_timestamp.timestamp();
-    if let Some(created) = created.filter(|_| was_pending && running) {
+    if let Some(created) = created.filter(|_| running) {
         let took = Duration::try_from(world.now.duration_since(created));
         POD_START.observe(took.unwrap_or_default().as_secs_f64());
     }

@@ -110,14 +110,12 @@ impl Bound {
 
     fn initialize(&self, world: &World, plan: &mut Plan<Action>) {
         let spec = &self.object.spec;
-        for container in &spec.init_containers {
-            let through = self.is_through(world, container);
-            if !through || is_sidecar(container) {
-                keep_up(plan, world, container, Policy::of_init(spec, container));
-            }
-            if !through {
-                return;
-            }
+        let mut waiting = spec
+            .init_containers
+            .iter()
+            .filter(|container| !self.is_through(world, container));
+        if let Some(container) = waiting.next() {
+            keep_up(plan, world, container, Policy::of_init(spec, container));
         }
     }
 

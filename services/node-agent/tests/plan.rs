@@ -8,9 +8,8 @@ mod play;
 use std::time::Duration;
 
 use play::{IP, Play, pod};
-use proptest::prelude::*;
 use setpoint_model::condition;
-use setpoint_node_agent::{Action, Shortage, Trouble, plan};
+use setpoint_node_agent::{Action, Last, Shortage, Trouble, plan};
 
 fn summary(phase: &str, ready: bool) -> (String, bool) {
     (phase.to_owned(), ready)
@@ -163,6 +162,15 @@ fn a_sidecar_starts_in_its_turn_and_stays() {
     play.exit("sidecar", 0);
     play.settle();
     assert_eq!(play.reported("sidecar").restart_count, 1);
+    play.exit("sidecar", 1);
+    play.exit("web", 1);
+    play.settle();
+    assert!(play.reported("sidecar").state.waiting.is_some(), "it rests");
+    assert_eq!(
+        play.reported("web").restart_count,
+        1,
+        "the others do not wait for it"
+    );
 }
 
 /// Checks N4.
@@ -314,6 +322,30 @@ fn a_runtime_that_forgot_everything_counts_as_a_restart() {
     );
 }
 
+#[test]
+fn a_container_that_was_forgotten_is_lost_however_it_ended_before() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    play.exit("web", 0);
+    play.settle();
+    play.world.sandboxes.clear();
+    let last = play.world.past("web").last;
+    assert!(
+        matches!(last, Last::Ended(ended) if ended.code == 137),
+        "{last:?}"
+    );
+}
+
+/// Checks N5.
+#[test]
+fn a_pod_that_was_reported_to_run_is_never_pending_again() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.pod().status.phase = "Running".into();
+    let status = setpoint_node_agent::status(&play.world).unwrap();
+    assert!(status.container_statuses[0].state.waiting.is_some());
+    assert_eq!(status.phase, "Running");
+}
+
 /// Checks N2.
 #[test]
 fn a_pod_that_has_ended_is_never_started_again() {
@@ -333,85 +365,5 @@ impl Play {
     fn settle_gone(&mut self) {
         self.settle();
         assert!(self.world.pod.is_none() && self.world.sandboxes.is_empty());
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Happening {
-    Exit(usize, i32),
-    Pass(u64),
-    Forget,
-    Delete(i64),
-}
-
-fn happenings() -> impl Strategy<Value = Vec<Happening>> {
-    let one = prop_oneof![
-        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(137)]).prop_map(|(who, code)| Happening::Exit(who, code)),
-        3 => (0..700_u64).prop_map(Happening::Pass),
-        1 => Just(Happening::Forget),
-        1 => (0..60_i64).prop_map(Happening::Delete),
-    ];
-    proptest::collection::vec(one, 0..25)
-}
-
-const NAMES: [&str; 3] = ["init", "web", "log"];
-
-proptest! {
-    /// Checks N5.
-    #[test]
-    fn whatever_happens_a_pod_only_moves_forward(
-        policy in prop_oneof![Just("Always"), Just("OnFailure"), Just("Never")],
-        happenings in happenings(),
-    ) {
-        let mut play = Play::of(pod(policy, &["init"], &["web", "log"]));
-        play.settle();
-        for happening in happenings {
-            let before = play.pod().status.clone();
-            match happening {
-                Happening::Exit(who, code) => play.exit(NAMES[who], code),
-                Happening::Pass(seconds) => play.pass(seconds),
-                Happening::Forget => play.world.sandboxes.clear(),
-                Happening::Delete(grace) => play.delete(grace),
-            }
-            play.settle();
-            if play.world.pod.is_none() {
-                prop_assert!(play.world.sandboxes.is_empty());
-                break;
-            }
-            let after = play.pod().status.clone();
-            prop_assert!(rank(&before.phase) <= rank(&after.phase), "{} → {}", before.phase, after.phase);
-            if rank(&before.phase) == 2 {
-                prop_assert_eq!(&before, &after);
-            }
-            prop_assert_eq!(before.start_time, after.start_time);
-            for (old, new) in before.container_statuses.iter().zip(&after.container_statuses) {
-                prop_assert!(old.restart_count <= new.restart_count);
-            }
-        }
-    }
-
-    /// A plan is carried out in its order, but a crash may come between any two of its steps.
-    #[test]
-    fn a_crash_between_any_two_actions_ends_in_the_same_state(cut in 0..6_usize) {
-        let mut play = Play::of(pod("Always", &[], &["web", "log"]));
-        let mut left = cut;
-        while left > 0 {
-            let steps = plan(&play.world).steps;
-            let Some(step) = steps.into_iter().next() else { break };
-            play.carry_out(step.action);
-            left -= 1;
-        }
-        play.settle();
-        prop_assert_eq!(play.summary(), summary("Running", true));
-        let starts = play.done.iter().filter(|action| matches!(action, Action::Start { .. }));
-        prop_assert_eq!(starts.count(), 2);
-    }
-}
-
-fn rank(phase: &str) -> usize {
-    match phase {
-        "Pending" => 0,
-        "Running" => 1,
-        _ => 2,
     }
 }

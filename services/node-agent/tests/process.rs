@@ -242,6 +242,24 @@ fn a_start_that_was_cut_off_before_its_shim_came_up_is_not_made_up_for() {
 }
 
 #[test]
+fn a_sweep_ends_what_an_agent_left_and_the_next_agent_knows() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    let pid = life(&state, async |bench| {
+        bench.start(0, &["sleep", "1000"]).await;
+        bench.pid(0)
+    });
+    let swept = std::process::Command::new(env!("CARGO_BIN_EXE_node-agent"))
+        .arg("sweep")
+        .arg(state.path())
+        .output();
+    assert_eq!(swept.unwrap().stdout, b"stopped 1 containers\n");
+    assert!(!is_alive(pid));
+    life(&state, async |bench| {
+        assert_eq!(bench.exited(0).await.code, 143)
+    });
+}
+
+#[test]
 fn two_agents_do_not_share_a_state_folder() {
     let state = Arc::new(tempfile::tempdir().unwrap());
     life(&state, async |bench| {

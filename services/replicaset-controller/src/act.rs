@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use setpoint_machinery::gateway::Preconditions;
-use setpoint_machinery::{Gateway, Receipt};
+use setpoint_machinery::{Gateway, Receipt, events};
 use setpoint_model::{Key, Revision, Target, owner};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core;
@@ -40,36 +40,27 @@ impl ReplicaSets {
 
     /// Tells the user, in upstream's words. Who only has to look again has nothing to tell.
     pub(crate) fn tell(&self, world: &World, action: &Action, done: &Result<Receipt, ApiError>) {
-        let subject = world.set.as_subject();
+        let subject = events::reference::<ReplicaSet>(&world.set.meta);
         match (action, done) {
             (Action::Create { name }, Ok(_)) => {
-                self.events.normal(
-                    &subject,
-                    "SuccessfulCreate",
-                    &format!("Created pod: {name}"),
-                );
+                self.events
+                    .normal(&subject, "SuccessfulCreate", format!("Created pod: {name}"));
             }
             (Action::Delete(pod), Ok(_)) => {
                 self.events.normal(
                     &subject,
                     "SuccessfulDelete",
-                    &format!("Deleted pod: {}", pod.key.name),
+                    format!("Deleted pod: {}", pod.key.name),
                 );
             }
             (_, Err(error)) if error.reason.retry() == Retry::AfterRefresh => {}
             (Action::Create { .. }, Err(error)) => {
-                self.events.warning(
-                    &subject,
-                    "FailedCreate",
-                    &format!("Error creating: {error}"),
-                );
+                self.events
+                    .warning(&subject, "FailedCreate", format!("Error creating: {error}"));
             }
             (Action::Delete(_), Err(error)) => {
-                self.events.warning(
-                    &subject,
-                    "FailedDelete",
-                    &format!("Error deleting: {error}"),
-                );
+                self.events
+                    .warning(&subject, "FailedDelete", format!("Error deleting: {error}"));
             }
             _ => {}
         }

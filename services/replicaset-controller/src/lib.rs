@@ -35,10 +35,19 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let reconciler = ReplicaSets::new(sets.reader(), pods.reader(), events);
     let keepers = reconciler.keepers();
 
-    Controller::new(host.service(), reconciler, gateway)
+    let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(sets, |set| Some(set.meta.key.clone()))
         .watches(pods, keepers)
         .workers(settings.workers)
+        .limiter(settings.limiter)
+        .resync(settings.resync);
+    let (mut synced, informers) = (controller.ready(), host.health().check("informers"));
+    tokio::spawn(async move {
+        if synced.wait_for(|synced| *synced).await.is_ok() {
+            informers.pass();
+        }
+    });
+    controller
         .run(settings.election, host.instance(), host.shutdown())
         .await?;
     Ok(())

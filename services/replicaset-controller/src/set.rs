@@ -4,7 +4,7 @@ use setpoint_machinery::View;
 use setpoint_model::{Meta, Selector, owner};
 use setpoint_proto::Resource;
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
-use setpoint_proto::core::{ObjectReference, PodTemplateSpec};
+use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::OwnerReference;
 
 /// How many Pods of which kind are wanted.
@@ -60,18 +60,5 @@ impl Set {
     /// What its Pods carry to show that they are its own.
     pub(crate) fn as_owner(&self) -> OwnerReference {
         owner::reference(ReplicaSet::API_VERSION, ReplicaSet::KIND, &self.meta)
-    }
-
-    /// How Events name it.
-    pub(crate) fn as_subject(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: ReplicaSet::API_VERSION.to_owned(),
-            kind: ReplicaSet::KIND.to_owned(),
-            namespace: self.meta.key.namespace.clone(),
-            name: self.meta.key.name.clone(),
-            uid: self.meta.uid.clone(),
-            resource_version: self.meta.revision.to_string(),
-            ..Default::default()
-        }
     }
 }

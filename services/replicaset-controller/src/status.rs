@@ -12,11 +12,9 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// What the user should know and was not told yet.
 ///
-/// A round that changed something leaves the report to the next one, which sees what it did: one write instead of two.
+/// A round that acted, and has no news but that it did, leaves the report to the next one, which sees what became of
+/// it: one write instead of two.
 pub fn status(world: &World, outcome: &Outcome) -> Option<ReplicaSetStatus> {
-    if outcome.failed.is_none() && outcome.done > 0 {
-        return None;
-    }
     let set = &world.set;
     let full = Selector::from_labels(&set.template.metadata.labels);
     let count = |of: &dyn Fn(&Pod) -> bool| number(world.active().filter(|pod| of(pod)).count());
@@ -33,7 +31,21 @@ pub fn status(world: &World, outcome: &Outcome) -> Option<ReplicaSetStatus> {
         observed_generation: set.meta.generation,
         conditions: conditions(world, outcome),
     };
-    (status != set.status).then_some(status)
+    let acted = outcome.failed.is_none() && outcome.done > 0;
+    let is_news = match acted {
+        true => news(&status) != news(&set.status),
+        false => status != set.status,
+    };
+    is_news.then_some(status)
+}
+
+/// What is news even in the middle of things.
+fn news(status: &ReplicaSetStatus) -> ReplicaSetStatus {
+    ReplicaSetStatus {
+        observed_generation: 0,
+        terminating_replicas: Some(status.terminating_replicas.unwrap_or_default()),
+        ..status.clone()
+    }
 }
 
 /// `ReplicaFailure` appears with the first failure and stays as it is until a round goes well.

@@ -29,7 +29,12 @@ impl Service {
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
         let (metadata, _, asked) = request.into_parts();
         let call = call(&metadata)?;
-        let filter = filter(&asked.resource, &asked.namespace, &asked.label_selector, &asked.field_selector)?;
+        let filter = filter(
+            &asked.resource,
+            &asked.namespace,
+            &asked.label_selector,
+            &asked.field_selector,
+        )?;
         let about = About {
             verb: Verb::List,
             kind: filter.kind(),
@@ -43,36 +48,66 @@ impl Service {
             continue_token: asked.r#continue,
             at: At::Least(at_least(&asked.revision)?),
         };
-        about.observe(&metadata, self.registry.list(&call, &params)).await
+        about
+            .observe(&metadata, self.registry.list(&call, &params))
+            .await
     }
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<Answer, ApiError> {
         let (metadata, _, asked) = request.into_parts();
         let call = call(&metadata)?;
-        let target = named(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
-        let found = self.registry.get(&call, &target, at_least(&asked.revision)?);
-        About::target(Verb::Get, &target).observe(&metadata, found).await
+        let target = named(
+            &asked.resource,
+            &asked.namespace,
+            &asked.name,
+            &asked.subresource,
+        )?;
+        let found = self
+            .registry
+            .get(&call, &target, at_least(&asked.revision)?);
+        About::target(Verb::Get, &target)
+            .observe(&metadata, found)
+            .await
     }
 
     async fn create_object(&self, request: Request<CreateRequest>) -> Result<Answer, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let target = target(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
+        let target = target(
+            &asked.resource,
+            &asked.namespace,
+            &asked.name,
+            &asked.subresource,
+        )?;
         let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
         let created = self.registry.create(&call, &target, object(asked.object)?);
-        About::target(Verb::Create, &target).observe(&metadata, created).await
+        About::target(Verb::Create, &target)
+            .observe(&metadata, created)
+            .await
     }
 
     async fn update_object(&self, request: Request<UpdateRequest>) -> Result<Answer, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let target = named(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
+        let target = named(
+            &asked.resource,
+            &asked.namespace,
+            &asked.name,
+            &asked.subresource,
+        )?;
         let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
         let updated = self.registry.update(&call, &target, object(asked.object)?);
-        About::target(Verb::Update, &target).observe(&metadata, updated).await
+        About::target(Verb::Update, &target)
+            .observe(&metadata, updated)
+            .await
     }
 
     async fn patch_object(&self, request: Request<PatchRequest>) -> Result<Answer, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let target = named(&asked.resource, &asked.namespace, &asked.name, &asked.subresource)?;
+        let target = named(
+            &asked.resource,
+            &asked.namespace,
+            &asked.name,
+            &asked.subresource,
+        )?;
         let patch = Patch {
             r#type: asked.r#type(),
             body: serde_json::from_slice(&asked.patch).map_err(|error| bad(error.to_string()))?,
@@ -80,7 +115,9 @@ impl Service {
         };
         let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
         let patched = self.registry.patch(&call, &target, &patch);
-        About::target(Verb::Patch, &target).observe(&metadata, patched).await
+        About::target(Verb::Patch, &target)
+            .observe(&metadata, patched)
+            .await
     }
 
     async fn delete_object(&self, request: Request<DeleteRequest>) -> Result<Answer, ApiError> {
@@ -89,7 +126,9 @@ impl Service {
         let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
         let options = asked.options.unwrap_or_default();
         let deleted = self.registry.delete(&call, &target, &options);
-        let deleted = About::target(Verb::Delete, &target).observe(&metadata, deleted).await?;
+        let deleted = About::target(Verb::Delete, &target)
+            .observe(&metadata, deleted)
+            .await?;
         Ok(deleted.answer)
     }
 }
@@ -99,7 +138,10 @@ fn answered(answer: Result<Answer, ApiError>) -> Result<Response<Object>, Status
 }
 
 fn listed(list: List) -> ListResponse {
-    let items = list.items.iter().map(|item| Answer::from(item).into_message());
+    let items = list
+        .items
+        .iter()
+        .map(|item| Answer::from(item).into_message());
     ListResponse {
         items: items.collect(),
         revision: list.revision.to_string(),

@@ -67,14 +67,16 @@ pub(super) fn at_least(text: &str) -> Result<AtLeast, ApiError> {
 
 /// A revision that stands in a request.
 pub(super) fn revision(text: &str) -> Result<Revision, ApiError> {
-    text.parse().map_err(|_| bad(format!("revision {text:?} is none")))
+    text.parse()
+        .map_err(|_| bad(format!("revision {text:?} is none")))
 }
 
 /// The object in a request.
 pub(super) fn object(any: Option<Any>) -> Result<Box<dyn Object>, ApiError> {
     let any = any.ok_or_else(|| bad("object: Required value"))?;
     let kind = kinds().by_type_url(&any.type_url);
-    let kind = kind.ok_or_else(|| bad(format!("{:?} is no type that is known here", any.type_url)))?;
+    let kind =
+        kind.ok_or_else(|| bad(format!("{:?} is no type that is known here", any.type_url)))?;
     Ok(kind.decode(&any.value)?)
 }
 
@@ -92,7 +94,10 @@ mod tests {
     fn a_read_is_as_new_as_can_be_unless_told_otherwise() {
         assert_eq!(at_least("").unwrap(), AtLeast::Newest);
         assert_eq!(at_least("0").unwrap(), AtLeast::Any);
-        assert_eq!(at_least("7").unwrap(), AtLeast::Revision(Revision::from_raw(7)));
+        assert_eq!(
+            at_least("7").unwrap(),
+            AtLeast::Revision(Revision::from_raw(7))
+        );
         assert_eq!(at_least("x").unwrap_err().reason, Reason::BadRequest);
     }
 
@@ -103,7 +108,10 @@ mod tests {
         let mut any = Any::pack(&Pod::default());
         assert!(object(Some(any.clone())).is_ok());
         any.value = "\u{ff}".into();
-        assert_eq!(object(Some(any.clone())).unwrap_err().reason, Reason::BadRequest);
+        assert_eq!(
+            object(Some(any.clone())).unwrap_err().reason,
+            Reason::BadRequest
+        );
         any.type_url.clear();
         assert_eq!(object(Some(any)).unwrap_err().reason, Reason::BadRequest);
         assert!(named("pods", "default", "", "").is_err());

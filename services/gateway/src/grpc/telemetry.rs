@@ -49,16 +49,30 @@ impl<'a> About<'a> {
             span.record("error", error.reason.name());
         }
         let code = error.map_or(200, |error| error.reason.http());
-        metrics::requested(self.verb.name(), Some(self.kind), self.subresource, code, started.elapsed());
+        metrics::requested(
+            self.verb.name(),
+            Some(self.kind),
+            self.subresource,
+            code,
+            started.elapsed(),
+        );
         outcome
     }
 
     fn span(&self, metadata: &MetadataMap) -> Span {
-        let parent = metadata.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+        let parent = metadata
+            .get(TRACEPARENT)
+            .and_then(|value| value.to_str().ok());
         if parent.is_none() && !self.begins_a_trace() {
             return Span::none();
         }
-        let Self { verb, kind, subresource, namespace, name } = self;
+        let Self {
+            verb,
+            kind,
+            subresource,
+            namespace,
+            name,
+        } = self;
         let span = info_span!(
             "request",
             otel.name = format!("{} {}", verb.name(), kind.plural),

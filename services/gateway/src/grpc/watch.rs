@@ -23,7 +23,12 @@ pub(super) async fn begin(
 ) -> Result<Events, ApiError> {
     let (metadata, _, asked) = request.into_parts();
     let call = call(&metadata)?;
-    let filter = filter(&asked.resource, &asked.namespace, &asked.label_selector, &asked.field_selector)?;
+    let filter = filter(
+        &asked.resource,
+        &asked.namespace,
+        &asked.label_selector,
+        &asked.field_selector,
+    )?;
     let about = About {
         verb: Verb::Watch,
         kind: filter.kind(),
@@ -37,7 +42,9 @@ pub(super) async fn begin(
         start: start(&asked)?,
         bookmarks: true,
     };
-    let events = about.observe(&metadata, registry.watch(&call, spec)).await?;
+    let events = about
+        .observe(&metadata, registry.watch(&call, spec))
+        .await?;
     Ok(Box::pin(events.map(move |event| {
         // It counts as open for as long as this closure lives.
         let _ = &open;

@@ -27,7 +27,9 @@ pub(super) fn objects(headers: &HeaderMap) -> Result<Form, ApiError> {
     first(headers, |range| match (range.name, range.param("as")) {
         (PROTOBUF, None) => Some(Form::Protobuf),
         (name, None) if is_json(name) => Some(Form::Json),
-        (name, Some("Table")) if is_json(name) => range.version(&["v1", "v1beta1"]).map(Form::Table),
+        (name, Some("Table")) if is_json(name) => {
+            range.version(&["v1", "v1beta1"]).map(Form::Table)
+        }
         (name, Some("PartialObjectMetadata" | "PartialObjectMetadataList")) if is_json(name) => {
             Some(Form::Partial)
         }
@@ -63,7 +65,8 @@ fn first(headers: &HeaderMap, form: impl Fn(Range) -> Option<Form>) -> Result<Fo
 }
 
 fn not_acceptable() -> ApiError {
-    let message = format!("only the following media types are accepted: application/json, {PROTOBUF}");
+    let message =
+        format!("only the following media types are accepted: application/json, {PROTOBUF}");
     ApiError::new(Reason::NotAcceptable, message)
 }
 
@@ -76,11 +79,17 @@ struct Range<'a> {
 impl<'a> Range<'a> {
     fn of(text: &'a str) -> Self {
         let (name, params) = text.split_once(';').unwrap_or((text, ""));
-        Self { name: name.trim(), params }
+        Self {
+            name: name.trim(),
+            params,
+        }
     }
 
     fn param(&self, name: &str) -> Option<&'a str> {
-        let pairs = self.params.split(';').filter_map(|pair| pair.split_once('='));
+        let pairs = self
+            .params
+            .split(';')
+            .filter_map(|pair| pair.split_once('='));
         let mut found = pairs.filter(|(key, _)| key.trim() == name);
         found.next().map(|(_, value)| value.trim())
     }
@@ -88,7 +97,10 @@ impl<'a> Range<'a> {
     /// The asked version, if it is one of those we speak.
     fn version(&self, spoken: &[&'static str]) -> Option<&'static str> {
         let asked = self.param("v");
-        spoken.iter().copied().find(|version| Some(*version) == asked)
+        spoken
+            .iter()
+            .copied()
+            .find(|version| Some(*version) == asked)
     }
 }
 
@@ -105,10 +117,22 @@ mod tests {
         for (value, form) in [
             ("*/*", Form::Json),
             ("application/json, */*", Form::Json),
-            ("application/vnd.kubernetes.protobuf,application/json", Form::Protobuf),
-            ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Form::Table("v1")),
-            ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io", Form::Table("v1beta1")),
-            ("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Form::Partial),
+            (
+                "application/vnd.kubernetes.protobuf,application/json",
+                Form::Protobuf,
+            ),
+            (
+                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+                Form::Table("v1"),
+            ),
+            (
+                "application/json;as=Table;v=v9;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io",
+                Form::Table("v1beta1"),
+            ),
+            (
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+                Form::Partial,
+            ),
             ("text/html, application/xhtml+xml, */*;q=0.8", Form::Json),
         ] {
             assert_eq!(objects(&accept(value)), Ok(form), "{value}");
@@ -124,7 +148,8 @@ mod tests {
 
     #[test]
     fn new_clients_get_aggregated_discovery() {
-        let value = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+        let value =
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         assert_eq!(discovery(&accept(value)), Ok(Form::Discovery("v2")));
     }
 }

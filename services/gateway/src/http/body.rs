@@ -35,8 +35,14 @@ pub(super) async fn read(body: Body) -> Result<Bytes, ApiError> {
 
 /// The type of a body without its parameters; JSON if it does not say.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let name = value.unwrap_or_default().split(';').next().unwrap_or_default();
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let name = value
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
     match name.trim() {
         "" => "application/json",
         name => name,
@@ -83,7 +89,11 @@ struct TypeMeta {
     kind: Option<String>,
 }
 
-fn from_json(expected: &'static Kind, body: &Bytes, validation: Validation) -> Result<Sent, ApiError> {
+fn from_json(
+    expected: &'static Kind,
+    body: &Bytes,
+    validation: Validation,
+) -> Result<Sent, ApiError> {
     let named: TypeMeta = serde_json::from_slice(body).map_err(|error| {
         let problem = match error.is_eof() {
             true => "unexpected end of JSON input".into(),
@@ -111,19 +121,27 @@ fn from_json(expected: &'static Kind, body: &Bytes, validation: Validation) -> R
 }
 
 fn from_protobuf(expected: &'static Kind, body: &Bytes) -> Result<Sent, ApiError> {
-    let envelope = envelope::read(body)
-        .map_err(|error| unrecognised(expected, &error.to_string(), body))?;
+    let envelope =
+        envelope::read(body).map_err(|error| unrecognised(expected, &error.to_string(), body))?;
     check_kind(expected, &envelope.api_version, &envelope.kind)?;
     let object = expected.decode(&envelope.raw)?;
-    Ok(Sent { object, warnings: Vec::new() })
+    Ok(Sent {
+        object,
+        warnings: Vec::new(),
+    })
 }
 
 /// An object may leave out what it is; it may not claim to be something else.
 fn check_kind(expected: &'static Kind, api_version: &str, kind: &str) -> Result<(), ApiError> {
     if !kind.is_empty() && kind != expected.kind {
         let version = api_version.rsplit('/').next().unwrap_or_default();
-        let Kind { kind: wanted, version: of, .. } = expected;
-        let problem = format!("converting ({version}.{kind}) to ({of}.{wanted}): unknown conversion");
+        let Kind {
+            kind: wanted,
+            version: of,
+            ..
+        } = expected;
+        let problem =
+            format!("converting ({version}.{kind}) to ({of}.{wanted}): unknown conversion");
         return Err(unfit(kind, version, expected, &problem));
     }
     let wanted = expected.api_version();
@@ -140,12 +158,17 @@ fn check_kind(expected: &'static Kind, api_version: &str, kind: &str) -> Result<
 
 fn unfit(kind: &str, version: &str, expected: &Kind, problem: &str) -> ApiError {
     let expected = &expected.kind;
-    let message = format!("{kind} in version {version:?} cannot be handled as a {expected}: {problem}");
+    let message =
+        format!("{kind} in version {version:?} cannot be handled as a {expected}: {problem}");
     ApiError::new(Reason::BadRequest, message)
 }
 
 fn unrecognised(expected: &Kind, problem: &str, body: &[u8]) -> ApiError {
-    let shown: String = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    let shown: String = body
+        .iter()
+        .take(SHOWN)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let more = if body.len() > SHOWN { " ..." } else { "" };
     let message = format!(
         "the object provided is unrecognized (must be of type {}): {problem} ({shown}{more})",

@@ -11,8 +11,8 @@ use super::options::{self, Validation};
 use super::query::Query;
 use super::reply::Reply;
 use super::resources::Asked;
-use super::shape::Shape;
 use super::selection;
+use super::shape::Shape;
 use crate::registry::{Answer, Deleted};
 
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
@@ -36,7 +36,10 @@ pub(super) async fn all(asked: Asked) -> Result<Reply, ApiError> {
     let call = options::call(&asked.query, &asked.headers)?;
     let params = selection::list(&asked.route, &asked.query)?;
     let options = receive(&asked.query, &asked.headers, asked.body).await?;
-    let list = asked.registry.delete_collection(&call, &params, &options).await?;
+    let list = asked
+        .registry
+        .delete_collection(&call, &params, &options)
+        .await?;
     let metadata = ListMeta {
         resource_version: list.revision.to_string(),
         ..Default::default()
@@ -62,12 +65,18 @@ fn gone(deleted: Deleted) -> Result<Status, ApiError> {
 }
 
 /// The options in the body; without a body, those in the query.
-async fn receive(query: &Query, headers: &HeaderMap, body: Body) -> Result<DeleteOptions, ApiError> {
+async fn receive(
+    query: &Query,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<DeleteOptions, ApiError> {
     let body = body::read(body).await?;
     let options = match body.is_empty() {
         true => from_query(query)?,
         false => {
-            let kind = kinds().by_kind("v1", "DeleteOptions").ok_or_else(unreadable)?;
+            let kind = kinds()
+                .by_kind("v1", "DeleteOptions")
+                .ok_or_else(unreadable)?;
             let sent = Sent::decode(kind, headers, &body, Validation::Ignore)?;
             let sent = sent.object.into_any().downcast::<DeleteOptions>();
             *sent.map_err(|_| unreadable())?
@@ -93,5 +102,8 @@ fn from_query(query: &Query) -> Result<DeleteOptions, ApiError> {
 }
 
 fn unreadable() -> ApiError {
-    ApiError::new(Reason::InternalError, "DeleteOptions is not among the known kinds")
+    ApiError::new(
+        Reason::InternalError,
+        "DeleteOptions is not among the known kinds",
+    )
 }

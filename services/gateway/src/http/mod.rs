@@ -52,8 +52,11 @@ async fn version(query: Query, headers: HeaderMap) -> Reply {
 }
 
 fn not_found() -> ApiError {
-    ApiError::new(Reason::NotFound, "the server could not find the requested resource")
-        .with_details(Default::default())
+    ApiError::new(
+        Reason::NotFound,
+        "the server could not find the requested resource",
+    )
+    .with_details(Default::default())
 }
 
 fn not_allowed() -> ApiError {

@@ -64,9 +64,12 @@ pub(super) fn unsupported(field: &str, value: &str, supported: &[&str]) -> ApiEr
 }
 
 /// A value is not a good one.
-pub(super) fn invalid(field: &str, value: &str, detail: &str) -> ApiError {
-    let message = format!("Invalid value: {value:?}: {detail}");
-    refused(field, "FieldValueInvalid", message)
+pub(super) fn invalid(field: &str, detail: &str) -> ApiError {
+    refused(
+        field,
+        "FieldValueInvalid",
+        format!("Invalid value: {detail}"),
+    )
 }
 
 /// A parameter may not be there.
@@ -76,7 +79,11 @@ pub(super) fn forbidden(field: &str, detail: &str) -> ApiError {
 
 fn refused(field: &str, reason: &str, message: String) -> ApiError {
     let sentence = format!(" \"\" is invalid: {field}: {message}");
-    let cause = StatusCause { reason: reason.into(), message, field: field.into() };
+    let cause = StatusCause {
+        reason: reason.into(),
+        message,
+        field: field.into(),
+    };
     ApiError::new(Reason::Invalid, sentence).with_details(StatusDetails {
         causes: vec![cause],
         ..Default::default()

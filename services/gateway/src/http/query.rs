@@ -14,7 +14,11 @@ pub(super) struct Query(Vec<(String, String)>);
 impl Query {
     /// Reads the part of an address behind its question mark.
     pub(super) fn parse(text: &str) -> Self {
-        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+        Self(
+            form_urlencoded::parse(text.as_bytes())
+                .into_owned()
+                .collect(),
+        )
     }
 
     /// The first value of a parameter; `None` where it is missing or empty.
@@ -39,14 +43,16 @@ impl Query {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
-        text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
-            let problem = match error.kind() {
-                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-                _ => "invalid syntax",
-            };
-            let message = format!("strconv.ParseInt: parsing {text:?}: {problem}");
-            ApiError::new(Reason::BadRequest, message)
-        })
+        text.parse()
+            .map(Some)
+            .map_err(|error: std::num::ParseIntError| {
+                let problem = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                let message = format!("strconv.ParseInt: parsing {text:?}: {problem}");
+                ApiError::new(Reason::BadRequest, message)
+            })
     }
 }
 
@@ -64,7 +70,8 @@ mod tests {
 
     #[test]
     fn parameters_are_decoded() {
-        let query = Query::parse("labelSelector=app%3Dweb%2Ctier+in+(a)&watch=true&limit=500&empty=");
+        let query =
+            Query::parse("labelSelector=app%3Dweb%2Ctier+in+(a)&watch=true&limit=500&empty=");
         assert_eq!(query.get("labelSelector"), Some("app=web,tier in (a)"));
         assert_eq!(query.get("empty"), None);
         assert!(query.flag("watch"));
@@ -82,7 +89,12 @@ mod tests {
 
     #[test]
     fn a_malformed_number_is_named() {
-        let error = Query::parse("limit=many").number("limit").expect_err("it is no number");
-        assert_eq!(error.message, r#"strconv.ParseInt: parsing "many": invalid syntax"#);
+        let error = Query::parse("limit=many")
+            .number("limit")
+            .expect_err("it is no number");
+        assert_eq!(
+            error.message,
+            r#"strconv.ParseInt: parsing "many": invalid syntax"#
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, USER_AGENT, WARNING};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 use setpoint_codec::Object as _;
@@ -25,16 +25,17 @@ pub(super) struct Reply {
 impl Reply {
     /// A body of a type.
     pub(super) fn new(content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
-        Self { status: StatusCode::OK, content_type, warnings: Vec::new(), body: body.into() }
+        Self {
+            status: StatusCode::OK,
+            content_type,
+            warnings: Vec::new(),
+            body: body.into(),
+        }
     }
 
     /// JSON as written by the codec.
     pub(super) fn json(body: Vec<u8>, pretty: bool) -> Self {
-        let body = match pretty.then(|| serde_json::from_slice(&body)) {
-            Some(Ok(document)) => indented(&document),
-            _ => body,
-        };
-        Self::new(JSON, body)
+        Self::new(JSON, if pretty { indented(body) } else { body })
     }
 
     /// The same with another status.
@@ -51,7 +52,9 @@ impl Reply {
 
     /// The same with warnings, which kubectl shows to its user.
     pub(super) fn warning(mut self, warnings: &[String]) -> Self {
-        let lines = warnings.iter().map(|text| format!("299 - {text:?}").try_into());
+        let lines = warnings
+            .iter()
+            .map(|text| format!("299 - {text:?}").try_into());
         self.warnings.extend(lines.flatten());
         self
     }
@@ -60,7 +63,9 @@ impl Reply {
 impl IntoResponse for Reply {
     fn into_response(self) -> Response {
         let mut response = (self.status, self.body).into_response();
-        response.headers_mut().insert(CONTENT_TYPE, self.content_type);
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, self.content_type);
         for warning in self.warnings {
             response.headers_mut().append(WARNING, warning);
         }
@@ -80,21 +85,37 @@ impl From<ApiError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let code = StatusCode::from_u16(self.0.reason.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Reply::json(self.0.to_status().to_json(), false).with_status(code).into_response()
+        let Self(error) = self;
+        let code = StatusCode::from_u16(error.reason.http());
+        let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let reply = Reply::json(error.to_status().to_json(), false).with_status(code);
+        let mut response = reply.into_response();
+        let details = error.details.unwrap_or_default();
+        if let seconds @ 1.. = details.retry_after_seconds {
+            let headers = response.headers_mut();
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
     }
 }
 
 /// A document that was made here rather than by the codec.
 pub(super) fn document(document: &Value, pretty: bool) -> Reply {
-    let body = if pretty { indented(document) } else { document.to_string().into() };
-    Reply::new(JSON, body)
+    Reply::json(document.to_string().into(), pretty)
 }
 
-fn indented(document: &Value) -> Vec<u8> {
-    let mut body = format!("{document:#}").into_bytes();
-    body.push(b'\n');
-    body
+/// The same JSON for people, its fields in the same order.
+fn indented(json: Vec<u8>) -> Vec<u8> {
+    let mut indented = Vec::with_capacity(json.len() * 2);
+    let mut reader = serde_json::Deserializer::from_slice(&json);
+    let mut writer = serde_json::Serializer::pretty(&mut indented);
+    match serde_transcode::transcode(&mut reader, &mut writer) {
+        Ok(()) => {
+            indented.push(b'\n');
+            indented
+        }
+        Err(_) => json,
+    }
 }
 
 /// Asked for, or asked by a program in front of which a person sits.
@@ -102,6 +123,7 @@ pub(super) fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
     if query.all("pretty").next().is_some() {
         return query.flag("pretty");
     }
-    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
-    agent.is_some_and(|agent| ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name)))
+    let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
+    let people = ["curl", "Wget", "Mozilla/5.0"];
+    agent.is_some_and(|agent| people.iter().any(|name| agent.starts_with(name.as_bytes())))
 }

@@ -36,7 +36,13 @@ pub(super) async fn serve(
 ) -> Result<Response, Failure> {
     let Extension(route) = route.ok_or_else(not_found)?;
     let verb = verb(&method, &route, &uri).ok_or_else(not_allowed)?;
-    let asked = Asked { registry, route, query, headers, body };
+    let asked = Asked {
+        registry,
+        route,
+        query,
+        headers,
+        body,
+    };
     let reply = match verb {
         Verb::Watch => return Ok(watch::watch(asked).await?),
         Verb::Get => read::get(asked).await,

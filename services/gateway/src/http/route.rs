@@ -93,11 +93,23 @@ mod tests {
     fn a_path_names_its_target() {
         for (path, template) in [
             ("/api/v1/pods", "/api/v1/pods"),
-            ("/api/v1/namespaces/default/pods/", "/api/v1/namespaces/{namespace}/pods"),
-            ("/api/v1/namespaces/default/pods/web", "/api/v1/namespaces/{namespace}/pods/{name}"),
+            (
+                "/api/v1/namespaces/default/pods/",
+                "/api/v1/namespaces/{namespace}/pods",
+            ),
+            (
+                "/api/v1/namespaces/default/pods/web",
+                "/api/v1/namespaces/{namespace}/pods/{name}",
+            ),
             ("/api/v1/namespaces/default", "/api/v1/namespaces/{name}"),
-            ("/api/v1/namespaces/default/status", "/api/v1/namespaces/{name}/status"),
-            ("/apis/apps/v1/namespaces/a/deployments/b/scale", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"),
+            (
+                "/api/v1/namespaces/default/status",
+                "/api/v1/namespaces/{name}/status",
+            ),
+            (
+                "/apis/apps/v1/namespaces/a/deployments/b/scale",
+                "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
+            ),
         ] {
             let route = Route::of(path).expect(path);
             assert_eq!(route.template(), template);

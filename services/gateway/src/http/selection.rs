@@ -48,7 +48,9 @@ pub(super) fn watch(route: &Route, query: &Query) -> Result<WatchSpec, ApiError>
 }
 
 fn filter(route: &Route, query: &Query) -> Result<Filter, ApiError> {
-    let bad = |error: setpoint_model::selector::Error| ApiError::new(Reason::BadRequest, error.to_string());
+    let bad = |error: setpoint_model::selector::Error| {
+        ApiError::new(Reason::BadRequest, error.to_string())
+    };
     let labels = Selector::parse(query.get("labelSelector").unwrap_or_default()).map_err(bad)?;
     let fields = Fields::parse(query.get("fieldSelector").unwrap_or_default()).map_err(bad)?;
     Filter::new(route.kind, route.namespace.as_str(), labels, &fields)
@@ -63,7 +65,10 @@ fn at(query: &Query) -> Result<At, ApiError> {
                 "specifying resource version is not allowed when using continue",
             )),
             (_, Match::Unsaid) => Ok(At::Least(AtLeast::Newest)),
-            _ => Err(forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided")),
+            _ => Err(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            )),
         };
     }
     match (revision, how) {
@@ -97,7 +102,8 @@ fn start(query: &Query) -> Result<Start, ApiError> {
             _ => Start::Initial(fresh),
         }),
         (false, ..) => {
-            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            let detail =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             Err(forbidden(MATCH, detail))
         }
     }

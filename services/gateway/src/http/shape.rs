@@ -21,7 +21,6 @@ pub(super) struct Shape {
     form: Form,
     include: Include,
     pretty: bool,
-    now: Timestamp,
 }
 
 /// Any kind's list on the wire, its items already encoded.
@@ -46,7 +45,6 @@ impl Shape {
             form: accept::objects(headers)?,
             include,
             pretty: reply::is_pretty(query, headers),
-            now: Timestamp::now(),
         })
     }
 
@@ -70,7 +68,7 @@ impl Shape {
                     resource_version: object.meta().resource_version.clone(),
                     ..Default::default()
                 };
-                let row = table::row(object, self.include, self.now);
+                let row = table::row(object, self.include, Timestamp::now());
                 self.table(object.kind(), version, &list, vec![row])
             }
             _ => table::partial(&table::json_of(object)),
@@ -97,11 +95,15 @@ impl Shape {
         let objects = items.iter().map(|raw| kind.decode(raw));
         Ok(match self.form {
             Form::Protobuf => {
-                let list = EncodedList { metadata: Some(metadata), items };
+                let list = EncodedList {
+                    metadata: Some(metadata),
+                    items,
+                };
                 protobuf(kind, &kind.list_kind(), &list.encode_to_vec())
             }
             Form::Table(version) => {
-                let rows = objects.map(|object| Ok(table::row(&*object?, self.include, self.now)));
+                let now = Timestamp::now();
+                let rows = objects.map(|object| Ok(table::row(&*object?, self.include, now)));
                 let rows = rows.collect::<Result<_, ApiError>>()?;
                 reply::document(&self.table(kind, version, &metadata, rows), self.pretty)
             }
@@ -128,12 +130,21 @@ impl Shape {
     }
 
     /// One event of a watch, its object given encoded.
-    pub(super) fn event(&self, name: &str, kind: &'static Kind, raw: &[u8]) -> Result<Bytes, ApiError> {
+    pub(super) fn event(
+        &self,
+        name: &str,
+        kind: &'static Kind,
+        raw: &[u8],
+    ) -> Result<Bytes, ApiError> {
         Ok(match self.form {
-            Form::Protobuf => framed(name, envelope::write(&kind.api_version(), &kind.kind, raw, None)),
-            Form::Table(_) | Form::Partial => {
-                line(name, self.reshaped(&*kind.decode(raw)?).to_string().as_bytes())
-            }
+            Form::Protobuf => framed(
+                name,
+                envelope::write(&kind.api_version(), &kind.kind, raw, None),
+            ),
+            Form::Table(_) | Form::Partial => line(
+                name,
+                self.reshaped(&*kind.decode(raw)?).to_string().as_bytes(),
+            ),
             _ => line(name, &kind.decode(raw)?.to_json()),
         })
     }
@@ -142,7 +153,10 @@ impl Shape {
     pub(super) fn error(&self, error: &ApiError) -> Bytes {
         let status = error.to_status();
         match self.form {
-            Form::Protobuf => framed("ERROR", envelope::write("v1", "Status", &status.encode_to_vec(), None)),
+            Form::Protobuf => framed(
+                "ERROR",
+                envelope::write("v1", "Status", &status.encode_to_vec(), None),
+            ),
             _ => line("ERROR", &status.to_json()),
         }
     }

@@ -20,7 +20,9 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let route = Route::of(request.uri().path());
     let span = span(&request, route.as_ref());
-    let verb = route.as_ref().and_then(|route| verb(request.method(), route, request.uri()));
+    let verb = route
+        .as_ref()
+        .and_then(|route| verb(request.method(), route, request.uri()));
     let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let name = verb.map_or(request.method().to_string(), |verb| verb.name().to_owned());
     if let Some(route) = route.clone() {
@@ -36,7 +38,9 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     let response = answer.instrument(span.clone()).await;
     let code = response.status().as_u16();
     span.record("http.response.status_code", code);
-    let (kind, part) = route.as_ref().map_or((None, ""), |route| (Some(route.kind), &*route.subresource));
+    let (kind, part) = route
+        .as_ref()
+        .map_or((None, ""), |route| (Some(route.kind), &*route.subresource));
     metrics::requested(&name, kind, part, code, started.elapsed());
     response
 }
@@ -56,7 +60,11 @@ fn span(request: &Request, route: Option<&Route>) -> Span {
         http.route = template,
         http.response.status_code = field::Empty,
     );
-    if let Some(parent) = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()) {
+    if let Some(parent) = request
+        .headers()
+        .get(TRACEPARENT)
+        .and_then(|value| value.to_str().ok())
+    {
         cause::adopt(&span, parent);
     }
     span

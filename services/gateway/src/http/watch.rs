@@ -47,9 +47,13 @@ pub(super) async fn watch(asked: Asked) -> Result<Response, ApiError> {
 }
 
 fn timeout(query: &Query) -> Result<Duration, ApiError> {
-    let asked = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+    let asked = query
+        .number("timeoutSeconds")?
+        .and_then(|seconds| u64::try_from(seconds).ok());
     let seconds = asked.filter(|seconds| *seconds > 0);
-    Ok(Duration::from_secs(seconds.unwrap_or_else(|| rand::random_range(SECONDS))))
+    Ok(Duration::from_secs(
+        seconds.unwrap_or_else(|| rand::random_range(SECONDS)),
+    ))
 }
 
 /// The events as they are sent. The mark at the end of the initial state is for those alone who asked for it.

@@ -31,7 +31,10 @@ pub(super) async fn create(asked: Asked) -> Result<Reply, ApiError> {
     let sent = receive(&asked.route, &asked.query, &asked.headers, asked.body).await?;
     let answer = asked.registry.create(&call, &target, sent.object).await?;
     let warnings = [sent.warnings, answer.warnings.clone()].concat();
-    Ok(shape.answer(answer)?.with_status(StatusCode::CREATED).warning(&warnings))
+    Ok(shape
+        .answer(answer)?
+        .with_status(StatusCode::CREATED)
+        .warning(&warnings))
 }
 
 /// `PUT` in place of an object, or of what its subresource covers.
@@ -57,13 +60,22 @@ pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
     let body = serde_json::from_slice(&body).map_err(|error| {
         ApiError::new(Reason::BadRequest, format!("error decoding patch: {error}"))
     })?;
-    let patch = Patch { r#type: of, body, check };
+    let patch = Patch {
+        r#type: of,
+        body,
+        check,
+    };
     let answer = asked.registry.patch(&call, &target, &patch).await?;
     let warnings = answer.warnings.clone();
     Ok(shape.answer(answer)?.warning(&warnings))
 }
 
-async fn receive(route: &Route, query: &Query, headers: &HeaderMap, body: Body) -> Result<Sent, ApiError> {
+async fn receive(
+    route: &Route,
+    query: &Query,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Sent, ApiError> {
     let validation = Validation::asked(query)?;
     let expected = subresource_kind(route.kind, &route.subresource);
     let body = body::read(body).await?;
@@ -117,6 +129,8 @@ fn strictly(kind: &'static Kind, json: &[u8]) -> Result<Vec<String>, ApiError> {
     if problems.is_empty() {
         return Ok(problems);
     }
-    let detail = format!("strict decoding error: {}", problems.join(", "));
-    Err(options::invalid("patch", &String::from_utf8_lossy(json), &detail))
+    Err(options::invalid(
+        "patch",
+        &format!("strict decoding error: {}", problems.join(", ")),
+    ))
 }

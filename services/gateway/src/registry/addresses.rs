@@ -55,7 +55,8 @@ impl Registry {
             && taken.contains(&Taken::Address(address))
         {
             let mut problems = Problems::default();
-            let detail = format!("failed to allocate IP {address}: provided IP is already allocated");
+            let detail =
+                format!("failed to allocate IP {address}: provided IP is already allocated");
             let path = Path::root("spec");
             problems.invalid(&path.field("clusterIPs"), &service.spec.cluster_ips, detail);
             problems.into_result(kind, &service.metadata.name)?;
@@ -66,13 +67,24 @@ impl Registry {
 
     /// What other Services than this one have.
     async fn taken(&self, but: &str) -> Result<BTreeSet<Taken>, ApiError> {
-        let kind = kinds().by_resource(Service::RESOURCE).expect("its message is compiled in");
-        let services = self.cache.list(&Filter::all(kind, ""), AtLeast::Any).await?;
+        let kind = kinds()
+            .by_resource(Service::RESOURCE)
+            .expect("its message is compiled in");
+        let services = self
+            .cache
+            .list(&Filter::all(kind, ""), AtLeast::Any)
+            .await?;
         let mut taken = BTreeSet::new();
         for cached in services.items {
             let object = errors::readable(cached.decode())?;
-            let service = object.downcast_ref::<Service>().filter(|service| service.metadata.uid != but);
-            taken.extend(service.into_iter().flat_map(|service| numbers(&service.spec)));
+            let service = object
+                .downcast_ref::<Service>()
+                .filter(|service| service.metadata.uid != but);
+            taken.extend(
+                service
+                    .into_iter()
+                    .flat_map(|service| numbers(&service.spec)),
+            );
         }
         Ok(taken)
     }
@@ -91,7 +103,11 @@ impl Addresses {
             }
         }
         let exposed = is_exposed(spec);
-        for port in spec.ports.iter_mut().filter(|port| exposed && port.node_port == 0) {
+        for port in spec
+            .ports
+            .iter_mut()
+            .filter(|port| exposed && port.node_port == 0)
+        {
             let number = |port| Taken::Port(i32::try_from(port).unwrap_or_default());
             if let Some(given @ Taken::Port(number)) = draw(PORTS, number, &taken) {
                 port.node_port = number;
@@ -126,7 +142,11 @@ fn mirror_address(spec: &mut ServiceSpec) {
 
 fn numbers(spec: &ServiceSpec) -> Vec<Taken> {
     let address = spec.cluster_ip.parse().ok().map(Taken::Address);
-    let ports = spec.ports.iter().map(|port| port.node_port).filter(|port| *port != 0);
+    let ports = spec
+        .ports
+        .iter()
+        .map(|port| port.node_port)
+        .filter(|port| *port != 0);
     ports.map(Taken::Port).chain(address).collect()
 }
 

@@ -56,7 +56,9 @@ impl Registry {
                 state = self.newest(target).await?;
                 continue;
             }
-            let new = slot.take().expect("a proposal leaves its outcome in the slot");
+            let new = slot
+                .take()
+                .expect("a proposal leaves its outcome in the slot");
             match self.commit(call, target, state, new).await? {
                 Round::Done(amended) => return Ok(amended),
                 Round::Beaten(new, stands) => {
@@ -135,9 +137,9 @@ fn beaten(
     new: Box<dyn Object>,
 ) -> Result<Round, ApiError> {
     match error {
-        store::Error::Conflict { current: Some(entry) } => {
-            Ok(Round::Beaten(new, Some(State::of_entry(target, &entry)?)))
-        }
+        store::Error::Conflict {
+            current: Some(entry),
+        } => Ok(Round::Beaten(new, Some(State::of_entry(target, &entry)?))),
         store::Error::Conflict { current: None } => {
             Err(errors::not_found(target.kind, &target.name))
         }

@@ -35,18 +35,27 @@ impl Registry {
             code: 201,
             ..Default::default()
         };
-        Ok(Answer::made(Box::new(status), amended.into_answer().revision))
+        Ok(Answer::made(
+            Box::new(status),
+            amended.into_answer().revision,
+        ))
     }
 }
 
 fn node_of(object: &dyn Object) -> Result<String, ApiError> {
     let bad = |message: String| ApiError::new(Reason::BadRequest, message);
     let Some(binding) = object.downcast_ref::<Binding>() else {
-        return Err(bad(format!("expected v1 Binding, found {}", object.kind().kind)));
+        return Err(bad(format!(
+            "expected v1 Binding, found {}",
+            object.kind().kind
+        )));
     };
     let target = &binding.target;
     if !["", "Node"].contains(&target.kind.as_str()) {
-        return Err(bad(format!("target.kind: Unsupported value: {:?}: supported values: \"Node\"", target.kind)));
+        return Err(bad(format!(
+            "target.kind: Unsupported value: {:?}: supported values: \"Node\"",
+            target.kind
+        )));
     }
     if target.name.is_empty() {
         return Err(bad("target.name: Required value".into()));
@@ -57,10 +66,15 @@ fn node_of(object: &dyn Object) -> Result<String, ApiError> {
 fn assign(pod: &mut Pod, node: &str, now: Timestamp) -> Result<(), String> {
     let name = &pod.metadata.name;
     if pod.metadata.deletion_timestamp.is_some() {
-        return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        return Err(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
     }
     if !pod.spec.node_name.is_empty() {
-        return Err(format!("pod {name} is already assigned to node {:?}", pod.spec.node_name));
+        return Err(format!(
+            "pod {name} is already assigned to node {:?}",
+            pod.spec.node_name
+        ));
     }
     if !pod.spec.scheduling_gates.is_empty() {
         return Err(format!("pod {name} has non-empty .spec.schedulingGates"));

@@ -80,7 +80,10 @@ mod tests {
 
     #[test]
     fn a_fence_names_a_lease_and_its_term() {
-        let fence = fenced("setpoint-system/scheduler/7").unwrap().fence.unwrap();
+        let fence = fenced("setpoint-system/scheduler/7")
+            .unwrap()
+            .fence
+            .unwrap();
         let read = (fence.namespace.as_str(), fence.lease.as_str(), fence.term);
         assert_eq!(read, ("setpoint-system", "scheduler", 7));
     }
@@ -88,7 +91,11 @@ mod tests {
     #[test]
     fn a_fence_that_cannot_be_read_refuses_the_request() {
         for text in ["", "a/b", "a//1", "a/b/x", "a/b/1/2", "a/b/-1"] {
-            assert_eq!(fenced(text).unwrap_err().reason, Reason::BadRequest, "{text}");
+            assert_eq!(
+                fenced(text).unwrap_err().reason,
+                Reason::BadRequest,
+                "{text}"
+            );
         }
     }
 }

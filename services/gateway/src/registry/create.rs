@@ -43,7 +43,8 @@ impl Registry {
         complete(rules, &target, &mut *object)?;
         self.allot(&mut *object).await?;
         let term = terms::advance(&*self.store, None, &mut *object).await?;
-        self.insert(call, &mut target, object, term, generates).await
+        self.insert(call, &mut target, object, term, generates)
+            .await
     }
 
     async fn insert(
@@ -74,11 +75,7 @@ impl Registry {
         Err(errors::already_exists(target.kind, &target.name))
     }
 
-    async fn insert_once(
-        &self,
-        call: &Call,
-        write: Write,
-    ) -> Result<Revision, store::Error> {
+    async fn insert_once(&self, call: &Call, write: Write) -> Result<Revision, store::Error> {
         if !call.dry_run {
             return self.store.commit(write).await;
         }
@@ -98,7 +95,11 @@ fn complete(
     rules.fill_defaults(object);
     rules.prepare_create(object);
     let mut problems = Problems::default();
-    metadata::validate(object.meta(), rules.check_name(&object.meta().name), &mut problems);
+    metadata::validate(
+        object.meta(),
+        rules.check_name(&object.meta().name),
+        &mut problems,
+    );
     rules.validate(object, &mut problems);
     object.meta_mut().generation = i64::from(rules.counts_generations());
     problems.into_result(target.kind, &target.name)

@@ -10,7 +10,10 @@ use super::amend::Amended;
 use super::metadata::{FOREGROUND, ORPHAN};
 use super::state::State;
 use super::update::Precondition;
-use super::{Answer, Call, List, ListParams, Registry, Subresource, Target, errors, kinds, strategy};
+use super::{
+    Answer, Call, List, ListParams, Registry, Subresource, Target, errors, kinds, namespaces,
+    strategy,
+};
 use crate::access::Verb;
 
 /// What became of a deletion.
@@ -36,6 +39,7 @@ impl Registry {
         if target.subresource != Subresource::None {
             return Err(errors::not_allowed());
         }
+        namespaces::check_mortal(target)?;
         let mut call = call.clone();
         call.dry_run |= options.dry_run.iter().any(|stage| stage == "All");
         let precondition = precondition(options);
@@ -68,7 +72,9 @@ impl Registry {
         for item in &list.items {
             let target = Target::whole(item.kind, &item.key);
             match self.delete(call, &target, options).await {
-                Err(error) if error.reason != setpoint_proto::Reason::NotFound => return Err(error),
+                Err(error) if error.reason != setpoint_proto::Reason::NotFound => {
+                    return Err(error);
+                }
                 _ => {}
             }
         }
@@ -135,7 +141,8 @@ fn hold_for_dependants(meta: &mut ObjectMeta, options: &DeleteOptions) {
         (None, None) => return,
         (None, Some(false)) => "Background",
     };
-    meta.finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+    meta.finalizers
+        .retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
     match policy {
         "Orphan" => meta.finalizers.push(ORPHAN.into()),
         "Foreground" => meta.finalizers.push(FOREGROUND.into()),
@@ -165,7 +172,11 @@ mod tests {
     #[test]
     fn a_pod_ends_after_its_grace_and_that_only_ever_shrinks() {
         let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
-        let deadline = |pod: &Pod| pod.metadata.deletion_timestamp.and_then(|time| time.timestamp());
+        let deadline = |pod: &Pod| {
+            pod.metadata
+                .deletion_timestamp
+                .and_then(|time| time.timestamp())
+        };
         end(&mut pod, &DeleteOptions::default(), now);
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(30));
         assert_eq!(deadline(&pod), Timestamp::from_second(1_030).ok());

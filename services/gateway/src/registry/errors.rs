@@ -27,7 +27,10 @@ pub fn conflict(target: &Target, why: impl std::fmt::Display) -> ApiError {
         part => format!("/{part}"),
     };
     let resource = target.kind.resource();
-    let message = format!("Operation cannot be fulfilled on {resource}{part} {:?}: {why}", target.name);
+    let message = format!(
+        "Operation cannot be fulfilled on {resource}{part} {:?}: {why}",
+        target.name
+    );
     about(Reason::Conflict, message, target.kind, &target.name)
 }
 
@@ -37,13 +40,13 @@ pub fn modified(target: &Target) -> ApiError {
     conflict(target, why)
 }
 
-/// `Forbidden`, with a cause that programs understand.
-pub fn forbidden(target: &Target, why: &str, cause: StatusCause) -> ApiError {
+/// `Forbidden`, perhaps with a cause that programs understand.
+pub fn forbidden(target: &Target, why: &str, cause: Option<StatusCause>) -> ApiError {
     let resource = target.kind.resource();
     let message = format!("{resource} {:?} is forbidden: {why}", target.name);
     let mut error = about(Reason::Forbidden, message, target.kind, &target.name);
     if let Some(details) = &mut error.details {
-        details.causes.push(cause);
+        details.causes.extend(cause);
     }
     error
 }
@@ -113,9 +116,19 @@ mod tests {
             modified(&target("status")).message,
             r#"Operation cannot be fulfilled on deployments.apps "web": the object has been modified; please apply your changes to the latest version and try again"#
         );
-        assert!(modified(&target("scale")).message.starts_with(r#"Operation cannot be fulfilled on deployments.apps/scale "web""#));
-        assert_eq!(not_found(target("").kind, "web").message, r#"deployments.apps "web" not found"#);
-        assert_eq!(already_exists(target("").kind, "web").message, r#"deployments.apps "web" already exists"#);
+        assert!(
+            modified(&target("scale"))
+                .message
+                .starts_with(r#"Operation cannot be fulfilled on deployments.apps/scale "web""#)
+        );
+        assert_eq!(
+            not_found(target("").kind, "web").message,
+            r#"deployments.apps "web" not found"#
+        );
+        assert_eq!(
+            already_exists(target("").kind, "web").message,
+            r#"deployments.apps "web" already exists"#
+        );
     }
 
     #[test]

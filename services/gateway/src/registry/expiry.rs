@@ -17,7 +17,9 @@ const EVERY: Duration = Duration::from_secs(60);
 
 /// Looks for old Events, for ever.
 pub(super) async fn run(registry: &Registry) {
-    let kind = kinds().by_resource(Event::RESOURCE).expect("its message is compiled in");
+    let kind = kinds()
+        .by_resource(Event::RESOURCE)
+        .expect("its message is compiled in");
     let mut ticks = tokio::time::interval(EVERY);
     loop {
         ticks.tick().await;
@@ -35,7 +37,10 @@ async fn forget(
     now: Timestamp,
 ) -> Result<usize, ApiError> {
     let call = Call::default().by("event-expiry");
-    let events = registry.cache.list(&Filter::all(kind, ""), AtLeast::Any).await?;
+    let events = registry
+        .cache
+        .list(&Filter::all(kind, ""), AtLeast::Any)
+        .await?;
     let mut forgotten = 0;
     for cached in events.items.iter().filter(|cached| is_old(cached, now)) {
         let target = Target::whole(kind, &cached.key);
@@ -61,7 +66,10 @@ fn is_old(cached: &Cached, now: Timestamp) -> bool {
 }
 
 fn last_told(event: &Event) -> Option<Timestamp> {
-    let series = event.series.as_ref().and_then(|series| series.last_observed_time.timestamp());
+    let series = event
+        .series
+        .as_ref()
+        .and_then(|series| series.last_observed_time.timestamp());
     let times = [
         event.last_timestamp.timestamp(),
         event.event_time.timestamp(),

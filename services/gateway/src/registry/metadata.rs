@@ -68,7 +68,9 @@ fn settle(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
     if meta.namespace.is_empty() {
         meta.namespace.clone_from(&target.namespace);
     } else if meta.namespace != target.namespace {
-        return bad("the namespace of the provided object does not match the namespace sent on the request");
+        return bad(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        );
     }
     if !target.name.is_empty() {
         if meta.name.is_empty() {
@@ -103,7 +105,11 @@ pub fn validate(meta: &ObjectMeta, name: Vec<String>, problems: &mut Problems) {
     }
     validate_labels(&meta.labels, &path.field("labels"), problems);
     validate_annotations(&meta.annotations, &path.field("annotations"), problems);
-    validate_owners(&meta.owner_references, &path.field("ownerReferences"), problems);
+    validate_owners(
+        &meta.owner_references,
+        &path.field("ownerReferences"),
+        problems,
+    );
     let finalizers = path.field("finalizers");
     for (index, finalizer) in meta.finalizers.iter().enumerate() {
         validate_finalizer(finalizer, &finalizers.index(index), problems);
@@ -146,7 +152,11 @@ pub fn validate_annotations(
     let mut size = 0;
     for (key, value) in annotations {
         // Keys may be written in upper case too.
-        problems.all_invalid(path, key, names::validate_qualified_name(&key.to_lowercase()));
+        problems.all_invalid(
+            path,
+            key,
+            names::validate_qualified_name(&key.to_lowercase()),
+        );
         size += key.len() + value.len();
     }
     if size > ANNOTATIONS_MAX {
@@ -165,7 +175,11 @@ fn validate_owners(owners: &[OwnerReference], path: &Path<'_>, problems: &mut Pr
             (&owner.uid, "uid"),
         ] {
             if value.is_empty() {
-                problems.invalid(&at.field(field), value, format_args!("{field} must not be empty"));
+                problems.invalid(
+                    &at.field(field),
+                    value,
+                    format_args!("{field} must not be empty"),
+                );
             }
         }
         if owner.controller != Some(true) {
@@ -236,13 +250,20 @@ mod tests {
             ..Default::default()
         };
         let error = prepare_create(&mut meta, &target(""), Timestamp::UNIX_EPOCH).unwrap_err();
-        assert!(error.message.contains("does not match the namespace sent on the request"));
+        assert!(
+            error
+                .message
+                .contains("does not match the namespace sent on the request")
+        );
         let mut meta = ObjectMeta {
             name: "web".into(),
             ..Default::default()
         };
         let error = prepare_update(&mut meta, &ObjectMeta::default(), &target("db")).unwrap_err();
-        assert_eq!(error.message, "the name of the object (web) does not match the name on the URL (db)");
+        assert_eq!(
+            error.message,
+            "the name of the object (web) does not match the name on the URL (db)"
+        );
         meta.resource_version = "1".into();
         let error = prepare_create(&mut meta, &target(""), Timestamp::UNIX_EPOCH).unwrap_err();
         assert_eq!(error.reason, Reason::BadRequest);
@@ -255,10 +276,17 @@ mod tests {
         });
         assert!(complaint.starts_with(r#"metadata.labels: Invalid value: "a b": name part"#));
         let complaint = complaints(|meta| {
-            meta.annotations.insert("big".into(), "x".repeat(ANNOTATIONS_MAX));
+            meta.annotations
+                .insert("big".into(), "x".repeat(ANNOTATIONS_MAX));
         });
-        assert_eq!(complaint, "metadata.annotations: Too long: may not be more than 262144 bytes");
-        assert_eq!(complaints(|meta| meta.name.clear()), "metadata.name: Required value: name or generateName is required");
+        assert_eq!(
+            complaint,
+            "metadata.annotations: Too long: may not be more than 262144 bytes"
+        );
+        assert_eq!(
+            complaints(|meta| meta.name.clear()),
+            "metadata.name: Required value: name or generateName is required"
+        );
     }
 
     #[test]
@@ -271,16 +299,24 @@ mod tests {
             controller: Some(true),
             ..Default::default()
         };
-        assert_eq!(complaints(|meta| meta.owner_references = vec![owner.clone()]), "[]");
+        assert_eq!(
+            complaints(|meta| meta.owner_references = vec![owner.clone()]),
+            "[]"
+        );
         let complaint = complaints(|meta| meta.owner_references = vec![owner.clone(), owner]);
         assert!(complaint.contains("Only one reference can have Controller set to true"));
         let complaint = complaints(|meta| meta.owner_references = vec![OwnerReference::default()]);
-        assert!(complaint.contains("metadata.ownerReferences[0].uid: Invalid value: \"\": uid must not be empty"));
+        assert!(complaint.contains(
+            "metadata.ownerReferences[0].uid: Invalid value: \"\": uid must not be empty"
+        ));
     }
 
     #[test]
     fn finalizers_have_a_domain_and_come_before_the_deletion() {
-        assert_eq!(complaints(|meta| meta.finalizers = vec!["a.io/b".into(), ORPHAN.into()]), "[]");
+        assert_eq!(
+            complaints(|meta| meta.finalizers = vec!["a.io/b".into(), ORPHAN.into()]),
+            "[]"
+        );
         let complaint = complaints(|meta| meta.finalizers = vec!["mine".into()]);
         assert!(complaint.contains("neither a standard finalizer name nor is it fully qualified"));
 

@@ -87,7 +87,10 @@ impl Registry {
 }
 
 /// `BadRequest` unless the object is of the kind that the request is about.
-fn expect_kind(object: &dyn setpoint_codec::Object, kind: &setpoint_codec::Kind) -> Result<(), ApiError> {
+fn expect_kind(
+    object: &dyn setpoint_codec::Object,
+    kind: &setpoint_codec::Kind,
+) -> Result<(), ApiError> {
     let sent = object.kind();
     if sent == kind {
         return Ok(());

@@ -19,12 +19,29 @@ const ALWAYS: [&str; 5] = [
     "setpoint-system",
 ];
 
+/// Those without which nothing works.
+const IMMORTAL: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint-system"];
+
 /// Between attempts to create them, while the store is not ready.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The kind itself.
 pub(super) fn kind() -> &'static Kind {
-    kinds().by_resource(Namespace::RESOURCE).expect("its message is compiled in")
+    kinds()
+        .by_resource(Namespace::RESOURCE)
+        .expect("its message is compiled in")
+}
+
+/// `Forbidden` when the target is a namespace that must stay.
+pub(super) fn check_mortal(target: &Target) -> Result<(), ApiError> {
+    if target.kind != kind() || !IMMORTAL.contains(&target.name.as_str()) {
+        return Ok(());
+    }
+    Err(errors::forbidden(
+        target,
+        "this namespace may not be deleted",
+        None,
+    ))
 }
 
 impl Registry {
@@ -50,7 +67,7 @@ impl Registry {
             message: format!("namespace {} is being terminated", target.namespace),
             field: "metadata.namespace".into(),
         };
-        Err(errors::forbidden(target, &why, cause))
+        Err(errors::forbidden(target, &why, Some(cause)))
     }
 
     /// Creates the namespaces that are always there; tries until the store has taken each.

@@ -89,7 +89,8 @@ impl Patch {
             Type::Merge => patch::merge(kind, document, body)?,
             Type::Strategic => patch::strategic(kind, document, body)?,
             Type::Apply | Type::Unspecified => {
-                let message = "the patch type is not supported: json, merge and strategic merge patches are";
+                let message =
+                    "the patch type is not supported: json, merge and strategic merge patches are";
                 return Err(ApiError::new(Reason::UnsupportedMediaType, message));
             }
         };

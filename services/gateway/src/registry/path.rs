@@ -74,6 +74,9 @@ mod tests {
         let limits = spec.field("containers");
         let limits = limits.index(2);
         let limits = limits.field("limits");
-        assert_eq!(limits.key("cpu").to_string(), "spec.containers[2].limits[cpu]");
+        assert_eq!(
+            limits.key("cpu").to_string(),
+            "spec.containers[2].limits[cpu]"
+        );
     }
 }

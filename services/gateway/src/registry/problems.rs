@@ -126,7 +126,11 @@ impl Display for Problems {
         let line = |cause: &StatusCause| format!("{}: {}", cause.field, cause.message);
         match self.found.as_slice() {
             [one] => f.write_str(&line(one)),
-            many => write!(f, "[{}]", many.iter().map(line).collect::<Vec<_>>().join(", ")),
+            many => write!(
+                f,
+                "[{}]",
+                many.iter().map(line).collect::<Vec<_>>().join(", ")
+            ),
         }
     }
 }

@@ -99,7 +99,10 @@ impl Registry {
         revision: Revision,
         after: Option<Key>,
     ) -> Result<List, ApiError> {
-        let page = self.cache.page(&params.filter, revision, after.as_ref(), params.limit).await;
+        let page = self
+            .cache
+            .page(&params.filter, revision, after.as_ref(), params.limit)
+            .await;
         let page = page.map_err(|error| match error.reason {
             Reason::Expired => expired(),
             _ => error,
@@ -108,7 +111,9 @@ impl Registry {
         Ok(List {
             items: page.items,
             revision,
-            continue_token: last.map(|last| write_token(revision, &last)).unwrap_or_default(),
+            continue_token: last
+                .map(|last| write_token(revision, &last))
+                .unwrap_or_default(),
             remaining: None,
         })
     }
@@ -118,14 +123,20 @@ impl Registry {
     /// # Errors
     /// `Expired` when the history does not reach back to where it should start.
     pub async fn watch(&self, call: &Call, spec: WatchSpec) -> Result<Watch, ApiError> {
-        access::allow(&call.user, Verb::Watch, spec.filter.kind(), spec.filter.namespace())?;
+        access::allow(
+            &call.user,
+            Verb::Watch,
+            spec.filter.kind(),
+            spec.filter.namespace(),
+        )?;
         self.cache.watch(spec).await
     }
 }
 
 /// Leaves the first page, in the order in which the store would continue it.
 fn cut(list: &mut List, limit: usize, kind: &Kind) {
-    list.items.sort_by_cached_key(|item| keys::object(kind, &item.key));
+    list.items
+        .sort_by_cached_key(|item| keys::object(kind, &item.key));
     list.remaining = i64::try_from(list.items.len() - limit).ok();
     list.items.truncate(limit);
     if let Some(last) = list.items.last() {
@@ -145,7 +156,10 @@ fn read_token(token: &str) -> Result<(Revision, Key), ApiError> {
         Some((revision, Key::new(parts.next()?, parts.next()?)))
     })();
     parsed.ok_or_else(|| {
-        ApiError::new(Reason::BadRequest, format!("continue key is not valid: {token:?}"))
+        ApiError::new(
+            Reason::BadRequest,
+            format!("continue key is not valid: {token:?}"),
+        )
     })
 }
 
@@ -163,14 +177,21 @@ mod tests {
     fn a_token_leads_back_to_its_page() {
         let revision = Revision::from_raw(7);
         for key in [Key::new("production", "web"), Key::new("", "node-1")] {
-            assert_eq!(read_token(&write_token(revision, &key)).unwrap(), (revision, key));
+            assert_eq!(
+                read_token(&write_token(revision, &key)).unwrap(),
+                (revision, key)
+            );
         }
     }
 
     #[test]
     fn a_foreign_token_is_refused() {
         for token in ["x", "1", "1/a", "a/b/c"] {
-            assert_eq!(read_token(token).unwrap_err().reason, Reason::BadRequest, "{token}");
+            assert_eq!(
+                read_token(token).unwrap_err().reason,
+                Reason::BadRequest,
+                "{token}"
+            );
         }
     }
 }

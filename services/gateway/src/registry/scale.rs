@@ -2,10 +2,10 @@
 
 use setpoint_codec::Object;
 use setpoint_model::selector::Selector;
+use setpoint_proto::ApiError;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta};
-use setpoint_proto::ApiError;
 
 use super::path::Path;
 use super::problems::Problems;
@@ -50,7 +50,10 @@ pub(super) fn answer(whole: Answer) -> Result<Answer, ApiError> {
 /// How many replicas a sent `Scale` asks for.
 pub(super) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, ApiError> {
     let Some(scale) = object.downcast_ref::<Scale>() else {
-        let message = format!("expected autoscaling/v1 Scale, found {}", object.kind().kind);
+        let message = format!(
+            "expected autoscaling/v1 Scale, found {}",
+            object.kind().kind
+        );
         return Err(ApiError::new(setpoint_proto::Reason::BadRequest, message));
     };
     let mut problems = Problems::default();
@@ -70,7 +73,9 @@ pub(super) fn set(object: &mut dyn Object, replicas: i32) {
 
 fn selector_text(selector: Option<&LabelSelector>) -> String {
     let parsed = selector.and_then(|selector| Selector::from_label_selector(selector).ok());
-    parsed.map(|selector| selector.to_string()).unwrap_or_default()
+    parsed
+        .map(|selector| selector.to_string())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -36,7 +36,10 @@ impl State {
 impl Registry {
     /// The object as the cache has it, or else as the store has it.
     pub(super) async fn hoped(&self, target: &Target) -> Result<State, ApiError> {
-        let cached = self.cache.get(target.kind, &target.key(), AtLeast::Any).await?;
+        let cached = self
+            .cache
+            .get(target.kind, &target.key(), AtLeast::Any)
+            .await?;
         let Some(cached) = cached else {
             return self.newest(target).await;
         };

@@ -53,16 +53,25 @@ pub(super) trait Strategy: Send + Sync {
 
 /// The object as its own type. The caller looked its kind up, so it is of that type.
 pub(super) fn typed<T: Resource>(object: &dyn Object) -> &T {
-    object.as_any().downcast_ref().unwrap_or_else(|| wrong::<T>())
+    object
+        .as_any()
+        .downcast_ref()
+        .unwrap_or_else(|| wrong::<T>())
 }
 
 /// As [`typed`], to be changed.
 pub(super) fn typed_mut<T: Resource>(object: &mut dyn Object) -> &mut T {
-    object.as_any_mut().downcast_mut().unwrap_or_else(|| wrong::<T>())
+    object
+        .as_any_mut()
+        .downcast_mut()
+        .unwrap_or_else(|| wrong::<T>())
 }
 
 fn wrong<T>() -> ! {
-    unreachable!("objects are looked up by their kind, and this is no {}", type_name::<T>())
+    unreachable!(
+        "objects are looked up by their kind, and this is no {}",
+        type_name::<T>()
+    )
 }
 
 struct Of<T>(PhantomData<fn() -> T>);
@@ -122,7 +131,9 @@ fn add<T: Rules>(table: &mut Table) {
 /// The rules of a stored kind.
 pub(super) fn of(kind: &Kind) -> &'static dyn Strategy {
     let strategy = STRATEGIES.get(kind.type_url.as_str());
-    strategy.expect("a test asks for the rules of every kind").as_ref()
+    strategy
+        .expect("a test asks for the rules of every kind")
+        .as_ref()
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use setpoint_proto::ApiError;
 
 use super::problems::Problems;
 use super::state::State;
-use super::{Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, scale, strategy};
+use super::{
+    Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, scale, strategy,
+};
 use crate::access::Verb;
 
 impl Registry {
@@ -28,7 +30,12 @@ impl Registry {
         let precondition = Precondition::of(&*object);
         let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
-            revise(target, old, slot.as_mut().expect("what was sent lies there from the start"))
+            revise(
+                target,
+                old,
+                slot.as_mut()
+                    .expect("what was sent lies there from the start"),
+            )
         };
         let amended = self.amend(call, target, Some(object), &mut propose).await?;
         Ok(amended.into_answer())

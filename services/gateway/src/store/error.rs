@@ -9,7 +9,9 @@ use super::Entry;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// The entry is not as the write expects it. Nothing was written.
-    #[error("the object has been modified; please apply your changes to the latest version and try again")]
+    #[error(
+        "the object has been modified; please apply your changes to the latest version and try again"
+    )]
     Conflict {
         /// How it is.
         current: Option<Entry>,

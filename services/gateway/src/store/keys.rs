@@ -34,7 +34,8 @@ pub fn parse(path: &str) -> Option<(&'static Kind, Key)> {
         LazyLock::new(|| kinds().iter().map(|kind| (folder(kind), kind)).collect());
     let path = path.strip_prefix(ROOT)?;
     let mut slashes = path.match_indices('/').map(|(at, _)| at).take(2);
-    let (kind, rest) = slashes.find_map(|at| Some((*FOLDERS.get(&path[..at])?, &path[at + 1..])))?;
+    let (kind, rest) =
+        slashes.find_map(|at| Some((*FOLDERS.get(&path[..at])?, &path[at + 1..])))?;
     let (namespace, name) = match kind.namespaced {
         true => rest.split_once('/')?,
         false => ("", rest),
@@ -71,14 +72,26 @@ mod tests {
         let path = |resource: &str, key: Key| object(kinds().by_resource(resource).unwrap(), &key);
         let web = || Key::new("production", "web");
         assert_eq!(path("pods", web()), "/registry/pods/production/web");
-        assert_eq!(path("deployments.apps", web()), "/registry/deployments/production/web");
-        assert_eq!(path("services", web()), "/registry/services/specs/production/web");
+        assert_eq!(
+            path("deployments.apps", web()),
+            "/registry/deployments/production/web"
+        );
+        assert_eq!(
+            path("services", web()),
+            "/registry/services/specs/production/web"
+        );
         assert_eq!(path("nodes", Key::new("", "n1")), "/registry/minions/n1");
     }
 
     #[test]
     fn a_key_of_something_else_is_passed_over() {
-        for path in ["/registry/pods", "/registry/pods/a", "/registry/x/y/z", "/registry/minions/a/b", "/other"] {
+        for path in [
+            "/registry/pods",
+            "/registry/pods/a",
+            "/registry/x/y/z",
+            "/registry/minions/a/b",
+            "/other",
+        ] {
             assert_eq!(parse(path), None, "{path}");
         }
     }

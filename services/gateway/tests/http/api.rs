@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::Router;
+use axum::body::Body;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Builder;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use setpoint_gateway::registry::Registry;
+use setpoint_gateway::store::Store;
+use setpoint_gateway::store::cache::{self, Cache};
+use setpoint_testkit::Memory;
 use tower::ServiceExt as _;
 
 /// The collection that most tests write to.
@@ -53,15 +57,33 @@ impl Reply {
     /// The body of a reply that is no refusal.
     #[track_caller]
     pub fn ok(&self) -> Value {
-        assert!(self.code.is_success(), "{}", String::from_utf8_lossy(&self.body));
+        assert!(
+            self.code.is_success(),
+            "{}",
+            String::from_utf8_lossy(&self.body)
+        );
         self.json()
     }
 }
 
 impl Api {
-    /// A gateway with nothing in it but the first namespaces.
+    /// A gateway with nothing in it but the namespace `default`.
     pub async fn start() -> Self {
-        todo!()
+        Self::with(cache::Settings::default()).await
+    }
+
+    /// The same with another cache.
+    pub async fn with(settings: cache::Settings) -> Self {
+        let store: Arc<dyn Store> = Arc::new(Memory::default());
+        let cache = Cache::start(store.clone(), settings);
+        cache.synced().await;
+        let registry = Arc::new(Registry::new(store, cache));
+        let api = Self {
+            router: setpoint_gateway::router(registry),
+        };
+        let namespace = json!({ "metadata": { "name": "default" } });
+        api.post("/api/v1/namespaces", namespace).await.ok();
+        api
     }
 
     /// The answer with its body still to come.
@@ -74,7 +96,11 @@ impl Api {
     pub async fn send(&self, request: Builder, body: impl Into<Body>) -> Reply {
         let (parts, body) = self.open(request, body).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Reply { code: parts.status, headers: parts.headers, body }
+        Reply {
+            code: parts.status,
+            headers: parts.headers,
+            body,
+        }
     }
 
     pub async fn get(&self, path: &str) -> Reply {
@@ -82,7 +108,8 @@ impl Api {
     }
 
     pub async fn get_as(&self, path: &str, accept: &str) -> Reply {
-        self.send(Request::get(path).header(ACCEPT, accept), Body::empty()).await
+        self.send(Request::get(path).header(ACCEPT, accept), Body::empty())
+            .await
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Reply {
@@ -97,7 +124,11 @@ impl Api {
 
     pub async fn patch(&self, path: &str, of: &str, body: Value) -> Reply {
         let of = format!("application/{of}");
-        self.send(Request::patch(path).header(CONTENT_TYPE, of), body.to_string()).await
+        self.send(
+            Request::patch(path).header(CONTENT_TYPE, of),
+            body.to_string(),
+        )
+        .await
     }
 
     pub async fn delete(&self, path: &str) -> Reply {

@@ -10,7 +10,9 @@ use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, PROTOBUF, configmap, deployment};
 #[tokio::test]
 async fn a_body_that_does_not_say_is_json() {
     let api = Api::start().await;
-    let reply = api.send(Request::post(CONFIGMAPS), configmap("a").to_string()).await;
+    let reply = api
+        .send(Request::post(CONFIGMAPS), configmap("a").to_string())
+        .await;
     assert_eq!(reply.code, 201);
     assert_eq!(reply.ok()["kind"], "ConfigMap");
 }
@@ -19,7 +21,9 @@ async fn a_body_that_does_not_say_is_json() {
 async fn protobuf_comes_in_and_goes_out() {
     let api = Api::start().await;
     let kind = kinds().by_resource("configmaps").unwrap();
-    let object = kind.from_json(configmap("a").to_string().as_bytes()).unwrap();
+    let object = kind
+        .from_json(configmap("a").to_string().as_bytes())
+        .unwrap();
     let body = envelope::write("v1", "ConfigMap", &object.encode(), None);
     let request = Request::post(CONFIGMAPS).header(CONTENT_TYPE, PROTOBUF);
     assert_eq!(api.send(request, body).await.code, 201);
@@ -27,7 +31,10 @@ async fn protobuf_comes_in_and_goes_out() {
     let reply = api.get_as(&format!("{CONFIGMAPS}/a"), accept).await;
     assert_eq!(reply.headers["content-type"], PROTOBUF);
     let envelope = envelope::read(&reply.body).unwrap();
-    assert_eq!((envelope.api_version.as_str(), envelope.kind.as_str()), ("v1", "ConfigMap"));
+    assert_eq!(
+        (envelope.api_version.as_str(), envelope.kind.as_str()),
+        ("v1", "ConfigMap")
+    );
     let object = kind.decode(&envelope.raw).unwrap();
     assert_eq!(object.meta().name, "a");
     assert!(!object.meta().resource_version.is_empty());
@@ -38,7 +45,9 @@ async fn a_delete_may_carry_its_options_in_protobuf() {
     let api = Api::start().await;
     api.configmap("a").await;
     let options = kinds().by_kind("v1", "DeleteOptions").unwrap();
-    let options = options.from_json(br#"{"preconditions":{"uid":"another"}}"#).unwrap();
+    let options = options
+        .from_json(br#"{"preconditions":{"uid":"another"}}"#)
+        .unwrap();
     let body = envelope::write("policy/v1", "DeleteOptions", &options.encode(), None);
     let request = Request::delete(format!("{CONFIGMAPS}/a")).header(CONTENT_TYPE, PROTOBUF);
     api.send(request, body).await.refused(409, "Conflict");
@@ -47,11 +56,18 @@ async fn a_delete_may_carry_its_options_in_protobuf() {
 #[tokio::test]
 async fn other_types_are_not_supported() {
     let api = Api::start().await;
-    let request = Request::post(CONFIGMAPS).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-    let message = api.send(request, "a=b").await.refused(415, "UnsupportedMediaType");
+    let request =
+        Request::post(CONFIGMAPS).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let message = api
+        .send(request, "a=b")
+        .await
+        .refused(415, "UnsupportedMediaType");
     assert!(message.starts_with("the body of the request was in an unknown format"));
     let accept = "application/yaml";
-    let message = api.get_as(CONFIGMAPS, accept).await.refused(406, "NotAcceptable");
+    let message = api
+        .get_as(CONFIGMAPS, accept)
+        .await
+        .refused(406, "NotAcceptable");
     assert!(message.starts_with("only the following media types are accepted"));
 }
 
@@ -92,10 +108,16 @@ async fn an_object_of_another_kind_is_refused() {
     let mut body = deployment("web");
     body["apiVersion"] = json!("apps/v1beta1");
     let message = api.post(DEPLOYMENTS, body).await.refused(400, "BadRequest");
-    assert_eq!(message, "the API version in the data (apps/v1beta1) does not match the expected API version (apps/v1)");
+    assert_eq!(
+        message,
+        "the API version in the data (apps/v1beta1) does not match the expected API version (apps/v1)"
+    );
     let body = json!({ "apiVersion": "v1", "kind": "Pod" });
     let message = api.post(DEPLOYMENTS, body).await.refused(400, "BadRequest");
-    assert!(message.starts_with(r#"Pod in version "v1" cannot be handled as a Deployment"#), "{message}");
+    assert!(
+        message.starts_with(r#"Pod in version "v1" cannot be handled as a Deployment"#),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -107,18 +129,26 @@ async fn unknown_fields_are_refused_told_or_passed_over_as_asked() {
         body
     };
     let strict = format!("{DEPLOYMENTS}?fieldValidation=Strict");
-    let message = api.post(&strict, with_typo("a")).await.refused(400, "BadRequest");
+    let message = api
+        .post(&strict, with_typo("a"))
+        .await
+        .refused(400, "BadRequest");
     assert_eq!(
         message,
         r#"Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: unknown field "spec.replicaz""#
     );
     let reply = api.post(DEPLOYMENTS, with_typo("b")).await;
     assert_eq!(reply.code, 201);
-    assert_eq!(reply.headers["warning"], r#"299 - "unknown field \"spec.replicaz\"""#);
+    assert_eq!(
+        reply.headers["warning"],
+        r#"299 - "unknown field \"spec.replicaz\"""#
+    );
     let ignore = format!("{DEPLOYMENTS}?fieldValidation=Ignore");
     let reply = api.post(&ignore, with_typo("c")).await;
     assert_eq!(reply.code, 201);
     assert!(!reply.headers.contains_key("warning"));
     let unknown = format!("{DEPLOYMENTS}?fieldValidation=Maybe");
-    api.post(&unknown, deployment("d")).await.refused(422, "Invalid");
+    api.post(&unknown, deployment("d"))
+        .await
+        .refused(422, "Invalid");
 }

@@ -4,11 +4,14 @@ use serde_json::Value;
 
 use crate::api::Api;
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 fn named<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
     let mut items = list.as_array().unwrap().iter();
-    items.find(|item| item[key] == name).unwrap_or_else(|| panic!("no {name} in {list}"))
+    items
+        .find(|item| item[key] == name)
+        .unwrap_or_else(|| panic!("no {name} in {list}"))
 }
 
 #[tokio::test]
@@ -20,12 +23,24 @@ async fn old_clients_find_every_kind() {
     assert_eq!(apps["preferredVersion"]["groupVersion"], "apps/v1");
     assert_eq!(api.get("/apis/apps").await.ok()["kind"], "APIGroup");
     let core = api.get("/api/v1").await.ok();
-    assert_eq!(named(&core["resources"], "name", "pods")["shortNames"][0], "po");
-    assert_eq!(named(&core["resources"], "name", "nodes")["namespaced"], false);
-    assert_eq!(named(&core["resources"], "name", "pods/binding")["kind"], "Binding");
+    assert_eq!(
+        named(&core["resources"], "name", "pods")["shortNames"][0],
+        "po"
+    );
+    assert_eq!(
+        named(&core["resources"], "name", "nodes")["namespaced"],
+        false
+    );
+    assert_eq!(
+        named(&core["resources"], "name", "pods/binding")["kind"],
+        "Binding"
+    );
     let apps = api.get("/apis/apps/v1").await.ok();
     let scale = named(&apps["resources"], "name", "deployments/scale");
-    assert_eq!((&scale["group"], &scale["kind"]), (&"autoscaling".into(), &"Scale".into()));
+    assert_eq!(
+        (&scale["group"], &scale["kind"]),
+        (&"autoscaling".into(), &"Scale".into())
+    );
 }
 
 #[tokio::test]
@@ -33,9 +48,16 @@ async fn new_clients_find_every_kind_in_one_document() {
     let api = Api::start().await;
     let reply = api.get_as("/apis", AGGREGATED).await;
     let of = reply.headers["content-type"].to_str().unwrap();
-    assert_eq!(of, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    assert_eq!(
+        of,
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
     let groups = reply.ok();
-    let apps = groups["items"].as_array().unwrap().iter().find(|group| group["metadata"]["name"] == "apps");
+    let apps = groups["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|group| group["metadata"]["name"] == "apps");
     let resources = &apps.unwrap()["versions"][0]["resources"];
     let deployments = named(resources, "resource", "deployments");
     assert_eq!(deployments["responseKind"]["kind"], "Deployment");
@@ -60,15 +82,28 @@ async fn the_version_is_one_that_kubectl_knows() {
 async fn openapi_says_how_a_kind_may_be_written_and_merged() {
     let api = Api::start().await;
     let index = api.get("/openapi/v3").await.ok();
-    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap();
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
+        .as_str()
+        .unwrap();
     let reply = api.get(url).await;
-    assert!(reply.headers["cache-control"].to_str().unwrap().contains("immutable"));
+    assert!(
+        reply.headers["cache-control"]
+            .to_str()
+            .unwrap()
+            .contains("immutable")
+    );
     let document = reply.ok();
     let path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
     let patch = &document["paths"][path]["patch"];
-    assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Deployment");
+    assert_eq!(
+        patch["x-kubernetes-group-version-kind"]["kind"],
+        "Deployment"
+    );
     assert_eq!(patch["x-kubernetes-action"], "patch");
-    assert_eq!(named(&patch["parameters"], "name", "fieldValidation")["in"], "query");
+    assert_eq!(
+        named(&patch["parameters"], "name", "fieldValidation")["in"],
+        "query"
+    );
     let schemas = &document["components"]["schemas"];
     let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
     assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
@@ -76,7 +111,10 @@ async fn openapi_says_how_a_kind_may_be_written_and_merged() {
     assert_eq!(containers["x-kubernetes-list-type"], "map");
     assert_eq!(containers["x-kubernetes-list-map-keys"][0], "name");
     let spec = &schemas["io.k8s.api.apps.v1.DeploymentSpec"];
-    assert_eq!(spec["required"], serde_json::json!(["selector", "template"]));
+    assert_eq!(
+        spec["required"],
+        serde_json::json!(["selector", "template"])
+    );
     let status = schemas["io.k8s.api.apps.v1.DeploymentStatus"]["description"].as_str();
     assert_eq!(status, Some("Written by the deployment-controller alone."));
 }
@@ -86,11 +124,17 @@ async fn every_reference_in_openapi_leads_somewhere() {
     let api = Api::start().await;
     let index = api.get("/openapi/v3").await.ok();
     for url in index["paths"].as_object().unwrap().values() {
-        let document = api.get(url["serverRelativeURL"].as_str().unwrap()).await.ok();
+        let document = api
+            .get(url["serverRelativeURL"].as_str().unwrap())
+            .await
+            .ok();
         let text = document.to_string();
         let references = text.split("#/components/schemas/").skip(1);
         for name in references.map(|rest| rest.split('"').next().unwrap()) {
-            assert!(document["components"]["schemas"][name].is_object(), "{name}");
+            assert!(
+                document["components"]["schemas"][name].is_object(),
+                "{name}"
+            );
         }
     }
 }
@@ -100,15 +144,30 @@ async fn an_outdated_hash_leads_to_the_newest_document() {
     let api = Api::start().await;
     let reply = api.get("/openapi/v3/apis/apps/v1?hash=OLD").await;
     assert_eq!(reply.code, 308);
-    assert!(reply.headers["location"].to_str().unwrap().starts_with("/openapi/v3/apis/apps/v1?hash="));
+    assert!(
+        reply.headers["location"]
+            .to_str()
+            .unwrap()
+            .starts_with("/openapi/v3/apis/apps/v1?hash=")
+    );
 }
 
 #[tokio::test]
 async fn unknown_paths_are_refused_in_kubernetes_words() {
     let api = Api::start().await;
-    for path in ["/", "/nothing", "/apis/none.example/v1", "/apis/apps/v1/gadgets", "/openapi/v2", "/openapi/v3/none"] {
+    for path in [
+        "/",
+        "/nothing",
+        "/apis/none.example/v1",
+        "/apis/apps/v1/gadgets",
+        "/openapi/v2",
+        "/openapi/v3/none",
+    ] {
         let message = api.get(path).await.refused(404, "NotFound");
-        assert_eq!(message, "the server could not find the requested resource", "{path}");
+        assert_eq!(
+            message, "the server could not find the requested resource",
+            "{path}"
+        );
     }
 }
 

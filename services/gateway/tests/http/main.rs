@@ -1,9 +1,12 @@
 //! What stock clients hear over HTTP, asked of a gateway over the in-memory store.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod api;
 mod body;
 mod discovery;
 mod patch;
 mod read;
+mod telemetry;
 mod watch;
 mod write;

@@ -25,7 +25,9 @@ async fn a_json_patch_tests_and_replaces() {
             { "op": "replace", "path": "/data/a", "value": "c" },
         ])
     };
-    api.patch(&path, "json-patch+json", patch("x")).await.refused(422, "Invalid");
+    api.patch(&path, "json-patch+json", patch("x"))
+        .await
+        .refused(422, "Invalid");
     let object = api.patch(&path, "json-patch+json", patch("b")).await.ok();
     assert_eq!(object["data"]["a"], "c");
 }
@@ -40,7 +42,10 @@ async fn a_strategic_patch_merges_containers_by_name() {
         "containers": containers,
     } } } });
     let path = format!("{DEPLOYMENTS}/web?fieldValidation=Strict");
-    let object = api.patch(&path, "strategic-merge-patch+json", patch).await.ok();
+    let object = api
+        .patch(&path, "strategic-merge-patch+json", patch)
+        .await
+        .ok();
     let template = &object["spec"]["template"]["spec"];
     assert_eq!(template["containers"][0]["image"], "nginx:1.26");
     assert_eq!(object["metadata"]["generation"], 2);
@@ -53,8 +58,14 @@ async fn a_patch_with_unknown_fields_is_refused_when_strict() {
     let patch = json!({ "spec": { "replicaz": 1 } });
     let path = format!("{DEPLOYMENTS}/web");
     let strict = format!("{path}?fieldValidation=Strict");
-    let message = api.patch(&strict, "merge-patch+json", patch.clone()).await.refused(422, "Invalid");
-    assert!(message.contains(r#"strict decoding error: unknown field "spec.replicaz""#), "{message}");
+    let message = api
+        .patch(&strict, "merge-patch+json", patch.clone())
+        .await
+        .refused(422, "Invalid");
+    assert!(
+        message.contains(r#"strict decoding error: unknown field "spec.replicaz""#),
+        "{message}"
+    );
     let reply = api.patch(&path, "merge-patch+json", patch).await;
     assert_eq!(reply.code, 200);
     assert!(reply.headers.contains_key("warning"));
@@ -65,8 +76,14 @@ async fn a_patch_that_changes_nothing_writes_nothing() {
     let api = Api::start().await;
     let before = api.configmap("a").await;
     let path = format!("{CONFIGMAPS}/a");
-    let after = api.patch(&path, "merge-patch+json", json!({ "data": { "a": "b" } })).await.ok();
-    assert_eq!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"]);
+    let after = api
+        .patch(&path, "merge-patch+json", json!({ "data": { "a": "b" } }))
+        .await
+        .ok();
+    assert_eq!(
+        before["metadata"]["resourceVersion"],
+        after["metadata"]["resourceVersion"]
+    );
 }
 
 #[tokio::test]
@@ -74,8 +91,18 @@ async fn the_scale_is_patched_on_its_own() {
     let api = Api::start().await;
     api.post(DEPLOYMENTS, deployment("web")).await.ok();
     let path = format!("{DEPLOYMENTS}/web/scale");
-    let scale = api.patch(&path, "merge-patch+json", json!({ "spec": { "replicas": 5 } })).await.ok();
-    assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
+    let scale = api
+        .patch(
+            &path,
+            "merge-patch+json",
+            json!({ "spec": { "replicas": 5 } }),
+        )
+        .await
+        .ok();
+    assert_eq!(
+        (&scale["kind"], &scale["apiVersion"]),
+        (&json!("Scale"), &json!("autoscaling/v1"))
+    );
     assert_eq!(scale["spec"]["replicas"], 5);
     let object = api.get(&format!("{DEPLOYMENTS}/web")).await.ok();
     assert_eq!(object["spec"]["replicas"], 5);
@@ -87,7 +114,10 @@ async fn other_patches_are_not_supported() {
     api.configmap("a").await;
     let path = format!("{CONFIGMAPS}/a");
     for of in ["apply-patch+yaml", "json"] {
-        let message = api.patch(&path, of, json!({})).await.refused(415, "UnsupportedMediaType");
+        let message = api
+            .patch(&path, of, json!({}))
+            .await
+            .refused(415, "UnsupportedMediaType");
         assert_eq!(
             message,
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"

@@ -10,7 +10,10 @@ async fn a_created_object_exists_once() {
     let api = Api::start().await;
     let reply = api.post(CONFIGMAPS, configmap("a")).await;
     assert_eq!(reply.code, 201);
-    let message = api.post(CONFIGMAPS, configmap("a")).await.refused(409, "AlreadyExists");
+    let message = api
+        .post(CONFIGMAPS, configmap("a"))
+        .await
+        .refused(409, "AlreadyExists");
     assert_eq!(message, r#"configmaps "a" already exists"#);
 }
 
@@ -18,7 +21,10 @@ async fn a_created_object_exists_once() {
 async fn a_namespace_must_be_there() {
     let api = Api::start().await;
     let path = "/api/v1/namespaces/none/configmaps";
-    let message = api.post(path, configmap("a")).await.refused(404, "NotFound");
+    let message = api
+        .post(path, configmap("a"))
+        .await
+        .refused(404, "NotFound");
     assert_eq!(message, r#"namespaces "none" not found"#);
 }
 
@@ -28,11 +34,20 @@ async fn an_object_belongs_where_it_is_sent() {
     let mut body = configmap("a");
     body["metadata"]["namespace"] = json!("elsewhere");
     let message = api.post(CONFIGMAPS, body).await.refused(400, "BadRequest");
-    assert_eq!(message, "the namespace of the provided object does not match the namespace sent on the request");
+    assert_eq!(
+        message,
+        "the namespace of the provided object does not match the namespace sent on the request"
+    );
     let mut body = api.configmap("a").await;
     body["metadata"]["name"] = json!("b");
-    let message = api.put(&format!("{CONFIGMAPS}/a"), body).await.refused(400, "BadRequest");
-    assert_eq!(message, "the name of the object (b) does not match the name on the URL (a)");
+    let message = api
+        .put(&format!("{CONFIGMAPS}/a"), body)
+        .await
+        .refused(400, "BadRequest");
+    assert_eq!(
+        message,
+        "the name of the object (b) does not match the name on the URL (a)"
+    );
 }
 
 #[tokio::test]
@@ -43,7 +58,10 @@ async fn an_update_must_have_seen_the_newest() {
     let mut second = first.clone();
     second["data"]["a"] = json!("c");
     let second = api.put(&path, second).await.ok();
-    assert_ne!(first["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"]);
+    assert_ne!(
+        first["metadata"]["resourceVersion"],
+        second["metadata"]["resourceVersion"]
+    );
     let mut stale = first;
     stale["data"]["a"] = json!("d");
     let message = api.put(&path, stale).await.refused(409, "Conflict");
@@ -72,12 +90,19 @@ async fn a_dry_run_writes_nothing() {
     let api = Api::start().await;
     let path = format!("{CONFIGMAPS}?dryRun=All");
     assert_eq!(api.post(&path, configmap("a")).await.code, 201);
-    api.get(&format!("{CONFIGMAPS}/a")).await.refused(404, "NotFound");
+    api.get(&format!("{CONFIGMAPS}/a"))
+        .await
+        .refused(404, "NotFound");
     api.configmap("a").await;
-    assert_eq!(api.delete(&format!("{CONFIGMAPS}/a?dryRun=All")).await.code, 200);
+    assert_eq!(
+        api.delete(&format!("{CONFIGMAPS}/a?dryRun=All")).await.code,
+        200
+    );
     api.get(&format!("{CONFIGMAPS}/a")).await.ok();
     let path = format!("{CONFIGMAPS}?dryRun=Some");
-    api.post(&path, configmap("b")).await.refused(422, "Invalid");
+    api.post(&path, configmap("b"))
+        .await
+        .refused(422, "Invalid");
 }
 
 #[tokio::test]
@@ -85,7 +110,13 @@ async fn a_deleted_object_is_gone() {
     let api = Api::start().await;
     let object = api.configmap("a").await;
     let path = format!("{CONFIGMAPS}/a");
-    let status = api.send(Request::delete(&path), r#"{"propagationPolicy":"Background"}"#).await.ok();
+    let status = api
+        .send(
+            Request::delete(&path),
+            r#"{"propagationPolicy":"Background"}"#,
+        )
+        .await
+        .ok();
     assert_eq!(status["kind"], "Status");
     assert_eq!(status["status"], "Success");
     assert_eq!(status["details"]["uid"], object["metadata"]["uid"]);
@@ -99,7 +130,9 @@ async fn a_collection_is_deleted_as_far_as_it_is_selected() {
     for name in ["a", "b", "c"] {
         api.configmap(name).await;
     }
-    api.delete(&format!("{CONFIGMAPS}?labelSelector=name!=b")).await.ok();
+    api.delete(&format!("{CONFIGMAPS}?labelSelector=name!=b"))
+        .await
+        .ok();
     let left = api.get(CONFIGMAPS).await.ok();
     assert_eq!(left["items"].as_array().unwrap().len(), 1);
     assert_eq!(left["items"][0]["metadata"]["name"], "b");
@@ -112,7 +145,8 @@ async fn a_pod_is_bound_by_its_subresource() {
     let containers = json!([{ "name": "web", "image": "nginx" }]);
     let pod = json!({ "metadata": { "name": "web" }, "spec": { "containers": containers } });
     api.post(pods, pod).await.ok();
-    let binding = json!({ "metadata": { "name": "web" }, "target": { "kind": "Node", "name": "n1" } });
+    let binding =
+        json!({ "metadata": { "name": "web" }, "target": { "kind": "Node", "name": "n1" } });
     let reply = api.post(&format!("{pods}/web/binding"), binding).await;
     assert_eq!(reply.code, 201);
     assert_eq!(reply.ok()["status"], "Success");
@@ -127,7 +161,12 @@ async fn mistakes_in_an_object_are_told_with_their_causes() {
     body["spec"]["selector"]["matchLabels"]["app"] = json!("other");
     let reply = api.post(DEPLOYMENTS, body).await;
     let message = reply.refused(422, "Invalid");
-    assert!(message.starts_with(r#"Deployment.apps "web" is invalid: spec.template.metadata.labels: Invalid value:"#), "{message}");
+    assert!(
+        message.starts_with(
+            r#"Deployment.apps "web" is invalid: spec.template.metadata.labels: Invalid value:"#
+        ),
+        "{message}"
+    );
     let cause = &reply.json()["details"]["causes"][0];
     assert_eq!(cause["reason"], "FieldValueInvalid");
     assert_eq!(cause["field"], "spec.template.metadata.labels");

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures::{StreamExt as _, TryStreamExt as _};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use setpoint_gateway::store::{Batch, Entry, Error, Expect, Fence, Page, Range, Store, Term, Write, keys};
+use setpoint_gateway::store::{
+    Batch, Entry, Error, Expect, Fence, Page, Range, Store, Term, Write, keys,
+};
 use setpoint_model::Revision;
 use setpoint_testkit::{Memory, Subject as _};
 
@@ -14,9 +16,21 @@ use crate::subjects::OnEtcd;
 /// One operation, on one of few keys, so that they get in each other's way.
 #[derive(Clone, Debug)]
 enum Operation {
-    Write { key: u8, expect: Guess, value: Option<u8>, fence: Option<u64>, term: Option<(Option<u64>, u64)> },
-    Get { key: u8 },
-    List { after: Option<u8>, limit: usize, back: Option<u64> },
+    Write {
+        key: u8,
+        expect: Guess,
+        value: Option<u8>,
+        fence: Option<u64>,
+        term: Option<(Option<u64>, u64)>,
+    },
+    Get {
+        key: u8,
+    },
+    List {
+        after: Option<u8>,
+        limit: usize,
+        back: Option<u64>,
+    },
 }
 
 /// What a writer believes; right more often than not.
@@ -28,13 +42,26 @@ enum Guess {
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    let guess = prop_oneof![4 => Just(Guess::Current), 1 => Just(Guess::Absent), 1 => Just(Guess::Stale)];
+    let guess =
+        prop_oneof![4 => Just(Guess::Current), 1 => Just(Guess::Absent), 1 => Just(Guess::Stale)];
     let value = prop::option::weighted(0.7, any::<u8>());
     let fence = prop::option::weighted(0.2, 0..3u64);
     let term = prop::option::weighted(0.2, (prop::option::of(0..3u64), 0..3u64));
-    let write = (0..4u8, guess, value, fence, term)
-        .prop_map(|(key, expect, value, fence, term)| Operation::Write { key, expect, value, fence, term });
-    let list = (prop::option::of(0..4u8), 0..3usize, prop::option::of(0..10u64))
+    let write =
+        (0..4u8, guess, value, fence, term).prop_map(|(key, expect, value, fence, term)| {
+            Operation::Write {
+                key,
+                expect,
+                value,
+                fence,
+                term,
+            }
+        });
+    let list = (
+        prop::option::of(0..4u8),
+        0..3usize,
+        prop::option::of(0..10u64),
+    )
         .prop_map(|(after, limit, back)| Operation::List { after, limit, back });
     prop_oneof![6 => write, 1 => (0..4u8).prop_map(|key| Operation::Get { key }), 1 => list]
 }
@@ -72,12 +99,17 @@ impl Side {
     }
 
     fn normal(&self, entry: Entry) -> Entry {
-        Entry { revision: Revision::from_raw(self.since(entry.revision)), ..entry }
+        Entry {
+            revision: Revision::from_raw(self.since(entry.revision)),
+            ..entry
+        }
     }
 
     fn normal_error(&self, error: Error) -> Error {
         match error {
-            Error::Conflict { current } => Error::Conflict { current: current.map(|entry| self.normal(entry)) },
+            Error::Conflict { current } => Error::Conflict {
+                current: current.map(|entry| self.normal(entry)),
+            },
             other => other,
         }
     }
@@ -85,7 +117,11 @@ impl Side {
     fn normal_page(&self, page: Page) -> Page {
         Page {
             revision: Revision::from_raw(self.since(page.revision)),
-            entries: page.entries.into_iter().map(|entry| self.normal(entry)).collect(),
+            entries: page
+                .entries
+                .into_iter()
+                .map(|entry| self.normal(entry))
+                .collect(),
             ..page
         }
     }
@@ -102,23 +138,48 @@ impl Side {
                     prefix: self.prefix(),
                     after: after.map(|key| self.key(key)),
                     limit: *limit,
-                    at: back.map(|back| Revision::from_raw(now.saturating_sub(back).max(self.start))),
+                    at: back
+                        .map(|back| Revision::from_raw(now.saturating_sub(back).max(self.start))),
                 };
                 let page = self.store.list(range).await;
                 Answer::Listed(page.map(|page| self.normal_page(page)))
             }
-            Operation::Write { key, expect, value, fence, term } => {
+            Operation::Write {
+                key,
+                expect,
+                value,
+                fence,
+                term,
+            } => {
                 let (namespace, lease) = self.lease();
+                let expect = match self.guess(*key, *expect).await {
+                    // Nobody asks that nothing be deleted.
+                    Expect::Absent if value.is_none() => Expect::At(Revision::from_raw(self.start)),
+                    expect => expect,
+                };
                 let write = Write {
-                    expect: self.guess(*key, *expect).await,
+                    expect,
                     key: self.key(*key),
                     value: value.map(|value| vec![value].into()),
-                    fence: fence.map(|term| Fence { namespace: namespace.clone(), lease: lease.clone(), term }),
-                    term: term.map(|(from, to)| Term { namespace, lease, from, to }),
+                    fence: fence.map(|term| Fence {
+                        namespace: namespace.clone(),
+                        lease: lease.clone(),
+                        term,
+                    }),
+                    term: term.map(|(from, to)| Term {
+                        namespace,
+                        lease,
+                        from,
+                        to,
+                    }),
                     cause: None,
                 };
                 let committed = self.store.commit(write).await;
-                Answer::Committed(committed.map(|at| self.since(at)).map_err(|error| self.normal_error(error)))
+                Answer::Committed(
+                    committed
+                        .map(|at| self.since(at))
+                        .map_err(|error| self.normal_error(error)),
+                )
             }
         }
     }
@@ -147,15 +208,27 @@ impl Side {
 /// Checks S11.
 #[test]
 fn memory_and_etcd_answer_alike() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     let etcd = runtime.block_on(OnEtcd::start());
     let memory = Memory::default();
     let round = std::cell::Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 40, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 40,
+        failure_persistence: None,
+        ..Config::default()
+    });
     let operations = prop::collection::vec(operation(), 1..40);
     let outcome = runner.run(&operations, |operations| {
         round.set(round.get() + 1);
-        runtime.block_on(compare([etcd.store(), memory.store()], round.get(), operations))
+        runtime.block_on(compare(
+            [etcd.store(), memory.store()],
+            round.get(),
+            operations,
+        ))
     });
     outcome.unwrap();
 }
@@ -168,10 +241,17 @@ async fn compare(
     let mut sides = Vec::new();
     for store in stores {
         let start = store.revision().await.unwrap().raw();
-        sides.push(Side { store, start, round });
+        sides.push(Side {
+            store,
+            start,
+            round,
+        });
     }
     for operation in &operations {
-        let (etcd, memory) = (sides[0].perform(operation).await, sides[1].perform(operation).await);
+        let (etcd, memory) = (
+            sides[0].perform(operation).await,
+            sides[1].perform(operation).await,
+        );
         prop_assert_eq!(etcd, memory, "{:?}", operation);
     }
     prop_assert_eq!(sides[0].history().await, sides[1].history().await);

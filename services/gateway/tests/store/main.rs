@@ -1,4 +1,8 @@
 //! The store's contract, held against each of its implementations; and etcd's own trouble.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what is not as it should be is a failure"
+)]
 
 mod differential;
 mod subjects;

@@ -28,6 +28,7 @@ async fn main() -> ExitCode {
 async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     anyhow::ensure!(!settings.fail, "told to fail");
     host.health().check("echo").pass();
+    tracing::info_span!(target: "setpoint_echo", "work").in_scope(|| tracing::info!("worked"));
     if settings.hang {
         std::future::pending::<()>().await;
     }

@@ -50,3 +50,42 @@ fn response(ready: bool) -> HealthCheckResponse {
         status: status.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tonic_health::pb::health_client::HealthClient;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn those_who_speak_grpc_are_told_of_every_change() {
+        let health = Health::default();
+        let mut client = HealthClient::new(router(health.clone()));
+        let status = client
+            .check(HealthCheckRequest::default())
+            .await
+            .unwrap()
+            .into_inner()
+            .status();
+        assert_eq!(status, ServingStatus::NotServing);
+
+        let mut watch = client
+            .watch(HealthCheckRequest::default())
+            .await
+            .unwrap()
+            .into_inner();
+        let mut next = async || {
+            watch
+                .message()
+                .await
+                .unwrap()
+                .map(|message| message.status())
+        };
+        assert_eq!(next().await, Some(ServingStatus::NotServing));
+        health.check("etcd").pass();
+        assert_eq!(next().await, Some(ServingStatus::Serving));
+        health.close();
+        assert_eq!(next().await, Some(ServingStatus::NotServing));
+        assert_eq!(next().await, None, "a watch does not hold up the drain");
+    }
+}

@@ -10,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::process::Host;
+use crate::serve;
 use crate::settings::{self, Common, Settings};
-use crate::telemetry::Telemetry;
-use crate::{serve, shutdown};
+use crate::shutdown::Signals;
+use crate::telemetry::{Log, Telemetry};
 
 /// What sysexits.h calls EX_USAGE: the settings are wrong, and trying again will not help.
 const USAGE: u8 = 64;
@@ -64,7 +65,7 @@ async fn live<S, F, Fut>(
     service: &'static str,
     common: Common,
     settings: S,
-    log: crate::telemetry::Log,
+    log: Log,
     start: F,
 ) -> anyhow::Result<()>
 where
@@ -72,7 +73,8 @@ where
     Fut: Future<Output = anyhow::Result<()>>,
 {
     let stop = CancellationToken::new();
-    tokio::spawn(shutdown::on_signals(stop.clone()));
+    let signals = Signals::listen().context("cannot listen to signals")?;
+    tokio::spawn(signals.obey(stop.clone()));
     let listener = serve::bind(common.listen)
         .await
         .with_context(|| format!("cannot listen on {}", common.listen))?;

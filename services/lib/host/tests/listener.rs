@@ -1,6 +1,9 @@
 //! The listener, spoken to over real sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is all it has to say")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that panics has failed, which is all it has to say"
+)]
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,6 +1,9 @@
 //! A whole process: exit codes, signals, health, metrics, the log level.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is all it has to say")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that panics has failed, which is all it has to say"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -63,6 +66,22 @@ impl Process {
         answer
     }
 
+    /// The next line of the log.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.log.read_line(&mut line).unwrap();
+        assert!(read > 0, "the log is over");
+        line
+    }
+
+    fn until_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !self.ask("GET", "/readyz", "").starts_with("HTTP/1.1 200") {
+            assert!(Instant::now() < deadline, "never ready");
+            std::thread::yield_now();
+        }
+    }
+
     /// Everything logged until the end, and the exit code.
     fn end(mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
@@ -122,10 +141,11 @@ fn a_taken_port_is_said_and_exits_1() {
 #[test]
 fn sigterm_ends_a_process_in_order() {
     let process = Process::start(&[], &[]);
+    process.until_ready();
+    let report = process.ask("GET", "/readyz?verbose", "");
     assert!(
-        process
-            .ask("GET", "/readyz?verbose", "")
-            .ends_with("[+]echo ok\nreadyz check passed\n")
+        report.ends_with("[+]echo ok\nreadyz check passed\n"),
+        "{report}"
     );
     process.signal(Signal::SIGTERM);
     let (log, code) = process.end();
@@ -140,9 +160,7 @@ fn sigterm_ends_a_process_in_order() {
 fn a_second_signal_ends_a_process_at_once() {
     let mut process = Process::start(&["--hang=true", "--drain", "1h"], &[]);
     process.signal(Signal::SIGTERM);
-    let mut line = String::new();
-    process.log.read_line(&mut line).unwrap();
-    assert!(line.contains("stopping"), "{line}");
+    while !process.line().contains("stopping") {}
     process.signal(Signal::SIGINT);
     assert_eq!(process.end().1, Some(130));
 }

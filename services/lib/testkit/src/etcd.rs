@@ -7,8 +7,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long it may take to come up on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -36,7 +37,7 @@ impl Etcd {
             peer,
             process,
         };
-        etcd.wait_until_it_listens().await;
+        etcd.wait_until_it_serves().await;
         etcd
     }
 
@@ -54,7 +55,7 @@ impl Etcd {
     /// Brings it back on the same port with its data.
     pub async fn restart(&mut self) {
         self.process = spawn(&self.dir, self.client, self.peer);
-        self.wait_until_it_listens().await;
+        self.wait_until_it_serves().await;
     }
 
     /// Brings it back on the same port without its data.
@@ -78,12 +79,15 @@ impl Etcd {
         kill(Pid::from_raw(pid), signal).expect("it is a child of this process");
     }
 
-    async fn wait_until_it_listens(&mut self) {
+    async fn wait_until_it_serves(&mut self) {
         let deadline = Instant::now() + PATIENCE;
-        while TcpStream::connect(("127.0.0.1", self.client)).await.is_err() {
-            let ended = self.process.try_wait().expect("it is a child of this process");
+        while !healthy(self.client).await {
+            let ended = self
+                .process
+                .try_wait()
+                .expect("it is a child of this process");
             assert_eq!(ended, None, "etcd has ended");
-            assert!(Instant::now() < deadline, "etcd does not listen");
+            assert!(Instant::now() < deadline, "etcd does not serve");
             sleep(Duration::from_millis(5)).await;
         }
     }
@@ -102,8 +106,18 @@ fn spawn(dir: &TempDir, client: u16, peer: u16) -> Child {
     Command::new("etcd")
         .arg("--data-dir")
         .arg(dir.path())
-        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+        .args([
+            "--listen-client-urls",
+            &client,
+            "--advertise-client-urls",
+            &client,
+        ])
+        .args([
+            "--listen-peer-urls",
+            &peer,
+            "--initial-advertise-peer-urls",
+            &peer,
+        ])
         .args(["--initial-cluster", &format!("default={peer}")])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -113,6 +127,18 @@ fn spawn(dir: &TempDir, client: u16, peer: u16) -> Child {
 
 fn url(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
+}
+
+/// It listens long before it serves; and one that is killed in between may never come back.
+async fn healthy(port: u16) -> bool {
+    let mut answer = String::new();
+    let asked = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
+        stream.read_to_string(&mut answer).await
+    };
+    // It does not answer at all before it has a leader.
+    matches!(timeout(PATIENCE, asked).await, Ok(Ok(_))) && answer.contains(r#""health":"true""#)
 }
 
 /// Both are held until both are known, so that they differ.

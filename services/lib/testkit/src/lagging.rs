@@ -16,41 +16,46 @@ pub struct Lagging {
     line: watch::Sender<Line>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Line {
-    Open,
+#[derive(Default)]
+struct Line {
     /// Answers come, changes do not.
-    Held,
+    held: bool,
     /// Nothing comes, and nothing goes.
-    Cut,
+    cut: bool,
+    /// How often it was cut: a watch does not survive even the shortest.
+    cuts: u32,
 }
 
 impl Lagging {
     /// Lets everything through, for now.
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        let line = watch::Sender::new(Line::Open);
+        let line = watch::Sender::default();
         Arc::new(Self { store, line })
     }
 
     /// From here on no change arrives.
     pub fn hold(&self) {
-        self.line.send_replace(Line::Held);
+        self.line.send_modify(|line| line.held = true);
     }
 
     /// From here on nothing works, and watches break.
     pub fn cut(&self) {
-        self.line.send_replace(Line::Cut);
+        self.line.send_modify(|line| {
+            line.cut = true;
+            line.cuts += 1;
+        });
     }
 
     /// Everything works again; what was held arrives.
     pub fn release(&self) {
-        self.line.send_replace(Line::Open);
+        self.line
+            .send_modify(|line| (line.held, line.cut) = (false, false));
     }
 
     fn check(&self) -> Result<(), Error> {
-        match *self.line.borrow() {
-            Line::Cut => Err(cut_off()),
-            Line::Open | Line::Held => Ok(()),
+        match self.line.borrow().cut {
+            true => Err(cut_off()),
+            false => Ok(()),
         }
     }
 }
@@ -95,13 +100,14 @@ impl Store for Lagging {
     fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
         let changes = self.store.watch(after);
         let line = self.line.subscribe();
-        stream::unfold(Some((changes, line)), |state| async {
+        let cuts = line.borrow().cuts;
+        stream::unfold(Some((changes, line)), move |state| async move {
             let (mut changes, line) = state?;
             let mut cut = line.clone();
             let batch = tokio::select! {
                 biased;
                 // A line that is gone lets nothing through.
-                _ = cut.wait_for(|line| *line == Line::Cut) => Some(Err(cut_off())),
+                _ = cut.wait_for(|line| line.cuts > cuts) => Some(Err(cut_off())),
                 batch = next(&mut changes, line.clone()) => batch,
             }?;
             let rest = batch.is_ok().then_some((changes, line));
@@ -111,8 +117,11 @@ impl Store for Lagging {
     }
 }
 
-async fn next(changes: &mut Changes, mut line: watch::Receiver<Line>) -> Option<Result<Batch, Error>> {
+async fn next(
+    changes: &mut Changes,
+    mut line: watch::Receiver<Line>,
+) -> Option<Result<Batch, Error>> {
     let batch = changes.next().await;
-    let _ = line.wait_for(|line| *line == Line::Open).await;
+    let _ = line.wait_for(|line| !line.held).await;
     batch
 }

@@ -1,4 +1,8 @@
 //! What tests share: an in-memory store, a gateway in this process, contract suites, builders.
+#![allow(
+    clippy::unwrap_used,
+    reason = "all of this is tests: what is not as it should be is a failure"
+)]
 
 pub mod cache_contract;
 mod cases;

@@ -17,7 +17,9 @@ pub const NAMESPACE: &str = "production";
 /// # Panics
 /// When it is not stored.
 pub fn kind<T: Resource>() -> &'static Kind {
-    kinds().by_resource(T::RESOURCE).expect("every resource has a kind")
+    kinds()
+        .by_resource(T::RESOURCE)
+        .expect("every resource has a kind")
 }
 
 /// Where an object of this name is kept.

@@ -63,7 +63,9 @@ impl Store for Memory {
         async move {
             let committed = self.shared.history.lock().commit(write)?;
             // Never back: two writers may come here in either order.
-            self.shared.newest.send_modify(|newest| *newest = committed.max(*newest));
+            self.shared
+                .newest
+                .send_modify(|newest| *newest = committed.max(*newest));
             Ok(committed)
         }
         .boxed()
@@ -127,7 +129,11 @@ impl History {
             .filter(|key| range.after.as_ref().is_none_or(|after| *key > after))
             .filter_map(|key| self.entry(key, at))
             .collect();
-        let limit = if range.limit == 0 { entries.len() } else { range.limit };
+        let limit = if range.limit == 0 {
+            entries.len()
+        } else {
+            range.limit
+        };
         let remaining = entries.len().saturating_sub(limit);
         entries.truncate(limit);
         Ok(Page {
@@ -185,7 +191,10 @@ impl History {
     }
 
     fn put(&mut self, key: String, value: Option<Bytes>) {
-        self.keys.entry(key).or_default().push((self.revision, value));
+        self.keys
+            .entry(key)
+            .or_default()
+            .push((self.revision, value));
     }
 
     fn batch(&self, revision: u64) -> Result<Batch, Error> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_model::Key;
-use setpoint_node_agent::runtime::process::{Processes, sweep};
+use setpoint_node_agent::runtime::process::Processes;
 use setpoint_node_agent::runtime::simulated::Simulated;
 use setpoint_node_agent::runtime::{
     Container, ContainerConfig, ContainerId, Exit, Runtime, SandboxConfig, State, Wake,
@@ -144,8 +144,13 @@ impl<R: Runtime> Bench<R> {
 
     /// Leaves no process behind.
     pub async fn clean_up(self) {
-        if let Some(state) = &self.state {
-            sweep(state.path(), Duration::ZERO).await.unwrap();
+        let sandboxes = self.runtime.sandboxes(&pod());
+        for container in sandboxes.iter().flat_map(|sandbox| sandbox.alive()) {
+            self.runtime
+                .stop(&container.id, Duration::ZERO)
+                .await
+                .unwrap();
+            self.exited(container.id.attempt).await;
         }
     }
 }

@@ -7,7 +7,10 @@ use super::{VERBS, group_versions, kinds_of, subresource_kind, subresource_verbs
 
 /// An `APIGroupDiscoveryList` of the wanted groups, in the asked version of that format.
 pub(super) fn groups(wanted: fn(&str) -> bool, version: &str) -> Value {
-    let mut names: Vec<_> = group_versions().into_iter().map(|(group, _)| group).collect();
+    let mut names: Vec<_> = group_versions()
+        .into_iter()
+        .map(|(group, _)| group)
+        .collect();
     names.dedup();
     json!({
         "kind": "APIGroupDiscoveryList",
@@ -23,7 +26,9 @@ pub(super) fn content_type(version: &str) -> String {
 }
 
 fn group(name: &str) -> Value {
-    let versions = group_versions().into_iter().filter(|(group, _)| *group == name);
+    let versions = group_versions()
+        .into_iter()
+        .filter(|(group, _)| *group == name);
     let versions = versions.map(|(group, version)| {
         json!({
             "version": version,
@@ -31,7 +36,11 @@ fn group(name: &str) -> Value {
             "resources": kinds_of(group, version).map(resource).collect::<Value>(),
         })
     });
-    let metadata = if name.is_empty() { json!({}) } else { json!({ "name": name }) };
+    let metadata = if name.is_empty() {
+        json!({})
+    } else {
+        json!({ "name": name })
+    };
     json!({ "metadata": metadata, "versions": versions.collect::<Value>() })
 }
 

@@ -19,9 +19,15 @@ pub(super) fn versions(headers: &HeaderMap) -> Value {
 
 /// `/apis`: every group but the core one.
 pub(super) fn groups(_headers: &HeaderMap) -> Value {
-    let mut names: Vec<_> = group_versions().into_iter().map(|(group, _)| group).collect();
+    let mut names: Vec<_> = group_versions()
+        .into_iter()
+        .map(|(group, _)| group)
+        .collect();
     names.dedup();
-    let groups = names.into_iter().filter(|group| !group.is_empty()).map(described);
+    let groups = names
+        .into_iter()
+        .filter(|group| !group.is_empty())
+        .map(described);
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>() })
 }
 
@@ -44,7 +50,11 @@ fn described(name: &str) -> Value {
 
 /// `/api/v1` and `/apis/<group>/<version>`: the kinds and their subresources.
 pub(super) fn resources(group: &str, version: &str) -> Value {
-    let group_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
+    let group_version = if group.is_empty() {
+        version.into()
+    } else {
+        format!("{group}/{version}")
+    };
     let resources = kinds_of(group, version).flat_map(|kind| {
         let subresources = kind.subresources.iter();
         std::iter::once(resource(kind)).chain(subresources.map(move |name| subresource(kind, name)))

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
 
 use super::accept::{self, Form};
-use super::reply::{self, Failure, Reply};
 use super::query::Query;
+use super::reply::{self, Failure, Reply};
 
 const VERBS: [&str; 8] = [
     "create",
@@ -79,7 +79,9 @@ fn either(
 /// Every group with its version, the core group first.
 pub(super) fn group_versions() -> BTreeSet<(&'static str, &'static str)> {
     let kinds = kinds().iter();
-    kinds.map(|kind| (kind.group.as_str(), kind.version.as_str())).collect()
+    kinds
+        .map(|kind| (kind.group.as_str(), kind.version.as_str()))
+        .collect()
 }
 
 /// Where the objects of a group and version live.

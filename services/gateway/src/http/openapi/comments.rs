@@ -12,7 +12,10 @@ type Comments = HashMap<(String, Vec<i32>), String>;
 static COMMENTS: LazyLock<Comments> = LazyLock::new(|| {
     let mut kinds = kinds().iter();
     let pool = kinds.next().map(|kind| kind.message.parent_pool().clone());
-    pool.iter().flat_map(|pool| pool.files().collect::<Vec<_>>()).flat_map(of_file).collect()
+    pool.iter()
+        .flat_map(|pool| pool.files().collect::<Vec<_>>())
+        .flat_map(of_file)
+        .collect()
 });
 
 fn of_file(file: FileDescriptor) -> Vec<((String, Vec<i32>), String)> {
@@ -20,7 +23,10 @@ fn of_file(file: FileDescriptor) -> Vec<((String, Vec<i32>), String)> {
     let commented = info.flat_map(|info| &info.location).filter_map(|location| {
         let text = location.leading_comments.as_deref()?;
         let words: Vec<_> = text.split_whitespace().collect();
-        Some(((file.name().to_owned(), location.path.clone()), words.join(" ")))
+        Some((
+            (file.name().to_owned(), location.path.clone()),
+            words.join(" "),
+        ))
     });
     commented.collect()
 }
@@ -36,5 +42,7 @@ pub(super) fn of_field(field: &FieldDescriptor) -> Option<&'static str> {
 }
 
 fn of(file: &FileDescriptor, path: &[i32]) -> Option<&'static str> {
-    COMMENTS.get(&(file.name().to_owned(), path.to_vec())).map(String::as_str)
+    COMMENTS
+        .get(&(file.name().to_owned(), path.to_vec()))
+        .map(String::as_str)
 }

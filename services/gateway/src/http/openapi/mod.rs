@@ -37,7 +37,13 @@ static DOCUMENTS: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
         let json = document(group, version).to_string();
         let hash = format!("{:08X}", fnv32a(json.as_bytes()));
         let path = path_of(group, version).trim_start_matches('/').to_owned();
-        (path, Document { json: json.into(), hash })
+        (
+            path,
+            Document {
+                json: json.into(),
+                hash,
+            },
+        )
     });
     documents.collect()
 });
@@ -87,8 +93,13 @@ fn document(group: &str, version: &str) -> Value {
     let mut paths = Map::new();
     let mut schemas = Schemas::new();
     let options = kinds().by_kind("v1", "DeleteOptions");
-    options.into_iter().for_each(|options| schema::add_kind(&mut schemas, options));
-    for kind in kinds().iter().filter(|kind| kind.group == group && kind.version == version) {
+    options
+        .into_iter()
+        .for_each(|options| schema::add_kind(&mut schemas, options));
+    for kind in kinds()
+        .iter()
+        .filter(|kind| kind.group == group && kind.version == version)
+    {
         paths::add_kind(&mut paths, kind);
         schema::add_kind(&mut schemas, kind);
         for subresource in &kind.subresources {

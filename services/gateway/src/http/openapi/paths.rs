@@ -127,6 +127,8 @@ fn body(action: &str, kind: &'static Kind) -> Option<Value> {
 }
 
 fn content(types: &[&str], schema: &Value) -> Value {
-    let types = types.iter().map(|name| ((*name).to_owned(), json!({ "schema": schema })));
+    let types = types
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({ "schema": schema })));
     Value::Object(types.collect())
 }

@@ -2,7 +2,7 @@
 
 use prost_reflect::{Kind as Type, MessageDescriptor};
 use serde_json::{Map, Value, json};
-use setpoint_codec::rules::{self, Field};
+use setpoint_codec::rules::{self, Field, Message};
 use setpoint_codec::{Kind, kinds};
 use setpoint_proto::options::{List, Patch};
 
@@ -16,8 +16,13 @@ pub(super) fn add_kind(schemas: &mut Schemas, kind: &'static Kind) {
     add_message(schemas, &kind.message);
     if kind.is_stored() {
         schemas.insert(list_name(kind), list(kind));
-        let metadata = kind.message.parent_pool().get_message_by_name("k8s.meta.v1.ListMeta");
-        metadata.iter().for_each(|metadata| add_message(schemas, metadata));
+        let metadata = kind
+            .message
+            .parent_pool()
+            .get_message_by_name("k8s.meta.v1.ListMeta");
+        metadata
+            .iter()
+            .for_each(|metadata| add_message(schemas, metadata));
     }
 }
 
@@ -67,28 +72,34 @@ fn add_message(schemas: &mut Schemas, message: &MessageDescriptor) {
     };
     // Its place is taken before its fields are looked at, since a message may hold itself.
     schemas.insert(name.clone(), Value::Null);
+    schemas.insert(name, object(message, rules));
+    for field in rules.fields() {
+        if let Type::Message(message) = &field.element {
+            add_message(schemas, message);
+        }
+    }
+}
+
+fn object(message: &MessageDescriptor, rules: &'static Message) -> Value {
+    let fields = rules
+        .fields()
+        .map(|field| (field.descriptor.json_name().to_owned(), property(field)));
+    let mut properties: Map<String, Value> = fields.collect();
     let mut schema = json!({ "type": "object" });
-    let fields = rules.fields().map(|field| (field.descriptor.json_name(), property(field)));
-    let mut properties: Map<String, Value> = fields.map(|(name, value)| (name.to_owned(), value)).collect();
+    if let Some(text) = comments::of_message(message) {
+        schema["description"] = text.into();
+    }
     let always = rules.fields().filter(|field| field.always);
     let mut required: Vec<_> = always.map(|field| field.descriptor.json_name()).collect();
     required.sort_unstable();
     if !required.is_empty() {
         schema["required"] = required.into();
     }
-    if let Some(text) = comments::of_message(message) {
-        schema["description"] = text.into();
-    }
     if rules.has_kind {
         add_type(&mut schema, &mut properties, message);
     }
     schema["properties"] = properties.into();
-    schemas.insert(name, schema);
-    for field in rules.fields() {
-        if let Type::Message(message) = &field.element {
-            add_message(schemas, message);
-        }
-    }
+    schema
 }
 
 fn add_type(schema: &mut Value, properties: &mut Map<String, Value>, message: &MessageDescriptor) {
@@ -126,7 +137,9 @@ fn list(kind: &Kind) -> Value {
 /// The messages that JSON does not write as objects.
 fn scalar(message: &str) -> Option<Value> {
     Some(match message {
-        "k8s.meta.v1.Time" | "k8s.meta.v1.MicroTime" => json!({ "type": "string", "format": "date-time" }),
+        "k8s.meta.v1.Time" | "k8s.meta.v1.MicroTime" => {
+            json!({ "type": "string", "format": "date-time" })
+        }
         "k8s.meta.v1.Quantity" => json!({ "oneOf": [{ "type": "string" }, { "type": "number" }] }),
         "k8s.meta.v1.IntOrString" => json!({
             "format": "int-or-string",
@@ -177,7 +190,11 @@ fn add_merging(property: &mut Value, field: &Field) {
         List::Map => Some("map"),
     };
     if let Some(list) = list {
-        let what = if field.descriptor.is_list() { "list" } else { "map" };
+        let what = if field.descriptor.is_list() {
+            "list"
+        } else {
+            "map"
+        };
         property[format!("x-kubernetes-{what}-type")] = list.into();
     }
     if !field.key.is_empty() {

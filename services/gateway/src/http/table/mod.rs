@@ -39,8 +39,11 @@ trait Cells {
     fn cell(&self, column: &str, now: Timestamp) -> Option<Value>;
 }
 
+/// The object as a kind that computes cells, if it is of that kind.
+type CellsOf = fn(&dyn Any) -> Option<&dyn Cells>;
+
 /// The kinds that compute cells. One that is missing here still has its paths, name and age.
-const COMPUTED: &[fn(&dyn Any) -> Option<&dyn Cells>] = &[
+const COMPUTED: &[CellsOf] = &[
     cells_of::<core::Pod>,
     cells_of::<core::Node>,
     cells_of::<core::Event>,
@@ -53,7 +56,9 @@ const COMPUTED: &[fn(&dyn Any) -> Option<&dyn Cells>] = &[
 ];
 
 fn cells_of<T: Cells + 'static>(object: &dyn Any) -> Option<&dyn Cells> {
-    object.downcast_ref::<T>().map(|object| object as &dyn Cells)
+    object
+        .downcast_ref::<T>()
+        .map(|object| object as &dyn Cells)
 }
 
 /// The definitions of a kind's columns, the name first.
@@ -118,7 +123,11 @@ pub(super) fn partial(json: &Value) -> Value {
 }
 
 fn or_none(text: String) -> String {
-    if text.is_empty() { "<none>".into() } else { text }
+    if text.is_empty() {
+        "<none>".into()
+    } else {
+        text
+    }
 }
 
 fn labels(labels: &BTreeMap<String, String>) -> String {

@@ -171,6 +171,8 @@ fn readiness_gates(pod: &Pod) -> String {
     if gates.is_empty() {
         return "<none>".into();
     }
-    let open = gates.iter().filter(|gate| has_condition(pod, &gate.condition_type));
+    let open = gates
+        .iter()
+        .filter(|gate| has_condition(pod, &gate.condition_type));
     format!("{}/{}", open.count(), gates.len())
 }

@@ -13,7 +13,11 @@ fn cells(resource: &str, object: Value) -> BTreeMap<String, Value> {
     let object = kind.from_json(object.to_string().as_bytes()).unwrap();
     let row = row(&*object, Include::Metadata, NOW.parse().unwrap());
     let columns = columns(kind);
-    let names = columns.as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap());
+    let names = columns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| column["name"].as_str().unwrap());
     let cells = row["cells"].as_array().unwrap().iter();
     names.map(str::to_owned).zip(cells.cloned()).collect()
 }
@@ -21,7 +25,10 @@ fn cells(resource: &str, object: Value) -> BTreeMap<String, Value> {
 fn pod(spec: Value, status: Value) -> BTreeMap<String, Value> {
     let created = "2026-01-01T00:59:30Z";
     let metadata = json!({ "name": "web", "creationTimestamp": created });
-    cells("pods", json!({ "metadata": metadata, "spec": spec, "status": status }))
+    cells(
+        "pods",
+        json!({ "metadata": metadata, "spec": spec, "status": status }),
+    )
 }
 
 fn one_container() -> Value {
@@ -47,12 +54,27 @@ fn a_row_begins_with_the_name_and_counts_the_age() {
 #[test]
 fn a_pod_is_in_the_state_of_its_containers() {
     for (state, expected) in [
-        (json!({ "waiting": { "reason": "ContainerCreating" } }), "ContainerCreating"),
-        (json!({ "waiting": { "reason": "CrashLoopBackOff" } }), "CrashLoopBackOff"),
-        (json!({ "terminated": { "exitCode": 1, "reason": "Error" } }), "Error"),
+        (
+            json!({ "waiting": { "reason": "ContainerCreating" } }),
+            "ContainerCreating",
+        ),
+        (
+            json!({ "waiting": { "reason": "CrashLoopBackOff" } }),
+            "CrashLoopBackOff",
+        ),
+        (
+            json!({ "terminated": { "exitCode": 1, "reason": "Error" } }),
+            "Error",
+        ),
         (json!({ "terminated": { "exitCode": 3 } }), "ExitCode:3"),
-        (json!({ "terminated": { "signal": 9, "exitCode": 137 } }), "Signal:9"),
-        (json!({ "terminated": { "exitCode": 0, "reason": "Completed" } }), "Completed"),
+        (
+            json!({ "terminated": { "signal": 9, "exitCode": 137 } }),
+            "Signal:9",
+        ),
+        (
+            json!({ "terminated": { "exitCode": 0, "reason": "Completed" } }),
+            "Completed",
+        ),
         (json!({ "running": {} }), "Running"),
     ] {
         assert_eq!(pod(one_container(), with_state(state))["Status"], expected);
@@ -62,7 +84,8 @@ fn a_pod_is_in_the_state_of_its_containers() {
 #[test]
 fn a_running_container_outweighs_a_completed_one() {
     let two = json!({ "containers": [{ "name": "a" }, { "name": "b" }] });
-    let done = json!({ "name": "a", "state": { "terminated": { "exitCode": 0, "reason": "Completed" } } });
+    let done =
+        json!({ "name": "a", "state": { "terminated": { "exitCode": 0, "reason": "Completed" } } });
     let runs = json!({ "name": "b", "ready": true, "state": { "running": {} } });
     let status = json!({
         "phase": "Running",
@@ -70,7 +93,10 @@ fn a_running_container_outweighs_a_completed_one() {
         "containerStatuses": [done, runs],
     });
     let cells = pod(two, status);
-    assert_eq!((&cells["Status"], &cells["Ready"]), (&json!("Running"), &json!("1/2")));
+    assert_eq!(
+        (&cells["Status"], &cells["Ready"]),
+        (&json!("Running"), &json!("1/2"))
+    );
 }
 
 #[test]
@@ -96,10 +122,22 @@ fn init_containers_come_first() {
     };
     for (state, expected) in [
         (json!({ "running": {} }), "Init:1/2"),
-        (json!({ "waiting": { "reason": "PodInitializing" } }), "Init:1/2"),
-        (json!({ "waiting": { "reason": "CrashLoopBackOff" } }), "Init:CrashLoopBackOff"),
-        (json!({ "terminated": { "exitCode": 2, "reason": "Error" } }), "Init:Error"),
-        (json!({ "terminated": { "exitCode": 2 } }), "Init:ExitCode:2"),
+        (
+            json!({ "waiting": { "reason": "PodInitializing" } }),
+            "Init:1/2",
+        ),
+        (
+            json!({ "waiting": { "reason": "CrashLoopBackOff" } }),
+            "Init:CrashLoopBackOff",
+        ),
+        (
+            json!({ "terminated": { "exitCode": 2, "reason": "Error" } }),
+            "Init:Error",
+        ),
+        (
+            json!({ "terminated": { "exitCode": 2 } }),
+            "Init:ExitCode:2",
+        ),
     ] {
         assert_eq!(pod(spec.clone(), init(state))["Status"], expected);
     }
@@ -109,7 +147,8 @@ fn init_containers_come_first() {
 fn a_pod_being_deleted_is_terminating_unless_it_has_ended() {
     let deleting = |phase: &str| {
         let metadata = json!({ "name": "web", "deletionTimestamp": NOW });
-        let pod = json!({ "metadata": metadata, "spec": one_container(), "status": { "phase": phase } });
+        let pod =
+            json!({ "metadata": metadata, "spec": one_container(), "status": { "phase": phase } });
         cells("pods", pod)["Status"].clone()
     };
     assert_eq!(deleting("Running"), "Terminating");
@@ -168,9 +207,16 @@ fn a_node_shows_whether_it_takes_pods() {
 
 #[test]
 fn a_service_shows_its_ports() {
-    let service = |spec: Value| cells("services", json!({ "metadata": { "name": "web" }, "spec": spec }));
+    let service = |spec: Value| {
+        cells(
+            "services",
+            json!({ "metadata": { "name": "web" }, "spec": spec }),
+        )
+    };
     let ports = json!([{ "port": 80, "nodePort": 30080, "protocol": "TCP" }, { "port": 53, "protocol": "UDP" }]);
-    let cells = service(json!({ "type": "LoadBalancer", "clusterIP": "10.0.0.9", "ports": ports, "selector": { "app": "web" } }));
+    let cells = service(
+        json!({ "type": "LoadBalancer", "clusterIP": "10.0.0.9", "ports": ports, "selector": { "app": "web" } }),
+    );
     assert_eq!(cells["Port(s)"], "80:30080/TCP,53/UDP");
     assert_eq!(cells["Cluster-IP"], "10.0.0.9");
     assert_eq!(cells["External-IP"], "<pending>");
@@ -204,9 +250,14 @@ fn an_event_tells_what_happened_to_what() {
 #[test]
 fn a_row_carries_as_much_of_the_object_as_asked() {
     let kind = kinds().by_resource("configmaps").unwrap();
-    let object = kind.from_json(br#"{"metadata":{"name":"c"},"data":{"a":"b"}}"#).unwrap();
+    let object = kind
+        .from_json(br#"{"metadata":{"name":"c"},"data":{"a":"b"}}"#)
+        .unwrap();
     let row = |include| row(&*object, include, Timestamp::UNIX_EPOCH);
     assert_eq!(row(Include::Nothing).get("object"), None);
-    assert_eq!(row(Include::Metadata)["object"]["kind"], "PartialObjectMetadata");
+    assert_eq!(
+        row(Include::Metadata)["object"]["kind"],
+        "PartialObjectMetadata"
+    );
     assert_eq!(row(Include::Object)["object"]["data"]["a"], "b");
 }

@@ -21,12 +21,14 @@ fn place(member: &Member) -> Place {
 }
 
 impl Dependants {
-    /// Notes a member with its owners, if it has any.
-    pub fn add(&mut self, member: &Member) {
+    /// Notes a member with its owners, if it has any. Was one of them not yet known to be its owner?
+    pub fn add(&mut self, member: &Member) -> bool {
+        let mut new = false;
         for owner in &member.owners {
             let family = self.by_owner.entry(owner.uid.clone()).or_default();
-            family.insert(place(member), member.clone());
+            new |= family.insert(place(member), member.clone()).is_none();
         }
+        new
     }
 
     /// Forgets a member, and answers with its owners that are known here, as far as they can be named.
@@ -52,12 +54,6 @@ impl Dependants {
     pub fn remove_owner(&mut self, uid: &str) -> Vec<Member> {
         let family = self.by_owner.remove(uid).unwrap_or_default();
         family.into_values().collect()
-    }
-
-    /// Those who belong to it.
-    pub fn of(&self, uid: &str) -> Vec<Member> {
-        let family = self.by_owner.get(uid);
-        family.map(|family| family.values().cloned().collect()).unwrap_or_default()
     }
 }
 
@@ -88,14 +84,13 @@ mod tests {
     #[test]
     fn an_owner_that_goes_leaves_its_dependants_behind() {
         let mut all = Dependants::default();
-        all.add(&pod("a", "web"));
-        all.add(&pod("a", "web"));
-        all.add(&pod("b", "web"));
-        all.add(&pod("c", "db"));
-        assert_eq!(all.of("web").len(), 2);
+        assert!(all.add(&pod("a", "web")));
+        assert!(!all.add(&pod("a", "web")));
+        assert!(all.add(&pod("b", "web")));
+        assert!(all.add(&pod("c", "db")));
         assert_eq!(all.remove_owner("web").len(), 2);
-        assert!(all.of("web").is_empty());
-        assert_eq!(all.of("db").len(), 1);
+        assert_eq!(all.remove_owner("web").len(), 0);
+        assert_eq!(all.remove_owner("db").len(), 1);
     }
 
     #[test]
@@ -105,6 +100,6 @@ mod tests {
         let owners = all.remove(&pod("a", "web"));
         assert_eq!(owners[0].key, Key::new("default", "web"));
         assert_eq!(owners[0].kind.kind, "ReplicaSet");
-        assert!(all.of("web").is_empty());
+        assert!(all.remove_owner("web").is_empty());
     }
 }

@@ -39,10 +39,19 @@ impl Member {
         })
     }
 
+    /// Is that one of its owners?
+    pub fn belongs_to(&self, owner: &str) -> bool {
+        self.owners.iter().any(|reference| reference.uid == owner)
+    }
+
     /// Where the owner should be found: beside its dependant, or in no namespace. `None` for kinds not known here.
     pub fn place_of(&self, owner: &OwnerReference) -> Option<(&'static Kind, Key)> {
         let kind = kinds().by_kind(&owner.api_version, &owner.kind)?;
-        let namespace = if kind.namespaced { self.key.namespace.as_str() } else { "" };
+        let namespace = if kind.namespaced {
+            self.key.namespace.as_str()
+        } else {
+            ""
+        };
         Some((kind, Key::new(namespace, &owner.name)))
     }
 }

@@ -10,8 +10,8 @@ mod member;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-use futures::stream::{FuturesUnordered, SelectAll, select_all};
 use futures::StreamExt as _;
+use futures::stream::{FuturesUnordered, SelectAll, select_all};
 use setpoint_codec::kinds;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::{ApiError, EventType, Resource as _};
@@ -52,7 +52,7 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
         tokio::select! {
             Some(event) = events.next() => house.see(&event?).await,
             Some(failed) = running.next() => house.failed.extend(failed),
-            _ = again.tick() => house.waiting.extend(house.failed.drain(..)),
+            _ = again.tick(), if !house.failed.is_empty() => house.waiting.extend(house.failed.drain(..)),
         }
     }
 }
@@ -115,7 +115,7 @@ impl<'r> House<'r> {
             self.plan(Task::Abandoned(dependant), event);
         }
         for owner in self.dependants.remove(member) {
-            self.plan_end(owner, event);
+            self.plan(Task::End(owner), event);
         }
         if self.ending.contains(&member.key.namespace) {
             self.plan(Task::Empty(member.key.namespace.clone()), event);
@@ -123,11 +123,8 @@ impl<'r> House<'r> {
     }
 
     async fn see_there(&mut self, member: Member, event: &Event) {
-        self.dependants.add(&member);
-        if event.r#type == EventType::Added
-            && !member.owners.is_empty()
-            && chore::is_abandoned(self.registry, &member, AtLeast::Any).await == Ok(true)
-        {
+        let new = self.dependants.add(&member);
+        if new && chore::is_abandoned(self.registry, &member, AtLeast::Any).await == Ok(true) {
             self.plan(Task::Abandoned(member.clone()), event);
         }
         if !member.ending {
@@ -137,14 +134,11 @@ impl<'r> House<'r> {
             self.ending.insert(member.key.name.clone());
             self.plan(Task::Empty(member.key.name.clone()), event);
         }
-        let held = |finalizer: &String| [metadata::ORPHAN, metadata::FOREGROUND].contains(&finalizer.as_str());
+        let held = |finalizer: &String| {
+            [metadata::ORPHAN, metadata::FOREGROUND].contains(&finalizer.as_str())
+        };
         if member.finalizers.iter().any(held) {
-            self.plan_end(member, event);
+            self.plan(Task::End(member), event);
         }
-    }
-
-    fn plan_end(&mut self, owner: Member, event: &Event) {
-        let dependants = self.dependants.of(&owner.uid);
-        self.plan(Task::End { owner, dependants }, event);
     }
 }

@@ -16,14 +16,21 @@ impl Rules for ConfigMap {
         let (data, binary) = (Path::root("data"), Path::root("binaryData"));
         validate_keys(&self.data, &data, problems);
         validate_keys(&self.binary_data, &binary, problems);
-        for key in self.binary_data.keys().filter(|key| self.data.contains_key(*key)) {
+        for key in self
+            .binary_data
+            .keys()
+            .filter(|key| self.data.contains_key(*key))
+        {
             let detail = format!("duplicate of key present in {data}");
             problems.invalid(&binary.key(key), key, detail);
         }
         let text = self.data.values().map(String::len);
-        let size: usize = text.chain(self.binary_data.values().map(bytes::Bytes::len)).sum();
+        let size: usize = text
+            .chain(self.binary_data.values().map(bytes::Bytes::len))
+            .sum();
         if size > DATA_MAX {
-            problems.too_long(&Path::root(""), DATA_MAX);
+            // The problem is with no field of its own; this is how Kubernetes writes that.
+            problems.too_long(&Path::root("[]"), DATA_MAX);
         }
     }
 
@@ -45,7 +52,11 @@ impl Rules for ConfigMap {
 }
 
 /// Finds keys that could not be the name of a file.
-pub(super) fn validate_keys<V>(map: &BTreeMap<String, V>, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn validate_keys<V>(
+    map: &BTreeMap<String, V>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     for key in map.keys() {
         let path = path.key(key);
@@ -77,7 +88,9 @@ mod tests {
         map.data.insert("KEY.name_1".into(), "v".into());
         assert_eq!(complaints(&map), "[]");
         map.data.insert("a/b".into(), "v".into());
-        assert!(complaints(&map).starts_with(r#"data[a/b]: Invalid value: "a/b": a valid config key"#));
+        assert!(
+            complaints(&map).starts_with(r#"data[a/b]: Invalid value: "a/b": a valid config key"#)
+        );
         let mut map = ConfigMap::default();
         map.data.insert("..".into(), String::new());
         assert!(complaints(&map).contains("must not start with or be"));
@@ -101,6 +114,9 @@ mod tests {
         old.data.insert("k".into(), "v".into());
         let mut problems = Problems::default();
         new.validate_update(&old, &mut problems);
-        assert_eq!(problems.to_string(), "data: Forbidden: field is immutable when `immutable` is set");
+        assert_eq!(
+            problems.to_string(),
+            "data: Forbidden: field is immutable when `immutable` is set"
+        );
     }
 }

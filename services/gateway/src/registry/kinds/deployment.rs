@@ -59,7 +59,11 @@ impl Rules for Deployment {
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {
         let path = Path::root("spec");
-        problems.immutable(&path.field("selector"), &self.spec.selector, &old.spec.selector);
+        problems.immutable(
+            &path.field("selector"),
+            &self.spec.selector,
+            &old.spec.selector,
+        );
     }
 }
 
@@ -96,8 +100,18 @@ fn validate_strategy(strategy: &DeploymentStrategy, path: &Path<'_>, problems: &
 fn validate_rolling(rolling: &RollingUpdateDeployment, path: &Path<'_>, problems: &mut Problems) {
     let unavailable = path.field("maxUnavailable");
     let down = bound(rolling.max_unavailable.as_ref(), &unavailable, problems);
-    let up = bound(rolling.max_surge.as_ref(), &path.field("maxSurge"), problems);
-    if [down, up].iter().flatten().filter(|bound| bound.is_zero()).count() == 2 {
+    let up = bound(
+        rolling.max_surge.as_ref(),
+        &path.field("maxSurge"),
+        problems,
+    );
+    if [down, up]
+        .iter()
+        .flatten()
+        .filter(|bound| bound.is_zero())
+        .count()
+        == 2
+    {
         let value = rolling.max_unavailable.as_ref();
         problems.invalid(&unavailable, value, "may not be 0 when `maxSurge` is 0");
     }
@@ -128,9 +142,9 @@ fn bound(value: Option<&IntOrString>, path: &Path<'_>, problems: &mut Problems) 
         problems.non_negative(path, value.int_val);
         return Some(Bound::Count(value.int_val));
     };
-    let digits = text.strip_suffix('%').filter(|digits| {
-        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
-    });
+    let digits = text
+        .strip_suffix('%')
+        .filter(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
     let Some(percent) = digits.and_then(|digits| digits.parse().ok()) else {
         let detail = "a valid percent string must be a numeric string followed by an ending '%' \
             (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
@@ -194,7 +208,9 @@ mod tests {
             complaint,
             "spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`"
         );
-        assert!(complaints(|web| web.spec.selector = None).contains("spec.selector: Required value"));
+        assert!(
+            complaints(|web| web.spec.selector = None).contains("spec.selector: Required value")
+        );
         let empty = complaints(|web| web.spec.selector = Some(LabelSelector::default()));
         assert!(empty.contains("empty selector is invalid for deployment"));
     }
@@ -208,7 +224,11 @@ mod tests {
         });
         assert!(complaint.contains("may not be 0 when `maxSurge` is 0"));
         let complaint = complaints(|web| {
-            web.spec.strategy.rolling_update.get_or_insert_default().max_surge = Some(IntOrString::string("a lot"));
+            web.spec
+                .strategy
+                .rolling_update
+                .get_or_insert_default()
+                .max_surge = Some(IntOrString::string("a lot"));
         });
         assert!(complaint.contains("a valid percent string"));
         let complaint = complaints(|web| web.spec.strategy.r#type = "Recreate".into());
@@ -230,13 +250,22 @@ mod tests {
         new.spec.selector = Some(LabelSelector::default());
         let mut problems = Problems::default();
         new.validate_update(&deployment(), &mut problems);
-        assert_eq!(problems.to_string(), "spec.selector: Invalid value: {}: field is immutable");
+        assert_eq!(
+            problems.to_string(),
+            "spec.selector: Invalid value: {}: field is immutable"
+        );
     }
 
     #[test]
     fn negative_numbers_make_no_sense() {
         let complaint = complaints(|web| web.spec.replicas = Some(-1));
-        assert_eq!(complaint, "spec.replicas: Invalid value: -1: must be greater than or equal to 0");
-        assert!(complaints(|web| web.spec.progress_deadline_seconds = Some(0)).contains("must be greater than minReadySeconds"));
+        assert_eq!(
+            complaint,
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
+        );
+        assert!(
+            complaints(|web| web.spec.progress_deadline_seconds = Some(0))
+                .contains("must be greater than minReadySeconds")
+        );
     }
 }

@@ -14,7 +14,11 @@ impl Rules for Event {
         let fits = about == here || about.is_empty();
         if !fits {
             let path = Path::root("involvedObject");
-            problems.invalid(&path.field("namespace"), about, "does not match event.namespace");
+            problems.invalid(
+                &path.field("namespace"),
+                about,
+                "does not match event.namespace",
+            );
         }
         problems.non_negative(&Path::root("count"), self.count);
     }

@@ -34,7 +34,10 @@ mod tests {
         let mut problems = Problems::default();
         lease.validate(&mut problems);
         let complaints = problems.to_string();
-        assert!(complaints.contains("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"));
+        assert!(
+            complaints
+                .contains("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0")
+        );
         assert!(complaints.contains("spec.leaseTransitions: Invalid value: -1"));
     }
 }

@@ -21,7 +21,12 @@ impl Rules for Namespace {
     fn prepare_create(&mut self) {
         self.status = Default::default();
         self.status.phase = "Active".into();
-        if !self.spec.finalizers.iter().any(|finalizer| finalizer == CONTENT) {
+        if !self
+            .spec
+            .finalizers
+            .iter()
+            .any(|finalizer| finalizer == CONTENT)
+        {
             self.spec.finalizers.push(CONTENT.into());
         }
     }

@@ -26,7 +26,11 @@ impl Rules for Node {
             let key = taint.key.as_str();
             problems.all_invalid(&at.field("key"), key, names::validate_qualified_name(key));
             let value = taint.value.as_str();
-            problems.all_invalid(&at.field("value"), value, names::validate_label_value(value));
+            problems.all_invalid(
+                &at.field("value"),
+                value,
+                names::validate_label_value(value),
+            );
             if !EFFECTS.contains(&taint.effect.as_str()) {
                 problems.unsupported(&at.field("effect"), &taint.effect, EFFECTS);
             }
@@ -46,7 +50,10 @@ impl Rules for Node {
             (&self.spec.provider_id, &old.spec.provider_id, "providerID"),
         ] {
             if new != old && !old.is_empty() {
-                problems.forbidden(&path.field(field), "node updates may not change it once it is set");
+                problems.forbidden(
+                    &path.field(field),
+                    "node updates may not change it once it is set",
+                );
             }
         }
     }
@@ -72,10 +79,18 @@ mod tests {
             node.validate(&mut problems);
             problems.to_string()
         };
-        assert_eq!(complaints(vec![taint("NoSchedule"), taint("NoExecute")]), "[]");
-        assert!(complaints(vec![taint("Never")]).contains("spec.taints[0].effect: Unsupported value"));
+        assert_eq!(
+            complaints(vec![taint("NoSchedule"), taint("NoExecute")]),
+            "[]"
+        );
+        assert!(
+            complaints(vec![taint("Never")]).contains("spec.taints[0].effect: Unsupported value")
+        );
         let twice = complaints(vec![taint("NoSchedule"), taint("NoSchedule")]);
-        assert!(twice.starts_with("spec.taints[1]: Duplicate value"), "{twice}");
+        assert!(
+            twice.starts_with("spec.taints[1]: Duplicate value"),
+            "{twice}"
+        );
     }
 
     #[test]

@@ -75,10 +75,18 @@ fn validate_deadline(new: &PodSpec, old: &PodSpec, spec: &Path<'_>, problems: &m
     let path = spec.field("activeDeadlineSeconds");
     match (new.active_deadline_seconds, old.active_deadline_seconds) {
         (Some(new), Some(old)) if new > old => {
-            problems.invalid(&path, new, format!("must be less than or equal to previous value {old}"));
+            problems.invalid(
+                &path,
+                new,
+                format!("must be less than or equal to previous value {old}"),
+            );
         }
         (None, Some(_)) => {
-            problems.invalid(&path, "", "must not update from a positive integer to nil value");
+            problems.invalid(
+                &path,
+                "",
+                "must not update from a positive integer to nil value",
+            );
         }
         _ => {}
     }
@@ -89,18 +97,30 @@ fn with_what_may_change(old: &PodSpec, new: &PodSpec) -> PodSpec {
     let mut spec = old.clone();
     let images = |containers: &mut [_], from: &[_]| {
         let pairs = containers.iter_mut().zip(from);
-        pairs.for_each(|(container, from): (&mut setpoint_proto::core::Container, &setpoint_proto::core::Container)| {
-            container.image.clone_from(&from.image);
-        });
+        pairs.for_each(
+            |(container, from): (
+                &mut setpoint_proto::core::Container,
+                &setpoint_proto::core::Container,
+            )| {
+                container.image.clone_from(&from.image);
+            },
+        );
     };
     images(&mut spec.containers, &new.containers);
     images(&mut spec.init_containers, &new.init_containers);
     spec.active_deadline_seconds = new.active_deadline_seconds;
     spec.tolerations.clone_from(&new.tolerations);
-    if old.termination_grace_period_seconds.is_some_and(|grace| grace < 0) {
+    if old
+        .termination_grace_period_seconds
+        .is_some_and(|grace| grace < 0)
+    {
         spec.termination_grace_period_seconds = new.termination_grace_period_seconds;
     }
-    if new.scheduling_gates.iter().all(|gate| old.scheduling_gates.contains(gate)) {
+    if new
+        .scheduling_gates
+        .iter()
+        .all(|gate| old.scheduling_gates.contains(gate))
+    {
         spec.scheduling_gates.clone_from(&new.scheduling_gates);
     }
     spec
@@ -118,15 +138,17 @@ pub(in crate::registry) fn grace_of(pod: &Pod, asked: Option<i64>) -> i64 {
     if pod.spec.node_name.is_empty() || pod::is_terminal(pod) {
         return 0;
     }
-    let grace = asked.or(pod.spec.termination_grace_period_seconds).unwrap_or(GRACE);
+    let grace = asked
+        .or(pod.spec.termination_grace_period_seconds)
+        .unwrap_or(GRACE);
     // A negative grace is an old way to say "at once, but let the agent do it".
     if grace < 0 { 1 } else { grace }
 }
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::{Container, PodSchedulingGate};
     use setpoint_proto::Resource as _;
+    use setpoint_proto::core::{Container, PodSchedulingGate};
 
     use super::*;
 
@@ -156,13 +178,23 @@ mod tests {
 
     #[test]
     fn an_image_may_change() {
-        assert_eq!(complaints(|pod| pod.spec.containers[0].image = "nginx:1.26".into()), NONE);
+        assert_eq!(
+            complaints(|pod| pod.spec.containers[0].image = "nginx:1.26".into()),
+            NONE
+        );
     }
 
     #[test]
     fn a_toleration_may_be_added_but_not_taken() {
-        let toleration = Toleration { key: "a".into(), operator: "Exists".into(), ..Default::default() };
-        assert_eq!(complaints(|pod| pod.spec.tolerations.push(toleration.clone())), NONE);
+        let toleration = Toleration {
+            key: "a".into(),
+            operator: "Exists".into(),
+            ..Default::default()
+        };
+        assert_eq!(
+            complaints(|pod| pod.spec.tolerations.push(toleration.clone())),
+            NONE
+        );
         assert!(!only_adds(&[], &[toleration]));
     }
 
@@ -170,22 +202,34 @@ mod tests {
     fn other_fields_may_not_change() {
         let command = complaints(|pod| pod.spec.containers[0].command = vec!["sh".into()]);
         assert!(command.starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"));
-        let gate = PodSchedulingGate { name: "later".into() };
+        let gate = PodSchedulingGate {
+            name: "later".into(),
+        };
         assert!(complaints(|pod| pod.spec.scheduling_gates.push(gate)).contains("Forbidden"));
         assert!(complaints(|pod| pod.spec.node_name = "node-2".into()).contains("Forbidden"));
         let containers = complaints(|pod| pod.spec.containers.clear());
-        assert_eq!(containers, "spec.containers: Forbidden: pod updates may not add or remove containers");
+        assert_eq!(
+            containers,
+            "spec.containers: Forbidden: pod updates may not add or remove containers"
+        );
     }
 
     #[test]
     fn a_deadline_may_only_come_closer() {
-        assert_eq!(complaints(|pod| pod.spec.active_deadline_seconds = Some(5)), NONE);
+        assert_eq!(
+            complaints(|pod| pod.spec.active_deadline_seconds = Some(5)),
+            NONE
+        );
         let (mut old, mut new) = (pod(), pod());
         old.spec.active_deadline_seconds = Some(5);
         new.spec.active_deadline_seconds = Some(6);
         let mut problems = Problems::default();
         new.validate_update(&old, &mut problems);
-        assert!(problems.to_string().contains("must be less than or equal to previous value 5"));
+        assert!(
+            problems
+                .to_string()
+                .contains("must be less than or equal to previous value 5")
+        );
     }
 
     #[test]
@@ -206,6 +250,9 @@ mod tests {
         let mut pod = pod();
         pod.status.phase = "Running".into();
         pod.prepare_create();
-        assert_eq!((pod.status.phase.as_str(), pod.status.qos_class.as_str()), ("Pending", "BestEffort"));
+        assert_eq!(
+            (pod.status.phase.as_str(), pod.status.qos_class.as_str()),
+            ("Pending", "BestEffort")
+        );
     }
 }

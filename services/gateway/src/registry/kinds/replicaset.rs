@@ -34,7 +34,10 @@ impl Rules for ReplicaSet {
 
     fn validate(&self, problems: &mut Problems) {
         let spec = Path::root("spec");
-        problems.non_negative(&spec.field("replicas"), self.spec.replicas.unwrap_or_default());
+        problems.non_negative(
+            &spec.field("replicas"),
+            self.spec.replicas.unwrap_or_default(),
+        );
         problems.non_negative(&spec.field("minReadySeconds"), self.spec.min_ready_seconds);
         let selector = self.spec.selector.as_ref();
         template::validate(selector, &self.spec.template, "replicaset", problems);
@@ -42,6 +45,10 @@ impl Rules for ReplicaSet {
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {
         let path = Path::root("spec");
-        problems.immutable(&path.field("selector"), &self.spec.selector, &old.spec.selector);
+        problems.immutable(
+            &path.field("selector"),
+            &self.spec.selector,
+            &old.spec.selector,
+        );
     }
 }

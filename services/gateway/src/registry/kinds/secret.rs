@@ -10,7 +10,8 @@ use crate::registry::strategy::Rules;
 impl Rules for Secret {
     fn fill_defaults(&mut self) {
         let text = std::mem::take(&mut self.string_data);
-        self.data.extend(text.into_iter().map(|(key, text)| (key, text.into())));
+        self.data
+            .extend(text.into_iter().map(|(key, text)| (key, text.into())));
         if self.r#type.is_empty() {
             self.r#type = "Opaque".into();
         }

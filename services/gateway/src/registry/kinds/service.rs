@@ -32,14 +32,16 @@ impl Rules for Service {
         if spec.r#type == "ExternalName" {
             return;
         }
-        spec.internal_traffic_policy.get_or_insert_with(|| "Cluster".into());
+        spec.internal_traffic_policy
+            .get_or_insert_with(|| "Cluster".into());
         if is_exposed(spec) {
             unless_set(&mut spec.external_traffic_policy, "Cluster");
         }
         if spec.r#type == "LoadBalancer" {
             spec.allocate_load_balancer_node_ports.get_or_insert(true);
         }
-        spec.ip_family_policy.get_or_insert_with(|| "SingleStack".into());
+        spec.ip_family_policy
+            .get_or_insert_with(|| "SingleStack".into());
         if spec.ip_families.is_empty() {
             spec.ip_families.push("IPv4".into());
         }
@@ -75,14 +77,22 @@ impl Rules for Service {
     fn validate(&self, problems: &mut Problems) {
         let (path, spec) = (Path::root("spec"), &self.spec);
         problems.one_of(&path.field("type"), &spec.r#type, TYPES);
-        problems.one_of(&path.field("sessionAffinity"), &spec.session_affinity, AFFINITIES);
+        problems.one_of(
+            &path.field("sessionAffinity"),
+            &spec.session_affinity,
+            AFFINITIES,
+        );
         let external = path.field("externalTrafficPolicy");
         problems.one_of(&external, &spec.external_traffic_policy, POLICIES);
         metadata::validate_labels(&spec.selector, &path.field("selector"), problems);
         if spec.r#type == "ExternalName" {
             let name = spec.external_name.trim_end_matches('.');
             let at = path.field("externalName");
-            problems.all_invalid(&at, &spec.external_name, names::validate_dns_subdomain(name));
+            problems.all_invalid(
+                &at,
+                &spec.external_name,
+                names::validate_dns_subdomain(name),
+            );
         } else if spec.ports.is_empty() && spec.cluster_ip != "None" {
             problems.required(&path.field("ports"), "");
         }
@@ -186,7 +196,10 @@ mod tests {
         let spec = service(&[80]).spec;
         assert_eq!(spec.ports[0].target_port, IntOrString::int(80));
         assert_eq!(spec.ports[0].protocol, "TCP");
-        assert_eq!((spec.r#type.as_str(), spec.session_affinity.as_str()), ("ClusterIP", "None"));
+        assert_eq!(
+            (spec.r#type.as_str(), spec.session_affinity.as_str()),
+            ("ClusterIP", "None")
+        );
         assert_eq!(spec.ip_families, ["IPv4"]);
     }
 

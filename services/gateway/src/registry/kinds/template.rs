@@ -42,7 +42,11 @@ pub(super) fn validate(
 fn validate_template(template: &PodTemplateSpec, path: &Path<'_>, problems: &mut Problems) {
     let meta = path.field("metadata");
     metadata::validate_labels(&template.metadata.labels, &meta.field("labels"), problems);
-    metadata::validate_annotations(&template.metadata.annotations, &meta.field("annotations"), problems);
+    metadata::validate_annotations(
+        &template.metadata.annotations,
+        &meta.field("annotations"),
+        problems,
+    );
     let spec = path.field("spec");
     podspec::validate(&template.spec, &spec, problems);
     let policy = template.spec.restart_policy.as_str();

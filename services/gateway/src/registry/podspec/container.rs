@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use setpoint_proto::core::{Container, EnvVar};
 use setpoint_model::names;
+use setpoint_proto::core::{Container, EnvVar};
 
 use super::{ports, probe, resources};
 use crate::registry::path::Path;
@@ -20,7 +20,11 @@ pub fn validate(
     problems: &mut Problems,
 ) {
     validate_name(container, path, problems);
-    problems.one_of(&path.field("imagePullPolicy"), &container.image_pull_policy, PULL);
+    problems.one_of(
+        &path.field("imagePullPolicy"),
+        &container.image_pull_policy,
+        PULL,
+    );
     let policy = path.field("terminationMessagePolicy");
     problems.one_of(&policy, &container.termination_message_policy, MESSAGE);
     ports::validate(&container.ports, &path.field("ports"), problems);
@@ -61,7 +65,11 @@ fn validate_name(container: &Container, path: &Path<'_>, problems: &mut Problems
     if container.image.is_empty() {
         problems.required(&image, "");
     } else if container.image.trim() != container.image {
-        problems.invalid(&image, &container.image, "must not have leading or trailing whitespace");
+        problems.invalid(
+            &image,
+            &container.image,
+            "must not have leading or trailing whitespace",
+        );
     }
 }
 
@@ -71,7 +79,10 @@ fn validate_env(env: &[EnvVar], path: &Path<'_>, problems: &mut Problems) {
         let name = path.field("name");
         if variable.name.is_empty() {
             problems.required(&name, "");
-        } else if variable.name.contains(|c: char| c == '=' || !c.is_ascii_graphic() && c != ' ') {
+        } else if variable
+            .name
+            .contains(|c: char| c == '=' || !c.is_ascii_graphic() && c != ' ')
+        {
             let detail = "a valid environment variable name must consist only of printable ASCII \
                 characters other than '='";
             problems.invalid(&name, &variable.name, detail);
@@ -136,18 +147,32 @@ mod tests {
 
     #[test]
     fn mounts_name_a_volume_and_a_place_of_their_own() {
-        assert_eq!(complaints(|c| c.volume_mounts = vec![mount("data", "/a")]), "[]");
+        assert_eq!(
+            complaints(|c| c.volume_mounts = vec![mount("data", "/a")]),
+            "[]"
+        );
         let complaint = complaints(|c| c.volume_mounts = vec![mount("other", "/a")]);
         assert_eq!(complaint, r#"c.volumeMounts[0].name: Not found: "other""#);
-        let complaint = complaints(|c| c.volume_mounts = vec![mount("data", "/a"), mount("data", "/a")]);
-        assert_eq!(complaint, r#"c.volumeMounts[1].mountPath: Invalid value: "/a": must be unique"#);
+        let complaint =
+            complaints(|c| c.volume_mounts = vec![mount("data", "/a"), mount("data", "/a")]);
+        assert_eq!(
+            complaint,
+            r#"c.volumeMounts[1].mountPath: Invalid value: "/a": must be unique"#
+        );
     }
 
     #[test]
     fn a_variable_has_a_name_and_one_source() {
-        let variable = |name: &str| EnvVar { name: name.into(), value: "1".into(), value_from: None };
+        let variable = |name: &str| EnvVar {
+            name: name.into(),
+            value: "1".into(),
+            value_from: None,
+        };
         assert_eq!(complaints(|c| c.env = vec![variable("A_B.c-d")]), "[]");
-        assert_eq!(complaints(|c| c.env = vec![variable("")]), "c.env[0].name: Required value");
+        assert_eq!(
+            complaints(|c| c.env = vec![variable("")]),
+            "c.env[0].name: Required value"
+        );
         assert!(complaints(|c| c.env = vec![variable("A=")]).contains("printable ASCII"));
         let complaint = complaints(|c| {
             let mut both = variable("A");
@@ -159,6 +184,9 @@ mod tests {
 
     #[test]
     fn users_have_numbers_that_are_not_negative() {
-        assert!(complaints(|c| c.security_context.get_or_insert_default().run_as_user = Some(-1)).contains("between 0 and"));
+        assert!(
+            complaints(|c| c.security_context.get_or_insert_default().run_as_user = Some(-1))
+                .contains("between 0 and")
+        );
     }
 }

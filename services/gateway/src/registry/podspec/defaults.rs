@@ -56,7 +56,10 @@ fn request_what_is_limited(resources: &mut ResourceRequirements) {
 fn fill_container(container: &mut Container, host_network: bool) {
     let pull = pull_policy(&container.image);
     unless_set(&mut container.image_pull_policy, pull);
-    unless_set(&mut container.termination_message_path, "/dev/termination-log");
+    unless_set(
+        &mut container.termination_message_path,
+        "/dev/termination-log",
+    );
     unless_set(&mut container.termination_message_policy, "File");
     for port in &mut container.ports {
         unless_set(&mut port.protocol, "TCP");
@@ -75,7 +78,10 @@ fn fill_container(container: &mut Container, host_network: bool) {
     probes.into_iter().flatten().for_each(fill_probe);
     if let Some(lifecycle) = &mut container.lifecycle {
         let hooks = [&mut lifecycle.post_start, &mut lifecycle.pre_stop];
-        let requests = hooks.into_iter().flatten().filter_map(|hook| hook.http_get.as_mut());
+        let requests = hooks
+            .into_iter()
+            .flatten()
+            .filter_map(|hook| hook.http_get.as_mut());
         requests.for_each(fill_http);
     }
 }
@@ -133,7 +139,10 @@ fn fill_volume(volume: &mut Volume) {
     }
     if let Some(downward) = &mut source.downward_api {
         downward.default_mode.get_or_insert(FILE_MODE);
-        let fields = downward.items.iter_mut().filter_map(|item| item.field_ref.as_mut());
+        let fields = downward
+            .items
+            .iter_mut()
+            .filter_map(|item| item.field_ref.as_mut());
         fields.for_each(|field| unless_set(&mut field.api_version, "v1"));
     }
     if let Some(host_path) = &mut source.host_path {
@@ -200,8 +209,10 @@ mod tests {
 
     #[test]
     fn filling_twice_changes_nothing() {
-        let mut container = Container::default();
-        container.liveness_probe = Some(Probe::default());
+        let container = Container {
+            liveness_probe: Some(Probe::default()),
+            ..Default::default()
+        };
         let mut spec = spec(container);
         spec.volumes.push(Volume::default());
         fill_defaults(&mut spec);
@@ -209,6 +220,13 @@ mod tests {
         fill_defaults(&mut spec);
         assert_eq!(spec, once);
         assert!(spec.volumes[0].volume_source.empty_dir.is_some());
-        assert_eq!(spec.containers[0].liveness_probe.as_ref().unwrap().period_seconds, 10);
+        assert_eq!(
+            spec.containers[0]
+                .liveness_probe
+                .as_ref()
+                .unwrap()
+                .period_seconds,
+            10
+        );
     }
 }

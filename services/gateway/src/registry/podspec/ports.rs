@@ -89,7 +89,10 @@ mod tests {
 
     #[test]
     fn ports_have_names_of_their_own() {
-        assert_eq!(complaints("http", 80), r#"ports[1].name: Duplicate value: "http""#);
+        assert_eq!(
+            complaints("http", 80),
+            r#"ports[1].name: Duplicate value: "http""#
+        );
         assert_eq!(check_name("no-good-name-for-a-port").len(), 1);
         assert_eq!(check_name("80").len(), 1);
         assert_eq!(check_name("-a").len(), 1);

@@ -77,7 +77,10 @@ mod tests {
     #[test]
     fn a_probe_asks_in_exactly_one_way() {
         let mut probe = Probe::default();
-        assert_eq!(complaints(&probe), "probe: Required value: must specify a handler type");
+        assert_eq!(
+            complaints(&probe),
+            "probe: Required value: must specify a handler type"
+        );
         probe.handler.exec = Some(ExecAction {
             command: vec!["true".into()],
         });
@@ -86,7 +89,10 @@ mod tests {
             port: IntOrString::int(80),
             ..Default::default()
         });
-        assert_eq!(complaints(&probe), "probe: Forbidden: may not specify more than 1 handler type");
+        assert_eq!(
+            complaints(&probe),
+            "probe: Forbidden: may not specify more than 1 handler type"
+        );
     }
 
     #[test]
@@ -97,6 +103,9 @@ mod tests {
             ..Default::default()
         });
         probe.success_threshold = 2;
-        assert_eq!(complaints(&probe), "probe.successThreshold: Invalid value: 2: must be 1");
+        assert_eq!(
+            complaints(&probe),
+            "probe.successThreshold: Invalid value: 2: must be 1"
+        );
     }
 }

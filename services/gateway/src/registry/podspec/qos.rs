@@ -27,13 +27,15 @@ fn says_nothing(container: &Container) -> bool {
 fn is_guaranteed(container: &Container) -> bool {
     let resources = &container.resources;
     let amount = |quantity: &setpoint_proto::meta::Quantity| Amount::parse(&quantity.string).ok();
-    MEASURED.into_iter().all(|name| match resources.limits.get(name) {
-        None => false,
-        Some(limit) => resources
-            .requests
-            .get(name)
-            .is_none_or(|request| amount(request) == amount(limit)),
-    })
+    MEASURED
+        .into_iter()
+        .all(|name| match resources.limits.get(name) {
+            None => false,
+            Some(limit) => resources
+                .requests
+                .get(name)
+                .is_none_or(|request| amount(request) == amount(limit)),
+        })
 }
 
 #[cfg(test)]
@@ -44,7 +46,9 @@ mod tests {
 
     fn class(limits: &[(&str, &str)], requests: &[(&str, &str)]) -> &'static str {
         let map = |pairs: &[(&str, &str)]| {
-            let pairs = pairs.iter().map(|(name, text)| ((*name).to_owned(), Quantity::new(*text)));
+            let pairs = pairs
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), Quantity::new(*text)));
             pairs.collect()
         };
         let mut container = Container::default();

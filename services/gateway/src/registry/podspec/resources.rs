@@ -59,7 +59,11 @@ fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
     }
     problems.all_invalid(path, name, names::validate_qualified_name(name));
     if !name.contains('/') {
-        problems.invalid(path, name, "must be a standard resource type or fully qualified");
+        problems.invalid(
+            path,
+            name,
+            "must be a standard resource type or fully qualified",
+        );
     }
 }
 

@@ -28,7 +28,11 @@ pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     let mut seen = BTreeSet::new();
     for (index, gate) in spec.scheduling_gates.iter().enumerate() {
         let path = gates.index(index);
-        problems.all_invalid(&path, &gate.name, names::validate_qualified_name(&gate.name));
+        problems.all_invalid(
+            &path,
+            &gate.name,
+            names::validate_qualified_name(&gate.name),
+        );
         if !seen.insert(gate.name.as_str()) {
             problems.duplicate(&path, &gate.name);
         }
@@ -63,7 +67,11 @@ fn validate_spread(
     problems: &mut Problems,
 ) {
     if constraint.max_skew <= 0 {
-        problems.invalid(&path.field("maxSkew"), constraint.max_skew, "must be greater than zero");
+        problems.invalid(
+            &path.field("maxSkew"),
+            constraint.max_skew,
+            "must be greater than zero",
+        );
     }
     if constraint.topology_key.is_empty() {
         problems.required(&path.field("topologyKey"), "can not be empty");
@@ -75,7 +83,11 @@ fn validate_spread(
 }
 
 fn validate_node_affinity(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
-    let Some(affinity) = spec.affinity.as_ref().and_then(|all| all.node_affinity.as_ref()) else {
+    let Some(affinity) = spec
+        .affinity
+        .as_ref()
+        .and_then(|all| all.node_affinity.as_ref())
+    else {
         return;
     };
     let path = path.field("affinity");
@@ -95,7 +107,11 @@ fn validate_node_affinity(spec: &PodSpec, path: &Path<'_>, problems: &mut Proble
     for (index, preference) in list.iter().enumerate() {
         let path = preferred.index(index);
         if !(1..=100).contains(&preference.weight) {
-            problems.invalid(&path.field("weight"), preference.weight, "must be in the range 1-100");
+            problems.invalid(
+                &path.field("weight"),
+                preference.weight,
+                "must be in the range 1-100",
+            );
         }
         validate_term(&preference.preference, &path.field("preference"), problems);
     }
@@ -110,7 +126,10 @@ fn validate_term(term: &NodeSelectorTerm, path: &Path<'_>, problems: &mut Proble
         let values = path.field("values");
         match (requirement.operator.as_str(), requirement.values.len()) {
             ("In" | "NotIn", 0) => {
-                problems.required(&values, "must be specified when `operator` is 'In' or 'NotIn'");
+                problems.required(
+                    &values,
+                    "must be specified when `operator` is 'In' or 'NotIn'",
+                );
             }
             ("Exists" | "DoesNotExist", 1..) => {
                 let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
@@ -121,7 +140,11 @@ fn validate_term(term: &NodeSelectorTerm, path: &Path<'_>, problems: &mut Proble
                 problems.required(&values, detail);
             }
             (operator, _) if !OPERATORS.contains(&operator) => {
-                problems.invalid(&path.field("operator"), operator, "not a valid selector operator");
+                problems.invalid(
+                    &path.field("operator"),
+                    operator,
+                    "not a valid selector operator",
+                );
             }
             _ => {}
         }
@@ -149,10 +172,22 @@ mod tests {
             operator: operator.into(),
             ..Default::default()
         };
-        assert_eq!(complaints(|spec| spec.tolerations = vec![toleration("", "Exists")]), "[]");
-        assert_eq!(complaints(|spec| spec.tolerations = vec![toleration("a", "")]), "[]");
-        assert!(complaints(|spec| spec.tolerations = vec![toleration("", "")]).contains("operator must be Exists"));
-        assert!(complaints(|spec| spec.tolerations = vec![toleration("a", "Like")]).contains("Unsupported value"));
+        assert_eq!(
+            complaints(|spec| spec.tolerations = vec![toleration("", "Exists")]),
+            "[]"
+        );
+        assert_eq!(
+            complaints(|spec| spec.tolerations = vec![toleration("a", "")]),
+            "[]"
+        );
+        assert!(
+            complaints(|spec| spec.tolerations = vec![toleration("", "")])
+                .contains("operator must be Exists")
+        );
+        assert!(
+            complaints(|spec| spec.tolerations = vec![toleration("a", "Like")])
+                .contains("Unsupported value")
+        );
     }
 
     #[test]
@@ -173,15 +208,23 @@ mod tests {
                 ..Default::default()
             }];
         });
-        assert!(complaint.ends_with("must be specified when `operator` is 'In' or 'NotIn'"), "{complaint}");
+        assert!(
+            complaint.ends_with("must be specified when `operator` is 'In' or 'NotIn'"),
+            "{complaint}"
+        );
     }
 
     #[test]
     fn spreading_and_gates_are_checked() {
-        let complaint = complaints(|spec| spec.topology_spread_constraints = vec![TopologySpreadConstraint::default()]);
+        let complaint = complaints(|spec| {
+            spec.topology_spread_constraints = vec![TopologySpreadConstraint::default()]
+        });
         assert!(complaint.contains("must be greater than zero"));
         let gate = PodSchedulingGate { name: "a/b".into() };
         let complaint = complaints(|spec| spec.scheduling_gates = vec![gate.clone(), gate]);
-        assert_eq!(complaint, r#"spec.schedulingGates[1]: Duplicate value: "a/b""#);
+        assert_eq!(
+            complaint,
+            r#"spec.schedulingGates[1]: Duplicate value: "a/b""#
+        );
     }
 }

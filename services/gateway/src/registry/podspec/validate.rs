@@ -33,7 +33,10 @@ fn validate_containers(
         problems.required(&path.field("containers"), "");
     }
     let mut seen = BTreeSet::new();
-    for (list, name) in [(&spec.init_containers, "initContainers"), (&spec.containers, "containers")] {
+    for (list, name) in [
+        (&spec.init_containers, "initContainers"),
+        (&spec.containers, "containers"),
+    ] {
         let list_path = path.field(name);
         for (index, one) in list.iter().enumerate() {
             let path = list_path.index(index);
@@ -67,11 +70,23 @@ fn validate_names(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
         }
     };
     check(&spec.node_name, "nodeName", names::validate_dns_subdomain);
-    check(&spec.service_account_name, "serviceAccountName", names::validate_dns_subdomain);
+    check(
+        &spec.service_account_name,
+        "serviceAccountName",
+        names::validate_dns_subdomain,
+    );
     check(&spec.hostname, "hostname", names::validate_dns_label);
     check(&spec.subdomain, "subdomain", names::validate_dns_label);
-    check(&spec.priority_class_name, "priorityClassName", names::validate_dns_subdomain);
-    check(&spec.scheduler_name, "schedulerName", names::validate_qualified_name);
+    check(
+        &spec.priority_class_name,
+        "priorityClassName",
+        names::validate_dns_subdomain,
+    );
+    check(
+        &spec.scheduler_name,
+        "schedulerName",
+        names::validate_qualified_name,
+    );
     metadata::validate_labels(&spec.node_selector, &path.field("nodeSelector"), problems);
 }
 
@@ -120,9 +135,14 @@ mod tests {
         let complaint = complaints(|spec| spec.containers.clear());
         assert_eq!(complaint, "spec.containers: Required value");
         let complaint = complaints(|spec| spec.containers[1].name = "web".into());
-        assert_eq!(complaint, r#"spec.containers[1].name: Duplicate value: "web""#);
+        assert_eq!(
+            complaint,
+            r#"spec.containers[1].name: Duplicate value: "web""#
+        );
         let complaint = complaints(|spec| spec.containers[0].name = "Web".into());
-        assert!(complaint.starts_with(r#"spec.containers[0].name: Invalid value: "Web": a lowercase RFC 1123 label"#));
+        assert!(complaint.starts_with(
+            r#"spec.containers[0].name: Invalid value: "Web": a lowercase RFC 1123 label"#
+        ));
         let complaint = complaints(|spec| spec.containers[0].image.clear());
         assert_eq!(complaint, "spec.containers[0].image: Required value");
     }
@@ -138,13 +158,25 @@ mod tests {
 
     #[test]
     fn times_are_not_negative() {
-        assert!(complaints(|spec| spec.active_deadline_seconds = Some(0)).contains("between 1 and 2147483647"));
-        assert!(complaints(|spec| spec.termination_grace_period_seconds = Some(-1)).contains("greater than or equal to 0"));
+        assert!(
+            complaints(|spec| spec.active_deadline_seconds = Some(0))
+                .contains("between 1 and 2147483647")
+        );
+        assert!(
+            complaints(|spec| spec.termination_grace_period_seconds = Some(-1))
+                .contains("greater than or equal to 0")
+        );
     }
 
     #[test]
     fn names_are_checked() {
-        assert!(complaints(|spec| spec.node_name = "Node_1".into()).starts_with("spec.nodeName: Invalid value"));
-        assert!(complaints(|spec| spec.hostname = "a.b".into()).starts_with("spec.hostname: Invalid value"));
+        assert!(
+            complaints(|spec| spec.node_name = "Node_1".into())
+                .starts_with("spec.nodeName: Invalid value")
+        );
+        assert!(
+            complaints(|spec| spec.hostname = "a.b".into())
+                .starts_with("spec.hostname: Invalid value")
+        );
     }
 }

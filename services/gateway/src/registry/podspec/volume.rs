@@ -88,8 +88,14 @@ mod tests {
 
     #[test]
     fn a_volume_has_exactly_one_source() {
-        assert_eq!(complaints(|_| {}), "volumes[0]: Required value: must specify a volume type");
-        assert_eq!(complaints(|source| source.empty_dir = Some(EmptyDirVolumeSource::default())), "[]");
+        assert_eq!(
+            complaints(|_| {}),
+            "volumes[0]: Required value: must specify a volume type"
+        );
+        assert_eq!(
+            complaints(|source| source.empty_dir = Some(EmptyDirVolumeSource::default())),
+            "[]"
+        );
         let complaint = complaints(|source| {
             source.empty_dir = Some(EmptyDirVolumeSource::default());
             source.secret = Some(SecretVolumeSource {
@@ -97,7 +103,10 @@ mod tests {
                 ..Default::default()
             });
         });
-        assert_eq!(complaint, "volumes[0]: Forbidden: may not specify more than 1 volume type");
+        assert_eq!(
+            complaint,
+            "volumes[0]: Forbidden: may not specify more than 1 volume type"
+        );
     }
 
     #[test]

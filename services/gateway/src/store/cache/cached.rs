@@ -58,7 +58,13 @@ impl Cached {
     /// When the value is no envelope.
     pub fn read(kind: &'static Kind, key: Key, entry: &Entry) -> Result<Self, envelope::Error> {
         let envelope = envelope::read(&entry.value)?;
-        Ok(Self::new(kind, key, entry.revision, &envelope.raw, envelope.cause))
+        Ok(Self::new(
+            kind,
+            key,
+            entry.revision,
+            &envelope.raw,
+            envelope.cause,
+        ))
     }
 
     fn new(
@@ -158,7 +164,10 @@ mod tests {
 
     #[test]
     fn one_buffer_holds_the_object_in_both_of_its_forms() {
-        let cause = Cause { writer: "kubectl".into(), ..Default::default() };
+        let cause = Cause {
+            writer: "kubectl".into(),
+            ..Default::default()
+        };
         let cached = cached(Some(cause.clone()));
         let sent = setpoint::Object::decode(cached.object.clone()).unwrap();
         assert_eq!(sent.object.unwrap().value, cached.raw);

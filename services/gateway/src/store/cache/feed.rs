@@ -61,7 +61,10 @@ impl Feed {
     /// Catches up, and keeps up until something breaks.
     async fn follow(&mut self) -> Result<std::convert::Infallible, Error> {
         let newest = self.shared.store.revision().await?;
-        let from = match self.followed.filter(|followed| can_replay(*followed, newest)) {
+        let from = match self
+            .followed
+            .filter(|followed| can_replay(*followed, newest))
+        {
             Some(followed) => followed,
             None => self.load(newest).await?,
         };
@@ -111,12 +114,18 @@ impl Feed {
 }
 
 fn can_replay(followed: Revision, newest: Revision) -> bool {
-    newest.raw().checked_sub(followed.raw()).is_some_and(|behind| behind <= REPLAY)
+    newest
+        .raw()
+        .checked_sub(followed.raw())
+        .is_some_and(|behind| behind <= REPLAY)
 }
 
 fn until_error(chunk: Vec<Result<Batch, Error>>) -> (Vec<Batch>, Option<Error>) {
     let mut error = None;
-    let batches = chunk.into_iter().map_while(|item| item.map_err(|e| error = Some(e)).ok()).collect();
+    let batches = chunk
+        .into_iter()
+        .map_while(|item| item.map_err(|e| error = Some(e)).ok())
+        .collect();
     (batches, error)
 }
 

@@ -70,7 +70,9 @@ impl Field {
         let mut numbers = Vec::new();
         let mut scalar = None;
         for name in path.split('.') {
-            let field = message?.get_field_by_json_name(name).filter(|field| !field.is_list())?;
+            let field = message?
+                .get_field_by_json_name(name)
+                .filter(|field| !field.is_list())?;
             numbers.push(field.number());
             scalar = match field.kind() {
                 Type::String => Some(Scalar::Text),
@@ -90,7 +92,9 @@ impl Field {
             (Scalar::Text, _) => "".into(),
             (Scalar::Boolean, Some(Value::Number(1..))) => "true".into(),
             (Scalar::Boolean, _) => "false".into(),
-            (Scalar::Integer, Some(Value::Number(number))) => number.cast_signed().to_string().into(),
+            (Scalar::Integer, Some(Value::Number(number))) => {
+                number.cast_signed().to_string().into()
+            }
             (Scalar::Integer, _) => "0".into(),
         }
     }
@@ -136,8 +140,8 @@ fn next<'a>(raw: &mut &'a [u8]) -> Option<(u32, Option<Value<'a>>)> {
 mod tests {
     use prost::Message as _;
     use setpoint_codec::{envelope, kinds};
-    use setpoint_proto::core::{Node, Pod};
     use setpoint_proto::apps::ReplicaSet;
+    use setpoint_proto::core::{Node, Pod};
 
     use super::*;
 
@@ -150,8 +154,15 @@ mod tests {
     fn every_supported_field_exists() {
         let derived = ["name", "source"];
         for kind in kinds().iter() {
-            for path in supported(kind).iter().filter(|path| !derived.contains(path)) {
-                assert!(Field::resolve(kind, path).is_some(), "{}: {path}", kind.kind);
+            for path in supported(kind)
+                .iter()
+                .filter(|path| !derived.contains(path))
+            {
+                assert!(
+                    Field::resolve(kind, path).is_some(),
+                    "{}: {path}",
+                    kind.kind
+                );
             }
         }
     }
@@ -171,13 +182,25 @@ mod tests {
     #[test]
     fn numbers_and_booleans_read_as_kubernetes_writes_them() {
         let mut node = Node::default();
-        assert_eq!(read("nodes", "spec.unschedulable", &node.encode_to_vec()), "false");
+        assert_eq!(
+            read("nodes", "spec.unschedulable", &node.encode_to_vec()),
+            "false"
+        );
         node.spec.unschedulable = true;
-        assert_eq!(read("nodes", "spec.unschedulable", &node.encode_to_vec()), "true");
+        assert_eq!(
+            read("nodes", "spec.unschedulable", &node.encode_to_vec()),
+            "true"
+        );
         let mut set = ReplicaSet::default();
-        assert_eq!(read("replicasets.apps", "status.replicas", &set.encode_to_vec()), "0");
+        assert_eq!(
+            read("replicasets.apps", "status.replicas", &set.encode_to_vec()),
+            "0"
+        );
         set.status.replicas = 3;
-        assert_eq!(read("replicasets.apps", "status.replicas", &set.encode_to_vec()), "3");
+        assert_eq!(
+            read("replicasets.apps", "status.replicas", &set.encode_to_vec()),
+            "3"
+        );
     }
 
     #[test]

@@ -125,7 +125,12 @@ impl Source {
 }
 
 fn unsupported(kind: &Kind, labels: &Selector, fields: &Fields, path: &str) -> ApiError {
-    let Kind { group, version, plural, .. } = kind;
+    let Kind {
+        group,
+        version,
+        plural,
+        ..
+    } = kind;
     let message = format!(
         "Unable to find \"{group}/{version}, Resource={plural}\" that match label selector \"{labels}\", \
          field selector \"{fields}\": field label not supported: {path}"

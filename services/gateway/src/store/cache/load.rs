@@ -49,7 +49,10 @@ pub(super) async fn everything(store: &dyn Store, at: Revision) -> Result<Loaded
         }
         range.after = page.entries.last().map(|entry| entry.key.clone());
         if page.remaining == 0 {
-            return Ok(Loaded { revision: at, shelves });
+            return Ok(Loaded {
+                revision: at,
+                shelves,
+            });
         }
     }
 }
@@ -62,7 +65,9 @@ pub(super) fn object(entry: &Entry) -> Option<Arc<Cached>> {
 
 fn read(kind: &'static Kind, key: Key, entry: &Entry) -> Option<Cached> {
     Cached::read(kind, key, entry)
-        .inspect_err(|error| tracing::warn!(key = entry.key, %error, "passed over what is no object"))
+        .inspect_err(
+            |error| tracing::warn!(key = entry.key, %error, "passed over what is no object"),
+        )
         .ok()
 }
 
@@ -71,7 +76,9 @@ pub(super) fn decode(batch: Batch) -> Decoded {
     let changes = batch.changes.into_iter();
     Decoded {
         revision,
-        changes: changes.filter_map(|change| decode_change(change, revision)).collect(),
+        changes: changes
+            .filter_map(|change| decode_change(change, revision))
+            .collect(),
     }
 }
 

@@ -108,7 +108,10 @@ impl Log {
         self.first = self.next() + 1;
         self.records.clear();
         self.bytes = 0;
-        self.dropped = Dropped { before: self.first, revision };
+        self.dropped = Dropped {
+            before: self.first,
+            revision,
+        };
         for channel in self.topics.values_mut() {
             channel.numbers.clear();
             channel.dropped = self.dropped;
@@ -131,10 +134,15 @@ impl Log {
     }
 
     fn drop_first(&mut self) {
-        let Some((record, topics)) = self.records.pop_front() else { return };
+        let Some((record, topics)) = self.records.pop_front() else {
+            return;
+        };
         self.first += 1;
         self.bytes -= record.size();
-        self.dropped = Dropped { before: self.first, revision: record.revision };
+        self.dropped = Dropped {
+            before: self.first,
+            revision: record.revision,
+        };
         for topic in topics {
             if let Some(channel) = self.topics.get_mut(&topic) {
                 channel.numbers.pop_front();
@@ -147,7 +155,8 @@ impl Log {
     pub fn subscribe(&mut self, topic: &Topic) -> Arc<Notify> {
         if self.topics.len() > MANY_TOPICS {
             let in_use = |channel: &Channel| Arc::strong_count(&channel.wake) > 1;
-            self.topics.retain(|_, channel| !channel.numbers.is_empty() || in_use(channel));
+            self.topics
+                .retain(|_, channel| !channel.numbers.is_empty() || in_use(channel));
         }
         channel(&mut self.topics, topic, self.dropped).wake.clone()
     }
@@ -157,7 +166,9 @@ impl Log {
     /// # Errors
     /// `Expired` when a later one may have been dropped.
     pub fn after(&self, topic: &Topic, revision: Revision) -> Result<u64, Error> {
-        let Some(channel) = self.topics.get(topic) else { return Err(Error::Expired) };
+        let Some(channel) = self.topics.get(topic) else {
+            return Err(Error::Expired);
+        };
         if revision < channel.dropped.revision {
             return Err(Error::Expired);
         }
@@ -170,14 +181,25 @@ impl Log {
     ///
     /// # Errors
     /// `Expired` when one of them has been dropped.
-    pub fn read(&self, topic: &Topic, from: u64, limit: usize) -> Result<(Vec<Arc<Record>>, u64), Error> {
-        let Some(channel) = self.topics.get(topic) else { return Err(Error::Expired) };
+    pub fn read(
+        &self,
+        topic: &Topic,
+        from: u64,
+        limit: usize,
+    ) -> Result<(Vec<Arc<Record>>, u64), Error> {
+        let Some(channel) = self.topics.get(topic) else {
+            return Err(Error::Expired);
+        };
         if from < channel.dropped.before {
             return Err(Error::Expired);
         }
         let at = channel.numbers.partition_point(|number| *number < from);
         let numbers = channel.numbers.range(at..);
-        let records: Vec<_> = numbers.clone().take(limit).map(|number| self.record(*number).clone()).collect();
+        let records: Vec<_> = numbers
+            .clone()
+            .take(limit)
+            .map(|number| self.record(*number).clone())
+            .collect();
         let next = numbers.clone().nth(limit).copied().unwrap_or(self.next());
         Ok((records, next))
     }

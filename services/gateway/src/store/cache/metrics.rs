@@ -12,8 +12,12 @@ const ONCE: &str = "metric names are unique";
 
 pub(super) static DISPATCHED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     let help = "Events handed to watchers.";
-    register_int_counter_vec!("apiserver_watch_cache_events_dispatched_total", help, &["resource"])
-        .expect(ONCE)
+    register_int_counter_vec!(
+        "apiserver_watch_cache_events_dispatched_total",
+        help,
+        &["resource"]
+    )
+    .expect(ONCE)
 });
 
 pub(super) static EXPIRED: LazyLock<IntCounterVec> = LazyLock::new(|| {

@@ -79,7 +79,10 @@ impl Cache {
             settings,
         });
         let stop = CancellationToken::new();
-        tokio::spawn(stop.clone().run_until_cancelled_owned(feed::run(shared.clone())));
+        tokio::spawn(
+            stop.clone()
+                .run_until_cancelled_owned(feed::run(shared.clone())),
+        );
         Self {
             freshness: Freshness::start(store, stop.clone()),
             shared,
@@ -134,9 +137,13 @@ impl Cache {
             range.after = part.entries.last().map(|entry| entry.key.clone());
             page.remaining = part.remaining;
             let objects = part.entries.iter().filter_map(load::object);
-            page.items.extend(objects.filter(|object| filter.matches(object)));
+            page.items
+                .extend(objects.filter(|object| filter.matches(object)));
             if part.remaining == 0 || page.items.len() >= limit {
-                page.last = range.after.and_then(|key| keys::parse(&key)).map(|(_, key)| key);
+                page.last = range
+                    .after
+                    .and_then(|key| keys::parse(&key))
+                    .map(|(_, key)| key);
                 return Ok(page);
             }
         }

@@ -38,7 +38,10 @@ impl Record {
     /// What a watcher with this filter is told, if anything.
     pub fn event(&self, filter: &Filter) -> Option<Event> {
         let seen = |object: &&Arc<Cached>| filter.matches(object);
-        match (self.old.as_ref().filter(seen), self.new.as_ref().filter(seen)) {
+        match (
+            self.old.as_ref().filter(seen),
+            self.new.as_ref().filter(seen),
+        ) {
             (None, None) => None,
             (None, Some(new)) => Some(Event::new(EventType::Added, new.clone())),
             (Some(_), Some(new)) => Some(Event::new(EventType::Modified, new.clone())),

@@ -28,7 +28,9 @@ struct Index {
 impl Shelf {
     pub fn new(kind: &Kind) -> Self {
         let is_pods = kind.group.is_empty() && kind.plural == "pods";
-        let field = is_pods.then(|| Field::resolve(kind, "spec.nodeName")).flatten();
+        let field = is_pods
+            .then(|| Field::resolve(kind, "spec.nodeName"))
+            .flatten();
         Self {
             objects: Objects::new(),
             count: metrics::OBJECTS.with_label_values(&[&kind.resource()]),
@@ -52,7 +54,8 @@ impl Shelf {
             Some(new) => self.objects.insert(key.clone(), new),
             None => self.objects.remove(key),
         };
-        self.count.set(self.objects.len().try_into().unwrap_or(i64::MAX));
+        self.count
+            .set(self.objects.len().try_into().unwrap_or(i64::MAX));
         old
     }
 
@@ -71,8 +74,11 @@ impl Shelf {
             _ => &self.objects,
         };
         let from = Key::new(filter.namespace(), "");
-        let in_namespace = |key: &Key| filter.namespace().is_empty() || key.namespace == filter.namespace();
-        let candidates = candidates.range(from..).take_while(|(key, _)| in_namespace(key));
+        let in_namespace =
+            |key: &Key| filter.namespace().is_empty() || key.namespace == filter.namespace();
+        let candidates = candidates
+            .range(from..)
+            .take_while(|(key, _)| in_namespace(key));
         let selected = candidates.filter(|(_, object)| filter.matches(object));
         selected.map(|(_, object)| object.clone()).collect()
     }
@@ -97,7 +103,10 @@ impl Index {
         if let Some(new) = new
             && let Some(node) = self.node_of(new)
         {
-            self.nodes.entry(node).or_default().insert(new.key.clone(), new.clone());
+            self.nodes
+                .entry(node)
+                .or_default()
+                .insert(new.key.clone(), new.clone());
         }
     }
 }

@@ -25,7 +25,10 @@ pub(super) struct State {
 }
 
 pub(super) fn empty_shelves() -> Shelves {
-    kinds().iter().map(|kind| (kind.type_url.as_str(), Shelf::new(kind))).collect()
+    kinds()
+        .iter()
+        .map(|kind| (kind.type_url.as_str(), Shelf::new(kind)))
+        .collect()
 }
 
 impl State {
@@ -43,7 +46,9 @@ impl State {
     }
 
     pub fn shelf(&self, kind: &Kind) -> &Shelf {
-        self.shelves.get(kind.type_url.as_str()).expect("there is a shelf for every stored kind")
+        self.shelves
+            .get(kind.type_url.as_str())
+            .expect("there is a shelf for every stored kind")
     }
 
     pub fn snapshot(&self, filter: &Filter) -> Snapshot {
@@ -66,7 +71,9 @@ impl State {
         for batch in batches {
             self.revision = batch.revision;
             for change in batch.changes {
-                let Some(shelf) = self.shelves.get_mut(change.kind.type_url.as_str()) else { continue };
+                let Some(shelf) = self.shelves.get_mut(change.kind.type_url.as_str()) else {
+                    continue;
+                };
                 let new = change.new.map(Arc::new);
                 let old = shelf.put(&change.key, new.clone());
                 if old.is_none() && new.is_none() {

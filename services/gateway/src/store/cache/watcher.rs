@@ -1,18 +1,18 @@
 //! One watch: a cursor into the log.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use prometheus::IntCounter;
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, EventType, Reason};
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::event::{Event, Start, Watch, WatchSpec};
 use super::log::Topic;
 use super::{Cached, Filter, Shared, Snapshot, metrics};
-use crate::store::Error;
 
 /// How many records a watcher looks at before others have their turn.
 const AT_ONCE: usize = 256;
@@ -27,6 +27,10 @@ struct Watcher {
     bookmarks: bool,
     /// When to say how far it has come, if there is nothing else to say.
     bookmark_at: Instant,
+    /// Rings then or before: it is set once a round, not once an event.
+    timer: Pin<Box<Sleep>>,
+    dispatched: IntCounter,
+    expired: IntCounter,
     /// How far it has said that it has come.
     told: Revision,
 }
@@ -54,8 +58,13 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         Some(snapshot) => introduction(snapshot, &spec),
         None => Vec::new(),
     };
+    let resource = spec.filter.kind().resource();
+    let bookmark_at = Instant::now() + shared.settings.bookmark_every;
     let watcher = Watcher {
-        bookmark_at: Instant::now() + shared.settings.bookmark_every,
+        bookmark_at,
+        timer: Box::pin(sleep_until(bookmark_at)),
+        dispatched: metrics::DISPATCHED.with_label_values(&[&resource]),
+        expired: metrics::EXPIRED.with_label_values(&[&resource]),
         filter: spec.filter,
         bookmarks: spec.bookmarks,
         told: Revision::default(),
@@ -68,7 +77,10 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         let events = watcher.events().await?;
         Ok::<_, ApiError>(Some((stream::iter(events).map(Ok), watcher)))
     });
-    Ok(stream::iter(before).map(Ok).chain(changes.try_flatten()).boxed())
+    Ok(stream::iter(before)
+        .map(Ok)
+        .chain(changes.try_flatten())
+        .boxed())
 }
 
 fn introduction(snapshot: Snapshot, spec: &WatchSpec) -> Vec<Event> {
@@ -89,7 +101,8 @@ impl Watcher {
             // From here on no wake is missed, so what is not there when looked for is announced.
             woken.as_mut().enable();
             let look = self.look()?;
-            if !look.events.is_empty() {
+            if let Some(last) = look.events.last() {
+                self.told = last.object.revision;
                 self.bookmark_at = Instant::now() + self.shared.settings.bookmark_every;
                 return Ok(look.events);
             }
@@ -97,8 +110,10 @@ impl Watcher {
                 if let Some(bookmark) = self.bookmark(look.revision) {
                     return Ok(vec![bookmark]);
                 }
-                // Woken or not, it looks again.
-                let _ = timeout_at(self.bookmark_at, woken).await;
+                tokio::select! {
+                    () = woken => {}
+                    () = &mut self.timer => self.timer.as_mut().reset(self.bookmark_at),
+                }
             }
         }
     }
@@ -109,17 +124,16 @@ impl Watcher {
             let message = "the gateway is going away: watch again elsewhere";
             return Err(ApiError::new(Reason::ServiceUnavailable, message));
         }
-        let (records, next) = state.log.read(&self.topic, self.next, AT_ONCE).inspect_err(|_: &Error| {
-            metrics::EXPIRED.with_label_values(&[self.filter.kind().plural.as_str()]).inc();
-        })?;
+        let read = state.log.read(&self.topic, self.next, AT_ONCE);
+        let (records, next) = read.inspect_err(|_| self.expired.inc())?;
         let (revision, drained) = (state.revision, next == state.log.next());
         drop(state);
         self.next = next;
-        let events: Vec<_> = records.iter().filter_map(|record| record.event(&self.filter)).collect();
-        if !events.is_empty() {
-            let kind = [self.filter.kind().plural.as_str()];
-            metrics::DISPATCHED.with_label_values(&kind).inc_by(events.len() as u64);
-        }
+        let events: Vec<_> = records
+            .iter()
+            .filter_map(|record| record.event(&self.filter))
+            .collect();
+        self.dispatched.inc_by(events.len() as u64);
         Ok(Look {
             events,
             revision,

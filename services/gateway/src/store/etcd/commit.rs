@@ -40,7 +40,9 @@ impl Etcd {
                 Ok(answer) if answer.succeeded() => return Ok(committed_at(&answer)),
                 Ok(answer) => return Err(refusal(&write, &answer)),
                 Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Unsent(error)) if Instant::now() + PAUSE > deadline => return Err(error),
+                Err(Trouble::Unsent(error)) if Instant::now() + PAUSE > deadline => {
+                    return Err(error);
+                }
                 Err(Trouble::Unsent(_)) => sleep(PAUSE).await,
                 Err(Trouble::Doubt(error)) => return self.resolve(&write, error).await,
             }
@@ -64,9 +66,17 @@ fn compares(write: &Write) -> Vec<Compare> {
         Expect::Absent => 0,
         Expect::At(revision) => raw(revision),
     };
-    let mut compares = vec![Compare::mod_revision(write.key.as_str(), CompareOp::Equal, expected)];
+    let mut compares = vec![Compare::mod_revision(
+        write.key.as_str(),
+        CompareOp::Equal,
+        expected,
+    )];
     if let Some(fence) = &write.fence {
-        compares.push(Compare::value(fence.key(), CompareOp::Equal, fence.term.to_string()));
+        compares.push(Compare::value(
+            fence.key(),
+            CompareOp::Equal,
+            fence.term.to_string(),
+        ));
     }
     if let Some(term) = &write.term {
         compares.push(match term.from {
@@ -106,7 +116,12 @@ fn inquiries(write: &Write) -> Vec<TxnOp> {
 fn refusal(write: &Write, answer: &TxnResponse) -> Error {
     let mut found = answer.op_responses().into_iter().map(found);
     let current = found.next().flatten();
-    let mut standing = || found.next().flatten().and_then(|entry| Term::read(&entry.value));
+    let mut standing = || {
+        found
+            .next()
+            .flatten()
+            .and_then(|entry| Term::read(&entry.value))
+    };
     if let Some(fence) = &write.fence
         && standing() != Some(fence.term)
     {

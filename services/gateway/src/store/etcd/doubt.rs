@@ -82,10 +82,15 @@ mod tests {
     #[test]
     fn a_write_that_another_came_before_is_a_conflict() {
         let (current, now) = seen("theirs", 4);
-        let conflict = Err(Error::Conflict { current: current.clone() });
+        let conflict = Err(Error::Conflict {
+            current: current.clone(),
+        });
         let update = Write::update("k", Revision::from_raw(3), "ours".into());
         assert_eq!(outcome(&update, (current.clone(), now)), conflict);
-        assert_eq!(outcome(&Write::create("k", "ours".into()), (current, now)), conflict);
+        assert_eq!(
+            outcome(&Write::create("k", "ours".into()), (current, now)),
+            conflict
+        );
     }
 
     #[test]

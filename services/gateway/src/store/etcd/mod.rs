@@ -52,7 +52,9 @@ impl Etcd {
         let changes = client(settings).await?;
         Ok(Self {
             kv: calls.kv_client().max_decoding_message_size(MESSAGE_LIMIT),
-            watch: changes.watch_client().max_decoding_message_size(MESSAGE_LIMIT),
+            watch: changes
+                .watch_client()
+                .max_decoding_message_size(MESSAGE_LIMIT),
             permits: Arc::new(Semaphore::new(settings.in_flight)),
             timeout: settings.timeout,
         })

@@ -24,7 +24,9 @@ impl Etcd {
 
     pub(super) async fn read_revision(&self) -> Result<Revision, Error> {
         // A range of one key that does not exist: it costs etcd nothing but the round that makes it linearizable.
-        let page = self.range(keys::ROOT.to_owned(), GetOptions::new().with_keys_only()).await?;
+        let page = self
+            .range(keys::ROOT.to_owned(), GetOptions::new().with_keys_only())
+            .await?;
         Ok(revision_of(&page))
     }
 
@@ -94,7 +96,8 @@ pub(super) fn entry(kv: PbKeyValue) -> Entry {
 
 /// Our keys are text; one that is not is somebody else's, and is only ever passed over.
 pub(super) fn text(key: Vec<u8>) -> String {
-    String::from_utf8(key).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(key)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The first key after all those with the prefix.

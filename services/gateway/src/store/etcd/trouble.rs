@@ -47,10 +47,13 @@ impl From<Status> for Trouble {
             // Compacted, or of the future: of a history that this store has lost.
             Code::OutOfRange if text.contains("revision") => Self::Final(Error::Expired),
             Code::InvalidArgument if text.contains("too large") => Self::Final(Error::TooLarge),
-            Code::ResourceExhausted if text.contains("larger than max") => Self::Final(Error::TooLarge),
-            Code::InvalidArgument | Code::ResourceExhausted | Code::PermissionDenied | Code::Unauthenticated => {
-                Self::Final(Error::Refused(text.to_owned()))
+            Code::ResourceExhausted if text.contains("larger than max") => {
+                Self::Final(Error::TooLarge)
             }
+            Code::InvalidArgument
+            | Code::ResourceExhausted
+            | Code::PermissionDenied
+            | Code::Unauthenticated => Self::Final(Error::Refused(text.to_owned())),
             // tonic reports its own deadline as Cancelled.
             Code::Cancelled | Code::DeadlineExceeded => Self::Doubt(Error::Timeout),
             _ => Self::Doubt(Error::Unavailable(text.to_owned())),
@@ -71,10 +74,16 @@ mod tests {
     #[test]
     fn only_a_call_without_a_connection_was_surely_not_sent() {
         let trouble = |code, text: &str| Trouble::from(Status::new(code, text));
-        assert!(matches!(trouble(Code::Unavailable, "tcp connect error"), Trouble::Unsent(_)));
+        assert!(matches!(
+            trouble(Code::Unavailable, "tcp connect error"),
+            Trouble::Unsent(_)
+        ));
         for (code, text) in [
             (Code::Unavailable, "etcdserver: request timed out"),
-            (Code::Unknown, "h2 protocol error: error reading a body from connection"),
+            (
+                Code::Unknown,
+                "h2 protocol error: error reading a body from connection",
+            ),
             (Code::Cancelled, "Timeout expired"),
         ] {
             assert!(matches!(trouble(code, text), Trouble::Doubt(_)), "{text}");
@@ -89,6 +98,9 @@ mod tests {
         let large = "etcdserver: request is too large";
         assert_eq!(error(Code::InvalidArgument, large), Error::TooLarge);
         let full = "etcdserver: mvcc: database space exceeded";
-        assert_eq!(error(Code::ResourceExhausted, full), Error::Refused(full.into()));
+        assert_eq!(
+            error(Code::ResourceExhausted, full),
+            Error::Refused(full.into())
+        );
     }
 }

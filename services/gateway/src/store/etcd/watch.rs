@@ -37,7 +37,11 @@ pub(super) fn follow(
 }
 
 /// A member that has stopped lets the call hang: hence the deadline.
-async fn open(mut client: WatchClient, after: Revision, patience: Duration) -> Result<WatchStream, Error> {
+async fn open(
+    mut client: WatchClient,
+    after: Revision,
+    patience: Duration,
+) -> Result<WatchStream, Error> {
     let options = WatchOptions::new()
         .with_all_keys()
         .with_start_revision(raw(after).saturating_add(1))
@@ -101,7 +105,8 @@ impl Follower {
         }
         self.fragments.extend(message.events);
         if !message.fragment {
-            self.whole.extend(batches(std::mem::take(&mut self.fragments)));
+            self.whole
+                .extend(batches(std::mem::take(&mut self.fragments)));
         }
         Ok(())
     }
@@ -115,15 +120,28 @@ fn batches(events: Vec<PbEvent>) -> Vec<Batch> {
         let Some(kv) = event.kv else { continue };
         let revision = revision(kv.mod_revision);
         if batches.last().is_none_or(|last| last.revision != revision) {
-            batches.push(Batch { revision, changes: Vec::new() });
+            batches.push(Batch {
+                revision,
+                changes: Vec::new(),
+            });
         }
-        let Some(batch) = batches.last_mut() else { continue };
+        let Some(batch) = batches.last_mut() else {
+            continue;
+        };
         let key = text(kv.key);
         if key.starts_with(keys::ROOT) {
             let value = (event.r#type == PUT).then(|| kv.value.into());
-            batch.changes.push(Change { key, value, cause: None });
+            batch.changes.push(Change {
+                key,
+                value,
+                cause: None,
+            });
         } else if key == keys::FAREWELL {
-            farewells.extend(Cause::decode(kv.value.as_slice()).ok().map(|cause| (revision, cause)));
+            farewells.extend(
+                Cause::decode(kv.value.as_slice())
+                    .ok()
+                    .map(|cause| (revision, cause)),
+            );
         }
     }
     attach(&mut batches, farewells);
@@ -134,8 +152,14 @@ fn batches(events: Vec<PbEvent>) -> Vec<Batch> {
 fn attach(batches: &mut [Batch], farewells: Vec<(Revision, Cause)>) {
     let mut batches = batches.iter_mut();
     for (revision, cause) in farewells {
-        let Some(batch) = batches.find(|batch| batch.revision == revision) else { return };
-        for change in batch.changes.iter_mut().filter(|change| change.value.is_none()) {
+        let Some(batch) = batches.find(|batch| batch.revision == revision) else {
+            return;
+        };
+        for change in batch
+            .changes
+            .iter_mut()
+            .filter(|change| change.value.is_none())
+        {
             change.cause = Some(cause.clone());
         }
     }
@@ -148,15 +172,31 @@ mod tests {
     use super::*;
 
     fn event(kind: i32, key: &str, revision: i64) -> PbEvent {
-        let kv = PbKeyValue { key: key.into(), value: b"v".to_vec(), mod_revision: revision, ..Default::default() };
-        PbEvent { r#type: kind, kv: Some(kv), ..Default::default() }
+        let kv = PbKeyValue {
+            key: key.into(),
+            value: b"v".to_vec(),
+            mod_revision: revision,
+            ..Default::default()
+        };
+        PbEvent {
+            r#type: kind,
+            kv: Some(kv),
+            ..Default::default()
+        }
     }
 
     #[test]
     fn events_of_one_revision_are_one_batch() {
-        let events = vec![event(PUT, "/registry/a", 4), event(PUT, "/registry/b", 4), event(1, "/registry/a", 5)];
+        let events = vec![
+            event(PUT, "/registry/a", 4),
+            event(PUT, "/registry/b", 4),
+            event(1, "/registry/a", 5),
+        ];
         let batches = batches(events);
-        let sizes: Vec<_> = batches.iter().map(|batch| (batch.revision.raw(), batch.changes.len())).collect();
+        let sizes: Vec<_> = batches
+            .iter()
+            .map(|batch| (batch.revision.raw(), batch.changes.len()))
+            .collect();
         assert_eq!(sizes, [(4, 2), (5, 1)]);
         assert_eq!(batches[1].changes[0].value, None);
     }
@@ -164,15 +204,28 @@ mod tests {
     #[test]
     fn a_revision_without_objects_still_counts() {
         let batches = batches(vec![event(PUT, "/other", 4)]);
-        assert_eq!(batches, [Batch { revision: Revision::from_raw(4), changes: vec![] }]);
+        assert_eq!(
+            batches,
+            [Batch {
+                revision: Revision::from_raw(4),
+                changes: vec![]
+            }]
+        );
     }
 
     #[test]
     fn a_deletion_learns_its_cause_from_what_was_left_behind() {
-        let cause = Cause { writer: "kubectl".into(), ..Default::default() };
+        let cause = Cause {
+            writer: "kubectl".into(),
+            ..Default::default()
+        };
         let mut farewell = event(PUT, keys::FAREWELL, 5);
         farewell.kv.as_mut().unwrap().value = cause.encode_to_vec();
-        let batches = batches(vec![event(PUT, "/registry/a", 4), event(1, "/registry/a", 5), farewell]);
+        let batches = batches(vec![
+            event(PUT, "/registry/a", 4),
+            event(1, "/registry/a", 5),
+            farewell,
+        ]);
         assert_eq!(batches[0].changes[0].cause, None);
         assert_eq!(batches[1].changes[0].cause, Some(cause));
     }

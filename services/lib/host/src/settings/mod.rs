@@ -70,6 +70,32 @@ impl Common {
     ];
 }
 
+/// What most services can be told besides; a service that describes one of these itself is listened to.
+const SHARED: &[(&str, &str)] = &[
+    ("gateway.address", "Where the gateway is"),
+    (
+        "gateway.timeout",
+        "How long a call to the gateway may take; watches are not cut by it",
+    ),
+    (
+        "election.leader_elect",
+        "Whether replicas elect a leader; false for a process that runs alone",
+    ),
+    (
+        "election.lease_duration",
+        "How long after a leader's last sign of life another takes over",
+    ),
+    (
+        "election.renew_deadline",
+        "How long a leader goes on without having been able to renew",
+    ),
+    (
+        "election.retry_period",
+        "How often a leader renews, and a candidate tries again",
+    ),
+    ("election.namespace", "Where the Lease is"),
+];
+
 /// Settings that cannot be used, or were only asked about.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -115,7 +141,7 @@ pub(crate) fn load<S: Settings>(
     let mut layers = Layers::new();
     layers.defaults(&Common::of(service));
     let own = layers.defaults(&S::default());
-    let descriptions: Vec<_> = [Common::DESCRIBE, S::describe()].concat();
+    let descriptions = descriptions::<S>();
     let flags = Flags::parse(service, layers.keys(), &descriptions, args)?;
     layers.file(service, flags.file())?;
     layers.environment(env);
@@ -128,16 +154,17 @@ pub(crate) fn load<S: Settings>(
     Ok((common, settings))
 }
 
-/// The keys of `S` that [`Settings::describe`] does not describe; each service's tests assert that there are none.
+/// Of two descriptions of one setting the first counts.
+fn descriptions<S: Settings>() -> Vec<(&'static str, &'static str)> {
+    [S::describe(), Common::DESCRIBE, SHARED].concat()
+}
+
+/// The keys of `S` that nothing describes; each service's tests assert that there are none.
 pub fn undescribed<S: Settings>() -> Vec<String> {
     let mut layers = Layers::new();
     layers.defaults(&S::default());
-    let described = |path: &str| {
-        S::describe()
-            .iter()
-            .chain(Common::DESCRIBE)
-            .any(|(key, _)| *key == path)
-    };
+    let descriptions = descriptions::<S>();
+    let described = |path: &str| descriptions.iter().any(|(key, _)| *key == path);
     layers
         .keys()
         .iter()

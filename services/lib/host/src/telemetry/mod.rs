@@ -98,7 +98,14 @@ fn lines() -> Box<dyn Layer<Registry> + Send + Sync> {
             .boxed(),
         false => layer
             .json()
-            .map_event_format(|_| Traced::json(fmt::format().json().flatten_event(true)))
+            .map_event_format(|_| {
+                Traced::json(
+                    fmt::format()
+                        .json()
+                        .flatten_event(true)
+                        .with_span_list(false),
+                )
+            })
             .boxed(),
     }
 }

@@ -107,7 +107,7 @@ mod tests {
             assert_eq!(back, settings);
         }
         let json = serde_json::to_value(Settings::fast()).unwrap();
-        assert_eq!(json["renew_deadline"], "1s400ms");
+        assert_eq!(json["renew_deadline"], "1s 400ms");
     }
 
     #[test]

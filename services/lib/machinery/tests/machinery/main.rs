@@ -1,9 +1,16 @@
 //! The machinery against a small gateway in the same process, in paused time.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod barrier;
 mod controller;
 mod election;
 mod events;
 mod fake;
+mod gateway;
 mod informer;
 mod queue;
+mod trace;

@@ -3,8 +3,8 @@
 mod reads;
 mod replicas;
 mod selection;
-mod world;
 mod watches;
+mod world;
 
 pub use reads::*;
 pub use replicas::*;

@@ -20,9 +20,15 @@ pub async fn a_consistent_read_sees_every_acknowledged_write(subject: impl Subje
     for round in 0..50 {
         let name = format!("web-{round}");
         let written = set(&store, &name, "1").await;
-        let read = cache.get(kind::<ConfigMap>(), &key(&name), AtLeast::Newest).await.unwrap();
+        let read = cache
+            .get(kind::<ConfigMap>(), &key(&name), AtLeast::Newest)
+            .await
+            .unwrap();
         assert_eq!(read.unwrap().revision, written);
-        let list = cache.list(&config_maps(), AtLeast::Revision(written)).await.unwrap();
+        let list = cache
+            .list(&config_maps(), AtLeast::Revision(written))
+            .await
+            .unwrap();
         assert_eq!(list.items.len(), round + 1);
         assert!(list.revision >= written);
     }
@@ -37,7 +43,10 @@ pub async fn a_lagging_replica_does_not_show_what_was_deleted(subject: impl Subj
     lagging.hold();
     unset::<ConfigMap>(&store, "web").await;
 
-    let refused = replica.list(&config_maps(), AtLeast::Newest).await.unwrap_err();
+    let refused = replica
+        .list(&config_maps(), AtLeast::Newest)
+        .await
+        .unwrap_err();
     assert_eq!(refused.reason, Reason::Timeout);
     lagging.release();
     let list = replica.list(&config_maps(), AtLeast::Newest).await.unwrap();
@@ -60,7 +69,10 @@ pub async fn any_state_will_do_for_who_says_so(subject: impl Subject) {
 pub async fn a_revision_that_never_was_cannot_be_read(subject: impl Subject) {
     let cache = cache(&subject.store()).await;
     let future = Revision::from_raw(1_000_000);
-    let refused = cache.list(&config_maps(), AtLeast::Revision(future)).await.unwrap_err();
+    let refused = cache
+        .list(&config_maps(), AtLeast::Revision(future))
+        .await
+        .unwrap_err();
     assert_eq!(refused.reason, Reason::Timeout);
     assert_eq!(refused.causes()[0].reason, "ResourceVersionTooLarge");
 }
@@ -76,10 +88,16 @@ pub async fn a_page_of_the_past_is_read_from_the_store(subject: impl Subject) {
     set(&store, "d", "1").await;
     unset::<ConfigMap>(&store, "c").await;
 
-    let page = cache.page(&config_maps(), past, Some(&key("a")), 1).await.unwrap();
+    let page = cache
+        .page(&config_maps(), past, Some(&key("a")), 1)
+        .await
+        .unwrap();
     assert_eq!(page.items[0].key, key("b"));
     assert_eq!((page.last.clone(), page.remaining), (Some(key("b")), 1));
-    let rest = cache.page(&config_maps(), past, page.last.as_ref(), 0).await.unwrap();
+    let rest = cache
+        .page(&config_maps(), past, page.last.as_ref(), 0)
+        .await
+        .unwrap();
     assert_eq!(rest.items.len(), 1);
     assert_eq!(rest.items[0].key, key("c"));
 

@@ -22,13 +22,21 @@ pub async fn a_watch_resumes_on_another_replica(subject: impl Subject) {
     let written = [set(&store, "web", "1").await, set(&store, "web", "2").await];
     assert_eq!(revisions(&take(&mut first, 2).await), written);
 
-    let refused = watch(&behind, config_maps(), Start::After(written[0])).await.err().unwrap();
+    let refused = watch(&behind, config_maps(), Start::After(written[0]))
+        .await
+        .err()
+        .unwrap();
     assert_eq!(refused.reason, Reason::Timeout);
     lagging.release();
     let mut second = watch_after(&behind, written[0]).await;
     assert_eq!(revisions(&take(&mut second, 1).await), written[1..]);
 
-    let never = watch(&ahead, config_maps(), Start::After(Revision::from_raw(1_000_000))).await;
+    let never = watch(
+        &ahead,
+        config_maps(),
+        Start::After(Revision::from_raw(1_000_000)),
+    )
+    .await;
     assert_eq!(never.err().unwrap().reason, Reason::Expired);
 }
 

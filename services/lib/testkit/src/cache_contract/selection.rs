@@ -31,7 +31,11 @@ pub async fn an_object_enters_and_leaves_a_selector(subject: impl Subject) {
         (Deleted, "web", written[5]),
     ];
     assert_eq!(told(&events), expected);
-    assert_eq!(events[2].object.labels()["value"], "3", "as it was last seen");
+    assert_eq!(
+        events[2].object.labels()["value"],
+        "3",
+        "as it was last seen"
+    );
 }
 
 /// The index by node is for this.
@@ -49,7 +53,10 @@ pub async fn a_node_is_told_of_its_own_pods_alone(subject: impl Subject) {
     let gone = unset::<Pod>(&store, "mine").await;
     let expected = [(Modified, "mine", changed), (Deleted, "mine", gone)];
     assert_eq!(told(&take(&mut watcher, 2).await), expected);
-    let list = cache.list(&pods_of("node-2"), AtLeast::Newest).await.unwrap();
+    let list = cache
+        .list(&pods_of("node-2"), AtLeast::Newest)
+        .await
+        .unwrap();
     let names: Vec<_> = list.items.iter().map(|pod| pod.key.name.as_str()).collect();
     assert_eq!(names, ["other", "other-2"]);
     let unbound = cache.list(&pods_of(""), AtLeast::Newest).await.unwrap();
@@ -64,7 +71,10 @@ pub async fn a_pod_that_moves_leaves_one_node_and_enters_the_other(subject: impl
     let mut to = watch(&cache, pods_of("node-2"), Start::Now).await.unwrap();
     let bound = bind(&store, "pod", "node-1").await;
     let moved = bind(&store, "pod", "node-2").await;
-    assert_eq!(told(&take(&mut from, 2).await), [(Added, "pod", bound), (Deleted, "pod", moved)]);
+    assert_eq!(
+        told(&take(&mut from, 2).await),
+        [(Added, "pod", bound), (Deleted, "pod", moved)]
+    );
     assert_eq!(told(&take(&mut to, 1).await), [(Added, "pod", moved)]);
 }
 
@@ -73,5 +83,11 @@ pub async fn a_field_that_cannot_be_selected_by_is_named(_subject: impl Subject)
     let fields = Fields::parse("spec.image=nginx").unwrap();
     let refused = Filter::new(kind::<Pod>(), "", Selector::everything(), &fields).unwrap_err();
     assert_eq!(refused.reason, Reason::BadRequest);
-    assert!(refused.message.ends_with("field label not supported: spec.image"), "{}", refused.message);
+    assert!(
+        refused
+            .message
+            .ends_with("field label not supported: spec.image"),
+        "{}",
+        refused.message
+    );
 }

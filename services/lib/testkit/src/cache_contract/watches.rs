@@ -13,8 +13,8 @@ use setpoint_proto::core::ConfigMap;
 use setpoint_proto::{Cause, Reason};
 
 use super::world::{
-    cache, cache_with, config_maps, next_error, pods_of, revisions, set, settings, take, told,
-    unset, watch, watch_after,
+    bind, cache, cache_with, config_maps, next_error, pods_of, revisions, set, settings, take,
+    told, unset, watch, watch_after,
 };
 use crate::Subject;
 use crate::cases::soon;
@@ -44,9 +44,17 @@ pub async fn the_state_comes_first_and_then_every_change(subject: impl Subject) 
     let mut watch = watch(&cache, config_maps(), start).await.unwrap();
     let third = set(&store, "a", "2").await;
     let events = take(&mut watch, 4).await;
-    let expected = [(Added, "a", first), (Added, "b", second), (Bookmark, "", second), (Modified, "a", third)];
+    let expected = [
+        (Added, "a", first),
+        (Added, "b", second),
+        (Bookmark, "", second),
+        (Modified, "a", third),
+    ];
     assert_eq!(told(&events), expected);
-    let ends: Vec<_> = events.iter().map(|event| event.initial_events_end).collect();
+    let ends: Vec<_> = events
+        .iter()
+        .map(|event| event.initial_events_end)
+        .collect();
     assert_eq!(ends, [false, false, true, false]);
 }
 
@@ -77,10 +85,16 @@ pub async fn a_watch_resumes_from_any_revision(subject: impl Subject) {
 /// Checks S3.
 pub async fn a_bookmark_never_runs_ahead_of_a_change(subject: impl Subject) {
     let store = subject.store();
-    let often = Settings { bookmark_every: Duration::from_millis(1), ..settings() };
+    let often = Settings {
+        bookmark_every: Duration::from_millis(1),
+        ..settings()
+    };
     let cache = cache_with(&store, often).await;
     let mut watcher = watch_after(&cache, cache.reached()).await;
-    let writing = storm(&store);
+    let writing = async {
+        storm(&store).await;
+        bind(&store, "not-watched", "").await;
+    };
     let reading = async {
         let (mut changes, mut bookmarks, mut reached) = (0, 0, Revision::default());
         while changes < 100 || bookmarks == 0 {
@@ -94,13 +108,20 @@ pub async fn a_bookmark_never_runs_ahead_of_a_change(subject: impl Subject) {
             reached = revision;
         }
     };
-    soon("changes and bookmarks", futures::future::join(writing, reading)).await;
+    soon(
+        "changes and bookmarks",
+        futures::future::join(writing, reading),
+    )
+    .await;
 }
 
 /// Checks S2, I2.
 pub async fn a_slow_watcher_expires_and_the_others_go_on(subject: impl Subject) {
     let store = subject.store();
-    let short = Settings { log_records: 20, ..settings() };
+    let short = Settings {
+        log_records: 20,
+        ..settings()
+    };
     let cache = cache_with(&store, short).await;
     let start = cache.reached();
     let mut slow = watch_after(&cache, start).await;
@@ -111,21 +132,29 @@ pub async fn a_slow_watcher_expires_and_the_others_go_on(subject: impl Subject) 
     }
     assert_eq!(next_error(&mut slow).await.reason, Reason::Expired);
     assert!(slow.next().await.is_none());
-    let late = watch(&cache, config_maps(), Start::After(start)).await.err().unwrap();
+    let late = watch(&cache, config_maps(), Start::After(start))
+        .await
+        .err()
+        .unwrap();
     assert_eq!(late.reason, Reason::Expired);
 }
 
 /// Checks S2.
 pub async fn silence_does_not_expire_a_watcher(subject: impl Subject) {
     let store = subject.store();
-    let short = Settings { log_records: 20, ..settings() };
+    let short = Settings {
+        log_records: 20,
+        ..settings()
+    };
     let cache = cache_with(&store, short).await;
     let start = cache.reached();
-    let mut quiet = watch(&cache, pods_of("node-1"), Start::After(start)).await.unwrap();
+    let mut quiet = watch(&cache, pods_of("node-1"), Start::After(start))
+        .await
+        .unwrap();
     for value in 0..50 {
         set(&store, "web", &value.to_string()).await;
     }
-    let bound = super::world::bind(&store, "pod", "node-1").await;
+    let bound = bind(&store, "pod", "node-1").await;
     assert_eq!(told(&take(&mut quiet, 1).await), [(Added, "pod", bound)]);
 }
 
@@ -135,11 +164,17 @@ pub async fn a_deletion_carries_its_own_revision_and_cause(subject: impl Subject
     let cache = cache(&store).await;
     let mut watcher = watch_after(&cache, cache.reached()).await;
     let created = set(&store, "web", "1").await;
-    let cause = Cause { writer: "kubectl".into(), ..Default::default() };
+    let cause = Cause {
+        writer: "kubectl".into(),
+        ..Default::default()
+    };
     let delete = Write::delete(key_of::<ConfigMap>("web"), created).because(cause.clone());
     let deleted = store.commit(delete).await.unwrap();
     let events = take(&mut watcher, 2).await;
-    assert_eq!(told(&events), [(Added, "web", created), (Deleted, "web", deleted)]);
+    assert_eq!(
+        told(&events),
+        [(Added, "web", created), (Deleted, "web", deleted)]
+    );
     assert_eq!(events[1].object.cause(), Some(cause));
     let last = events[1].object.decode().unwrap();
     assert_eq!(last.meta().resource_version, deleted.to_string());
@@ -155,5 +190,8 @@ pub async fn a_closed_cache_ends_its_watches(subject: impl Subject) {
     unset::<ConfigMap>(&store, "web").await;
     take(&mut watcher, 2).await;
     cache.close();
-    assert_eq!(next_error(&mut watcher).await.reason, Reason::ServiceUnavailable);
+    assert_eq!(
+        next_error(&mut watcher).await.reason,
+        Reason::ServiceUnavailable
+    );
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::{StreamExt as _, TryStreamExt as _};
 use setpoint_gateway::store::cache::{Cache, Event, Filter, Settings, Start, Watch, WatchSpec};
 use setpoint_gateway::store::{Store, Write};
-use setpoint_model::selector::{Fields, Selector};
 use setpoint_model::Revision;
+use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::core::{ConfigMap, Pod};
 use setpoint_proto::{ApiError, EventType, Resource};
 
@@ -54,7 +54,10 @@ pub async fn bind(store: &Arc<dyn Store>, name: &str, node: &str) -> Revision {
 pub async fn unset<T: Resource>(store: &Arc<dyn Store>, name: &str) -> Revision {
     let key = key_of::<T>(name);
     let entry = store.get(&key).await.unwrap().unwrap();
-    store.commit(Write::delete(key, entry.revision)).await.unwrap()
+    store
+        .commit(Write::delete(key, entry.revision))
+        .await
+        .unwrap()
 }
 
 pub fn config_maps() -> Filter {
@@ -76,12 +79,16 @@ pub async fn watch(cache: &Cache, filter: Filter, start: Start) -> Result<Watch,
 }
 
 pub async fn watch_after(cache: &Cache, after: Revision) -> Watch {
-    watch(cache, config_maps(), Start::After(after)).await.unwrap()
+    watch(cache, config_maps(), Start::After(after))
+        .await
+        .unwrap()
 }
 
 /// The next `count` events.
 pub async fn take(watch: &mut Watch, count: usize) -> Vec<Event> {
-    soon("events", watch.take(count).try_collect()).await.unwrap()
+    soon("events", watch.take(count).try_collect())
+        .await
+        .unwrap()
 }
 
 /// What comes next is an error.

@@ -16,8 +16,17 @@ fn fence(term: u64) -> Fence {
     }
 }
 
-async fn begin(store: &Arc<dyn Store>, lease: &str, from: Option<u64>, to: u64) -> Result<Revision, Error> {
-    let Fence { namespace, lease: name, .. } = fence(to);
+async fn begin(
+    store: &Arc<dyn Store>,
+    lease: &str,
+    from: Option<u64>,
+    to: u64,
+) -> Result<Revision, Error> {
+    let Fence {
+        namespace,
+        lease: name,
+        ..
+    } = fence(to);
     let term = Term {
         namespace,
         lease: name,
@@ -63,5 +72,8 @@ pub async fn a_stale_object_is_a_conflict_even_within_the_term(subject: impl Sub
     begin(&store, "first", None, 1).await.unwrap();
     create(&store, "web", "1").await.unwrap();
     let answer = write(&store, "web", 1).await;
-    assert!(matches!(answer, Err(Error::Conflict { current: Some(_) })), "{answer:?}");
+    assert!(
+        matches!(answer, Err(Error::Conflict { current: Some(_) })),
+        "{answer:?}"
+    );
 }

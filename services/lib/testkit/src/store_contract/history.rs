@@ -41,7 +41,10 @@ pub async fn pages_of_one_revision_do_not_see_later_writes(subject: impl Subject
     for name in ["a", "b", "c", "d", "e"] {
         create(&store, name, "1").await.unwrap();
     }
-    let range = Range { limit: 2, ..Range::all(keys::ROOT) };
+    let range = Range {
+        limit: 2,
+        ..Range::all(keys::ROOT)
+    };
     let mut page = store.list(range.clone()).await.unwrap();
     let (at, mut names) = (page.revision, Vec::new());
     assert_eq!(page.remaining, 3);
@@ -53,7 +56,11 @@ pub async fn pages_of_one_revision_do_not_see_later_writes(subject: impl Subject
         if page.remaining == 0 {
             break;
         }
-        let next = Range { after: names.last().cloned(), at: Some(at), ..range.clone() };
+        let next = Range {
+            after: names.last().cloned(),
+            at: Some(at),
+            ..range.clone()
+        };
         page = store.list(next).await.unwrap();
         assert_eq!(page.revision, at);
     }
@@ -66,7 +73,9 @@ pub async fn every_revision_arrives_once_and_in_order(subject: impl Subject) {
     let start = store.revision().await.unwrap();
     let live = store.watch(start);
     let written = some_history(&store, "web").await;
-    let live: Vec<_> = soon("changes", live.take(written.len()).try_collect()).await.unwrap();
+    let live: Vec<_> = soon("changes", live.take(written.len()).try_collect())
+        .await
+        .unwrap();
     assert_eq!(revisions(&live), written);
     assert!(live.iter().all(|batch| batch.changes.len() == 1));
     assert_eq!(batches(&store, start, written.len()).await, live);
@@ -94,7 +103,10 @@ pub async fn a_watch_begins_at_the_compacted_revision_but_not_before(subject: im
     assert_eq!(revisions(&exact), [written[9]]);
     for before in [start, written[7]] {
         let mut watch = store.watch(before);
-        assert_eq!(soon("the end", watch.next()).await, Some(Err(Error::Expired)));
+        assert_eq!(
+            soon("the end", watch.next()).await,
+            Some(Err(Error::Expired))
+        );
         assert_eq!(soon("the end", watch.next()).await, None);
     }
 }
@@ -104,7 +116,12 @@ pub async fn a_revision_outside_of_the_history_cannot_be_listed(subject: impl Su
     let store = subject.store();
     let written = some_history(&store, "web").await;
     subject.compact(written[9]).await;
-    let at = |revision| store.list(Range { at: Some(revision), ..Range::all(keys::ROOT) });
+    let at = |revision| {
+        store.list(Range {
+            at: Some(revision),
+            ..Range::all(keys::ROOT)
+        })
+    };
     assert_eq!(at(written[8]).await, Err(Error::Expired));
     assert_eq!(at(written[9]).await.unwrap().revision, written[9]);
     let future = Revision::from_raw(1_000_000);
@@ -114,13 +131,21 @@ pub async fn a_revision_outside_of_the_history_cannot_be_listed(subject: impl Su
 /// The object is gone, and with it the envelope: its cause must come another way.
 pub async fn a_deletion_tells_its_cause(subject: impl Subject) {
     let store = subject.store();
-    let cause = Cause { writer: "kubectl".into(), ..Default::default() };
+    let cause = Cause {
+        writer: "kubectl".into(),
+        ..Default::default()
+    };
     let created = create(&store, "web", "1").await.unwrap();
     let delete = Write::delete(key("web"), created).because(cause.clone());
     let deleted = store.commit(delete).await.unwrap();
     let batch = batches(&store, created, 1).await.remove(0);
     assert_eq!(batch.revision, deleted);
-    let [change] = batch.changes.as_slice() else { panic!("{batch:?}") };
-    assert_eq!((change.key.as_str(), &change.value), (key("web").as_str(), &None));
+    let [change] = batch.changes.as_slice() else {
+        panic!("{batch:?}")
+    };
+    assert_eq!(
+        (change.key.as_str(), &change.value),
+        (key("web").as_str(), &None)
+    );
     assert_eq!(change.cause, Some(cause));
 }

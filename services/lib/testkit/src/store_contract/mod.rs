@@ -54,8 +54,15 @@ async fn create(store: &Arc<dyn Store>, name: &str, text: &str) -> Result<Revisi
     store.commit(Write::create(key(name), value(text))).await
 }
 
-async fn update(store: &Arc<dyn Store>, name: &str, at: Revision, text: &str) -> Result<Revision, Error> {
-    store.commit(Write::update(key(name), at, value(text))).await
+async fn update(
+    store: &Arc<dyn Store>,
+    name: &str,
+    at: Revision,
+    text: &str,
+) -> Result<Revision, Error> {
+    store
+        .commit(Write::update(key(name), at, value(text)))
+        .await
 }
 
 async fn delete(store: &Arc<dyn Store>, name: &str, at: Revision) -> Result<Revision, Error> {

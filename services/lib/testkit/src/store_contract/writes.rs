@@ -24,7 +24,10 @@ fn conflict(name: &str, text: &str, revision: Revision) -> Error {
 pub async fn a_create_needs_the_key_to_be_absent(subject: impl Subject) {
     let store = subject.store();
     let first = create(&store, "web", "1").await.unwrap();
-    assert_eq!(create(&store, "web", "2").await, Err(conflict("web", "1", first)));
+    assert_eq!(
+        create(&store, "web", "2").await,
+        Err(conflict("web", "1", first))
+    );
     let gone = delete(&store, "web", first).await.unwrap();
     let again = create(&store, "web", "3").await.unwrap();
     assert!(first < gone && gone < again);
@@ -35,7 +38,10 @@ pub async fn an_update_needs_the_revision_that_it_names(subject: impl Subject) {
     let store = subject.store();
     let first = create(&store, "web", "1").await.unwrap();
     let second = update(&store, "web", first, "2").await.unwrap();
-    assert_eq!(update(&store, "web", first, "3").await, Err(conflict("web", "2", second)));
+    assert_eq!(
+        update(&store, "web", first, "3").await,
+        Err(conflict("web", "2", second))
+    );
     let absent = update(&store, "other", first, "3").await;
     assert_eq!(absent, Err(Error::Conflict { current: None }));
 }
@@ -45,9 +51,15 @@ pub async fn a_delete_needs_the_revision_that_it_names(subject: impl Subject) {
     let store = subject.store();
     let first = create(&store, "web", "1").await.unwrap();
     let second = update(&store, "web", first, "2").await.unwrap();
-    assert_eq!(delete(&store, "web", first).await, Err(conflict("web", "2", second)));
+    assert_eq!(
+        delete(&store, "web", first).await,
+        Err(conflict("web", "2", second))
+    );
     delete(&store, "web", second).await.unwrap();
-    assert_eq!(delete(&store, "web", second).await, Err(Error::Conflict { current: None }));
+    assert_eq!(
+        delete(&store, "web", second).await,
+        Err(Error::Conflict { current: None })
+    );
 }
 
 /// Checks S11.
@@ -58,7 +70,10 @@ pub async fn of_many_writers_at_once_one_wins(subject: impl Subject) {
     let writes = join_all(texts.iter().map(|text| update(&store, "web", first, text))).await;
     let won: Vec<_> = writes.iter().flatten().collect();
     assert_eq!(won.len(), 1);
-    assert_eq!(store.get(&key("web")).await.unwrap().unwrap().revision, *won[0]);
+    assert_eq!(
+        store.get(&key("web")).await.unwrap().unwrap().revision,
+        *won[0]
+    );
 }
 
 /// A client that hangs up must not leave a write half known.
@@ -67,7 +82,10 @@ pub async fn a_write_outlives_its_caller(subject: impl Subject) {
     let mut changes = store.watch(store.revision().await.unwrap());
     // Asked once, then dropped.
     let begun = create(&store, "web", "1").now_or_never();
-    let batch = soon(begun, futures::StreamExt::next(&mut changes)).await.unwrap().unwrap();
+    let batch = soon(begun, futures::StreamExt::next(&mut changes))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(batch.changes[0].key, key("web"));
 }
 
@@ -76,8 +94,14 @@ pub async fn an_acknowledged_write_is_read_by_everyone(subject: impl Subject) {
     let (mine, other) = (subject.store(), subject.store());
     for round in 0..20 {
         let name = format!("web-{round}");
-        let written = mine.commit(Write::create(key(&name), value("1"))).await.unwrap();
+        let written = mine
+            .commit(Write::create(key(&name), value("1")))
+            .await
+            .unwrap();
         assert!(other.revision().await.unwrap() >= written);
-        assert_eq!(other.get(&key(&name)).await.unwrap().unwrap().revision, written);
+        assert_eq!(
+            other.get(&key(&name)).await.unwrap().unwrap().revision,
+            written
+        );
     }
 }

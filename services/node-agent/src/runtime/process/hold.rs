@@ -24,15 +24,8 @@ impl Process {
 
     /// The process that has this number now.
     pub fn of(pid: i32) -> io::Result<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The second field is the program's name, in parentheses, and may hold anything; `starttime` is the 22nd.
-        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ticks = after_name.split_whitespace().nth(19);
-        let ticks = ticks.and_then(|ticks| ticks.parse().ok());
-        Ok(Self {
-            pid,
-            ticks: ticks.ok_or(io::ErrorKind::InvalidData)?,
-        })
+        let (_, ticks) = look(pid)?;
+        Ok(Self { pid, ticks })
     }
 
     /// This process.
@@ -40,9 +33,15 @@ impl Process {
         Self::of(std::process::id().cast_signed())
     }
 
-    /// Is it still there?
-    pub fn exists(&self) -> bool {
+    /// Is it still there, be it only because nobody has asked how it ended?
+    fn exists(&self) -> bool {
         Self::of(self.pid).is_ok_and(|now| now == *self)
+    }
+
+    /// Is it still there, and not only as an entry that nobody has removed?
+    fn runs(&self) -> bool {
+        look(self.pid)
+            .is_ok_and(|(state, ticks)| ticks == self.ticks && !matches!(state, 'Z' | 'X'))
     }
 
     /// A hold on it; `None` if it is gone.
@@ -59,7 +58,7 @@ impl Process {
             fd => fd?,
         };
         // Looked at after the open: from here on the number cannot come to mean another process.
-        if !self.exists() {
+        if !self.runs() {
             return Ok(None);
         }
         Ok(Some(Hold(AsyncFd::new(fd)?)))
@@ -71,6 +70,21 @@ impl Process {
             let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         }
     }
+}
+
+/// The state of the process that has this number, and when it began.
+fn look(pid: i32) -> io::Result<(char, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the program's name, in parentheses, and may hold anything; state is the third, `starttime` the 22nd.
+    let mut fields = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_whitespace();
+    let state = fields.next().and_then(|state| state.chars().next());
+    let ticks = fields.nth(18).and_then(|ticks| ticks.parse().ok());
+    state
+        .zip(ticks)
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// A process that can be waited for and signalled, though it may be nobody's child here.

@@ -15,8 +15,9 @@ use super::folder::Folder;
 /// Their files stay: an agent that comes back finds that they ended, and starts them again if their Pods are still wanted.
 ///
 /// # Errors
-/// When the files cannot be read.
+/// When the files cannot be read, or an agent uses them: it would start again what is stopped.
 pub async fn sweep(state: &Path, grace: Duration) -> io::Result<usize> {
+    let _lock = super::lock(state)?;
     let pods = match subfolders(&state.join("pods")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         pods => pods?,

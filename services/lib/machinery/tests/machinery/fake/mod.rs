@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use setpoint_machinery::{Gateway, gateway};
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::setpoint::objects_server::ObjectsServer;
-use setpoint_proto::{ApiError, Resource};
+use setpoint_proto::{ApiError, Cause, Resource};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -21,14 +21,14 @@ use world::World;
 /// What goes wrong, until it is set right again.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Calls whose name is in here are never answered (`Update` …).
+    /// Calls of this name (`Watch` …) and writes of this writer are never answered.
     pub hang: Vec<&'static str>,
     /// Updates are committed, but their answers are lost.
     pub lose_answers: bool,
     /// Creates fail with this.
     pub refuse_creates: Option<ApiError>,
-    /// Watches say nothing, although things happen.
-    pub mute_watches: bool,
+    /// Watches of this resource say nothing of what happens after this revision.
+    pub mute: Option<(&'static str, u64)>,
     /// Watches break after so many events of the initial state.
     pub break_initial_after: Option<usize>,
 }
@@ -91,7 +91,20 @@ impl Fake {
     }
 
     pub fn put<T: Resource>(&self, object: &T) -> T {
-        self.change(|world| world.put(object))
+        self.change(|world| world.put(object, None))
+    }
+
+    /// As if a write with this cause had come over the wire.
+    pub fn put_because<T: Resource>(&self, object: &T, cause: Cause) -> T {
+        self.change(|world| world.put(object, Some(cause)))
+    }
+
+    /// Why an object is as it is.
+    pub fn cause<T: Resource>(&self, object: &T) -> Option<Cause> {
+        let meta = object.meta();
+        let world = self.world.lock();
+        let object = world.find(T::RESOURCE, &meta.namespace, &meta.name);
+        object.unwrap().cause
     }
 
     pub fn remove<T: Resource>(&self, object: &T) {
@@ -119,13 +132,12 @@ impl Fake {
 
     /// How often a call of this name was received.
     pub fn calls(&self, name: &str) -> usize {
-        self.world.lock().calls.get(name).copied().unwrap_or_default()
-    }
-
-    pub fn bookmark_after<R>(&self, change: impl FnOnce(&Self) -> R) -> R {
-        let result = change(self);
-        self.bookmark();
-        result
+        self.world
+            .lock()
+            .calls
+            .get(name)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut World) -> R) -> R {
@@ -147,7 +159,9 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl Fn
 /// Waits for a future; a minute of paused time is for ever.
 pub async fn soon<F: Future>(future: F) -> F::Output {
     let limit = Duration::from_secs(60);
-    timeout(limit, future).await.expect("it happens within a minute")
+    timeout(limit, future)
+        .await
+        .expect("it happens within a minute")
 }
 
 pub fn config_map(name: &str) -> ConfigMap {

@@ -1,7 +1,7 @@
 //! The world, served as `setpoint.v1.Objects`.
 
 use futures::stream::BoxStream;
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use prost::Message as _;
 use setpoint_proto::core::Event;
 use setpoint_proto::setpoint::objects_server::Objects;
@@ -17,12 +17,14 @@ pub struct Service(pub Fake);
 type Answer<T> = Result<Response<T>, Status>;
 
 impl Service {
-    /// Counts a call; does not come back while calls of this name hang.
-    async fn arrive(&self, name: &'static str) {
+    /// Counts a call; does not come back while such calls hang.
+    async fn arrive(&self, name: &'static str, writer: &str) {
         *self.0.world.lock().calls.entry(name).or_default() += 1;
         let mut changed = self.0.changed.subscribe();
-        let hangs = |fake: &Fake| fake.world.lock().faults.hang.contains(&name);
-        let _ = changed.wait_for(|_| !hangs(&self.0)).await;
+        let hangs = |fault: &&str| [name, writer].contains(fault);
+        let _ = changed
+            .wait_for(|_| !self.0.faults().hang.iter().any(hangs))
+            .await;
     }
 
     fn write<Q, A>(
@@ -52,23 +54,35 @@ impl Objects for Service {
     type WatchStream = BoxStream<'static, Result<WatchEvent, Status>>;
 
     async fn get(&self, request: Request<GetRequest>) -> Answer<Object> {
-        self.arrive("Get").await;
-        let GetRequest { resource, namespace, name, .. } = request.into_inner();
+        self.arrive("Get", "").await;
+        let GetRequest {
+            resource,
+            namespace,
+            name,
+            ..
+        } = request.into_inner();
         let world = self.0.world.lock();
         Ok(Response::new(world.find(&resource, &namespace, &name)?))
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Answer<ListResponse> {
-        self.arrive("List").await;
+        self.arrive("List", "").await;
         let request = request.into_inner();
         let world = self.0.world.lock();
         let skip: usize = request.r#continue.parse().unwrap_or_default();
-        let all = world.select(&request.resource, &request.namespace, &request.field_selector);
+        let all = world.select(
+            &request.resource,
+            &request.namespace,
+            &request.field_selector,
+        );
         let limit = usize::try_from(request.limit).unwrap();
         let items: Vec<_> = all.skip(skip).take(limit).cloned().collect();
-        let more = items.len() == limit;
+        let next = match items.len() == limit {
+            true => (skip + limit).to_string(),
+            false => String::new(),
+        };
         Ok(Response::new(ListResponse {
-            r#continue: more.then(|| (skip + limit).to_string()).unwrap_or_default(),
+            r#continue: next,
             items,
             revision: world.revision.to_string(),
             remaining: None,
@@ -76,7 +90,8 @@ impl Objects for Service {
     }
 
     async fn create(&self, request: Request<CreateRequest>) -> Answer<Object> {
-        self.arrive("Create").await;
+        self.arrive("Create", &request.get_ref().field_manager)
+            .await;
         if let Some(refusal) = self.0.faults().refuse_creates {
             return Err(refusal.into());
         }
@@ -86,7 +101,8 @@ impl Objects for Service {
     }
 
     async fn update(&self, request: Request<UpdateRequest>) -> Answer<Object> {
-        self.arrive("Update").await;
+        self.arrive("Update", &request.get_ref().field_manager)
+            .await;
         let answer = self.write(request, |world, request, cause| {
             world.update(&request.resource, request.object.unwrap(), cause)
         });
@@ -98,7 +114,7 @@ impl Objects for Service {
 
     /// Only Events are patched.
     async fn patch(&self, request: Request<PatchRequest>) -> Answer<Object> {
-        self.arrive("Patch").await;
+        self.arrive("Patch", &request.get_ref().field_manager).await;
         self.write(request, |world, request, cause| {
             let old = world.find(&request.resource, &request.namespace, &request.name)?;
             let event: Event = old.object.unwrap().unpack()?;
@@ -113,14 +129,14 @@ impl Objects for Service {
     }
 
     async fn delete(&self, request: Request<DeleteRequest>) -> Answer<Object> {
-        self.arrive("Delete").await;
+        self.arrive("Delete", "").await;
         self.write(request, |world, request, _| {
             world.remove(&request.resource, &request.namespace, &request.name)
         })
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> Answer<Self::WatchStream> {
-        self.arrive("Watch").await;
+        self.arrive("Watch", "").await;
         let request = request.into_inner();
         if request.send_initial_events {
             *self.0.world.lock().calls.entry("Initial").or_default() += 1;
@@ -128,24 +144,10 @@ impl Objects for Service {
         let cursor = Cursor::new(self.0.clone(), request)?;
         let batches = stream::try_unfold(cursor, |mut cursor| async {
             let batch = cursor.next().await?;
-            Ok::<_, Status>(Some((stream::iter(batch.into_iter().map(Ok)), cursor)))
+            let events = stream::iter(batch.into_iter().map(Ok::<_, Status>));
+            Ok::<_, Status>(Some((events, cursor)))
         });
-        Ok(Response::new(batches.flat_map_results().boxed()))
-    }
-}
-
-/// `try_flatten` for streams that do not fail inside.
-trait FlatMapResults: Sized {
-    fn flat_map_results(self) -> impl stream::Stream<Item = Result<WatchEvent, Status>> + Send;
-}
-
-impl<S, T> FlatMapResults for S
-where
-    S: stream::Stream<Item = Result<T, Status>> + Send,
-    T: stream::Stream<Item = Result<WatchEvent, Status>> + Send,
-{
-    fn flat_map_results(self) -> impl stream::Stream<Item = Result<WatchEvent, Status>> + Send {
-        futures::TryStreamExt::try_flatten(self)
+        Ok(Response::new(batches.try_flatten().boxed()))
     }
 }
 
@@ -169,7 +171,14 @@ impl Cursor {
         let initial = request.send_initial_events;
         let (epoch, bookmarks) = (world.epoch, world.bookmarks);
         drop(world);
-        Ok(Self { fake, request, after, initial, epoch, bookmarks })
+        Ok(Self {
+            fake,
+            request,
+            after,
+            initial,
+            epoch,
+            bookmarks,
+        })
     }
 
     async fn next(&mut self) -> Result<Vec<WatchEvent>, Status> {
@@ -191,7 +200,12 @@ impl Cursor {
 
     fn state(&mut self) -> Vec<WatchEvent> {
         let mut world = self.fake.world.lock();
-        let WatchRequest { resource, namespace, field_selector, .. } = &self.request;
+        let WatchRequest {
+            resource,
+            namespace,
+            field_selector,
+            ..
+        } = &self.request;
         let objects = world.select(resource, namespace, field_selector);
         let mut events: Vec<_> = objects.map(|o| event(EventType::Added, o)).collect();
         self.after = world.revision;
@@ -207,18 +221,27 @@ impl Cursor {
 
     fn news(&mut self) -> Vec<WatchEvent> {
         let world = self.fake.world.lock();
-        if world.faults.mute_watches {
-            return Vec::new();
-        }
-        let WatchRequest { resource, namespace, field_selector, .. } = &self.request;
+        let WatchRequest {
+            resource,
+            namespace,
+            field_selector,
+            ..
+        } = &self.request;
+        let until = match world.faults.mute {
+            Some((muted, until)) if muted == resource => until,
+            _ => world.revision,
+        };
         let new = world.log.iter().filter(|change| {
             change.revision > self.after
+                && change.revision <= until
                 && change.resource == *resource
                 && is_in(&change.object, resource, namespace, field_selector)
         });
-        let mut events: Vec<_> = new.map(|change| event(change.kind, &change.object)).collect();
-        self.after = world.revision;
-        if self.bookmarks < world.bookmarks {
+        let mut events: Vec<_> = new
+            .map(|change| event(change.kind, &change.object))
+            .collect();
+        self.after = self.after.max(until);
+        if self.bookmarks < world.bookmarks && self.after == world.revision {
             self.bookmarks = world.bookmarks;
             events.push(bookmark(world.revision, false));
         }
@@ -235,7 +258,10 @@ fn event(kind: EventType, object: &Object) -> WatchEvent {
 }
 
 fn bookmark(revision: u64, initial_events_end: bool) -> WatchEvent {
-    let object = Object { revision: revision.to_string(), ..Object::default() };
+    let object = Object {
+        revision: revision.to_string(),
+        ..Object::default()
+    };
     WatchEvent {
         initial_events_end,
         ..event(EventType::Bookmark, &object)

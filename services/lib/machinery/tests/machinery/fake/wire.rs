@@ -23,9 +23,15 @@ pub struct Wires {
 }
 
 impl Wires {
-    pub fn new() -> (Self, impl tokio_stream::Stream<Item = io::Result<DuplexStream>>) {
+    pub fn new() -> (
+        Self,
+        impl tokio_stream::Stream<Item = io::Result<DuplexStream>>,
+    ) {
         let (accept, accepted) = mpsc::unbounded_channel();
-        let wires = Self { accept, cut: Arc::default() };
+        let wires = Self {
+            accept,
+            cut: Arc::default(),
+        };
         (wires, UnboundedReceiverStream::new(accepted).map(Ok))
     }
 

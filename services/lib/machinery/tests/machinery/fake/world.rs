@@ -47,9 +47,9 @@ impl World {
         self.log.clear();
     }
 
-    pub fn put<T: Resource>(&mut self, object: &T) -> T {
+    pub fn put<T: Resource>(&mut self, object: &T, cause: Option<Cause>) -> T {
         let path = path(T::RESOURCE, object.meta());
-        let object = self.write(path, Any::pack(object), None);
+        let object = self.write(path, Any::pack(object), cause);
         object.object.unwrap().unpack().unwrap()
     }
 
@@ -61,11 +61,20 @@ impl World {
 
     pub fn all<T: Resource>(&self, resource: &str) -> Vec<T> {
         let objects = self.select(resource, "", "");
-        objects.map(|object| object.object.as_ref().unwrap().unpack().unwrap()).collect()
+        objects
+            .map(|object| object.object.as_ref().unwrap().unpack().unwrap())
+            .collect()
     }
 
-    pub fn select(&self, resource: &str, namespace: &str, fields: &str) -> impl Iterator<Item = &Object> {
-        self.objects.values().filter(move |object| is_in(object, resource, namespace, fields))
+    pub fn select(
+        &self,
+        resource: &str,
+        namespace: &str,
+        fields: &str,
+    ) -> impl Iterator<Item = &Object> {
+        self.objects
+            .values()
+            .filter(move |object| is_in(object, resource, namespace, fields))
     }
 
     pub fn find(&self, resource: &str, namespace: &str, name: &str) -> Result<Object, ApiError> {
@@ -80,7 +89,10 @@ impl World {
             self.find("namespaces", "", &meta.namespace)?;
         }
         match self.find(resource, &meta.namespace, &meta.name) {
-            Ok(_) => Err(error(Reason::AlreadyExists, format!("{} already exists", meta.name))),
+            Ok(_) => Err(error(
+                Reason::AlreadyExists,
+                format!("{} already exists", meta.name),
+            )),
             Err(_) => Ok(self.write(path(resource, &meta), any, Some(cause))),
         }
     }
@@ -89,7 +101,10 @@ impl World {
         let meta = meta_of(&any);
         let former = self.find(resource, &meta.namespace, &meta.name)?;
         if !meta.resource_version.is_empty() && meta.resource_version != former.revision {
-            return Err(error(Reason::Conflict, "the object has been modified".into()));
+            return Err(error(
+                Reason::Conflict,
+                "the object has been modified".into(),
+            ));
         }
         let any = match resource == Lease::RESOURCE {
             true => with_term(&any, &former),
@@ -98,9 +113,15 @@ impl World {
         Ok(self.write(path(resource, &meta), any, Some(cause)))
     }
 
-    pub fn remove(&mut self, resource: &str, namespace: &str, name: &str) -> Result<Object, ApiError> {
+    pub fn remove(
+        &mut self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Object, ApiError> {
         let mut object = self.find(resource, namespace, name)?;
-        self.objects.remove(&(resource.into(), namespace.into(), name.into()));
+        self.objects
+            .remove(&(resource.into(), namespace.into(), name.into()));
         self.revision += 1;
         object.revision = self.revision.to_string();
         self.record(EventType::Deleted, resource, object.clone());
@@ -112,12 +133,20 @@ impl World {
         let mut parts = fence.split('/');
         let mut next = || parts.next().unwrap();
         let lease: Option<Lease> = self.get(Lease::RESOURCE, next(), next());
-        let term = lease.and_then(|lease| lease.spec.lease_transitions).unwrap_or_default();
+        let term = lease
+            .and_then(|lease| lease.spec.lease_transitions)
+            .unwrap_or_default();
         if term.to_string() == next() {
             return Ok(());
         }
-        let cause = StatusCause { reason: FENCED.into(), ..StatusCause::default() };
-        let details = StatusDetails { causes: vec![cause], ..StatusDetails::default() };
+        let cause = StatusCause {
+            reason: FENCED.into(),
+            ..StatusCause::default()
+        };
+        let details = StatusDetails {
+            causes: vec![cause],
+            ..StatusDetails::default()
+        };
         Err(error(Reason::Conflict, "fenced".into()).with_details(details))
     }
 
@@ -138,7 +167,12 @@ impl World {
 
     fn record(&mut self, kind: EventType, resource: &str, object: Object) {
         let (revision, resource) = (self.revision, resource.to_owned());
-        self.log.push(Change { revision, kind, resource, object });
+        self.log.push(Change {
+            revision,
+            kind,
+            resource,
+            object,
+        });
     }
 }
 
@@ -146,7 +180,9 @@ pub fn is_in(object: &Object, resource: &str, namespace: &str, fields: &str) -> 
     let any = object.object.as_ref().unwrap();
     let meta = meta_of(any);
     let name = fields.strip_prefix("metadata.name=").unwrap_or(&meta.name);
-    is_kind(any, resource) && name == meta.name && (namespace.is_empty() || namespace == meta.namespace)
+    is_kind(any, resource)
+        && name == meta.name
+        && (namespace.is_empty() || namespace == meta.namespace)
 }
 
 /// Only the kinds that the tests use.
@@ -172,7 +208,10 @@ fn stamped(any: Any, revision: u64) -> Any {
     };
     let mut value = any.value.to_vec();
     value.extend(Partial { metadata }.encode_to_vec());
-    Any { value: Bytes::from(value), ..any }
+    Any {
+        value: Bytes::from(value),
+        ..any
+    }
 }
 
 /// Each change of the holder is a new term.

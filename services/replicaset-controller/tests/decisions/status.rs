@@ -1,8 +1,6 @@
 //! What the user is told about a set.
 
-mod cluster;
-
-use cluster::Cluster;
+use crate::cluster::Cluster;
 use setpoint_machinery::Outcome;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_replicaset_controller::status;
@@ -18,7 +16,9 @@ fn failed(reason: Reason) -> Outcome {
 fn pods_are_counted_by_what_they_can_do() {
     let mut cluster = Cluster::new(4);
     cluster.set.spec.min_ready_seconds = 10;
-    ["pending", "ready", "available", "leaving", "failed"].map(|name| drop(cluster.add(name)));
+    for name in ["pending", "ready", "available", "leaving", "failed"] {
+        cluster.add(name);
+    }
     cluster.run("ready", "a", 995);
     cluster
         .run("available", "b", 990)
@@ -45,13 +45,23 @@ fn nothing_is_said_twice() {
 }
 
 #[test]
-fn a_round_that_changed_something_leaves_the_report_to_the_next() {
+fn a_round_that_acted_leaves_the_report_to_the_next() {
     let cluster = Cluster::new(2);
     let outcome = Outcome {
         done: 2,
         ..Default::default()
     };
     assert_eq!(status(&cluster.world(), &outcome), None);
+}
+
+#[test]
+fn a_set_that_never_comes_to_rest_is_reported_on_nevertheless() {
+    let mut cluster = Cluster::new(2);
+    cluster.settle();
+    let name = cluster.pods.keys().next().unwrap().clone();
+    cluster.change(&name).status.phase = "Failed".into();
+    assert!(!cluster.round());
+    assert_eq!(cluster.set.status.replicas, 1);
 }
 
 /// Checks R9.

@@ -1,10 +1,8 @@
 //! What the user is told about a rollout.
 
-mod cluster;
-
 use std::time::Duration;
 
-use cluster::Cluster;
+use crate::cluster::Cluster;
 use setpoint_deployment_controller::status;
 use setpoint_machinery::Outcome;
 use setpoint_proto::apps::ReplicaSetCondition;
@@ -80,17 +78,35 @@ fn nothing_is_said_twice() {
 #[test]
 fn a_pod_lost_after_the_rollout_does_not_reopen_it() {
     let mut cluster = Cluster::settled(3, 1, 0);
-    cluster.sets.values_mut().next().unwrap().available = 2;
+    cluster.sets.values_mut().next().unwrap().available = 1;
     cluster.tell(0);
     cluster.round(usize::MAX);
     assert_eq!(
         cluster.condition("Available"),
         Some(("False", "MinimumReplicasUnavailable"))
     );
+    cluster.start(0);
+    cluster.tell(0);
+    cluster.round(usize::MAX);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("True", "NewReplicaSetAvailable"))
     );
+}
+
+/// Checks D8.
+#[test]
+fn every_step_forward_starts_the_clock_anew() {
+    let mut cluster = Cluster::new(3, 1, 0);
+    cluster.round(usize::MAX);
+    cluster.follow_all();
+    for _ in 0..2 {
+        cluster.now += 500;
+        cluster.start(0);
+        cluster.tell(0);
+        cluster.round(usize::MAX);
+        assert_eq!(cluster.plan().again, Some(Duration::from_secs(600)));
+    }
 }
 
 /// Checks D8.
@@ -101,10 +117,7 @@ fn a_rollout_without_progress_is_late_after_its_deadline() {
     cluster.round(usize::MAX);
     cluster.now += 400;
     assert_eq!(cluster.plan().again, Some(Duration::from_secs(200)));
-    cluster.follow(0);
-    cluster.follow(1);
-    cluster.tell(0);
-    cluster.tell(1);
+    cluster.follow_all();
     cluster.round(usize::MAX);
     assert_eq!(
         cluster.condition("Progressing"),

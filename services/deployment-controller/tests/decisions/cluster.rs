@@ -23,6 +23,15 @@ pub struct Tracked {
     followed: i64,
 }
 
+impl Tracked {
+    pub fn of(set: ReplicaSet) -> Self {
+        Self {
+            set,
+            ..Default::default()
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub deployment: apps::Deployment,
@@ -122,13 +131,7 @@ impl Cluster {
                 if self.forgetful {
                     set.spec.template.spec.hostname.clear();
                 }
-                self.sets.insert(
-                    name,
-                    Tracked {
-                        set,
-                        ..Default::default()
-                    },
-                );
+                self.sets.insert(name, Tracked::of(set));
             }
             Action::Scale {
                 set,
@@ -171,6 +174,7 @@ impl Cluster {
         set.metadata.namespace = "production".into();
         set.metadata.uid = format!("{name}-{}", self.writes);
         set.metadata.generation = 1;
+        set.spec.replicas = Some(0);
         set.metadata.creation_timestamp =
             Timestamp::from_second(self.writes as i64).unwrap().into();
         set.metadata.owner_references = vec![owner::reference_to(&self.deployment)];
@@ -217,8 +221,14 @@ impl Cluster {
 
     /// The replicaset-controller creates and deletes Pods, those first that are not available.
     pub fn follow(&mut self, place: usize) {
+        self.follow_in_part(place, i32::MAX);
+    }
+
+    /// It gets no further than so many Pods.
+    pub fn follow_in_part(&mut self, place: usize, most: i32) {
         let Some(set) = self.at(place) else { return };
-        let wanted = set.set.spec.replicas.unwrap();
+        let change = set.set.spec.replicas.unwrap() - set.pods;
+        let wanted = set.pods + change.clamp(-most, most);
         set.terminating += (set.pods - wanted).max(0);
         set.pods = wanted;
         set.available = set.available.min(wanted);
@@ -252,6 +262,14 @@ impl Cluster {
     fn at(&mut self, place: usize) -> Option<&mut Tracked> {
         let places = self.sets.len().max(1);
         self.sets.values_mut().nth(place % places)
+    }
+
+    /// The replicaset-controller follows everywhere, and says so.
+    pub fn follow_all(&mut self) {
+        for place in 0..self.sets.len() {
+            self.follow(place);
+            self.tell(place);
+        }
     }
 
     /// Everything goes its way until nothing changes any more.
@@ -296,6 +314,14 @@ impl Cluster {
             .collect();
         spread.sort();
         spread
+    }
+
+    /// The revisions of all sets.
+    pub fn revisions(&self) -> Vec<String> {
+        let of = |tracked: &Tracked| tracked.set.metadata.annotations[REVISION].clone();
+        let mut revisions: Vec<_> = self.sets.values().map(of).collect();
+        revisions.sort();
+        revisions
     }
 
     /// The reason of a condition, and whether it holds.

@@ -1,0 +1,180 @@
+//! What `setpoint up` says when it cannot, and that it leaves nothing behind.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const SERVICES: [&str; 5] = [
+    "gateway",
+    "deployment-controller",
+    "replicaset-controller",
+    "scheduler",
+    "node-agent",
+];
+
+/// A `setpoint` among services that are shell scripts.
+struct Stage {
+    root: TempDir,
+    ports: [u16; 3],
+}
+
+impl Stage {
+    fn new() -> Self {
+        let stage = Self {
+            root: tempfile::tempdir().unwrap(),
+            ports: free(),
+        };
+        fs::create_dir_all(stage.bin()).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_setpoint"), stage.bin().join("setpoint")).unwrap();
+        for service in SERVICES {
+            stage.script(service, "exit 0");
+        }
+        stage.script("etcd", "exec tail -f /dev/null");
+        stage
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.root.path().join("bin")
+    }
+
+    fn script(&self, name: &str, body: &str) {
+        let path = self.bin().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Runs it where etcd is the script, or is not at all.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let system = std::env::var("PATH").unwrap();
+        let path = format!("{}:{system}", self.bin().display());
+        self.command(arguments).env("PATH", path).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.bin().join("setpoint"));
+        command.args(arguments).current_dir(self.root.path());
+        command
+    }
+
+    fn up(&self) -> Output {
+        let [port, etcd, peer] = self.ports.map(|port| port.to_string());
+        self.run(&[
+            "up",
+            "--port",
+            &port,
+            "--etcd-port",
+            &etcd,
+            "--etcd-peer-port",
+            &peer,
+        ])
+    }
+
+    fn nothing_runs(&self) -> bool {
+        let run = self.root.path().join(".setpoint/run");
+        fs::read_dir(run).unwrap().count() == 0 && !carries_mark(self.root.path())
+    }
+}
+
+fn free() -> [u16; 3] {
+    let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    held.map(|listener| listener.local_addr().unwrap().port())
+}
+
+/// Does any process live that was started for the cluster in `root`?
+fn carries_mark(root: &Path) -> bool {
+    let mark = format!("SETPOINT_MEMBER={}", root.display());
+    let carries = |process: fs::DirEntry| {
+        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable.starts_with(mark.as_bytes()))
+    };
+    fs::read_dir("/proc").unwrap().flatten().any(carries)
+}
+
+/// The one line that it failed with.
+fn line(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    for taken in 0..3 {
+        let stage = Stage::new();
+        let port = stage.ports[taken];
+        let _held = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let line = line(&stage.up());
+        assert!(
+            line.starts_with(&format!("setpoint: port {port} for ")),
+            "{line}"
+        );
+        assert!(stage.nothing_runs());
+    }
+}
+
+#[test]
+fn without_etcd_it_says_how_to_get_it() {
+    let stage = Stage::new();
+    fs::remove_file(stage.bin().join("etcd")).unwrap();
+    let line = line(
+        &stage
+            .command(&["up"])
+            .env("PATH", stage.bin())
+            .output()
+            .unwrap(),
+    );
+    assert!(line.contains("etcd is not installed"), "{line}");
+    assert!(line.contains("apt-get install etcd-server"), "{line}");
+}
+
+#[test]
+fn without_a_service_it_says_who_builds_it() {
+    let stage = Stage::new();
+    fs::remove_file(stage.bin().join("scheduler")).unwrap();
+    let line = line(&stage.up());
+    assert!(
+        line.contains("bin/scheduler is missing; ./deploy/up builds it"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_process_that_dies_at_once_takes_the_others_with_it() {
+    let stage = Stage::new();
+    stage.script("etcd", "echo no space left >&2; exit 7");
+    let line = line(&stage.up());
+    let expected = "setpoint: etcd-0 ended during its start (exit status: 7); its log: .setpoint/log/etcd-0.log\n";
+    assert_eq!(line, expected);
+    let log = fs::read_to_string(stage.root.path().join(".setpoint/log/etcd-0.log")).unwrap();
+    assert_eq!(log, "no space left\n");
+    assert!(stage.nothing_runs());
+}
+
+#[test]
+fn down_where_nothing_runs_is_no_error() {
+    let stage = Stage::new();
+    for _ in 0..2 {
+        let output = stage.run(&["down"]);
+        assert!(output.status.success());
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            "Setpoint is not running.\n"
+        );
+    }
+    let status = stage.run(&["status"]);
+    assert_eq!(status.status.code(), Some(1));
+    assert!(
+        String::from_utf8(status.stdout)
+            .unwrap()
+            .contains("stopped")
+    );
+}

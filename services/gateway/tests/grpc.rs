@@ -1,0 +1,301 @@
+//! The gRPC edge, over a real connection.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use setpoint_gateway::registry::Registry;
+use setpoint_gateway::store::cache::{self, Cache};
+use setpoint_host::serve;
+use setpoint_proto::core::{ConfigMap, Namespace};
+use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_proto::setpoint::{
+    CreateRequest, DeleteRequest, GetRequest, ListRequest, Object, PatchRequest, UpdateRequest,
+    WatchRequest, patch_request,
+};
+use setpoint_proto::{Any, ApiError, EventType, FENCE, Reason, Resource, WatchEvent};
+use setpoint_testkit::Memory;
+use setpoint_testkit::objects::{NAMESPACE, config_map};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+/// The address of a gateway that lives as long as the guard.
+async fn serve_gateway() -> (SocketAddr, DropGuard) {
+    let store = Arc::new(Memory::default());
+    let cache = Cache::start(store.clone(), cache::Settings::default());
+    cache.synced().await;
+    let registry = Arc::new(Registry::new(store, cache));
+    let listener = serve::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    tokio::spawn(serve::serve(
+        listener,
+        setpoint_gateway::router(registry),
+        stop.clone(),
+    ));
+    (address, stop.drop_guard())
+}
+
+async fn connect(address: SocketAddr) -> Channel {
+    let channel = Channel::from_shared(format!("http://{address}")).unwrap();
+    channel.connect().await.unwrap()
+}
+
+/// A client of a gateway that has the namespace of these tests.
+async fn gateway() -> (ObjectsClient<Channel>, DropGuard) {
+    let (address, guard) = serve_gateway().await;
+    let mut client = ObjectsClient::new(connect(address).await);
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = NAMESPACE.into();
+    client.create(create(&namespace)).await.unwrap();
+    (client, guard)
+}
+
+fn create<T: Resource>(object: &T) -> CreateRequest {
+    CreateRequest {
+        resource: T::RESOURCE.into(),
+        namespace: object.meta().namespace.clone(),
+        object: Some(Any::pack(object)),
+        field_manager: "test".into(),
+        ..Default::default()
+    }
+}
+
+fn read(object: Object) -> ConfigMap {
+    object.object.unwrap().unpack().unwrap()
+}
+
+fn failed<T: std::fmt::Debug>(answer: Result<T, Status>) -> ApiError {
+    answer.unwrap_err().into()
+}
+
+async fn next(events: &mut Streaming<WatchEvent>) -> WatchEvent {
+    events.message().await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn every_verb_works() {
+    let (mut client, _gateway) = gateway().await;
+    let created = client
+        .create(create(&config_map("a", "1")))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(created.cause.as_ref().unwrap().writer, "test");
+    let mut map = read(created.clone());
+    assert_eq!(map.metadata.resource_version, created.revision);
+
+    let named = GetRequest {
+        resource: "configmaps".into(),
+        namespace: NAMESPACE.into(),
+        name: "a".into(),
+        ..Default::default()
+    };
+    let got = client.get(named.clone()).await.unwrap().into_inner();
+    assert_eq!(got, created);
+
+    map.data.insert("value".into(), "2".into());
+    let update = UpdateRequest {
+        resource: named.resource.clone(),
+        namespace: named.namespace.clone(),
+        name: named.name.clone(),
+        object: Some(Any::pack(&map)),
+        ..Default::default()
+    };
+    let updated = client.update(update.clone()).await.unwrap().into_inner();
+    assert_eq!(read(updated).data["value"], "2");
+    assert_eq!(failed(client.update(update).await).reason, Reason::Conflict);
+
+    let patch = PatchRequest {
+        resource: named.resource.clone(),
+        namespace: named.namespace.clone(),
+        name: named.name.clone(),
+        r#type: patch_request::Type::Merge.into(),
+        patch: br#"{"data": {"value": "3"}}"#.as_slice().into(),
+        ..Default::default()
+    };
+    let patched = client.patch(patch).await.unwrap().into_inner();
+    assert_eq!(read(patched).data["value"], "3");
+
+    let list = ListRequest {
+        resource: named.resource.clone(),
+        label_selector: "value=1".into(),
+        ..Default::default()
+    };
+    let listed = client.list(list).await.unwrap().into_inner();
+    assert_eq!(read(listed.items[0].clone()).metadata.name, "a");
+
+    let delete = DeleteRequest {
+        resource: named.resource.clone(),
+        namespace: named.namespace.clone(),
+        name: named.name.clone(),
+        ..Default::default()
+    };
+    client.delete(delete).await.unwrap();
+    assert_eq!(failed(client.get(named).await).reason, Reason::NotFound);
+}
+
+#[tokio::test]
+async fn a_watch_tells_the_state_and_then_each_change() {
+    let (mut client, _gateway) = gateway().await;
+    client.create(create(&config_map("a", "1"))).await.unwrap();
+    let watch = WatchRequest {
+        resource: "configmaps".into(),
+        send_initial_events: true,
+        ..Default::default()
+    };
+    let mut events = client.watch(watch).await.unwrap().into_inner();
+    let first = next(&mut events).await;
+    assert_eq!(first.r#type, EventType::Added as i32);
+    assert_eq!(read(first.object().unwrap()).metadata.name, "a");
+    let end = next(&mut events).await;
+    assert!(end.initial_events_end && end.r#type == EventType::Bookmark as i32);
+
+    client.create(create(&config_map("b", "1"))).await.unwrap();
+    let added = next(&mut events).await.object().unwrap();
+    assert_eq!(added.cause.as_ref().unwrap().writer, "test");
+    let revision = added.revision.clone();
+    assert_eq!(read(added).metadata.name, "b");
+
+    client.create(create(&config_map("c", "1"))).await.unwrap();
+    let resume = WatchRequest {
+        resource: "configmaps".into(),
+        revision,
+        ..Default::default()
+    };
+    let mut resumed = client.watch(resume).await.unwrap().into_inner();
+    assert_eq!(
+        read(next(&mut resumed).await.object().unwrap())
+            .metadata
+            .name,
+        "c"
+    );
+}
+
+#[tokio::test]
+async fn a_write_goes_on_in_the_trace_of_its_caller() {
+    let provider = SdkTracerProvider::builder().build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    let _traced = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    let (mut client, _gateway) = gateway().await;
+    let mut request = Request::new(create(&config_map("a", "1")));
+    let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let traceparent = format!("00-{trace}-{span}-01");
+    request
+        .metadata_mut()
+        .insert("traceparent", traceparent.parse().unwrap());
+    let cause = client
+        .create(request)
+        .await
+        .unwrap()
+        .into_inner()
+        .cause
+        .unwrap();
+    let context = cause.span_context().expect("the write was traced");
+    assert_eq!(context.trace_id().to_string(), trace);
+    assert_ne!(
+        context.span_id().to_string(),
+        span,
+        "the gateway has a span of its own"
+    );
+}
+
+#[tokio::test]
+async fn rest_and_grpc_share_a_port() {
+    let (address, _gateway) = serve_gateway().await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = "GET /api/v1/namespaces HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("NamespaceList"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn the_service_describes_itself() {
+    let (address, _gateway) = serve_gateway().await;
+    let channel = connect(address).await;
+    let ask = ServerReflectionRequest {
+        message_request: Some(MessageRequest::ListServices(String::new())),
+        ..Default::default()
+    };
+    let asked = tokio_stream::once(ask);
+    let answers = ServerReflectionClient::new(channel)
+        .server_reflection_info(asked)
+        .await;
+    let answer = answers
+        .unwrap()
+        .into_inner()
+        .message()
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        format!("{answer:?}").contains("setpoint.v1.Objects"),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn bad_requests_get_reasons() {
+    let (mut client, _gateway) = gateway().await;
+    let get = |resource: &str, name: &str| GetRequest {
+        resource: resource.into(),
+        namespace: NAMESPACE.into(),
+        name: name.into(),
+        ..Default::default()
+    };
+    assert_eq!(
+        failed(client.get(get("cats", "a")).await).reason,
+        Reason::NotFound
+    );
+    assert_eq!(
+        failed(client.get(get("configmaps", "")).await).reason,
+        Reason::BadRequest
+    );
+    let mut empty = create(&config_map("a", "1"));
+    empty.object = None;
+    assert_eq!(
+        failed(client.create(empty).await).reason,
+        Reason::BadRequest
+    );
+    let invalid = failed(client.create(create(&config_map("A", "1"))).await);
+    assert_eq!(invalid.reason, Reason::Invalid);
+    assert_eq!(invalid.causes()[0].field, "metadata.name");
+    let mut fenced = Request::new(create(&config_map("a", "1")));
+    fenced
+        .metadata_mut()
+        .insert(FENCE, "nonsense".parse().unwrap());
+    assert_eq!(
+        failed(client.create(fenced).await).reason,
+        Reason::BadRequest
+    );
+    let watch = WatchRequest {
+        resource: "configmaps".into(),
+        revision: "x".into(),
+        ..Default::default()
+    };
+    assert_eq!(failed(client.watch(watch).await).reason, Reason::BadRequest);
+}
+
+#[tokio::test]
+async fn a_fence_travels_with_the_write() {
+    let (mut client, _gateway) = gateway().await;
+    let mut fenced = Request::new(create(&config_map("a", "1")));
+    let fence = format!("{NAMESPACE}/scheduler/7");
+    fenced.metadata_mut().insert(FENCE, fence.parse().unwrap());
+    assert!(failed(client.create(fenced).await).is_fenced());
+}

@@ -1,0 +1,61 @@
+//! What a request leaves behind for those who watch the gateway.
+
+use http::Request;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::api::{Api, CONFIGMAPS, configmap};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN: &str = "00f067aa0ba902b7";
+
+#[tokio::test]
+async fn a_write_continues_its_callers_trace_and_says_so() {
+    let provider = SdkTracerProvider::builder().build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    let _subscriber = tracing_subscriber::registry().with(layer).set_default();
+    let api = Api::start().await;
+    let parent = format!("00-{TRACE}-{SPAN}-01");
+    let request = Request::post(CONFIGMAPS).header("traceparent", &parent);
+    let reply = api.send(request, configmap("a").to_string()).await;
+    let told = reply.headers["traceparent"].to_str().unwrap();
+    assert_eq!(told.split('-').nth(1), Some(TRACE));
+    assert_ne!(told.split('-').nth(2), Some(SPAN));
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_what_they_are_about() {
+    let api = Api::start().await;
+    api.configmap("a").await;
+    api.get(&format!("{CONFIGMAPS}/none"))
+        .await
+        .refused(404, "NotFound");
+    let families = prometheus::gather();
+    let counted = families
+        .iter()
+        .find(|family| family.name() == "apiserver_request_total")
+        .unwrap();
+    let count = |verb: &str, code: &str| {
+        let wanted = [
+            ("verb", verb),
+            ("code", code),
+            ("resource", "configmaps"),
+            ("version", "v1"),
+        ];
+        let mut counts = counted.get_metric().iter();
+        let found = counts.find(|metric| {
+            let labels = metric.get_label();
+            wanted.iter().all(|(name, value)| {
+                labels
+                    .iter()
+                    .any(|label| label.name() == *name && label.value() == *value)
+            })
+        });
+        found.map_or(0.0, |metric| metric.get_counter().get_value())
+    };
+    assert_eq!(count("POST", "201"), 1.0);
+    assert_eq!(count("GET", "404"), 1.0);
+    assert_eq!(count("GET", "200"), 0.0);
+}

@@ -1,0 +1,158 @@
+//! What the gateway does by itself: collects what owners leave behind, empties namespaces, creates the usual ones.
+
+use setpoint_proto::Reason;
+use setpoint_proto::apps::{Deployment, ReplicaSet};
+use setpoint_proto::core::{ConfigMap, Namespace, Pod};
+use setpoint_proto::meta::DeleteOptions;
+use setpoint_testkit::objects::{NAMESPACE, config_map};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::world::{World, deployment, pod, replica_set};
+
+async fn kept() -> (World, DropGuard) {
+    let world = World::start().await;
+    let stop = CancellationToken::new();
+    tokio::spawn(world.registry.clone().keep_house(stop.clone()));
+    (world, stop.drop_guard())
+}
+
+fn policy(policy: &str) -> DeleteOptions {
+    DeleteOptions {
+        propagation_policy: Some(policy.into()),
+        ..Default::default()
+    }
+}
+
+async fn family(world: &World) {
+    let web = world.create(&deployment("web")).await.unwrap();
+    let set = world.create(&replica_set("web-1", &web)).await.unwrap();
+    let mut one = pod("web-1-a");
+    one.metadata.owner_references = replica_set("x", &web).metadata.owner_references;
+    let owner = &mut one.metadata.owner_references[0];
+    owner.kind = "ReplicaSet".into();
+    owner.name = "web-1".into();
+    owner.uid = set.metadata.uid;
+    world.create(&one).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_deployment_owns_goes_with_it() {
+    let (world, _house) = kept().await;
+    family(&world).await;
+    assert!(
+        world
+            .delete::<Deployment>("web", policy("Background"))
+            .await
+            .unwrap()
+            .gone
+    );
+    world.gone::<ReplicaSet>("web-1").await;
+    world.gone::<Pod>("web-1-a").await;
+}
+
+#[tokio::test]
+async fn what_was_left_behind_before_the_start_goes_too() {
+    let world = World::start().await;
+    family(&world).await;
+    world
+        .delete::<Deployment>("web", DeleteOptions::default())
+        .await
+        .unwrap();
+    let stop = CancellationToken::new();
+    tokio::spawn(world.registry.clone().keep_house(stop.clone()));
+    world.gone::<Pod>("web-1-a").await;
+    stop.cancel();
+}
+
+#[tokio::test]
+async fn orphans_are_set_free_and_stay() {
+    let (world, _house) = kept().await;
+    family(&world).await;
+    assert!(
+        !world
+            .delete::<Deployment>("web", policy("Orphan"))
+            .await
+            .unwrap()
+            .gone
+    );
+    world.gone::<Deployment>("web").await;
+    let set = world.get::<ReplicaSet>("web-1").await.unwrap();
+    assert!(set.metadata.owner_references.is_empty());
+    assert!(world.get::<Pod>("web-1-a").await.is_ok());
+}
+
+#[tokio::test]
+async fn in_the_foreground_the_owner_goes_last() {
+    let (world, _house) = kept().await;
+    family(&world).await;
+    assert!(
+        !world
+            .delete::<Deployment>("web", policy("Foreground"))
+            .await
+            .unwrap()
+            .gone
+    );
+    world.gone::<Deployment>("web").await;
+    assert_eq!(
+        world.get::<ReplicaSet>("web-1").await.unwrap_err().reason,
+        Reason::NotFound
+    );
+    assert_eq!(
+        world.get::<Pod>("web-1-a").await.unwrap_err().reason,
+        Reason::NotFound
+    );
+}
+
+#[tokio::test]
+async fn a_namespace_takes_its_content_along() {
+    let (world, _house) = kept().await;
+    world.create(&config_map("a", "1")).await.unwrap();
+    world.create(&pod("one")).await.unwrap();
+    assert!(
+        !world
+            .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
+            .await
+            .unwrap()
+            .gone
+    );
+    world.gone::<Namespace>(NAMESPACE).await;
+    assert_eq!(
+        world.get::<ConfigMap>("a").await.unwrap_err().reason,
+        Reason::NotFound
+    );
+}
+
+#[tokio::test]
+async fn a_namespace_that_ends_takes_nothing_new() {
+    let world = World::start().await;
+    world
+        .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
+        .await
+        .unwrap();
+    let ending = world.get::<Namespace>(NAMESPACE).await.unwrap();
+    assert_eq!(ending.status.phase, "Terminating");
+    let error = world.create(&config_map("a", "1")).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Forbidden);
+    assert_eq!(
+        error.message,
+        r#"configmaps "a" is forbidden: unable to create new content in namespace production because it is being terminated"#
+    );
+    assert_eq!(error.causes()[0].reason, "NamespaceTerminating");
+}
+
+#[tokio::test]
+async fn the_usual_namespaces_are_created_and_stay() {
+    let (world, _house) = kept().await;
+    for name in ["default", "kube-system", "setpoint-system"] {
+        world.there::<Namespace>(name).await;
+        let error = world
+            .delete::<Namespace>(name, DeleteOptions::default())
+            .await
+            .err()
+            .unwrap();
+        assert_eq!(
+            error.message,
+            format!("namespaces {name:?} is forbidden: this namespace may not be deleted")
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Terms of leases, and writes that carry one.
+
+use setpoint_gateway::registry::Call;
+use setpoint_gateway::store::Fence;
+use setpoint_proto::Reason;
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::core::ConfigMap;
+use setpoint_proto::meta::DeleteOptions;
+use setpoint_testkit::objects::{NAMESPACE, config_map};
+
+use crate::world::{World, target};
+
+fn lease(holder: &str) -> Lease {
+    let mut lease = Lease::default();
+    lease.metadata.name = "scheduler".into();
+    lease.spec.holder_identity = Some(holder.into());
+    lease
+}
+
+fn under(term: i32) -> Call {
+    Call {
+        fence: Some(Fence {
+            namespace: NAMESPACE.into(),
+            lease: "scheduler".into(),
+            term: term.try_into().unwrap(),
+        }),
+        ..Default::default()
+    }
+}
+
+fn term(lease: &Lease) -> i32 {
+    lease.spec.lease_transitions.unwrap()
+}
+
+/// Checks L4: the term is looked at with every write, not only when its work began.
+#[tokio::test]
+async fn a_write_commits_only_while_its_term_stands() {
+    let world = World::start().await;
+    let first = world.create(&lease("a")).await.unwrap();
+    let old = under(term(&first));
+    world
+        .create_as(&old, &config_map("one", "1"))
+        .await
+        .unwrap();
+
+    let second = world.update(&lease("b")).await.unwrap();
+    assert_eq!(term(&second), term(&first) + 1);
+    for name in ["one", "two"] {
+        let error = world
+            .create_as(&old, &config_map(name, "1"))
+            .await
+            .unwrap_err();
+        assert!(
+            error.is_fenced() || error.reason == Reason::AlreadyExists,
+            "{error:?}"
+        );
+    }
+    let object = Box::new(config_map("one", "2"));
+    let updated = world
+        .registry
+        .update(&old, &target::<ConfigMap>("one", ""), object)
+        .await;
+    assert!(updated.unwrap_err().is_fenced());
+    let options = DeleteOptions::default();
+    let deleted = world
+        .registry
+        .delete(&old, &target::<ConfigMap>("one", ""), &options)
+        .await;
+    assert!(deleted.err().unwrap().is_fenced());
+
+    let new = under(term(&second));
+    world
+        .create_as(&new, &config_map("two", "1"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_holder_that_stays_keeps_its_term_and_cannot_move_it() {
+    let world = World::start().await;
+    let first = world.create(&lease("a")).await.unwrap();
+    let mut renewed = lease("a");
+    renewed.spec.lease_transitions = Some(40);
+    renewed.spec.lease_duration_seconds = Some(15);
+    let renewed = world.update(&renewed).await.unwrap();
+    assert_eq!(term(&renewed), term(&first));
+    assert_eq!(renewed.spec.lease_duration_seconds, Some(15));
+}
+
+#[tokio::test]
+async fn a_released_lease_begins_a_new_term_with_its_next_holder() {
+    let world = World::start().await;
+    let first = world.create(&lease("a")).await.unwrap();
+    let released = world.update(&lease("")).await.unwrap();
+    assert_eq!(term(&released), term(&first));
+    let next = world.update(&lease("a")).await.unwrap();
+    assert_eq!(term(&next), term(&first) + 1);
+}
+
+#[tokio::test]
+async fn a_lease_made_anew_begins_a_term_that_nobody_has_had() {
+    let world = World::start().await;
+    let first = world.create(&lease("a")).await.unwrap();
+    world
+        .delete::<Lease>("scheduler", DeleteOptions::default())
+        .await
+        .unwrap();
+    let second = world.create(&lease("b")).await.unwrap();
+    assert!(term(&second) > term(&first));
+    let error = world
+        .create_as(&under(term(&first)), &config_map("one", "1"))
+        .await
+        .unwrap_err();
+    assert!(error.is_fenced());
+}
+
+#[tokio::test]
+async fn only_one_of_two_takes_a_lease_over() {
+    let world = World::start().await;
+    let held = world.create(&lease("a")).await.unwrap();
+    let takes = |holder: &str| {
+        let mut lease = held.clone();
+        lease.spec.holder_identity = Some(holder.into());
+        lease
+    };
+    let (b, c) = (takes("b"), takes("c"));
+    let (one, other) = tokio::join!(world.update(&b), world.update(&c));
+    let errors = [one.err(), other.err()];
+    let refused: Vec<_> = errors.iter().flatten().collect();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0].reason, Reason::Conflict);
+}

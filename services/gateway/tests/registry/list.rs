@@ -1,0 +1,161 @@
+//! Lists, page by page.
+
+use std::collections::BTreeSet;
+
+use setpoint_gateway::registry::{At, AtLeast, Call, Filter, List, ListParams};
+use setpoint_model::selector::{Fields, Selector};
+use setpoint_proto::Reason;
+use setpoint_proto::core::ConfigMap;
+use setpoint_proto::meta::DeleteOptions;
+use setpoint_testkit::objects::{NAMESPACE, config_map, kind};
+
+use crate::world::World;
+
+fn params(filter: Filter, limit: usize, continue_token: &str) -> ListParams {
+    ListParams {
+        filter,
+        limit,
+        continue_token: continue_token.into(),
+        at: At::Least(AtLeast::Newest),
+    }
+}
+
+fn names(list: &List) -> Vec<&str> {
+    list.items
+        .iter()
+        .map(|item| item.key.name.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn pages_show_things_as_they_stood_on_the_first() {
+    let world = World::start().await;
+    for name in ["a", "b", "c", "d", "e"] {
+        world.create(&config_map(name, "1")).await.unwrap();
+    }
+    let all = || Filter::all(kind::<ConfigMap>(), NAMESPACE);
+    let call = Call::default();
+    let first = world
+        .registry
+        .list(&call, &params(all(), 2, ""))
+        .await
+        .unwrap();
+    assert_eq!(names(&first), ["a", "b"]);
+    assert_eq!(first.remaining, Some(3));
+    world
+        .delete::<ConfigMap>("c", DeleteOptions::default())
+        .await
+        .unwrap();
+    world.create(&config_map("ca", "1")).await.unwrap();
+
+    let token = first.continue_token.as_str();
+    let second = world
+        .registry
+        .list(&call, &params(all(), 2, token))
+        .await
+        .unwrap();
+    assert_eq!(names(&second), ["c", "d"]);
+    assert_eq!(second.revision, first.revision);
+    let token = second.continue_token.as_str();
+    let third = world
+        .registry
+        .list(&call, &params(all(), 2, token))
+        .await
+        .unwrap();
+    assert_eq!(names(&third), ["e"]);
+    assert_eq!(third.continue_token, "");
+}
+
+#[tokio::test]
+async fn pages_with_a_selector_miss_nothing() {
+    let world = World::start().await;
+    for number in 0..20 {
+        let value = if number % 3 == 0 { "yes" } else { "no" };
+        world
+            .create(&config_map(&format!("m{number:02}"), value))
+            .await
+            .unwrap();
+    }
+    let some = || {
+        let labels = Selector::parse("value=yes").unwrap();
+        Filter::new(kind::<ConfigMap>(), "", labels, &Fields::default()).unwrap()
+    };
+    let mut found = BTreeSet::new();
+    let mut token = String::new();
+    loop {
+        let list = world
+            .registry
+            .list(&Call::default(), &params(some(), 2, &token))
+            .await
+            .unwrap();
+        found.extend(names(&list).into_iter().map(str::to_owned));
+        token = list.continue_token;
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(found.len(), 7);
+}
+
+#[tokio::test]
+async fn a_foreign_token_is_refused() {
+    let world = World::start().await;
+    let all = Filter::all(kind::<ConfigMap>(), "");
+    let error = world
+        .registry
+        .list(&Call::default(), &params(all, 2, "x"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason, Reason::BadRequest);
+}
+
+/// Checks S7 within one gateway: who asks for the newest never sees what was deleted before.
+#[tokio::test]
+async fn a_consistent_list_shows_every_acknowledged_write() {
+    let world = World::start().await;
+    for round in 0..20 {
+        let name = format!("m{round}");
+        world.create(&config_map(&name, "1")).await.unwrap();
+        let all = Filter::all(kind::<ConfigMap>(), "");
+        let list = world
+            .registry
+            .list(&Call::default(), &params(all.clone(), 0, ""))
+            .await
+            .unwrap();
+        assert_eq!(names(&list), [name.as_str()]);
+        world
+            .delete::<ConfigMap>(&name, DeleteOptions::default())
+            .await
+            .unwrap();
+        let list = world
+            .registry
+            .list(&Call::default(), &params(all, 0, ""))
+            .await
+            .unwrap();
+        assert!(names(&list).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_as_selected() {
+    let world = World::start().await;
+    for (name, value) in [("a", "yes"), ("b", "no"), ("c", "yes")] {
+        world.create(&config_map(name, value)).await.unwrap();
+    }
+    let labels = Selector::parse("value=yes").unwrap();
+    let some = Filter::new(kind::<ConfigMap>(), NAMESPACE, labels, &Fields::default()).unwrap();
+    let call = Call::default();
+    let options = DeleteOptions::default();
+    let deleted = world
+        .registry
+        .delete_collection(&call, &params(some, 0, ""), &options)
+        .await;
+    assert_eq!(names(&deleted.unwrap()), ["a", "c"]);
+    let all = Filter::all(kind::<ConfigMap>(), "");
+    let left = world
+        .registry
+        .list(&call, &params(all, 0, ""))
+        .await
+        .unwrap();
+    assert_eq!(names(&left), ["b"]);
+}

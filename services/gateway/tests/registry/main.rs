@@ -1,0 +1,15 @@
+//! The registry's rules, verb by verb, over a store in memory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bind;
+mod create;
+mod delete;
+mod house;
+mod leases;
+mod list;
+mod patch;
+mod scale;
+mod status;
+mod update;
+mod world;

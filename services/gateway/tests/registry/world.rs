@@ -1,0 +1,213 @@
+//! A registry over a store in memory, and small objects to put into it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::Value;
+use setpoint_codec::Object;
+use setpoint_gateway::registry::{
+    Answer, AtLeast, Call, Deleted, Filter, Patch, Registry, Start, Target, WatchSpec,
+};
+use setpoint_gateway::store::cache::{self, Cache};
+use setpoint_proto::apps::{Deployment, ReplicaSet};
+use setpoint_proto::core::{Binding, Container, Namespace, Pod};
+use setpoint_proto::meta::{DeleteOptions, LabelSelector, OwnerReference};
+use setpoint_proto::setpoint::patch_request::Type;
+use setpoint_proto::{ApiError, EventType, Resource};
+use setpoint_testkit::objects::{NAMESPACE, kind};
+use setpoint_testkit::{Lagging, Memory};
+use tokio::time::timeout;
+
+/// A registry, the store below it, and the one namespace that every test needs.
+pub struct World {
+    pub store: Arc<Lagging>,
+    pub registry: Arc<Registry>,
+}
+
+impl World {
+    pub async fn start() -> Self {
+        let store = Lagging::new(Arc::new(Memory::default()));
+        let cache = Cache::start(store.clone(), cache::Settings::default());
+        cache.synced().await;
+        let registry = Arc::new(Registry::new(store.clone(), cache));
+        let world = Self { store, registry };
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = NAMESPACE.into();
+        world.create(&namespace).await.unwrap();
+        world
+    }
+
+    pub async fn create<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
+        self.create_as(&Call::default(), object).await
+    }
+
+    pub async fn create_as<T: Resource + Object>(
+        &self,
+        call: &Call,
+        object: &T,
+    ) -> Result<T, ApiError> {
+        let answer = self
+            .registry
+            .create(call, &target::<T>("", ""), Box::new(object.clone()))
+            .await;
+        typed(answer?)
+    }
+
+    pub async fn update<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
+        self.update_part("", object).await
+    }
+
+    pub async fn update_part<T: Resource + Object>(
+        &self,
+        part: &str,
+        object: &T,
+    ) -> Result<T, ApiError> {
+        let target = target::<T>(&Resource::meta(object).name, part);
+        typed(
+            self.registry
+                .update(&Call::default(), &target, Box::new(object.clone()))
+                .await?,
+        )
+    }
+
+    pub async fn get<T: Resource>(&self, name: &str) -> Result<T, ApiError> {
+        typed(
+            self.registry
+                .get(&Call::default(), &target::<T>(name, ""), AtLeast::Newest)
+                .await?,
+        )
+    }
+
+    pub async fn patch<T: Resource>(
+        &self,
+        name: &str,
+        r#type: Type,
+        body: Value,
+    ) -> Result<T, ApiError> {
+        let patch = Patch {
+            r#type,
+            body,
+            check: |_, _| Ok(Vec::new()),
+        };
+        typed(
+            self.registry
+                .patch(&Call::default(), &target::<T>(name, ""), &patch)
+                .await?,
+        )
+    }
+
+    pub async fn delete<T: Resource>(
+        &self,
+        name: &str,
+        options: DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        self.registry
+            .delete(&Call::default(), &target::<T>(name, ""), &options)
+            .await
+    }
+
+    pub async fn bind(&self, pod: &str, node: &str) -> Result<Answer, ApiError> {
+        let mut binding = Binding::default();
+        binding.target.name = node.into();
+        let target = target::<Pod>(pod, "binding");
+        self.registry
+            .create(&Call::default(), &target, Box::new(binding))
+            .await
+    }
+
+    /// Waits until an object is gone.
+    pub async fn gone<T: Resource>(&self, name: &str) {
+        self.until::<T>(name, false).await;
+    }
+
+    /// Waits until an object is there.
+    pub async fn there<T: Resource>(&self, name: &str) {
+        self.until::<T>(name, true).await;
+    }
+
+    async fn until<T: Resource>(&self, name: &str, wanted: bool) {
+        let spec = WatchSpec {
+            filter: Filter::all(kind::<T>(), ""),
+            start: Start::Initial(AtLeast::Newest),
+            bookmarks: true,
+        };
+        let mut events = self.registry.watch(&Call::default(), spec).await.unwrap();
+        let seen = async {
+            let (mut there, mut complete) = (false, false);
+            // Before the initial state is complete, absence means nothing.
+            while !complete || there != wanted {
+                let event = events.next().await.unwrap().unwrap();
+                complete |= event.initial_events_end;
+                if event.object.key.name == name {
+                    there = event.r#type != EventType::Deleted;
+                }
+            }
+        };
+        timeout(Duration::from_secs(20), seen)
+            .await
+            .expect("it comes to that");
+    }
+}
+
+/// Where objects of a kind and name are.
+pub fn target<T: Resource>(name: &str, part: &str) -> Target {
+    let kind = kind::<T>();
+    let namespace = if kind.namespaced { NAMESPACE } else { "" };
+    Target::new(kind, namespace, name, part).unwrap()
+}
+
+/// The answer as its own type.
+pub fn typed<T: 'static>(answer: Answer) -> Result<T, ApiError> {
+    let object = answer.into_object()?.into_any().downcast::<T>();
+    Ok(*object.expect("an answer is of the kind that was asked for"))
+}
+
+/// A container that says no more than it must.
+pub fn container() -> Container {
+    Container {
+        name: "web".into(),
+        image: "nginx:1.25".into(),
+        ..Default::default()
+    }
+}
+
+/// A Pod of one container.
+pub fn pod(name: &str) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.name = name.into();
+    pod.spec.containers.push(container());
+    pod
+}
+
+/// A Deployment whose Pods are labelled with its name.
+pub fn deployment(name: &str) -> Deployment {
+    let mut web = Deployment::default();
+    web.metadata.name = name.into();
+    let labels = [("app".to_owned(), name.to_owned())];
+    web.spec.selector = Some(LabelSelector {
+        match_labels: labels.clone().into(),
+        ..Default::default()
+    });
+    web.spec.template.metadata.labels = labels.into();
+    web.spec.template.spec.containers.push(container());
+    web
+}
+
+/// A ReplicaSet like that, owned by `owner`.
+pub fn replica_set(name: &str, owner: &Deployment) -> ReplicaSet {
+    let like = deployment(name).spec;
+    let mut set = ReplicaSet::default();
+    set.metadata.name = name.into();
+    set.metadata.owner_references = vec![OwnerReference {
+        api_version: Deployment::API_VERSION.into(),
+        kind: Deployment::KIND.into(),
+        name: owner.metadata.name.clone(),
+        uid: owner.metadata.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }];
+    set.spec.selector = like.selector;
+    set.spec.template = like.template;
+    set
+}

@@ -1,0 +1,52 @@
+//! The barrier rests a key until the caches hold its writes.
+
+use std::time::Duration;
+
+use setpoint_machinery::{Barrier, Receipt, Whole};
+use setpoint_model::Key;
+use setpoint_proto::core::ConfigMap;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Faults, config_map, soon};
+
+/// Checks I6.
+#[tokio::test(start_paused = true)]
+async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let informer = gateway.informer::<Whole<ConfigMap>>();
+    let reader = informer.reader();
+    let mut barrier = Barrier::default();
+    barrier.watch(&reader);
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+
+    fake.set_faults(Faults {
+        mute: Some(("configmaps", fake.revision())),
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    let written = gateway.create(&config_map("a")).await.unwrap();
+    let key = Key::new("default", "set");
+    barrier.wrote(&key, [written.receipt(), Receipt::none()]);
+    let other = Key::new("default", "other");
+    assert!(barrier.reached(&other).await, "nothing was written for it");
+    let begin = Instant::now();
+    assert!(!barrier.reached(&key).await);
+    assert!(begin.elapsed() >= Duration::from_secs(1) && reader.is_empty());
+
+    fake.set_faults(Faults::default());
+    assert!(soon(barrier.reached(&key)).await);
+    assert_eq!(reader.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_of_kinds_without_a_cache_are_nothing_to_wait_for() {
+    let fake = Fake::start();
+    let written = fake.gateway("test").create(&config_map("a")).await.unwrap();
+    let (barrier, key) = (Barrier::default(), Key::new("default", "a"));
+    barrier.wrote(&key, [written.receipt()]);
+    let reached = timeout(Duration::ZERO, barrier.reached(&key)).await;
+    assert_eq!(reached, Ok(true));
+}

@@ -1,0 +1,341 @@
+//! The guarantees of the election, with hanging, lost and racing calls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use setpoint_machinery::{Fence, Gateway, Term, election};
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::core::Namespace;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Faults, config_map, eventually, soon};
+
+const LEASE: Duration = Duration::from_secs(15);
+
+/// Who works now, and every fence under which someone did.
+#[derive(Clone, Default)]
+struct Office {
+    present: Arc<Mutex<Vec<String>>>,
+    fences: Arc<Mutex<Vec<Fence>>>,
+}
+
+/// Leaves the office when its round is dropped.
+struct Worker(Office, String);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.0.present.lock().retain(|name| *name != self.1);
+    }
+}
+
+impl Office {
+    fn enter(&self, name: &str, fence: Fence) -> Worker {
+        let mut present = self.present.lock();
+        present.push(name.to_owned());
+        assert_eq!(present.len(), 1, "{present:?} lead at once");
+        self.fences.lock().push(fence);
+        Worker(self.clone(), name.to_owned())
+    }
+
+    fn leader(&self) -> Option<String> {
+        self.present.lock().first().cloned()
+    }
+}
+
+struct Replica {
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Replica {
+    /// A replica whose work ends only on shutdown, and ignores that its term is lost: the hardest case.
+    fn start(gateway: Gateway, office: &Office, name: &'static str) -> Self {
+        let shutdown = CancellationToken::new();
+        let (stop, office) = (shutdown.clone(), office.clone());
+        let task = tokio::spawn(async move {
+            let work = |term: Term| {
+                let (stop, office) = (stop.clone(), office.clone());
+                async move {
+                    let _worker = office.enter(name, term.fence);
+                    stop.cancelled().await;
+                }
+            };
+            let settings = election::Settings::default();
+            let run = election::run(gateway, settings, "test", name, stop.clone(), work);
+            run.await.unwrap();
+        });
+        Self { shutdown, task }
+    }
+
+    async fn stop(self) -> Duration {
+        let begin = Instant::now();
+        self.shutdown.cancel();
+        soon(self.task).await.unwrap();
+        begin.elapsed()
+    }
+}
+
+fn fake() -> Fake {
+    let fake = Fake::start();
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = "setpoint-system".into();
+    fake.put(&namespace);
+    fake
+}
+
+fn lease(fake: &Fake) -> Lease {
+    fake.get("setpoint-system", "test").unwrap()
+}
+
+async fn until_leads(office: &Office, name: &str) {
+    eventually(name, async || office.leader().as_deref() == Some(name)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_takes_a_released_lease_at_once() {
+    let (fake, office) = (fake(), Office::default());
+    let first = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    assert!(
+        lease(&fake)
+            .spec
+            .holder_identity
+            .unwrap()
+            .starts_with("a-0_")
+    );
+    let _second = Replica::start(fake.gateway("b"), &office, "a-1");
+    sleep(Duration::from_secs(60)).await;
+
+    let took = first.stop().await;
+    until_leads(&office, "a-1").await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    let terms: HashSet<_> = office
+        .fences
+        .lock()
+        .iter()
+        .map(|fence| fence.term)
+        .collect();
+    assert_eq!(terms.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_costs_no_calls() {
+    let (fake, office) = (fake(), Office::default());
+    let leader = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    let _standby = Replica::start(fake.gateway("b"), &office, "a-1");
+    sleep(Duration::from_secs(1)).await;
+    let calls = || fake.calls("Get") + fake.calls("Create");
+    let (before, renewals) = (calls(), fake.calls("Update"));
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(calls(), before);
+    assert_eq!(
+        fake.calls("Update") - renewals,
+        10,
+        "one renewal per retry period, by the leader"
+    );
+    leader.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_namespace_is_created() {
+    let (fake, office) = (Fake::start(), Office::default());
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    assert!(fake.get::<Namespace>("", "setpoint-system").is_some());
+}
+
+/// Checks L3, L11.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_hangs_ends_leadership_before_the_lease_expires() {
+    let (fake, office) = (fake(), Office::default());
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    sleep(Duration::from_secs(7)).await;
+    let last_sign_of_life = fake.revision();
+    fake.set_faults(Faults {
+        hang: vec!["Update"],
+        ..Faults::default()
+    });
+    let begin = Instant::now();
+    eventually("work has ended", async || office.leader().is_none()).await;
+    assert!(begin.elapsed() < LEASE, "{:?}", begin.elapsed());
+    assert_eq!(fake.revision(), last_sign_of_life);
+}
+
+/// Checks L3, L8.
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_renewals_hang_has_stopped_when_another_takes_over() {
+    let (fake, office) = (fake(), Office::default());
+    let names = ["a-0", "a-1", "a-2"];
+    let _replicas = names.map(|name| Replica::start(fake.gateway(name), &office, name));
+    eventually("there is a leader", async || office.leader().is_some()).await;
+    for _ in 0..9 {
+        let leader = office.leader().unwrap();
+        let stuck = names.into_iter().find(|name| **name == leader).unwrap();
+        let begin = Instant::now();
+        fake.set_faults(Faults {
+            hang: vec![stuck],
+            ..Faults::default()
+        });
+        // The office itself asserts that there are never two.
+        let another = async || office.leader().is_some_and(|now| now != leader);
+        eventually("another leads", another).await;
+        assert!(
+            begin.elapsed() < LEASE + Duration::from_secs(5),
+            "{:?}",
+            begin.elapsed()
+        );
+    }
+    let fences = office.fences.lock();
+    let terms: HashSet<_> = fences.iter().map(|fence| fence.term).collect();
+    assert_eq!(
+        terms.len(),
+        fences.len(),
+        "each term has a fence of its own"
+    );
+}
+
+/// Checks L1, L2.
+#[tokio::test(start_paused = true)]
+async fn the_times_inside_a_lease_are_not_judged() {
+    for hours in [-1000, 0, 1000] {
+        let (fake, office) = (fake(), Office::default());
+        let mut held = Lease::default();
+        held.metadata.namespace = "setpoint-system".into();
+        held.metadata.name = "test".into();
+        held.spec.holder_identity = Some("someone".into());
+        held.spec.lease_duration_seconds = Some(15);
+        let skewed = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
+        held.spec.renew_time = Some(skewed.into());
+        fake.put(&held);
+        let begin = Instant::now();
+        let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+        until_leads(&office, "a-0").await;
+        let waited = begin.elapsed();
+        assert!(
+            waited >= LEASE && waited < LEASE + Duration::from_secs(3),
+            "{hours}: {waited:?}"
+        );
+    }
+}
+
+/// Checks L1.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_renewed_is_not_taken_however_old_its_times() {
+    let (fake, office) = (fake(), Office::default());
+    let mut held = Lease::default();
+    held.metadata.namespace = "setpoint-system".into();
+    held.metadata.name = "test".into();
+    held.spec.holder_identity = Some("someone".into());
+    held.spec.lease_duration_seconds = Some(15);
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    fake.put(&held);
+    for _ in 0..10 {
+        fake.put(&held);
+        sleep(Duration::from_secs(14)).await;
+        assert_eq!(
+            lease(&fake).spec.holder_identity.as_deref(),
+            Some("someone")
+        );
+        assert!(office.leader().is_none());
+    }
+}
+
+/// Checks L4, L5.
+#[tokio::test(start_paused = true)]
+async fn writes_of_a_former_term_are_refused() {
+    let (fake, office) = (fake(), Office::default());
+    let first = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    let fenced = fake.gateway("late").under(&office.fences.lock()[0]);
+    fenced.create(&config_map("in-time")).await.unwrap();
+    first.stop().await;
+    let late = fenced.create(&config_map("late")).await.unwrap_err();
+    assert!(late.is_fenced());
+    assert_eq!(fake.all::<setpoint_proto::core::ConfigMap>().len(), 1);
+}
+
+/// Checks L6.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_meets_a_renewal_on_its_way_still_releases() {
+    let (fake, office) = (fake(), Office::default());
+    let only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    // A renewal is committed, but its answer does not arrive before shutdown.
+    fake.set_faults(Faults {
+        lose_answers: true,
+        ..Faults::default()
+    });
+    let revision = fake.revision();
+    eventually("a renewal is on its way", async || {
+        fake.revision() > revision
+    })
+    .await;
+    fake.set_faults(Faults::default());
+    only.stop().await;
+    assert_eq!(lease(&fake).spec.holder_identity.as_deref(), Some(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_does_not_cost_the_lease() {
+    let (fake, office) = (fake(), Office::default());
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    fake.set_faults(Faults {
+        lose_answers: true,
+        ..Faults::default()
+    });
+    let revision = fake.revision();
+    eventually("a renewal is on its way", async || {
+        fake.revision() > revision
+    })
+    .await;
+    fake.set_faults(Faults::default());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
+    assert_eq!(office.leader().as_deref(), Some("a-0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_displaced_stops_as_soon_as_it_sees_that() {
+    let (fake, office) = (fake(), Office::default());
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    let mut usurped = lease(&fake);
+    usurped.spec.holder_identity = Some("usurper".into());
+    usurped.spec.lease_transitions = Some(99);
+    fake.put(&usurped);
+    let stopped = eventually("it stops", async || office.leader().is_none());
+    timeout(Duration::from_millis(100), stopped).await.unwrap();
+    assert_eq!(
+        lease(&fake).spec.holder_identity.as_deref(),
+        Some("usurper"),
+        "not released for it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_election_work_begins_at_once_and_without_a_fence() {
+    let settings = election::Settings {
+        leader_elect: false,
+        ..election::Settings::default()
+    };
+    let fake = Fake::start();
+    fake.set_faults(Faults {
+        hang: vec!["Create", "Update", "Watch"],
+        ..Faults::default()
+    });
+    let gateway = fake.gateway("a");
+    let work = |term: Term| {
+        let gateway = gateway.under(&term.fence);
+        async move { assert_eq!(gateway.writer(), "a") }
+    };
+    let stop = CancellationToken::new();
+    let run = election::run(fake.gateway("a"), settings, "test", "a-0", stop, work);
+    timeout(Duration::from_secs(1), run).await.unwrap().unwrap();
+}

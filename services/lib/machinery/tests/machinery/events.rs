@@ -1,0 +1,79 @@
+//! The recorder counts repetitions and never waits.
+
+use setpoint_machinery::{Recorder, events};
+use setpoint_proto::core::Event;
+
+use crate::fake::{Fake, Faults, config_map, eventually};
+
+#[tokio::test(start_paused = true)]
+async fn repetitions_are_counted_in_one_event() {
+    let fake = Fake::start();
+    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let about = events::reference_to(&fake.put(&config_map("a")));
+    for n in 1..=3 {
+        recorder.warning(&about, "Failed", "no luck");
+        eventually("it is written", async || {
+            fake.all::<Event>()
+                .first()
+                .is_some_and(|event| event.count == n)
+        })
+        .await;
+    }
+    let [event] = &fake.all::<Event>()[..] else {
+        panic!("there is one Event")
+    };
+    assert_eq!(
+        (event.r#type.as_str(), event.reason.as_str()),
+        ("Warning", "Failed")
+    );
+    assert_eq!(event.involved_object.name, "a");
+    assert_eq!(event.metadata.namespace, "default");
+    assert_eq!(event.reporting_instance, "test-controller-0");
+    assert_eq!((fake.calls("Create"), fake.calls("Patch")), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_was_cleaned_up_begins_anew() {
+    let fake = Fake::start();
+    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let about = events::reference_to(&fake.put(&config_map("a")));
+    recorder.normal(&about, "Created", "it is there");
+    eventually("it is written", async || fake.all::<Event>().len() == 1).await;
+    fake.remove(&fake.all::<Event>()[0]);
+    recorder.normal(&about, "Created", "it is there");
+    eventually("it is written", async || fake.all::<Event>().len() == 1).await;
+    assert_eq!(fake.all::<Event>()[0].count, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_hangs_costs_events_and_nothing_else() {
+    let fake = Fake::start();
+    fake.set_faults(Faults {
+        hang: vec!["Create"],
+        ..Faults::default()
+    });
+    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let about = events::reference_to(&config_map("a"));
+    for n in 0..10_000 {
+        recorder.normal(&about, "Created", format!("pod {n}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_about_one_object_is_few_events() {
+    let fake = Fake::start();
+    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let about = events::reference_to(&config_map("a"));
+    for n in 0..1000 {
+        recorder.normal(&about, "Created", format!("pod {n}"));
+    }
+    eventually("all are counted", async || {
+        fake.all::<Event>()
+            .iter()
+            .map(|event| event.count)
+            .sum::<i32>()
+            == 1000
+    })
+    .await;
+    assert_eq!(fake.all::<Event>().len(), 11);
+}

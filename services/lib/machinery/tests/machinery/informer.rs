@@ -1,0 +1,262 @@
+//! What an informer guarantees, also when watches break.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use setpoint_machinery::{Informer, Reader, View as _, Whole};
+use setpoint_model::{Key, Revision};
+use setpoint_proto::core::ConfigMap;
+use setpoint_proto::meta::OwnerReference;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Faults, config_map, eventually, soon};
+
+type View = Whole<ConfigMap>;
+
+/// What handlers were told: `+name`, `~name` or `-name`.
+type Told = Arc<Mutex<Vec<String>>>;
+
+/// An informer that runs, and what it tells.
+fn start(fake: &Fake) -> (Reader<View>, Told) {
+    let told = Told::default();
+    let notes = told.clone();
+    let informer: Informer<View> = fake.gateway("test").informer();
+    let reader = informer.reader();
+    let cache = reader.clone();
+    let informer = informer.on_event(move |delta| {
+        let view = delta.new.as_ref().or(delta.old.as_ref()).unwrap();
+        let key = &view.meta().key;
+        let sign = match (&delta.old, &delta.new) {
+            (None, _) => '+',
+            (_, None) => '-',
+            _ => '~',
+        };
+        // Whoever is told can already see.
+        if sign != '-' {
+            assert!(cache.get(key).unwrap().meta.revision >= view.meta.revision);
+        }
+        notes.lock().push(format!("{sign}{}", key.name));
+    });
+    tokio::spawn(informer.run(CancellationToken::new()));
+    (reader, told)
+}
+
+async fn until_reached(reader: &Reader<View>, fake: &Fake) {
+    fake.bookmark();
+    let revision = Revision::from_raw(fake.revision());
+    eventually("the copy is as far as the gateway", async || {
+        reader.reached() >= revision
+    })
+    .await;
+}
+
+/// From now on the watch says nothing.
+fn mute(fake: &Fake) {
+    fake.set_faults(Faults {
+        mute: Some(("configmaps", fake.revision())),
+        ..Faults::default()
+    });
+}
+
+fn names(reader: &Reader<View>) -> Vec<String> {
+    let list = reader.list();
+    list.iter().map(|view| view.meta.key.name.clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_see_the_state_and_then_every_change() {
+    let fake = Fake::start();
+    fake.put(&config_map("a"));
+    let (reader, told) = start(&fake);
+    assert!(!reader.has_synced());
+    soon(reader.synced()).await;
+    assert_eq!(names(&reader), ["a"]);
+
+    let b = fake.put(&config_map("b"));
+    fake.put(&b);
+    fake.remove(&b);
+    until_reached(&reader, &fake).await;
+    assert_eq!(*told.lock(), ["+a", "+b", "~b", "-b"]);
+    assert_eq!(names(&reader), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_advance_what_is_reached() {
+    let fake = Fake::start();
+    let (reader, _) = start(&fake);
+    soon(reader.synced()).await;
+    fake.put(&setpoint_proto::core::Namespace::default());
+    let newest = Revision::from_raw(fake.revision());
+    assert!(reader.reached() < newest);
+    fake.bookmark();
+    soon(reader.reach(newest)).await;
+    assert_eq!(fake.calls("Initial"), 1);
+}
+
+/// Checks I12.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_initial_state_is_not_synced() {
+    let fake = Fake::start();
+    (0..10).for_each(|n| _ = fake.put(&config_map(&format!("c{n}"))));
+    fake.set_faults(Faults {
+        break_initial_after: Some(5),
+        ..Faults::default()
+    });
+    let (reader, told) = start(&fake);
+    eventually("it has tried some times", async || fake.calls("Watch") > 3).await;
+    assert!(!reader.has_synced() && reader.is_empty() && told.lock().is_empty());
+
+    fake.set_faults(Faults::default());
+    soon(reader.synced()).await;
+    assert_eq!(reader.len(), 10);
+    assert_eq!(told.lock().len(), 10);
+}
+
+/// Checks I3.
+#[tokio::test(start_paused = true)]
+async fn a_broken_watch_is_resumed_without_fetching_the_state_again() {
+    let fake = Fake::start();
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    for n in 0..5 {
+        fake.break_watches();
+        fake.put(&config_map(&format!("c{n}")));
+        eventually("the change arrives", async || reader.len() == n + 1).await;
+    }
+    assert_eq!(fake.calls("Initial"), 1);
+    assert_eq!(*told.lock(), ["+c0", "+c1", "+c2", "+c3", "+c4"]);
+}
+
+/// Checks I5.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_missed_while_away_is_told_and_the_rest_is_not_told_twice() {
+    let fake = Fake::start();
+    let [gone, kept, changed] = ["gone", "kept", "changed"].map(|n| fake.put(&config_map(n)));
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    told.lock().clear();
+
+    mute(&fake);
+    fake.remove(&gone);
+    fake.put(&changed);
+    fake.put(&config_map("new"));
+    fake.compact();
+    fake.set_faults(Faults::default());
+    fake.break_watches();
+    eventually("the state is fetched anew", async || {
+        fake.calls("Initial") == 2
+    })
+    .await;
+    until_reached(&reader, &fake).await;
+
+    let mut told = told.lock().clone();
+    told.sort();
+    assert_eq!(told, ["+new", "-gone", "~changed"]);
+    assert!(reader.get(&Key::of(&kept.metadata)).is_some());
+}
+
+/// Checks I4.
+#[tokio::test(start_paused = true)]
+async fn another_uid_under_the_same_name_is_a_deletion_and_an_addition() {
+    let fake = Fake::start();
+    let mut object = config_map("a");
+    object.metadata.uid = "first".into();
+    fake.put(&object);
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+
+    // As one change, when deletion and creation were merged on the way.
+    object.metadata.uid = "second".into();
+    fake.put(&object);
+    until_reached(&reader, &fake).await;
+    assert_eq!(*told.lock(), ["+a", "-a", "+a"]);
+
+    // And found out only when the state is fetched anew.
+    mute(&fake);
+    object.metadata.uid = "third".into();
+    fake.put(&object);
+    fake.compact();
+    fake.set_faults(Faults::default());
+    fake.break_watches();
+    eventually("the state is fetched anew", async || {
+        fake.calls("Initial") == 2
+    })
+    .await;
+    until_reached(&reader, &fake).await;
+    assert_eq!(told.lock()[3..], ["-a", "+a"]);
+}
+
+/// Checks I1.
+#[tokio::test(start_paused = true)]
+async fn a_half_open_connection_is_found_out_and_the_watch_resumed() {
+    let fake = Fake::start();
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    let cut = Instant::now();
+    fake.cut_wires();
+    fake.put(&config_map("a"));
+    eventually("the change arrives", async || reader.len() == 1).await;
+    assert!(
+        cut.elapsed() < Duration::from_secs(11),
+        "{:?}",
+        cut.elapsed()
+    );
+    assert_eq!(fake.calls("Initial"), 1);
+    assert_eq!(*told.lock(), ["+a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_revision_of_another_kind_ends_without_a_bookmark() {
+    let fake = Fake::start();
+    fake.put(&config_map("a"));
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    fake.put(&setpoint_proto::core::Namespace::default());
+    let newest = Revision::from_raw(fake.revision());
+    let waited = timeout(Duration::from_secs(1), reader.reach(newest)).await;
+    waited.expect("the state is fetched anew after a short silence");
+    assert_eq!(*told.lock(), ["+a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_what_does_not_exist_does_not_fetch_the_state_over_and_over() {
+    let fake = Fake::start();
+    let (reader, _) = start(&fake);
+    soon(reader.synced()).await;
+    let beyond = Revision::from_raw(1_000_000);
+    let waited = timeout(Duration::from_secs(30), reader.reach(beyond)).await;
+    assert!(waited.is_err());
+    assert_eq!(fake.calls("Initial"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn indexes_follow_the_objects() {
+    let fake = Fake::start();
+    let (reader, _) = start(&fake);
+    let owned_by = |uid: &str| {
+        let mut object = config_map("a");
+        object.metadata.uid = "a".into();
+        object.metadata.owner_references = vec![OwnerReference {
+            uid: uid.into(),
+            controller: Some(true),
+            ..OwnerReference::default()
+        }];
+        object
+    };
+    fake.put(&owned_by("first"));
+    soon(reader.synced()).await;
+    assert_eq!(reader.owned_by("first").len(), 1);
+
+    let object = fake.put(&owned_by("second"));
+    until_reached(&reader, &fake).await;
+    assert!(reader.owned_by("first").is_empty());
+    assert_eq!(reader.owned_by("second").len(), 1);
+    assert_eq!(reader.in_namespace("default").len(), 1);
+    assert!(reader.in_namespace("defaul").is_empty());
+
+    fake.remove(&object);
+    until_reached(&reader, &fake).await;
+    assert!(reader.owned_by("second").is_empty() && reader.in_namespace("default").is_empty());
+}

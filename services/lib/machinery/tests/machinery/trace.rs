@@ -1,0 +1,43 @@
+//! A cascade is one trace: what a controller writes continues the trace of what made it write.
+
+use opentelemetry::trace::TracerProvider as _;
+use setpoint_proto::Cause;
+use setpoint_proto::core::ConfigMap;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use crate::controller::{Process, copies, fake, origin, reported};
+use crate::fake::eventually;
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+fn because(trace: &str) -> Cause {
+    Cause {
+        traceparent: format!("00-{trace}-00f067aa0ba902b7-01"),
+        ..Cause::default()
+    }
+}
+
+fn trace_of(cause: &Cause) -> &str {
+    cause.traceparent.split('-').nth(1).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_write_of_a_cascade_is_in_the_trace_of_its_first() {
+    let provider = opentelemetry_sdk::trace::SdkTracerProvider::builder().build();
+    let traced = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    let subscriber = tracing_subscriber::registry().with(traced);
+    let _default = tracing::subscriber::set_default(subscriber);
+
+    let fake = fake();
+    // One object before the controller starts, one after: a cascade goes on where another left it.
+    fake.put_because(&origin("before", 3), because(TRACE));
+    let _process = Process::start(&fake, "copies-0");
+    eventually("all are there", async || copies(&fake) == 3).await;
+    fake.put_because(&origin("after", 4), because(TRACE));
+    let done = async || reported(&fake, "after").as_deref() == Some("4");
+    eventually("all are there", done).await;
+    for object in fake.all::<ConfigMap>() {
+        let cause = fake.cause(&object).unwrap();
+        assert_eq!(trace_of(&cause), TRACE, "{}", object.metadata.name);
+    }
+}

@@ -1,0 +1,156 @@
+//! The agent from its settings to its end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Context as _;
+use futures::future::join_all;
+use setpoint_host::Host;
+use setpoint_machinery::gateway::ListOptions;
+use setpoint_machinery::queue::Limiter;
+use setpoint_machinery::{Barrier, Gateway, Informer, Queue, Recorder, View as _};
+use setpoint_model::Key;
+use tracing::info;
+
+use crate::act::Hands;
+use crate::agent::Agent;
+use crate::ledger::Ledger;
+use crate::node::heartbeat::Heartbeat;
+use crate::node::{Machine, Node};
+use crate::pod::PodView;
+use crate::runtime::process::Processes;
+use crate::runtime::simulated::Simulated;
+use crate::runtime::{Runtime, Wake};
+use crate::settings::{Kind, Settings};
+use crate::tell::Tell;
+
+/// Runs the agent until shutdown.
+///
+/// # Errors
+/// When the gateway's address is none, or the state of earlier containers cannot be read.
+pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+    let machine = Machine::read();
+    let nodes = Node::all(&settings, host.instance(), &machine);
+    let queue = Queue::new("pods", Limiter::default());
+    let waker = queue.clone();
+    let wake: Wake = Arc::new(move |pod: &Key| waker.add(pod.clone(), None));
+    match settings.runtime {
+        Kind::Process => {
+            let state = state_dir(&settings, &nodes[0].name);
+            let runtime = Processes::open(&state, "/proc/self/exe", wake);
+            let runtime =
+                runtime.with_context(|| format!("state directory {}", state.display()))?;
+            serve(host, settings, machine, nodes, queue, runtime).await
+        }
+        Kind::Simulated => {
+            let runtime = Simulated::new(settings.start_delay, wake);
+            serve(host, settings, machine, nodes, queue, runtime).await
+        }
+    }
+}
+
+fn state_dir(settings: &Settings, node: &str) -> PathBuf {
+    match settings.state_dir.as_os_str().is_empty() {
+        true => Path::new(".setpoint/node").join(node),
+        false => settings.state_dir.clone(),
+    }
+}
+
+async fn serve<R: Runtime>(
+    host: Host,
+    settings: Settings,
+    machine: Machine,
+    nodes: Vec<Node>,
+    queue: Queue<Key>,
+    runtime: R,
+) -> anyhow::Result<()> {
+    let gateway = Gateway::connect(&settings.gateway, host.instance())?;
+    let informer = informer(&gateway, &nodes, &queue);
+    let pods = informer.reader();
+    let mut barrier = Barrier::default();
+    barrier.watch(&pods);
+    let recorder = settings
+        .writes_events()
+        .then(|| Recorder::new(gateway.clone(), "kubelet", &nodes[0].name));
+    let agent = Arc::new(Agent {
+        hands: Hands {
+            runtime,
+            gateway: gateway.clone(),
+            tell: Tell::new(recorder),
+        },
+        ledger: Ledger::new(nodes.iter().map(|node| (node.name.clone(), node.room))),
+        nodes: nodes
+            .iter()
+            .map(|node| (node.name.clone(), node.clone()))
+            .collect(),
+        pods: pods.clone(),
+        barrier,
+        queue,
+    });
+    let (cached, shutdown) = (host.health().check("informers"), host.shutdown());
+    let alive = heartbeats(&host, &settings, &machine, nodes, &gateway);
+    let work = async {
+        pods.synced().await;
+        cached.pass();
+        info!(pods = pods.len(), "the cache is complete");
+        agent.run(settings.workers, shutdown.clone()).await;
+    };
+    tokio::select! {
+        () = work => {}
+        ((), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive) } => {}
+    }
+    Ok(())
+}
+
+/// One node watches its own Pods; many share one watch over all Pods that are bound.
+fn informer(gateway: &Gateway, nodes: &[Node], queue: &Queue<Key>) -> Informer<PodView> {
+    let fields = match nodes {
+        [node] => format!("spec.nodeName={}", node.name),
+        _ => "spec.nodeName!=".to_owned(),
+    };
+    let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
+    let ours = move |view: &PodView| names.contains(&view.node);
+    let queue = queue.clone();
+    gateway
+        .informer::<PodView>()
+        .only(ListOptions {
+            fields,
+            ..ListOptions::default()
+        })
+        .on_event(move |delta| {
+            let views = [&delta.new, &delta.old];
+            if let Some(view) = views.into_iter().flatten().find(|view| ours(view)) {
+                queue.add(view.meta().key.clone(), delta.cause.clone());
+            }
+        })
+}
+
+/// Keeps every node registered and its Lease fresh, for ever; the process is ready once all are registered.
+async fn heartbeats(
+    host: &Host,
+    settings: &Settings,
+    machine: &Machine,
+    nodes: Vec<Node>,
+    gateway: &Gateway,
+) {
+    let check = host.health().check("nodes");
+    let count = nodes.len();
+    let missing = Arc::new(AtomicUsize::new(count));
+    let beats = nodes.into_iter().enumerate().map(|(index, node)| {
+        let heartbeat = Heartbeat {
+            node,
+            machine: machine.clone(),
+            gateway: gateway.clone(),
+            every: settings.heartbeat,
+            refresh: settings.status_refresh,
+        };
+        let (check, missing) = (check.clone(), Arc::clone(&missing));
+        heartbeat.run(index as f64 / count as f64, move || {
+            if missing.fetch_sub(1, Ordering::Relaxed) == 1 {
+                check.pass();
+            }
+        })
+    });
+    join_all(beats).await;
+}
