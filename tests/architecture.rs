@@ -35,7 +35,13 @@ const PURE: &[(&str, &[&str])] = &[("model", &["tokio", "tonic", "axum", "hyper"
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
         .output()
         .expect("cargo runs");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
@@ -64,9 +70,14 @@ fn crates_know_only_whom_they_may() {
             continue;
         }
         let allowed = ARROWS.iter().find(|(crate_name, _)| crate_name == name);
-        let allowed = allowed.unwrap_or_else(|| panic!("{name} is not in the picture")).1;
+        let allowed = allowed
+            .unwrap_or_else(|| panic!("{name} is not in the picture"))
+            .1;
         for used in uses.intersection(&ours) {
-            assert!(allowed.contains(&used.as_str()), "{name} must not know {used}");
+            assert!(
+                allowed.contains(&used.as_str()),
+                "{name} must not know {used}"
+            );
         }
     }
 }
@@ -76,7 +87,10 @@ fn nothing_ships_what_only_tests_use() {
     for (name, uses) in dependencies() {
         let is_test = |name: &str| TESTS.contains(&name);
         let ships = |used: &String| is_test(used) && !is_test(&name);
-        assert!(!uses.iter().any(ships), "{name} depends on a crate for tests");
+        assert!(
+            !uses.iter().any(ships),
+            "{name} depends on a crate for tests"
+        );
     }
 }
 
@@ -95,7 +109,10 @@ fn pure_crates_do_no_io() {
     let dependencies = dependencies();
     for (name, banned) in PURE {
         for foreign in *banned {
-            assert!(!dependencies[*name].contains(*foreign), "{name} uses {foreign}");
+            assert!(
+                !dependencies[*name].contains(*foreign),
+                "{name} uses {foreign}"
+            );
         }
     }
 }

@@ -7,32 +7,61 @@ use crate::web::{apply, text, until_ready};
 /// Checks R3 and L4 with real processes: the standby finishes the rollout, and no Pod is doubled.
 #[test]
 fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
-    let size = Size { replicas: 2, process_nodes: 0, simulated_nodes: 3 };
+    let size = Size {
+        replicas: 2,
+        process_nodes: 0,
+        simulated_nodes: 3,
+    };
     let mut cluster = Cluster::start(size);
     let kubectl = cluster.kubectl();
     apply(&kubectl);
-    for (round, service) in ["deployment-controller", "replicaset-controller", "scheduler"].iter().enumerate() {
+    for (round, service) in [
+        "deployment-controller",
+        "replicaset-controller",
+        "scheduler",
+    ]
+    .iter()
+    .enumerate()
+    {
         let leader = cluster.leader(service);
         let image = format!("nginx:1.{}", 30 + round);
-        kubectl.ok(&format!("set image deployment/web-frontend -n production nginx={image}"));
+        kubectl.ok(&format!(
+            "set image deployment/web-frontend -n production nginx={image}"
+        ));
         cluster.process(&leader).kill();
         kubectl.ok("rollout status deployment/web-frontend -n production --timeout=60s");
         let pods = until_ready(&kubectl, 3);
-        assert!(pods.iter().all(|pod| text(pod, "/spec/containers/0/image") == image));
-        assert_ne!(cluster.leader(service), leader, "the standby leads {service}");
+        assert!(
+            pods.iter()
+                .all(|pod| text(pod, "/spec/containers/0/image") == image)
+        );
+        assert_ne!(
+            cluster.leader(service),
+            leader,
+            "the standby leads {service}"
+        );
         cluster.process(&leader).restart();
     }
     eventually("one ReplicaSet holds all Pods", || {
         let sets = kubectl.json("get rs -n production");
         let sets = sets["items"].as_array().cloned().unwrap_or_default();
-        let alive: Vec<_> = sets.iter().filter(|set| set["status"]["replicas"] != 0).collect();
-        (alive.len() == 1 && alive[0]["status"]["replicas"] == 3).then_some(()).ok_or(format!("{alive:?}"))
+        let alive: Vec<_> = sets
+            .iter()
+            .filter(|set| set["status"]["replicas"] != 0)
+            .collect();
+        (alive.len() == 1 && alive[0]["status"]["replicas"] == 3)
+            .then_some(())
+            .ok_or(format!("{alive:?}"))
     });
 }
 
 #[test]
 fn a_stopped_leader_hands_its_lease_over() {
-    let size = Size { replicas: 2, process_nodes: 0, simulated_nodes: 1 };
+    let size = Size {
+        replicas: 2,
+        process_nodes: 0,
+        simulated_nodes: 1,
+    };
     let mut cluster = Cluster::start(size);
     let leader = cluster.leader("replicaset-controller");
     assert!(cluster.process(&leader).stop(), "it ends in good order");

@@ -20,20 +20,34 @@ fn a_gateway_without_etcd_waits_and_says_so() {
     });
     cluster.start_etcd();
     cluster.wait_until_ready();
-    assert!(kubectl.ok("get namespaces -o name").contains("namespace/default"));
+    assert!(
+        kubectl
+            .ok("get namespaces -o name")
+            .contains("namespace/default")
+    );
 }
 
 /// Checks S4 in its simple form: acknowledged writes survive kill -9 of etcd under load.
 #[test]
 fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_goes_on() {
-    let mut cluster = Cluster::start(Size { process_nodes: 0, simulated_nodes: 2, ..Size::default() });
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 0,
+        simulated_nodes: 2,
+        ..Size::default()
+    });
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     let writer = {
         let kubectl = kubectl.clone();
         std::thread::spawn(move || {
             let names = (0..40).map(|n| format!("kept-{n}"));
-            names.filter(|name| kubectl.run(&format!("create configmap {name} --from-literal=a=b")).success).collect::<Vec<_>>()
+            names
+                .filter(|name| {
+                    kubectl
+                        .run(&format!("create configmap {name} --from-literal=a=b"))
+                        .success
+                })
+                .collect::<Vec<_>>()
         })
     };
     for _ in 0..2 {
@@ -46,7 +60,10 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_goes_on() {
         output.success.then_some(output.stdout).ok_or(output.stderr)
     });
     for name in &acknowledged {
-        assert!(kept.lines().any(|line| line == format!("configmap/{name}")), "{name} is lost");
+        assert!(
+            kept.lines().any(|line| line == format!("configmap/{name}")),
+            "{name} is lost"
+        );
     }
     kubectl.ok("scale deployment/web-frontend -n production --replicas=6");
     until_ready(&kubectl, 6);
@@ -55,14 +72,22 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_goes_on() {
 /// Checks I3: watches resume where they were; nobody lists everything again.
 #[test]
 fn a_restarted_gateway_is_found_again_without_relists() {
-    let mut cluster = Cluster::start(Size { process_nodes: 0, simulated_nodes: 2, ..Size::default() });
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 0,
+        simulated_nodes: 2,
+        ..Size::default()
+    });
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     cluster.process("gateway-0").restart();
     cluster.wait_until_ready();
     kubectl.ok("scale deployment/web-frontend -n production --replicas=5");
     until_ready(&kubectl, 5);
-    for service in ["deployment-controller-0", "replicaset-controller-0", "scheduler-0"] {
+    for service in [
+        "deployment-controller-0",
+        "replicaset-controller-0",
+        "scheduler-0",
+    ] {
         let log = cluster.process(service).log();
         assert!(!log.contains("relist"), "{service} listed again: {log}");
     }
@@ -77,7 +102,14 @@ fn malformed_and_oversize_requests_are_refused_with_a_reason() {
         let file = cluster.folder().join("body");
         std::fs::write(&file, body).expect("it is writable");
         let output = std::process::Command::new("curl")
-            .args(["-s", "-X", "POST", "-H", "Content-Type: application/json", "--data-binary"])
+            .args([
+                "-s",
+                "-X",
+                "POST",
+                "-H",
+                "Content-Type: application/json",
+                "--data-binary",
+            ])
             .arg(format!("@{}", file.display()))
             .arg(url("/api/v1/namespaces/default/configmaps"))
             .output()
@@ -85,10 +117,28 @@ fn malformed_and_oversize_requests_are_refused_with_a_reason() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let answer = post(b"{\"metadata\":");
-    assert!(answer.contains("\"reason\":\"BadRequest\"") && answer.contains("\"code\":400"), "{answer}");
-    let answer = post(format!(r#"{{"metadata":{{"name":"big"}},"data":{{"a":"{}"}}}}"#, "x".repeat(4 << 20)).as_bytes());
+    assert!(
+        answer.contains("\"reason\":\"BadRequest\"") && answer.contains("\"code\":400"),
+        "{answer}"
+    );
+    let answer = post(
+        format!(
+            r#"{{"metadata":{{"name":"big"}},"data":{{"a":"{}"}}}}"#,
+            "x".repeat(4 << 20)
+        )
+        .as_bytes(),
+    );
     assert!(answer.contains("\"code\":413"), "{answer}");
-    let answer = post(format!(r#"{{"metadata":{{"name":"big"}},"data":{{"a":"{}"}}}}"#, "x".repeat(2 << 20)).as_bytes());
-    assert!(answer.contains("\"code\":422") || answer.contains("\"code\":413"), "{answer}");
+    let answer = post(
+        format!(
+            r#"{{"metadata":{{"name":"big"}},"data":{{"a":"{}"}}}}"#,
+            "x".repeat(2 << 20)
+        )
+        .as_bytes(),
+    );
+    assert!(
+        answer.contains("\"code\":422") || answer.contains("\"code\":413"),
+        "{answer}"
+    );
     assert!(kubectl.ok("get configmaps -o name").is_empty());
 }

@@ -14,7 +14,11 @@ use crate::web::{apply, is_ready, manifest, pods, text, until_ready};
 /// The whole story of the README in one cluster, since starting one is what takes long.
 #[test]
 fn a_deployment_is_applied_scaled_healed_and_rolled() {
-    let cluster = Cluster::start(Size { process_nodes: 3, simulated_nodes: 0, ..Size::default() });
+    let cluster = Cluster::start(Size {
+        process_nodes: 3,
+        simulated_nodes: 0,
+        ..Size::default()
+    });
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     three_pods_run_on_three_nodes(&kubectl);
@@ -22,7 +26,7 @@ fn a_deployment_is_applied_scaled_healed_and_rolled() {
     applying_again_changes_nothing(&kubectl);
     a_watch_streams_scaling(&kubectl);
     a_deleted_pod_is_replaced(&kubectl);
-    a_killed_process_is_restarted(&kubectl);
+    a_killed_process_is_restarted(&cluster, &kubectl);
     a_rollout_stays_within_its_bounds(&kubectl);
     deleting_the_deployment_takes_its_pods(&kubectl);
 }
@@ -31,7 +35,10 @@ fn three_pods_run_on_three_nodes(kubectl: &Kubectl) {
     let pods = until_ready(kubectl, 3);
     let nodes: BTreeSet<_> = pods.iter().map(|pod| text(pod, "/spec/nodeName")).collect();
     assert_eq!(nodes.len(), 3, "spread over the nodes: {nodes:?}");
-    assert!(pods.iter().all(|pod| text(pod, "/status/phase") == "Running"));
+    assert!(
+        pods.iter()
+            .all(|pod| text(pod, "/status/phase") == "Running")
+    );
 }
 
 fn kubectl_shows_them_as_its_users_know_it(kubectl: &Kubectl) {
@@ -41,12 +48,23 @@ fn kubectl_shows_them_as_its_users_know_it(kubectl: &Kubectl) {
         "NAME DESIRED CURRENT READY AGE CONTAINERS IMAGES SELECTOR",
         "NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES",
     ];
-    let folded: Vec<_> = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let folded: Vec<_> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
     for head in heads {
-        assert!(folded.iter().any(|line| line == head), "{head} is missing in\n{table}");
+        assert!(
+            folded.iter().any(|line| line == head),
+            "{head} is missing in\n{table}"
+        );
     }
-    let deployment = folded.iter().find(|line| line.starts_with("deployment.apps/web-frontend"));
-    assert!(deployment.is_some_and(|line| line.contains(" 3/3 3 3 ") && line.contains("nginx:1.25")), "{table}");
+    let deployment = folded
+        .iter()
+        .find(|line| line.starts_with("deployment.apps/web-frontend"));
+    assert!(
+        deployment.is_some_and(|line| line.contains(" 3/3 3 3 ") && line.contains("nginx:1.25")),
+        "{table}"
+    );
     assert_eq!(folded.iter().filter(|line| line.starts_with("pod/web-frontend-") && line.contains(" 1/1 Running 0 ")).count(), 3, "{table}");
     let described = kubectl.ok("describe deployment web-frontend -n production");
     assert!(described.contains("ScalingReplicaSet"), "{described}");
@@ -54,23 +72,37 @@ fn kubectl_shows_them_as_its_users_know_it(kubectl: &Kubectl) {
 
 fn applying_again_changes_nothing(kubectl: &Kubectl) {
     let versions = |kubectl: &Kubectl| {
-        kubectl.ok("get deploy,rs,pods -n production -o jsonpath={.items[*].metadata.resourceVersion}")
+        kubectl
+            .ok("get deploy,rs,pods -n production -o jsonpath={.items[*].metadata.resourceVersion}")
     };
     let before = versions(kubectl);
     let output = kubectl.with("apply", &manifest());
-    assert!(output.stdout.contains("deployment.apps/web-frontend unchanged"), "{output:?}");
+    assert!(
+        output
+            .stdout
+            .contains("deployment.apps/web-frontend unchanged"),
+        "{output:?}"
+    );
     assert_eq!(versions(kubectl), before);
 }
 
 fn a_watch_streams_scaling(kubectl: &Kubectl) {
     let mut watch = kubectl.command("get pods -n production -w --no-headers");
-    let mut watch = watch.stdout(Stdio::piped()).spawn().expect("kubectl starts");
+    let mut watch = watch
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kubectl starts");
     let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
     kubectl.ok("scale deployment/web-frontend -n production --replicas=5");
     let mut seen = BTreeSet::new();
     for line in lines.map_while(Result::ok) {
         let running = line.split_whitespace().nth(2) == Some("Running");
-        seen.extend(line.split_whitespace().next().filter(|_| running).map(str::to_owned));
+        seen.extend(
+            line.split_whitespace()
+                .next()
+                .filter(|_| running)
+                .map(str::to_owned),
+        );
         if seen.len() == 5 {
             break;
         }
@@ -92,37 +124,62 @@ fn a_deleted_pod_is_replaced(kubectl: &Kubectl) {
     assert!(pods.iter().all(|pod| text(pod, "/metadata/name") != name));
 }
 
-fn a_killed_process_is_restarted(kubectl: &Kubectl) {
+fn a_killed_process_is_restarted(cluster: &Cluster, kubectl: &Kubectl) {
     let name = text(&pods(kubectl)[0], "/metadata/name").to_owned();
-    kill_container(kubectl, &name);
-    eventually("the container is restarted", || restarted(kubectl, &name, 1));
-    kill_container(kubectl, &name);
+    kill_container(cluster, kubectl, &name);
+    eventually("the container is restarted", || {
+        restarted(kubectl, &name, 1)
+    });
+    kill_container(cluster, kubectl, &name);
     let waiting = eventually("the second restart backs off", || {
         let pod = kubectl.json(&format!("get pod {name} -n production"));
         let reason = text(&pod, "/status/containerStatuses/0/state/waiting/reason").to_owned();
-        (reason == "CrashLoopBackOff").then_some(pod.clone()).ok_or(reason)
+        (reason == "CrashLoopBackOff")
+            .then_some(pod.clone())
+            .ok_or(reason)
     });
-    assert!(text(&waiting, "/status/containerStatuses/0/state/waiting/message").contains("back-off 10s"));
+    assert!(
+        text(
+            &waiting,
+            "/status/containerStatuses/0/state/waiting/message"
+        )
+        .contains("back-off 10s")
+    );
     let table = kubectl.ok(&format!("get pod {name} -n production --no-headers"));
     assert!(table.contains("CrashLoopBackOff"), "{table}");
-    eventually("it comes back after the backoff", || restarted(kubectl, &name, 2));
+    eventually("it comes back after the backoff", || {
+        restarted(kubectl, &name, 2)
+    });
 }
 
 fn restarted(kubectl: &Kubectl, name: &str, times: u64) -> Result<(), String> {
     let pod = kubectl.json(&format!("get pod {name} -n production"));
-    let count = pod.pointer("/status/containerStatuses/0/restartCount").and_then(Value::as_u64);
-    (count == Some(times) && is_ready(&pod)).then_some(()).ok_or(format!("restartCount {count:?}"))
+    let count = pod
+        .pointer("/status/containerStatuses/0/restartCount")
+        .and_then(Value::as_u64);
+    (count == Some(times) && is_ready(&pod))
+        .then_some(())
+        .ok_or(format!("restartCount {count:?}"))
 }
 
-/// Kills the process that the Pod's containerID names.
-fn kill_container(kubectl: &Kubectl, name: &str) {
-    let pid = eventually("the container has a process", || {
-        let id = kubectl.ok(&format!(
-            "get pod {name} -n production -o jsonpath={{.metadata.annotations.setpoint\\.dev/pid-nginx}}"
-        ));
-        id.parse().map_err(|_| format!("no process id: {id:?}"))
-    });
-    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it runs");
+/// Kills the Pod's process, which its agent keeps note of in `<state-dir>/pods/<uid>/<container>/<attempt>/pid`.
+fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
+    let pod = kubectl.json(&format!("get pod {name} -n production"));
+    let id = text(&pod, "/status/containerStatuses/0/containerID");
+    let attempt = id.strip_prefix("process://").expect("a process runs it");
+    let agent = text(&pod, "/spec/nodeName").replace("node-", "node-agent-");
+    let note = cluster
+        .folder()
+        .join(agent)
+        .join("pods")
+        .join(attempt)
+        .join("pid");
+    let pid = std::fs::read_to_string(note).expect("the agent noted it");
+    kill(
+        Pid::from_raw(pid.trim().parse().expect("a number")),
+        Signal::SIGKILL,
+    )
+    .expect("it runs");
 }
 
 fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
@@ -133,20 +190,27 @@ fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
         let count = |field: &str| deployment["status"][field].as_u64().unwrap_or_default();
         assert!(count("readyReplicas") >= 3, "{}", deployment["status"]);
         assert!(count("replicas") <= 4, "{}", deployment["status"]);
-        let observed = deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"];
+        let observed =
+            deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"];
         let done = observed && count("updatedReplicas") == 3 && count("replicas") == 3;
         done.then_some(()).ok_or(deployment["status"].to_string())
     });
     let () = bounds;
     kubectl.ok("rollout status deployment/web-frontend -n production --timeout=30s");
     let pods = until_ready(kubectl, 3);
-    assert!(pods.iter().all(|pod| text(pod, "/spec/containers/0/image") == "nginx:1.26"));
+    assert!(
+        pods.iter()
+            .all(|pod| text(pod, "/spec/containers/0/image") == "nginx:1.26")
+    );
     let history = kubectl.ok("rollout history deployment/web-frontend -n production");
     assert!(history.contains('1') && history.contains('2'), "{history}");
     kubectl.ok("rollout undo deployment/web-frontend -n production");
     kubectl.ok("rollout status deployment/web-frontend -n production --timeout=60s");
     let pods = until_ready(kubectl, 3);
-    assert!(pods.iter().all(|pod| text(pod, "/spec/containers/0/image") == "nginx:1.25"));
+    assert!(
+        pods.iter()
+            .all(|pod| text(pod, "/spec/containers/0/image") == "nginx:1.25")
+    );
 }
 
 fn deleting_the_deployment_takes_its_pods(kubectl: &Kubectl) {

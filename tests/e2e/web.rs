@@ -5,7 +5,10 @@ use setpoint_tests::{Kubectl, eventually};
 
 /// The manifest that the README applies.
 pub fn manifest() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/manifests/web-frontend.yaml");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../deploy/manifests/web-frontend.yaml"
+    );
     std::fs::read_to_string(path).expect("the manifest is there")
 }
 
@@ -36,11 +39,16 @@ pub fn until_ready(kubectl: &Kubectl, count: usize) -> Vec<Value> {
     eventually(&format!("{count} Pods are Ready"), || {
         let pods = pods(kubectl);
         let settled = pods.len() == count && pods.iter().all(is_ready);
-        settled.then_some(pods.clone()).ok_or_else(|| kubectl.run("get pods -n production -o wide").stdout)
+        settled
+            .then_some(pods.clone())
+            .ok_or_else(|| kubectl.run("get pods -n production -o wide").stdout)
     })
 }
 
 /// A text field of an object, by its path.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

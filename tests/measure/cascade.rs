@@ -13,15 +13,27 @@ use setpoint_tests::{Cluster, Size};
 use crate::process::cpu;
 use crate::report::Report;
 
-const SERVICES: [&str; 5] =
-    ["gateway-0", "deployment-controller-0", "replicaset-controller-0", "scheduler-0", "node-agent-0"];
+const SERVICES: [&str; 5] = [
+    "gateway-0",
+    "deployment-controller-0",
+    "replicaset-controller-0",
+    "scheduler-0",
+    "node-agent-0",
+];
 const RUNS: usize = 3;
 
 /// The median of three runs for 1, 100 and 1 000 Pods.
 pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
-    let size = Size { replicas: 1, process_nodes: 0, simulated_nodes: 10 };
+    let size = Size {
+        replicas: 1,
+        process_nodes: 0,
+        simulated_nodes: 10,
+    };
     let mut cluster = Cluster::start(size);
-    let settings = Settings { address: cluster.gateway_url(), ..Default::default() };
+    let settings = Settings {
+        address: cluster.gateway_url(),
+        ..Default::default()
+    };
     let gateway = Gateway::connect(&settings, "bench")?;
     for replicas in [1, 100, 1000] {
         let mut times = Vec::new();
@@ -35,7 +47,11 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
         let name = format!("one Deployment to {replicas} Pods Running");
         report.add(name, times[RUNS / 2].as_secs_f64() * 1000.0, "ms");
         let per_pod = spent.as_secs_f64() * 1000.0 / (RUNS as f64 * f64::from(replicas));
-        report.add(format!("CPU of all services per Pod, {replicas} Pods, deletion included"), per_pod, "ms");
+        report.add(
+            format!("CPU of all services per Pod, {replicas} Pods, deletion included"),
+            per_pod,
+            "ms",
+        );
     }
     Ok(())
 }
@@ -47,9 +63,13 @@ async fn one(gateway: &Gateway, name: &str, replicas: i32) -> anyhow::Result<Dur
     gateway.create(&deployment(name, replicas)).await?;
     until(gateway, &key, replicas).await?;
     let took = start.elapsed();
-    gateway.patch::<Deployment>(&key, "", json!({"spec": {"replicas": 0}})).await?;
+    gateway
+        .patch::<Deployment>(&key, "", json!({"spec": {"replicas": 0}}))
+        .await?;
     until(gateway, &key, 0).await?;
-    gateway.delete::<Deployment>(&key, Default::default(), None).await?;
+    gateway
+        .delete::<Deployment>(&key, Default::default(), None)
+        .await?;
     Ok(took)
 }
 
@@ -63,7 +83,10 @@ async fn until(gateway: &Gateway, key: &Key, replicas: i32) -> anyhow::Result<()
         {
             return Ok(());
         }
-        anyhow::ensure!(start.elapsed() < Duration::from_secs(120), "{key} is stuck: {status:?}");
+        anyhow::ensure!(
+            start.elapsed() < Duration::from_secs(120),
+            "{key} is stuck: {status:?}"
+        );
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -78,9 +101,15 @@ fn deployment(name: &str, replicas: i32) -> Deployment {
         },
         spec: DeploymentSpec {
             replicas: Some(replicas),
-            selector: Some(LabelSelector { match_labels: labels.clone().into(), ..Default::default() }),
+            selector: Some(LabelSelector {
+                match_labels: labels.clone().into(),
+                ..Default::default()
+            }),
             template: PodTemplateSpec {
-                metadata: ObjectMeta { labels: labels.into(), ..Default::default() },
+                metadata: ObjectMeta {
+                    labels: labels.into(),
+                    ..Default::default()
+                },
                 spec: PodSpec {
                     containers: vec![Container {
                         name: "app".to_owned(),

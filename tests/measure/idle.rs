@@ -7,12 +7,21 @@ use setpoint_tests::{Cluster, Size};
 use crate::process::{cpu, memory};
 use crate::report::Report;
 
-const SERVICES: [&str; 5] =
-    ["gateway-0", "deployment-controller-0", "replicaset-controller-0", "scheduler-0", "node-agent-0"];
+const SERVICES: [&str; 5] = [
+    "gateway-0",
+    "deployment-controller-0",
+    "replicaset-controller-0",
+    "scheduler-0",
+    "node-agent-0",
+];
 
 /// Memory of one of each service, and the CPU of all together over `seconds`.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
-    let size = Size { replicas: 1, process_nodes: 1, simulated_nodes: 0 };
+    let size = Size {
+        replicas: 1,
+        process_nodes: 1,
+        simulated_nodes: 0,
+    };
     let mut cluster = Cluster::start_as_shipped(size);
     tokio::time::sleep(Duration::from_secs(3)).await;
     let pids = SERVICES.map(|name| cluster.process(name).pid());
@@ -21,11 +30,23 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let after: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     for (name, pid) in SERVICES.iter().zip(pids) {
-        report.add(format!("idle memory of {}", name.trim_end_matches("-0")), mib(memory(pid)), "MiB");
+        report.add(
+            format!("idle memory of {}", name.trim_end_matches("-0")),
+            mib(memory(pid)),
+            "MiB",
+        );
     }
     let total = pids.iter().map(|&pid| memory(pid)).sum();
-    report.add("idle memory of one of each, without etcd", mib(total), "MiB");
+    report.add(
+        "idle memory of one of each, without etcd",
+        mib(total),
+        "MiB",
+    );
     let share = (after - before).as_secs_f64() / seconds * 100.0;
-    report.add("idle CPU of one of each, without etcd", share, "% of a core");
+    report.add(
+        "idle CPU of one of each, without etcd",
+        share,
+        "% of a core",
+    );
     Ok(())
 }

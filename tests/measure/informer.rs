@@ -5,7 +5,7 @@ use std::time::Duration;
 use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_proto::core::{Container, EnvVar, Pod, PodSpec};
 use setpoint_proto::meta::ObjectMeta;
-use setpoint_tests::{Cluster, Size};
+use setpoint_tests::Cluster;
 
 use crate::process::memory;
 use crate::report::Report;
@@ -17,7 +17,10 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let mut cluster = Cluster::bare();
     cluster.service("replicaset-controller-0", "replicaset-controller", &[]);
     let pid = cluster.process("replicaset-controller-0").pid();
-    let settings = Settings { address: cluster.gateway_url(), ..Default::default() };
+    let settings = Settings {
+        address: cluster.gateway_url(),
+        ..Default::default()
+    };
     let gateway = Gateway::connect(&settings, "bench")?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = memory(pid);
@@ -25,20 +28,36 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
         let gateway = gateway.clone();
         async move { gateway.create(&pod(n)).await.map(drop) }
     });
-    futures::TryStreamExt::try_collect::<()>(futures::StreamExt::buffer_unordered(futures::stream::iter(creates), 32)).await?;
+    futures::TryStreamExt::try_collect::<()>(futures::StreamExt::buffer_unordered(
+        futures::stream::iter(creates),
+        32,
+    ))
+    .await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let each = (memory(pid) - before) as f64 / PODS as f64;
-    report.add("bytes per cached Pod in the replicaset-controller", each, "B");
+    report.add(
+        "bytes per cached Pod in the replicaset-controller",
+        each,
+        "B",
+    );
     Ok(())
 }
 
 fn pod(n: usize) -> Pod {
-    let env = |n: usize| EnvVar { name: format!("NAME_{n}"), value: "a value of some length".to_owned(), ..Default::default() };
+    let env = |n: usize| EnvVar {
+        name: format!("NAME_{n}"),
+        value: "a value of some length".to_owned(),
+        ..Default::default()
+    };
     Pod {
         metadata: ObjectMeta {
             namespace: "default".to_owned(),
             name: format!("pod-{n}"),
-            labels: [("app".to_owned(), "bench".to_owned()), ("tier".to_owned(), "web".to_owned())].into(),
+            labels: [
+                ("app".to_owned(), "bench".to_owned()),
+                ("tier".to_owned(), "web".to_owned()),
+            ]
+            .into(),
             ..Default::default()
         },
         spec: PodSpec {

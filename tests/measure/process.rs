@@ -7,7 +7,12 @@ pub fn cpu(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name may hold spaces; the fields after its closing parenthesis do not.
     let fields = stat.rsplit(") ").next().unwrap_or_default();
-    let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 = fields
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
     // USER_HZ is 100 on every Linux that Rust runs on.
     Duration::from_millis(ticks * 10)
 }

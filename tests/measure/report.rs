@@ -21,7 +21,11 @@ struct Figure {
 impl Report {
     /// Notes a figure, and says so at once, since a run takes minutes.
     pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &'static str) {
-        let figure = Figure { name: name.into(), value, unit };
+        let figure = Figure {
+            name: name.into(),
+            value,
+            unit,
+        };
         eprintln!("  {figure}");
         self.figures.push(figure);
     }
@@ -43,7 +47,10 @@ impl fmt::Display for Figure {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
-        writeln!(f, "\nMeasured on {cores} cores, etcd and all services on the same machine.\n")?;
+        writeln!(
+            f,
+            "\nMeasured on {cores} cores, etcd and all services on the same machine.\n"
+        )?;
         writeln!(f, "| what | value | unit |\n|---|---:|---|")?;
         for Figure { name, value, unit } in &self.figures {
             let digits = if *value < 100.0 { 2 } else { 0 };

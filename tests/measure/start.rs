@@ -14,10 +14,17 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let start = Instant::now();
     cluster.start_gateway();
     while !ready(&address).await {
-        anyhow::ensure!(start.elapsed() < Duration::from_secs(10), "the gateway is not ready after 10 s");
+        anyhow::ensure!(
+            start.elapsed() < Duration::from_secs(10),
+            "the gateway is not ready after 10 s"
+        );
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    report.add("gateway start to ready", start.elapsed().as_secs_f64() * 1000.0, "ms");
+    report.add(
+        "gateway start to ready",
+        start.elapsed().as_secs_f64() * 1000.0,
+        "ms",
+    );
     Ok(())
 }
 
@@ -25,7 +32,9 @@ async fn ready(address: &str) -> bool {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let ask = async {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n").await?;
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")
+            .await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         std::io::Result::Ok(answer.starts_with("HTTP/1.1 200"))

@@ -32,7 +32,11 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
         let deliveries = (delivered.load(Ordering::Relaxed) - seen_before) as f64;
         let spent = (cpu(gateway) - cpu_before).as_secs_f64();
         let writing = alone * load.rate * seconds * 1.1;
-        report.add(format!("deliveries to {watchers} watchers"), deliveries / (seconds * 1.1), "/s");
+        report.add(
+            format!("deliveries to {watchers} watchers"),
+            deliveries / (seconds * 1.1),
+            "/s",
+        );
         report.add(
             format!("gateway CPU per delivery at {watchers} watchers, writes included"),
             spent * 1e6 / deliveries,
@@ -55,7 +59,10 @@ async fn without_watchers(url: &str, gateway: u32, seconds: f64) -> anyhow::Resu
 }
 
 async fn writes(url: &str, prefix: &str, seconds: f64) -> anyhow::Result<load::Load> {
-    let settings = Settings { address: url.to_owned(), ..Default::default() };
+    let settings = Settings {
+        address: url.to_owned(),
+        ..Default::default()
+    };
     let gateway = Gateway::connect(&settings, "bench")?;
     let prefix = prefix.to_owned();
     load::run(WRITERS, seconds, move |caller, n| {
@@ -89,7 +96,10 @@ async fn watch(url: &str, watchers: usize) -> anyhow::Result<Arc<AtomicU64>> {
             channel = Some(endpoint.connect().await?);
         }
         let mut client = ObjectsClient::new(channel.clone().ok_or(anyhow::anyhow!("no channel"))?);
-        let request = WatchRequest { resource: "configmaps".to_owned(), ..Default::default() };
+        let request = WatchRequest {
+            resource: "configmaps".to_owned(),
+            ..Default::default()
+        };
         let mut stream = client.watch(request).await?.into_inner();
         let delivered = delivered.clone();
         tokio::spawn(async move {

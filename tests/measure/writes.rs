@@ -27,7 +27,11 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     report.add("gateway creates, p50", ours.percentile(0.5), "ms");
     report.add("gateway creates, p99", ours.percentile(0.99), "ms");
     let creates = ours.rate * seconds * 1.1;
-    report.add("gateway CPU per create", spent.as_secs_f64() * 1e6 / creates, "µs");
+    report.add(
+        "gateway CPU per create",
+        spent.as_secs_f64() * 1e6 / creates,
+        "µs",
+    );
     report.add("gateway creates ÷ raw etcd CAS", ours.rate / raw.rate, "");
     Ok(())
 }
@@ -40,7 +44,9 @@ async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
             let key = format!("/raw/{caller}/{n}");
             let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
             let put = TxnOp::put(key, vec![b'x'; SIZE], None);
-            let answer = client.txn(Txn::new().when([absent]).and_then([put])).await?;
+            let answer = client
+                .txn(Txn::new().when([absent]).and_then([put]))
+                .await?;
             anyhow::ensure!(answer.succeeded(), "the key was there already");
             Ok(())
         })
@@ -49,7 +55,10 @@ async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
 }
 
 async fn creates(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
-    let settings = Settings { address: url.to_owned(), ..Default::default() };
+    let settings = Settings {
+        address: url.to_owned(),
+        ..Default::default()
+    };
     let gateway = Gateway::connect(&settings, "bench")?;
     let data = "x".repeat(SIZE);
     load::run(CALLERS, seconds, move |caller, n| {

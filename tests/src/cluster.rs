@@ -20,7 +20,11 @@ pub struct Size {
 
 impl Default for Size {
     fn default() -> Self {
-        Self { replicas: 1, process_nodes: 2, simulated_nodes: 1 }
+        Self {
+            replicas: 1,
+            process_nodes: 2,
+            simulated_nodes: 1,
+        }
     }
 }
 
@@ -34,7 +38,11 @@ pub struct Cluster {
 }
 
 /// The services of which several run side by side and one leads.
-pub const ELECTED: [&str; 3] = ["deployment-controller", "replicaset-controller", "scheduler"];
+pub const ELECTED: [&str; 3] = [
+    "deployment-controller",
+    "replicaset-controller",
+    "scheduler",
+];
 
 impl Cluster {
     /// Everything, ready, with elections that are fast enough for a test.
@@ -66,7 +74,10 @@ impl Cluster {
         let kubectl = cluster.kubectl();
         eventually("all nodes are Ready", || {
             let listed = kubectl.run("get nodes --no-headers").stdout;
-            let ready = listed.lines().filter(|line| line.contains(" Ready")).count();
+            let ready = listed
+                .lines()
+                .filter(|line| line.contains(" Ready"))
+                .count();
             (ready == nodes).then_some(()).ok_or(listed)
         });
         cluster
@@ -139,7 +150,9 @@ impl Cluster {
             ("--initial-cluster", &cluster),
             ("--log-level", "warn"),
         ];
-        let flags = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
+        let flags = flags
+            .into_iter()
+            .flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
         let command = std::iter::once("etcd".to_owned()).chain(flags).collect();
         let process = Process::start(self.folder.path(), "etcd", command);
         self.processes.insert("etcd".to_owned(), process);
@@ -166,7 +179,9 @@ impl Cluster {
     pub fn service(&mut self, name: &str, service: &str, flags: &[String]) {
         let gateway = self.gateway_url();
         let common = ["--instance", name, "--gateway-address", &gateway].map(str::to_owned);
-        let command = std::iter::once(binary(service)).chain(common).chain(flags.iter().cloned());
+        let command = std::iter::once(binary(service))
+            .chain(common)
+            .chain(flags.iter().cloned());
         let process = Process::start(self.folder.path(), name, command.collect());
         self.processes.insert(name.to_owned(), process);
     }
@@ -186,7 +201,12 @@ impl Cluster {
             let output = kubectl.run(&format!(
                 "get lease {service} -n setpoint-system -o jsonpath={{.spec.holderIdentity}}"
             ));
-            let holder = output.stdout.split('_').next().unwrap_or_default().to_owned();
+            let holder = output
+                .stdout
+                .split('_')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
             (!holder.is_empty()).then_some(holder).ok_or(output.stderr)
         })
     }
@@ -198,14 +218,20 @@ fn fast_election() -> Vec<String> {
         ("--election-renew-deadline", "1400ms"),
         ("--election-retry-period", "300ms"),
     ];
-    let flags = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
+    let flags = flags
+        .into_iter()
+        .flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
     flags.collect()
 }
 
 /// A binary of this workspace, beside the test's own (`target/<profile>/deps/<test>`) or the benchmark's (`target/<profile>/bench`).
 fn binary(name: &str) -> String {
     let own = std::env::current_exe().expect("a test is a file");
-    let mut folders = own.ancestors().skip(1).take(2).map(|folder| folder.join(name));
+    let mut folders = own
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(name));
     let path = folders.find(|path| path.is_file());
     let path = path.unwrap_or_else(|| panic!("no binary {name}: build the workspace first"));
     path.display().to_string()

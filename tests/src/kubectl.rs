@@ -42,7 +42,10 @@ impl Kubectl {
 
     /// Runs kubectl; `arguments` are split at white space.
     pub fn run(&self, arguments: &str) -> Output {
-        let output = self.command(arguments).output().expect("kubectl is installed");
+        let output = self
+            .command(arguments)
+            .output()
+            .expect("kubectl is installed");
         Output {
             success: output.status.success(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -52,7 +55,9 @@ impl Kubectl {
 
     /// Runs kubectl on a manifest.
     pub fn with(&self, arguments: &str, manifest: &str) -> Output {
-        let file = tempfile::Builder::new().suffix(".yaml").tempfile_in(&self.folder);
+        let file = tempfile::Builder::new()
+            .suffix(".yaml")
+            .tempfile_in(&self.folder);
         let file = file.expect("a temporary file");
         std::fs::write(file.path(), manifest).expect("it is writable");
         self.run(&format!("{arguments} -f {}", file.path().display()))
@@ -64,7 +69,11 @@ impl Kubectl {
     /// When it fails.
     pub fn ok(&self, arguments: &str) -> String {
         let output = self.run(arguments);
-        assert!(output.success, "kubectl {arguments}: {}{}", output.stdout, output.stderr);
+        assert!(
+            output.success,
+            "kubectl {arguments}: {}{}",
+            output.stdout, output.stderr
+        );
         output.stdout
     }
 
@@ -74,7 +83,11 @@ impl Kubectl {
     /// When it succeeds.
     pub fn fails(&self, arguments: &str) -> String {
         let output = self.run(arguments);
-        assert!(!output.success, "kubectl {arguments} succeeded: {}", output.stdout);
+        assert!(
+            !output.success,
+            "kubectl {arguments} succeeded: {}",
+            output.stdout
+        );
         output.stderr
     }
 

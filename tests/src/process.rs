@@ -21,7 +21,12 @@ impl Process {
         let log = folder.join(format!("{name}.log"));
         let child = spawn(&command, &log);
         let name = name.to_owned();
-        Self { name, command, log, child }
+        Self {
+            name,
+            command,
+            log,
+            child,
+        }
     }
 
     /// As it was named.

@@ -16,7 +16,10 @@ pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Result<T, String>) -
     loop {
         match holds() {
             Ok(value) => return value,
-            Err(why) => assert!(start.elapsed() < DEADLINE, "not within {DEADLINE:?}: {what}: {why}"),
+            Err(why) => assert!(
+                start.elapsed() < DEADLINE,
+                "not within {DEADLINE:?}: {what}: {why}"
+            ),
         }
         std::thread::sleep(PAUSE);
     }

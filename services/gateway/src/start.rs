@@ -24,13 +24,14 @@ const REMIND: Duration = Duration::from_secs(10);
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
     let check = host.health().check("etcd");
+    let namespaces = host.health().check("namespaces");
     let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
     let cache = Cache::start(store.clone(), cache::Settings::default());
     let registry = Arc::new(Registry::new(store, cache.clone()));
     tokio::join!(
         host.serve(edge::router(registry.clone())),
         report(cache.clone(), check, shutdown.clone()),
-        registry.keep_house(shutdown.clone()),
+        registry.keep_house(shutdown.clone(), move || namespaces.pass()),
         close(cache, shutdown),
     );
     Ok(())

@@ -69,7 +69,8 @@ fn untolerated<'a>(wants: &NodeWants, node: &'a NodeView) -> Option<&'a Taint> {
     taints.find(|taint| !tolerates(&wants.tolerations, taint))
 }
 
-fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
+/// Does one of these tolerations stand this taint?
+pub fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| {
         let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
         let key = toleration.key.is_empty() || toleration.key == taint.key;

@@ -24,6 +24,8 @@ pub struct NodeView {
     pub unschedulable: bool,
     /// Taints that keep new Pods away.
     pub taints: Vec<Taint>,
+    /// Taints (`PreferNoSchedule`) for which other nodes are better.
+    pub discouraging: Vec<Taint>,
 }
 
 impl View for NodeView {
@@ -33,8 +35,9 @@ impl View for NodeView {
         let ready = condition::is_true(&node.status.conditions, "Ready");
         let pods = node.status.allocatable.get("pods");
         let max_pods = pods.and_then(|pods| Amount::parse(&pods.string).ok());
-        let mut taints = node.spec.taints;
-        taints.retain(|taint| taint.effect != "PreferNoSchedule");
+        let soft = |taint: &Taint| taint.effect == "PreferNoSchedule";
+        let (discouraging, mut taints): (Vec<_>, Vec<_>) =
+            node.spec.taints.into_iter().partition(soft);
         if !ready && taints.iter().all(|taint| taint.key != NOT_READY) {
             taints.push(not_ready());
         }
@@ -44,6 +47,7 @@ impl View for NodeView {
             max_pods: max_pods.map_or(0, |amount| amount.value()),
             unschedulable: node.spec.unschedulable,
             taints,
+            discouraging,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::filter::tolerates;
 use crate::pod::PodView;
 use crate::world::Candidate;
 
@@ -9,10 +10,23 @@ use crate::world::Candidate;
 const MAX: i64 = 100;
 /// Spreading counts twice, as upstream's default for PodTopologySpread.
 const SPREAD: i64 = 2;
+/// Discouraging taints count thrice, as upstream's default for TaintToleration.
+const TAINTS: i64 = 3;
 
-/// The share of CPU and memory left once the Pod is there, and how few of its siblings are.
+/// The share of CPU and memory left once the Pod is there, how few of its siblings are, and whether it is welcome.
 pub fn score(pod: &PodView, node: &Candidate, most_siblings: i64) -> i64 {
-    least_allocated(pod, node) + SPREAD * spread(pod, node, most_siblings)
+    least_allocated(pod, node)
+        + SPREAD * spread(pod, node, most_siblings)
+        + TAINTS * welcome(pod, node)
+}
+
+fn welcome(pod: &PodView, node: &Candidate) -> i64 {
+    let tolerations = pod.wants.as_ref().map(|wants| &*wants.node.tolerations);
+    let tolerated = |taint| tolerates(tolerations.unwrap_or_default(), taint);
+    match node.view.discouraging.iter().all(tolerated) {
+        true => MAX,
+        false => 0,
+    }
 }
 
 fn least_allocated(pod: &PodView, node: &Candidate) -> i64 {

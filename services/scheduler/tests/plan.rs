@@ -35,6 +35,7 @@ fn node(name: &str, millicpu: i64, max_pods: i64) -> NodeView {
         max_pods,
         unschedulable: false,
         taints: Vec::new(),
+        discouraging: Vec::new(),
     }
 }
 
@@ -106,6 +107,23 @@ fn the_emptier_node_is_preferred() {
     );
     world.nodes[0].take(&pod("other", 2000));
     assert_eq!(bindings(&world), [("web".to_owned(), "idle".to_owned())]);
+}
+
+#[test]
+fn a_discouraged_node_is_taken_only_when_no_other_fits() {
+    let mut discouraged = node("simulated", 64_000, 110);
+    discouraged.discouraging.push(Taint {
+        key: "simulated".into(),
+        effect: "PreferNoSchedule".into(),
+        ..Default::default()
+    });
+    let nodes = vec![discouraged, node("real", 300, 110)];
+    let pods = ["first", "second", "third", "fourth"].map(|name| pod(name, 100));
+    let bound: Vec<_> = bindings(&world(nodes, pods.into()))
+        .into_iter()
+        .map(|(_, node)| node)
+        .collect();
+    assert_eq!(bound, ["real", "real", "real", "simulated"]);
 }
 
 #[test]

@@ -71,11 +71,17 @@ impl Registry {
         &self.cache
     }
 
-    /// Creates the namespaces that everyone expects, then keeps house until `shutdown`: deletes what a deleted owner
-    /// leaves behind, empties namespaces that end, and forgets old Events.
-    pub async fn keep_house(self: Arc<Self>, shutdown: CancellationToken) {
+    /// Creates the namespaces that everyone expects and says so with `furnished`; then keeps house until `shutdown`:
+    /// deletes what a deleted owner leaves behind, empties namespaces that end, and forgets old Events.
+    pub async fn keep_house(
+        self: Arc<Self>,
+        shutdown: CancellationToken,
+        furnished: impl FnOnce(),
+    ) {
         let house = async {
+            self.cache.synced().await;
             self.create_namespaces().await;
+            furnished();
             tokio::join!(collector::run(&self), expiry::run(&self));
         };
         shutdown.run_until_cancelled(house).await;

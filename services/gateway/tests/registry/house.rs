@@ -12,7 +12,7 @@ use crate::world::{World, deployment, pod, replica_set};
 async fn kept() -> (World, DropGuard) {
     let world = World::start().await;
     let stop = CancellationToken::new();
-    tokio::spawn(world.registry.clone().keep_house(stop.clone()));
+    tokio::spawn(world.registry.clone().keep_house(stop.clone(), || ()));
     (world, stop.drop_guard())
 }
 
@@ -59,7 +59,7 @@ async fn what_was_left_behind_before_the_start_goes_too() {
         .await
         .unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(world.registry.clone().keep_house(stop.clone()));
+    tokio::spawn(world.registry.clone().keep_house(stop.clone(), || ()));
     world.gone::<Pod>("web-1-a").await;
     stop.cancel();
 }

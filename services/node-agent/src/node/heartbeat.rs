@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use setpoint_machinery::{Backoff, Gateway};
 use setpoint_model::Key;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
-use setpoint_proto::core::{self, Namespace};
+use setpoint_proto::core::{self, Namespace, NodeSpec};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tracing::{info, warn};
 
-use super::{Machine, Node, labels, status};
+use super::{Machine, Node, labels, status, taints};
 
 /// Where the Leases of nodes are.
 const NAMESPACE: &str = "kube-node-lease";
@@ -99,8 +99,13 @@ impl Heartbeat {
             labels: labels(&self.node),
             ..ObjectMeta::default()
         };
+        let spec = NodeSpec {
+            taints: taints(&self.node),
+            ..NodeSpec::default()
+        };
         let node = core::Node {
             metadata,
+            spec,
             ..core::Node::default()
         };
         Ok(self.gateway.create(&node).await?.object)

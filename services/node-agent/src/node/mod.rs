@@ -11,7 +11,7 @@ use setpoint_model::pod::Requests;
 use setpoint_model::quantity::Amount;
 
 pub use machine::Machine;
-pub use report::{labels, status};
+pub use report::{labels, status, taints};
 
 use crate::ledger::Room;
 use crate::settings::{Kind, Settings};

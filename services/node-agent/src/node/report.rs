@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use setpoint_model::condition;
-use setpoint_proto::core::{NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo};
+use setpoint_proto::core::{NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo, Taint};
 use setpoint_proto::meta::Quantity;
 
 use super::Node;
@@ -26,6 +26,21 @@ pub fn labels(node: &Node) -> BTreeMap<String, String> {
     labels
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
+}
+
+/// The taints that a node registers with; what users make of them later stays.
+///
+/// A simulated node is there to be big. Where there is a real one, Pods should rather go there.
+pub fn taints(node: &Node) -> Vec<Taint> {
+    let simulated = Taint {
+        key: "setpoint.dev/simulated".to_owned(),
+        effect: "PreferNoSchedule".to_owned(),
+        ..Taint::default()
+    };
+    match node.runtime {
+        Kind::Process => Vec::new(),
+        Kind::Simulated => vec![simulated],
+    }
 }
 
 fn runtime(node: &Node) -> &'static str {

@@ -29,8 +29,10 @@ impl Rules for Deployment {
         self.status = old.status.clone();
     }
 
+    /// Annotations come along, as upstream has it: the controller keeps the revision there.
     fn take_status(&mut self, sent: &mut Self) {
         self.status = std::mem::take(&mut sent.status);
+        self.metadata.annotations = std::mem::take(&mut sent.metadata.annotations);
     }
 
     /// Annotations count too, since they are handed on to ReplicaSets.

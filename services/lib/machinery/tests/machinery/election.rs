@@ -301,22 +301,43 @@ async fn a_lost_answer_does_not_cost_the_lease() {
     assert_eq!(office.leader().as_deref(), Some("a-0"));
 }
 
+fn usurp(fake: &Fake) {
+    let mut lease = lease(fake);
+    lease.spec.holder_identity = Some("usurper".into());
+    lease.spec.lease_transitions = Some(99);
+    fake.put(&lease);
+}
+
+fn is_usurped(fake: &Fake) -> bool {
+    lease(fake).spec.holder_identity.as_deref() == Some("usurper")
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_displaced_stops_as_soon_as_it_sees_that() {
     let (fake, office) = (fake(), Office::default());
     let _only = Replica::start(fake.gateway("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    let mut usurped = lease(&fake);
-    usurped.spec.holder_identity = Some("usurper".into());
-    usurped.spec.lease_transitions = Some(99);
-    fake.put(&usurped);
+    usurp(&fake);
     let stopped = eventually("it stops", async || office.leader().is_none());
     timeout(Duration::from_millis(100), stopped).await.unwrap();
-    assert_eq!(
-        lease(&fake).spec.holder_identity.as_deref(),
-        Some("usurper"),
-        "not released for it"
-    );
+    sleep(Duration::from_secs(1)).await;
+    assert!(is_usurped(&fake), "the lease of another is not released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_learns_of_its_displacement_by_renewing_leaves_the_lease_alone() {
+    let (fake, office) = (fake(), Office::default());
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    fake.set_faults(Faults {
+        mute: Some(("leases.coordination.k8s.io", fake.revision())),
+        ..Faults::default()
+    });
+    usurp(&fake);
+    let stopped = eventually("it stops", async || office.leader().is_none());
+    timeout(Duration::from_secs(3), stopped).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert!(is_usurped(&fake), "the lease of another is not released");
 }
 
 #[tokio::test(start_paused = true)]

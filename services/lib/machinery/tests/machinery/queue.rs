@@ -199,6 +199,30 @@ async fn a_closed_queue_is_drained_by_all_its_workers_and_takes_no_more() {
     assert_eq!(taken, 10);
 }
 
+#[tokio::test(start_paused = true)]
+async fn workers_that_wait_for_the_last_key_of_a_closed_queue_all_come_home() {
+    let queue = queue();
+    queue.add(1, None);
+    let ticket = next(&queue).unwrap();
+    queue.add(1, None);
+    let worker = || {
+        let queue = queue.clone();
+        tokio::spawn(async move {
+            while let Some(ticket) = queue.next().await {
+                ticket.done(None);
+            }
+        })
+    };
+    let workers = [worker(), worker(), worker(), worker()];
+    tokio::task::yield_now().await;
+    queue.close();
+    tokio::task::yield_now().await;
+    ticket.done(None);
+    for worker in workers {
+        soon(worker).await.unwrap();
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Add(u32),
