@@ -185,7 +185,7 @@ fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
 fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
     until_ready(kubectl, 3);
     kubectl.ok("set image deployment/web-frontend -n production nginx=nginx:1.26");
-    let bounds = eventually("the rollout ends", || {
+    eventually("the rollout ends", || {
         let deployment = kubectl.json("get deployment web-frontend -n production");
         let count = |field: &str| deployment["status"][field].as_u64().unwrap_or_default();
         assert!(count("readyReplicas") >= 3, "{}", deployment["status"]);
@@ -195,7 +195,6 @@ fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
         let done = observed && count("updatedReplicas") == 3 && count("replicas") == 3;
         done.then_some(()).ok_or(deployment["status"].to_string())
     });
-    let () = bounds;
     kubectl.ok("rollout status deployment/web-frontend -n production --timeout=30s");
     let pods = until_ready(kubectl, 3);
     assert!(

@@ -231,6 +231,32 @@ async fn a_cache_that_lags_for_ten_minutes_makes_nothing_twice() {
     process.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn changes_that_a_round_has_waited_for_make_no_round_of_their_own() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    sleep(Duration::from_secs(1)).await;
+    let before = fake.revision();
+    let mute_after = |revision| Faults {
+        mute: Some(("configmaps", revision)),
+        ..Faults::default()
+    };
+    fake.set_faults(mute_after(before + 1));
+    fake.put(&origin("a", 3));
+    eventually("all are made", async || copies(&fake) == 3).await;
+    // The first of three wakes the key; its round waits for the others.
+    fake.set_faults(mute_after(before + 2));
+    sleep(Duration::from_millis(50)).await;
+    fake.set_faults(Faults::default());
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(reported(&fake, "a").as_deref(), Some("3"));
+    assert_eq!(
+        process.rounds.lock()["a"],
+        3,
+        "create, report, nothing left"
+    );
+}
+
 /// Checks I9.
 #[tokio::test(start_paused = true)]
 async fn at_the_start_each_object_is_looked_at_once() {
