@@ -50,16 +50,20 @@ impl Answer {
         }
     }
 
-    /// What was just written: `raw` is how it was stored, without a resourceVersion.
+    /// What was just written: `raw` is how it was stored, without a resourceVersion. Revision 0 is that of a dry run,
+    /// whose answer has none.
     pub(super) fn written(
         mut object: Box<dyn Object>,
         raw: &Bytes,
         revision: Revision,
         cause: Option<Cause>,
     ) -> Self {
-        let text = revision.to_string();
-        let raw = envelope::with_revision(raw, &text);
-        object.meta_mut().resource_version = text;
+        let mut raw = raw.clone();
+        if revision > Revision::default() {
+            let text = revision.to_string();
+            raw = envelope::with_revision(&raw, &text);
+            object.meta_mut().resource_version = text;
+        }
         Self {
             kind: object.kind(),
             raw,

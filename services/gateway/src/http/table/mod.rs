@@ -61,12 +61,21 @@ fn cells_of<T: Cells + 'static>(object: &dyn Any) -> Option<&dyn Cells> {
         .map(|object| object as &dyn Cells)
 }
 
-/// The definitions of a kind's columns, the name first.
+/// The definitions of a kind's columns: the name first, unless the kind has another place for it, as Events do.
 pub(super) fn columns(kind: &Kind) -> Value {
-    let name = definition("Name", "string", "name", 0);
+    let name = leads_with_name(kind).then(|| definition(NAME, "string", "name", 0));
     let others = kind.columns.iter();
-    let others = others.map(|column| definition(&column.name, &column.r#type, "", column.priority));
-    std::iter::once(name).chain(others).collect()
+    let others = others.map(|column| {
+        let format = if column.name == NAME { "name" } else { "" };
+        definition(&column.name, &column.r#type, format, column.priority)
+    });
+    name.into_iter().chain(others).collect()
+}
+
+const NAME: &str = "Name";
+
+fn leads_with_name(kind: &Kind) -> bool {
+    kind.columns.iter().all(|column| column.name != NAME)
 }
 
 fn definition(name: &str, of: &str, format: &str, priority: i32) -> Value {
@@ -83,12 +92,12 @@ fn definition(name: &str, of: &str, format: &str, priority: i32) -> Value {
 pub(super) fn row(object: &dyn Object, include: Include, now: Timestamp) -> Value {
     let json = json_of(object);
     let computed = COMPUTED.iter().find_map(|of| of(object.as_any()));
-    let name = Value::from(object.meta().name.clone());
+    let name = leads_with_name(object.kind()).then(|| Value::from(object.meta().name.clone()));
     let others = (object.kind().columns.iter()).map(|column| {
         let cell = computed.and_then(|cells| cells.cell(&column.name, now));
         cell.unwrap_or_else(|| generic(object, &json, column, now))
     });
-    let cells: Value = std::iter::once(name).chain(others).collect();
+    let cells: Value = name.into_iter().chain(others).collect();
     match include {
         Include::Nothing => json!({ "cells": cells }),
         Include::Metadata => json!({ "cells": cells, "object": partial(&json) }),

@@ -57,7 +57,7 @@ impl Filter {
     ) -> Result<Self, ApiError> {
         let demands = fields.requirements().iter().map(|demand| {
             let source = Source::resolve(kind, &demand.path)
-                .ok_or_else(|| unsupported(kind, &labels, fields, &demand.path))?;
+                .ok_or_else(|| unsupported(&demand.path))?;
             Ok(Demand {
                 source,
                 equal: demand.comparison == Comparison::Equal,
@@ -124,16 +124,8 @@ impl Source {
     }
 }
 
-fn unsupported(kind: &Kind, labels: &Selector, fields: &Fields, path: &str) -> ApiError {
-    let Kind {
-        group,
-        version,
-        plural,
-        ..
-    } = kind;
-    let message = format!(
-        "Unable to find \"{group}/{version}, Resource={plural}\" that match label selector \"{labels}\", \
-         field selector \"{fields}\": field label not supported: {path}"
-    );
+/// kubectl puts what it asked for around it.
+fn unsupported(path: &str) -> ApiError {
+    let message = format!("field label not supported: {path}");
     ApiError::new(Reason::BadRequest, message)
 }
