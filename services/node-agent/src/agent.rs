@@ -12,7 +12,6 @@ use setpoint_proto::{Reason, cause};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, debug, error, info, info_span, warn};
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::act::{Error, Hands};
 use crate::ledger::Ledger;
@@ -234,12 +233,6 @@ fn span(ticket: &Ticket<Key>) -> Span {
         namespace,
         name
     );
-    let mut causes = ticket.causes.iter();
-    if let Some(first) = causes.next() {
-        cause::adopt(&span, &first.traceparent);
-    }
-    for other in causes.filter_map(|cause| cause.span_context()) {
-        span.add_link(other);
-    }
+    cause::follow(&span, &ticket.causes);
     span
 }

@@ -147,12 +147,15 @@ impl Scheduler {
         ticket: Ticket<Key>,
         now: Timestamp,
     ) -> Result<Revision, Fenced> {
-        let Key { namespace, name } = &ticket.key;
+        let Key {
+            namespace,
+            name: pod,
+        } = &ticket.key;
         let (node, status) = (field::Empty, field::Empty);
         let span = info_span!(
             "schedule",
             namespace,
-            name,
+            pod,
             because,
             node,
             otel.status_code = status

@@ -7,7 +7,6 @@ use futures::stream::FuturesUnordered;
 use setpoint_model::Key;
 use setpoint_proto::{ApiError, Reason, cause};
 use tracing::{Instrument as _, Span, debug, info_span, warn};
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::brief::{Brief, Verb};
 use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
@@ -149,13 +148,7 @@ impl<R: Reconciler> Rounds<R> {
     fn span(&self, ticket: &Ticket<Key>) -> Span {
         let Key { namespace, name } = &ticket.key;
         let span = info_span!("reconcile", controller = self.controller, namespace, name);
-        let mut causes = ticket.causes.iter();
-        if let Some(first) = causes.next() {
-            cause::adopt(&span, &first.traceparent);
-        }
-        for other in causes.filter_map(|cause| cause.span_context()) {
-            span.add_link(other);
-        }
+        cause::follow(&span, &ticket.causes);
         span
     }
 }

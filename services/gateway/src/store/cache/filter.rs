@@ -56,8 +56,8 @@ impl Filter {
         fields: &Fields,
     ) -> Result<Self, ApiError> {
         let demands = fields.requirements().iter().map(|demand| {
-            let source = Source::resolve(kind, &demand.path)
-                .ok_or_else(|| unsupported(&demand.path))?;
+            let source =
+                Source::resolve(kind, &demand.path).ok_or_else(|| unsupported(&demand.path))?;
             Ok(Demand {
                 source,
                 equal: demand.comparison == Comparison::Equal,
