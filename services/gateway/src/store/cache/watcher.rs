@@ -2,6 +2,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use prometheus::IntCounter;
@@ -16,6 +17,13 @@ use super::{Cached, Filter, Shared, Snapshot, metrics};
 
 /// How many records a watcher looks at before others have their turn.
 const AT_ONCE: usize = 256;
+
+/// Where more than so many watch the same, waking them costs more than telling them.
+const CROWD: usize = 64;
+
+/// So long one of a crowd rests after it was told something, to be told of more at once. What comes after a quiet time
+/// is told without delay.
+const REST: Duration = Duration::from_millis(4);
 
 struct Watcher {
     shared: Arc<Shared>,
@@ -33,6 +41,8 @@ struct Watcher {
     expired: IntCounter,
     /// How far it has said that it has come.
     told: Revision,
+    /// Before this, one of a crowd looks at nothing new.
+    rests_until: Instant,
 }
 
 /// What one look into the log has brought.
@@ -68,6 +78,7 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         filter: spec.filter,
         bookmarks: spec.bookmarks,
         told: Revision::default(),
+        rests_until: Instant::now(),
         shared,
         topic,
         wake,
@@ -96,14 +107,17 @@ impl Watcher {
     /// The next events; waits until there are some.
     async fn events(&mut self) -> Result<Vec<Event>, ApiError> {
         loop {
+            self.rest().await;
             let wake = self.wake.clone();
             let mut woken = pin!(wake.notified());
             // From here on no wake is missed, so what is not there when looked for is announced.
             woken.as_mut().enable();
             let look = self.look()?;
             if let Some(last) = look.events.last() {
+                let now = Instant::now();
                 self.told = last.object.revision;
-                self.bookmark_at = Instant::now() + self.shared.settings.bookmark_every;
+                self.rests_until = now + REST;
+                self.bookmark_at = now + self.shared.settings.bookmark_every;
                 return Ok(look.events);
             }
             if look.drained {
@@ -115,6 +129,13 @@ impl Watcher {
                     () = &mut self.timer => self.timer.as_mut().reset(self.bookmark_at),
                 }
             }
+        }
+    }
+
+    async fn rest(&self) {
+        // The log holds one handle itself; exactness does not matter here.
+        if Arc::strong_count(&self.wake) > CROWD && Instant::now() < self.rests_until {
+            sleep_until(self.rests_until).await;
         }
     }
 
