@@ -23,7 +23,7 @@ const CROWD: usize = 64;
 
 /// So long one of a crowd rests after it was told something, to be told of more at once. What comes after a quiet time
 /// is told without delay.
-const REST: Duration = Duration::from_millis(4);
+const REST: Duration = Duration::from_millis(10);
 
 struct Watcher {
     shared: Arc<Shared>,
