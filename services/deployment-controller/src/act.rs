@@ -1,7 +1,6 @@
 //! Act: one write for each kind of action. Nothing is decided here.
 
 use serde_json::json;
-use setpoint_machinery::gateway::Preconditions;
 use setpoint_machinery::{Gateway, Receipt, events};
 use setpoint_model::{Key, Revision, Target, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet};
@@ -21,12 +20,16 @@ impl Deployments {
         let deployment = &world.deployment;
         match action {
             Action::Adopt(set) => {
-                ensure_alive(gateway, deployment).await?;
-                change_owners(gateway, set, |owners| owners.push(deployment.as_owner())).await
+                gateway
+                    .ensure_alive::<apps::Deployment>(&deployment.meta)
+                    .await?;
+                let adopt = |owners: &mut Vec<_>| owners.push(deployment.as_owner());
+                gateway.change_owners::<ReplicaSet>(set, adopt).await
             }
             Action::Release(set) => {
                 let ours = |owner: &OwnerReference| owner.uid == deployment.meta.uid;
-                change_owners(gateway, set, |owners| owners.retain(|owner| !ours(owner))).await
+                let release = |owners: &mut Vec<_>| owners.retain(|owner| !ours(owner));
+                gateway.change_owners::<ReplicaSet>(set, release).await
             }
             Action::Create {
                 name,
@@ -54,7 +57,8 @@ impl Deployments {
                 let spec = json!({"minReadySeconds": min_ready_seconds});
                 patch(gateway, set, annotations, spec).await
             }
-            Action::Delete(set) => delete(gateway, set).await,
+            // Only the very version that had no Pods.
+            Action::Delete(set) => gateway.delete_seen::<ReplicaSet>(set).await,
         }
     }
 
@@ -113,40 +117,6 @@ impl Deployments {
         };
         Ok(gateway.update_status(&deployment).await?.receipt())
     }
-}
-
-/// The cache may be older than the Deployment's deletion, and one of the same name would not want the set.
-async fn ensure_alive(gateway: &Gateway, deployment: &Deployment) -> Result<(), ApiError> {
-    let meta = &deployment.meta;
-    let newest = gateway.get::<apps::Deployment>(&meta.key).await?.metadata;
-    if newest.uid == meta.uid && newest.deletion_timestamp.is_none() {
-        return Ok(());
-    }
-    let message = format!("Deployment {} with uid {} is gone", meta.key, meta.uid);
-    Err(ApiError::new(Reason::Conflict, message))
-}
-
-/// Owners that the view did not keep stay as they are: the set is read first, and must be the version that was seen.
-async fn change_owners(
-    gateway: &Gateway,
-    set: &Target,
-    change: impl FnOnce(&mut Vec<OwnerReference>),
-) -> Result<Receipt, ApiError> {
-    let mut owners = gateway
-        .get::<ReplicaSet>(&set.key)
-        .await?
-        .metadata
-        .owner_references;
-    change(&mut owners);
-    let patch = json!({"metadata": {
-        "uid": set.uid,
-        "resourceVersion": set.revision.to_string(),
-        "ownerReferences": owners,
-    }});
-    Ok(gateway
-        .patch::<ReplicaSet>(&set.key, "", patch)
-        .await?
-        .receipt())
 }
 
 fn new_set(
@@ -216,19 +186,4 @@ async fn patch(
         .patch::<ReplicaSet>(&set.key, "", patch)
         .await?
         .receipt())
-}
-
-/// Only the very version that had no Pods.
-async fn delete(gateway: &Gateway, set: &Target) -> Result<Receipt, ApiError> {
-    let unchanged = Preconditions {
-        uid: Some(set.uid.clone()),
-        revision: Some(set.revision),
-    };
-    match gateway
-        .delete::<ReplicaSet>(&set.key, unchanged, None)
-        .await
-    {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        deleted => Ok(deleted?.receipt()),
-    }
 }

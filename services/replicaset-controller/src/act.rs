@@ -1,9 +1,7 @@
 //! Act: one write for each kind of action. Nothing is decided here.
 
-use serde_json::json;
-use setpoint_machinery::gateway::Preconditions;
 use setpoint_machinery::{Gateway, Receipt, events};
-use setpoint_model::{Key, Revision, Target, owner};
+use setpoint_model::{Key, Revision, owner};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
@@ -21,20 +19,21 @@ impl ReplicaSets {
         let set = &world.set;
         match action {
             Action::Adopt(pod) => {
-                ensure_alive(gateway, set).await?;
-                change_owners(gateway, pod, |owners| owners.push(set.as_owner())).await
+                gateway.ensure_alive::<ReplicaSet>(&set.meta).await?;
+                let adopt = |owners: &mut Vec<_>| owners.push(set.as_owner());
+                gateway.change_owners::<core::Pod>(pod, adopt).await
             }
             Action::Release(pod) => {
-                change_owners(gateway, pod, |owners| {
-                    owners.retain(|owner| owner.uid != set.meta.uid)
-                })
-                .await
+                let ours = |owner: &OwnerReference| owner.uid == set.meta.uid;
+                let release = |owners: &mut Vec<_>| owners.retain(|owner| !ours(owner));
+                gateway.change_owners::<core::Pod>(pod, release).await
             }
             Action::Create { name } => {
                 let created = create(gateway, set, name).await;
                 created.inspect_err(|_| self.retry_names(world))
             }
-            Action::Delete(pod) => delete(gateway, pod).await,
+            // Only the very version that was ranked: a Pod that was relabelled meanwhile is not ours to delete.
+            Action::Delete(pod) => gateway.delete_seen::<core::Pod>(pod).await,
         }
     }
 
@@ -87,42 +86,6 @@ impl ReplicaSets {
     }
 }
 
-/// The cache may be older than the set's deletion, and a set of the same name would not want the Pod.
-async fn ensure_alive(gateway: &Gateway, set: &Set) -> Result<(), ApiError> {
-    let newest = gateway.get::<ReplicaSet>(&set.meta.key).await?.metadata;
-    if newest.uid == set.meta.uid && newest.deletion_timestamp.is_none() {
-        return Ok(());
-    }
-    let message = format!(
-        "ReplicaSet {} with uid {} is gone",
-        set.meta.key, set.meta.uid
-    );
-    Err(ApiError::new(Reason::Conflict, message))
-}
-
-/// Owners that the view did not keep stay as they are: the Pod is read first, and must be the version that was seen.
-async fn change_owners(
-    gateway: &Gateway,
-    pod: &Target,
-    change: impl FnOnce(&mut Vec<OwnerReference>),
-) -> Result<Receipt, ApiError> {
-    let mut owners = gateway
-        .get::<core::Pod>(&pod.key)
-        .await?
-        .metadata
-        .owner_references;
-    change(&mut owners);
-    let patch = json!({"metadata": {
-        "uid": pod.uid,
-        "resourceVersion": pod.revision.to_string(),
-        "ownerReferences": owners,
-    }});
-    Ok(gateway
-        .patch::<core::Pod>(&pod.key, "", patch)
-        .await?
-        .receipt())
-}
-
 /// A name that is taken was taken by an earlier attempt, if the Pod is ours.
 async fn create(gateway: &Gateway, set: &Set, name: &str) -> Result<Receipt, ApiError> {
     match gateway.create(&new_pod(set, name)).await {
@@ -159,17 +122,5 @@ fn new_pod(set: &Set, name: &str) -> core::Pod {
         },
         spec: template.spec.clone(),
         ..Default::default()
-    }
-}
-
-/// Only the very version that was ranked: a Pod that was relabelled meanwhile is not ours to delete.
-async fn delete(gateway: &Gateway, pod: &Target) -> Result<Receipt, ApiError> {
-    let unchanged = Preconditions {
-        uid: Some(pod.uid.clone()),
-        revision: Some(pod.revision),
-    };
-    match gateway.delete::<core::Pod>(&pod.key, unchanged, None).await {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        deleted => Ok(deleted?.receipt()),
     }
 }

@@ -2,6 +2,7 @@
 
 mod call;
 mod read;
+mod seen;
 mod settings;
 mod write;
 
