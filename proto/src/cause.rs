@@ -6,15 +6,23 @@ use opentelemetry::trace::{
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::Cause;
+use crate::lineage::now_ns;
+use crate::{Cause, Lineage};
 
 impl Cause {
-    /// A write made in the current span.
-    pub fn current(writer: impl Into<String>, term: u64) -> Self {
+    /// A write made now, in the current span; where nobody traces, in the trace that its request named.
+    pub fn current(lineage: &Lineage, writer: impl Into<String>, term: u64) -> Self {
+        let written_ns = now_ns();
         Self {
-            traceparent: traceparent().unwrap_or_default(),
+            traceparent: traceparent().unwrap_or_else(|| lineage.traceparent.clone()),
             writer: writer.into(),
             term,
+            written_ns,
+            began_ns: match lineage.began_ns {
+                0 => written_ns,
+                began => began,
+            },
+            depth: lineage.depth,
         }
     }
 

@@ -7,6 +7,7 @@ mod any;
 pub mod cause;
 mod error;
 mod lenient;
+pub mod lineage;
 mod number;
 mod resource;
 mod time;
@@ -25,6 +26,7 @@ mod kinds {
 pub use any::Any;
 pub use error::{ApiError, FENCED, Reason, Retry};
 pub use kinds::SCALARS;
+pub use lineage::Lineage;
 #[doc(hidden)]
 pub use messages::k8s;
 pub use messages::k8s::apps::v1 as apps;

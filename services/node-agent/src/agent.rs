@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Barrier, Plan, Queue, Reader, Ticket};
+use setpoint_machinery::{Barrier, Plan, Queue, Reader, Ticket, cascade};
 use setpoint_model::{Key, pod as model};
 use setpoint_proto::core::Pod;
 use setpoint_proto::{Reason, cause};
@@ -113,7 +113,7 @@ impl<R: Runtime> Agent<R> {
         let round = self
             .round(&ticket.key, world, plan)
             .instrument(span.clone());
-        match round.await {
+        match cascade::after(&ticket.causes, round).await {
             Ok(again) => ticket.done(again),
             Err(Error::Config { container, trouble }) => {
                 info!(parent: &span, pod = %ticket.key, container, why = trouble.message, "not started");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
-use setpoint_machinery::{Gateway, Queue, Reader, Receipt, Recorder, Ticket};
+use setpoint_machinery::{Gateway, Queue, Reader, Receipt, Recorder, Ticket, cascade};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{ApiError, Reason, cause};
 use tokio::time::timeout;
@@ -161,9 +161,8 @@ impl Scheduler {
             otel.status_code = status
         );
         cause::follow(&span, &ticket.causes);
-        let result = act(gateway, &self.events, &action, now)
-            .instrument(span.clone())
-            .await;
+        let acted = act(gateway, &self.events, &action, now).instrument(span.clone());
+        let result = cascade::after(&ticket.causes, acted).await;
         self.conclude(&span, &action, ticket, result)
     }
 

@@ -1,6 +1,6 @@
 //! What a request brings beside its object: who asks, under which lease term, with what effect.
 
-use setpoint_proto::{ApiError, Cause, FENCE, Reason};
+use setpoint_proto::{ApiError, Cause, FENCE, Lineage, Reason};
 
 use crate::access::Identity;
 use crate::store::Fence;
@@ -16,6 +16,8 @@ pub struct Call {
     pub dry_run: bool,
     /// Commit only while this lease term stands.
     pub fence: Option<Fence>,
+    /// The cascade that the request belongs to.
+    pub lineage: Lineage,
 }
 
 impl Call {
@@ -28,6 +30,7 @@ impl Call {
     ) -> Result<Self, ApiError> {
         Ok(Self {
             fence: header(FENCE).map(parse_fence).transpose()?,
+            lineage: Lineage::of_request(header),
             ..Self::default()
         })
     }
@@ -36,6 +39,13 @@ impl Call {
     #[must_use]
     pub fn by(mut self, manager: impl Into<String>) -> Self {
         self.manager = manager.into();
+        self
+    }
+
+    /// The same call, made because of that write.
+    #[must_use]
+    pub fn after(mut self, cause: &Cause) -> Self {
+        self.lineage = Lineage::after(cause);
         self
     }
 
@@ -49,7 +59,7 @@ impl Call {
     /// What is stored with a write made now.
     pub(super) fn cause(&self) -> Cause {
         let term = self.fence.as_ref().map_or(0, |fence| fence.term);
-        Cause::current(self.manager.clone(), term)
+        Cause::current(&self.lineage, self.manager.clone(), term)
     }
 }
 

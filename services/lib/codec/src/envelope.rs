@@ -127,6 +127,9 @@ mod tests {
             traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
             writer: "replicaset-controller".to_owned(),
             term: 7,
+            written_ns: 1_700_000_000_000_000_000,
+            began_ns: 1_699_999_999_000_000_000,
+            depth: 2,
         }
     }
 

@@ -9,6 +9,7 @@
 mod backoff;
 pub mod barrier;
 mod brief;
+pub mod cascade;
 mod channel;
 pub mod controller;
 pub mod election;

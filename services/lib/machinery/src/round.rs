@@ -9,7 +9,7 @@ use setpoint_proto::{ApiError, Reason, cause};
 use tracing::{Instrument as _, Span, debug, info_span, warn};
 
 use crate::brief::{Brief, Verb};
-use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
+use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, cascade, metrics};
 
 /// So many actions of one round may be under way at once: more would only queue up in the gateway.
 const MAX_AT_ONCE: usize = 64;
@@ -54,12 +54,11 @@ impl<R: Reconciler> Rounds<R> {
             return self.nothing_to_do(idle);
         }
         let span = self.span(ticket);
-        async {
+        let work = async {
             let outcome = self.carry_out(&ticket.key, world, &plan, idle).await;
             self.report(&ticket.key, world, outcome).await
-        }
-        .instrument(span)
-        .await
+        };
+        cascade::after(&ticket.causes, work.instrument(span)).await
     }
 
     /// Rounds without work are counted and leave no span: most of them only look at what they did themselves.

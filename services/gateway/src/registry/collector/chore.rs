@@ -30,12 +30,12 @@ pub(super) enum Task {
 
 /// Does it, and hands it back if that failed.
 pub(super) async fn perform(registry: &Registry, chore: Chore) -> Option<Chore> {
-    let span = span(&chore);
+    let (span, call) = (span(&chore), &call(&chore));
     let outcome = async {
         match &chore.task {
-            Task::Abandoned(member) => delete_abandoned(registry, member).await,
-            Task::End(owner) => end(registry, owner).await,
-            Task::Empty(namespace) => empty(registry, namespace).await,
+            Task::Abandoned(member) => delete_abandoned(registry, call, member).await,
+            Task::End(owner) => end(registry, call, owner).await,
+            Task::Empty(namespace) => empty(registry, call, namespace).await,
         }
     };
     match outcome.instrument(span).await {
@@ -71,8 +71,12 @@ impl Task {
     }
 }
 
-fn call() -> Call {
-    Call::default().by("garbage-collector")
+fn call(chore: &Chore) -> Call {
+    let call = Call::default().by("garbage-collector");
+    match &chore.because {
+        Some(cause) => call.after(cause),
+        None => call,
+    }
 }
 
 /// Has it owners, and are all of them gone?
@@ -97,7 +101,11 @@ pub(super) async fn is_abandoned(
     Ok(!member.owners.is_empty())
 }
 
-async fn delete_abandoned(registry: &Registry, member: &Member) -> Result<(), ApiError> {
+async fn delete_abandoned(
+    registry: &Registry,
+    call: &Call,
+    member: &Member,
+) -> Result<(), ApiError> {
     let now = registry
         .cache
         .get(member.kind, &member.key, AtLeast::Newest)
@@ -108,10 +116,15 @@ async fn delete_abandoned(registry: &Registry, member: &Member) -> Result<(), Ap
     if now.uid != member.uid || now.ending || !is_abandoned(registry, &now, AtLeast::Any).await? {
         return Ok(());
     }
-    delete(registry, &now, "Background").await
+    delete(registry, call, &now, "Background").await
 }
 
-async fn delete(registry: &Registry, member: &Member, policy: &str) -> Result<(), ApiError> {
+async fn delete(
+    registry: &Registry,
+    call: &Call,
+    member: &Member,
+    policy: &str,
+) -> Result<(), ApiError> {
     let options = DeleteOptions {
         preconditions: Some(Preconditions {
             uid: Some(member.uid.clone()),
@@ -121,13 +134,13 @@ async fn delete(registry: &Registry, member: &Member, policy: &str) -> Result<()
         ..Default::default()
     };
     let target = Target::whole(member.kind, &member.key);
-    match registry.delete(&call(), &target, &options).await {
+    match registry.delete(call, &target, &options).await {
         Err(error) if error.reason != Reason::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-async fn end(registry: &Registry, owner: &Member) -> Result<(), ApiError> {
+async fn end(registry: &Registry, call: &Call, owner: &Member) -> Result<(), ApiError> {
     let now = registry
         .cache
         .get(owner.kind, &owner.key, AtLeast::Newest)
@@ -143,16 +156,16 @@ async fn end(registry: &Registry, owner: &Member) -> Result<(), ApiError> {
     let dependants = dependants_of(registry, &now).await?;
     if asked(ORPHAN) {
         for dependant in &dependants {
-            release(registry, dependant, &now.uid).await?;
+            release(registry, call, dependant, &now.uid).await?;
         }
         let orphaned =
             |meta: &mut ObjectMeta| meta.finalizers.retain(|finalizer| finalizer != ORPHAN);
-        change(registry, &now, orphaned).await?;
+        change(registry, call, &now, orphaned).await?;
     }
-    if asked(FOREGROUND) && !delete_dependants(registry, &dependants, &now.uid).await? {
+    if asked(FOREGROUND) && !delete_dependants(registry, call, &dependants, &now.uid).await? {
         let last =
             |meta: &mut ObjectMeta| meta.finalizers.retain(|finalizer| finalizer != FOREGROUND);
-        change(registry, &now, last).await?;
+        change(registry, call, &now, last).await?;
     }
     Ok(())
 }
@@ -171,8 +184,13 @@ async fn dependants_of(registry: &Registry, owner: &Member) -> Result<Vec<Member
 }
 
 /// Sets a dependant free. One that is gone is free too.
-async fn release(registry: &Registry, dependant: &Member, owner: &str) -> Result<(), ApiError> {
-    let released = change(registry, dependant, |meta| {
+async fn release(
+    registry: &Registry,
+    call: &Call,
+    dependant: &Member,
+    owner: &str,
+) -> Result<(), ApiError> {
+    let released = change(registry, call, dependant, |meta| {
         meta.owner_references
             .retain(|reference| reference.uid != owner);
     });
@@ -185,6 +203,7 @@ async fn release(registry: &Registry, dependant: &Member, owner: &str) -> Result
 /// Is there still one that its owner must wait for?
 async fn delete_dependants(
     registry: &Registry,
+    call: &Call,
     dependants: &[Member],
     owner: &str,
 ) -> Result<bool, ApiError> {
@@ -196,7 +215,7 @@ async fn delete_dependants(
             .filter(|reference| reference.uid == owner);
         blocked |= references.any(|reference| reference.block_owner_deletion == Some(true));
         if !dependant.ending {
-            delete(registry, dependant, "Foreground").await?;
+            delete(registry, call, dependant, "Foreground").await?;
         }
     }
     Ok(blocked)
@@ -204,6 +223,7 @@ async fn delete_dependants(
 
 async fn change(
     registry: &Registry,
+    call: &Call,
     member: &Member,
     mut change: impl FnMut(&mut ObjectMeta) + Send,
 ) -> Result<(), ApiError> {
@@ -215,11 +235,11 @@ async fn change(
         change(slot.insert(old.object.clone_box()).meta_mut());
         Ok(())
     };
-    registry.amend(&call(), &target, None, &mut propose).await?;
+    registry.amend(call, &target, None, &mut propose).await?;
     Ok(())
 }
 
-async fn empty(registry: &Registry, namespace: &str) -> Result<(), ApiError> {
+async fn empty(registry: &Registry, call: &Call, namespace: &str) -> Result<(), ApiError> {
     let mut left = 0;
     for kind in kinds().iter().filter(|kind| kind.namespaced) {
         let content = registry
@@ -229,7 +249,7 @@ async fn empty(registry: &Registry, namespace: &str) -> Result<(), ApiError> {
         for member in content.items.iter().filter_map(|item| Member::of(item)) {
             left += 1;
             if !member.ending {
-                delete(registry, &member, "Background").await?;
+                delete(registry, call, &member, "Background").await?;
             }
         }
     }
@@ -247,6 +267,6 @@ async fn empty(registry: &Registry, namespace: &str) -> Result<(), ApiError> {
         }
         Ok(())
     };
-    registry.amend(&call(), &target, None, &mut propose).await?;
+    registry.amend(call, &target, None, &mut propose).await?;
     Ok(())
 }

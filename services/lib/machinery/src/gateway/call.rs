@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::{ApiError, FENCE, Reason, cause};
 use tokio::time::{Instant, timeout};
@@ -10,7 +11,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
 use super::Gateway;
-use crate::metrics;
+use crate::{cascade, metrics};
 
 /// The HTTP method that a verb would be over HTTP: what dashboards group calls by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +69,15 @@ impl Gateway {
     fn request<Q>(&self, verb: Verb, body: Q) -> Request<Q> {
         let mut request = Request::new(body);
         let headers = request.metadata_mut();
-        if let Some(parent) = cause::traceparent().and_then(|text| text.parse().ok()) {
-            headers.insert("traceparent", parent);
+        let lineage = cascade::lineage();
+        let state = lineage.tracestate();
+        // Without a tracer the trace of the cause is passed on as it came.
+        let parent = cause::traceparent().or(Some(lineage.traceparent));
+        for (name, text) in [(TRACEPARENT, parent), (TRACESTATE, state)] {
+            let text = text.filter(|text| !text.is_empty());
+            if let Some(value) = text.and_then(|text| text.parse().ok()) {
+                headers.insert(name, value);
+            }
         }
         if let (Some(fence), true) = (&self.fence, verb != Verb::Get) {
             headers.insert(FENCE, fence.clone());

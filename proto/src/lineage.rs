@@ -1,0 +1,131 @@
+//! What a write inherits from the cascade that it belongs to, and how requests carry that.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::Cause;
+use crate::cause::parse;
+
+/// The header and metadata key of a W3C trace context.
+pub const TRACEPARENT: &str = "traceparent";
+/// The header and metadata key of what a vendor adds to it (<https://www.w3.org/TR/trace-context/#tracestate-header>).
+pub const TRACESTATE: &str = "tracestate";
+/// Our member of the `tracestate`: `setpoint=<began_ns>;<depth>`.
+const MEMBER: &str = "setpoint=";
+
+/// Where in which cascade a write stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lineage {
+    /// The span that it follows from: what is passed on where nobody traces. Empty without one.
+    pub traceparent: String,
+    /// When the root of the trace began; 0 when it begins with this write.
+    pub began_ns: i64,
+    /// How many writes led to it, one because of the other.
+    pub depth: u32,
+}
+
+impl Lineage {
+    /// Of what is written because of this write.
+    pub fn after(cause: &Cause) -> Self {
+        Self {
+            traceparent: cause.traceparent.clone(),
+            began_ns: cause.began_ns,
+            depth: cause.depth.saturating_add(1),
+        }
+    }
+
+    /// As a request's headers tell; `header` looks one up by its lower-case name.
+    ///
+    /// What cannot be read, or cannot be true, is as if it were not there.
+    pub fn of_request<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> Self {
+        let Some(traceparent) = header(TRACEPARENT).filter(|text| parse(text).is_some()) else {
+            return Self::default();
+        };
+        let (began_ns, depth) = header(TRACESTATE).and_then(read).unwrap_or_default();
+        Self {
+            traceparent: traceparent.to_owned(),
+            began_ns,
+            depth,
+        }
+    }
+
+    /// The `tracestate` of a request that belongs to it; `None` where a cascade begins.
+    pub fn tracestate(&self) -> Option<String> {
+        let Self {
+            began_ns, depth, ..
+        } = self;
+        (*began_ns > 0).then(|| format!("{MEMBER}{began_ns};{depth}"))
+    }
+}
+
+fn read(tracestate: &str) -> Option<(i64, u32)> {
+    let member = tracestate
+        .split(',')
+        .find_map(|member| member.trim().strip_prefix(MEMBER))?;
+    let (began, depth) = member.split_once(';')?;
+    let began = began
+        .parse()
+        .ok()
+        .filter(|began| (1..=now_ns()).contains(began))?;
+    Some((began, depth.parse().ok()?))
+}
+
+/// Nanoseconds since 1970.
+pub fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    fn of(state: &str) -> Lineage {
+        Lineage::of_request(|name| Some(if name == TRACEPARENT { PARENT } else { state }))
+    }
+
+    #[test]
+    fn a_request_carries_its_place_in_the_cascade() {
+        let lineage = Lineage {
+            traceparent: PARENT.to_owned(),
+            began_ns: 1_700_000_000_000_000_000,
+            depth: 3,
+        };
+        let state = lineage.tracestate().expect("it goes on");
+        assert_eq!(of(&state), lineage);
+        assert_eq!(of(&format!("other=1, {state}")), lineage);
+        assert_eq!(Lineage::default().tracestate(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_true_begins_a_cascade() {
+        let future = format!("setpoint={};1", i64::MAX);
+        for state in [
+            "",
+            "other=1",
+            "setpoint=1",
+            "setpoint=-1;1",
+            "setpoint=1;x",
+            &future,
+        ] {
+            assert_eq!((of(state).began_ns, of(state).depth), (0, 0), "{state}");
+        }
+        assert_eq!(Lineage::of_request(|_| Some("no")), Lineage::default());
+    }
+
+    #[test]
+    fn what_follows_is_one_write_deeper() {
+        let cause = Cause {
+            traceparent: PARENT.to_owned(),
+            began_ns: 7,
+            depth: 2,
+            ..Cause::default()
+        };
+        let after = Lineage::after(&cause);
+        assert_eq!((after.began_ns, after.depth), (7, 3));
+        assert_eq!(after.traceparent, PARENT);
+    }
+}
