@@ -5,59 +5,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 use crate::folder::Folder;
+use crate::reach::Reach;
 use crate::{down, status, up};
 
-/// Brings a Setpoint cluster up and down on this machine.
+/// Brings a Setpoint cluster up and down on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
 #[command(name = "setpoint", version)]
 pub struct Cli {
     /// Folder of all state: data, logs, process ids, kubeconfig [default: .setpoint in the repository]
     #[arg(long, global = true, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// The gateway's address, for a cluster that `setpoint up` did not start, such as http://127.0.0.1:6443
+    #[arg(long, global = true, value_name = "URL")]
+    gateway: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
 
+/// Each has a file of its own, with its options and what it does.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start the cluster, or what is missing of it, and wait until all of it is ready
-    Up(Up),
+    Up(up::Options),
     /// Stop the cluster in order; its objects stay for the next `up`
     Down,
     /// Say what runs and what is ready; exits with 1 if something is not
     Status,
-}
-
-/// How to bring the cluster up.
-#[derive(Args, Clone, Debug)]
-pub struct Up {
-    /// Start empty: stop what runs and delete all objects first
-    #[arg(long)]
-    pub fresh: bool,
-    /// Port of the API, on loopback
-    #[arg(long, value_name = "PORT", default_value_t = 6443)]
-    pub port: u16,
-    /// Client port of etcd, on loopback
-    #[arg(long, value_name = "PORT", default_value_t = 2379)]
-    pub etcd_port: u16,
-    /// Peer port of etcd, on loopback
-    #[arg(long, value_name = "PORT", default_value_t = 2380)]
-    pub etcd_peer_port: u16,
-    /// How soon a standby takes over from a leader that crashed
-    #[arg(long, value_enum, default_value_t = Profile::Standard)]
-    pub profile: Profile,
-}
-
-/// How soon a standby takes over from a leader that crashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// Within 15 seconds, as Kubernetes does
-    Standard,
-    /// Within 3 seconds, for more renewals
-    Fast,
 }
 
 impl Cli {
@@ -67,11 +43,11 @@ impl Cli {
     /// What went wrong, in one line.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let here = env::current_dir().context("the current folder")?;
-        let folder = Folder::find(&here, self.state);
+        let reach = Reach::new(Folder::find(&here, self.state), self.gateway);
         match self.command {
-            Command::Up(options) => up::up(&folder, &options).await,
-            Command::Down => down::down(&folder).await,
-            Command::Status => status::status(&folder).await,
+            Command::Up(options) => up::up(&reach.folder, &options).await,
+            Command::Down => down::down(&reach.folder).await,
+            Command::Status => status::status(&reach.folder).await,
         }
     }
 }

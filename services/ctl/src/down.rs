@@ -1,5 +1,6 @@
 //! `setpoint down`: everything stops, in the order in which it is not missed.
 
+use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,11 +8,10 @@ use anyhow::{Context, bail};
 use futures::future::join_all;
 use tokio::process::Command;
 
-use crate::cli::{Profile, Up};
 use crate::folder::Folder;
 use crate::launch;
 use crate::member::{Running, forget};
-use crate::roster::{Member, NODES, stages};
+use crate::roster::{NODES, stage};
 
 /// Longer than a service takes to drain, which is 10 s unless its settings say otherwise.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -23,8 +23,10 @@ pub async fn down(folder: &Folder) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let _lock = folder.lock()?;
-    let stopped = stop(folder, &everyone(folder)).await;
+    let stopped = stop(folder, &folder.recorded()).await;
     sweep(folder).await?;
+    // Only a cluster that runs has a shape; the next one is chosen anew.
+    let _ = fs::remove_file(folder.shape());
     match stopped {
         0 => println!("Setpoint is not running."),
         count => println!(
@@ -35,30 +37,17 @@ pub async fn down(folder: &Folder) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who may run, whatever they were told.
-pub fn everyone(folder: &Folder) -> [Vec<Member>; 3] {
-    let options = Up {
-        fresh: false,
-        port: 0,
-        etcd_port: 0,
-        etcd_peer_port: 0,
-        profile: Profile::Standard,
-    };
-    stages(folder, &options)
-}
-
-/// Stops the stages, the last one first: controllers give their leases back while there is a gateway to take them,
+/// Stops those named, the last stage first: controllers give their leases back while there is a gateway to take them,
 /// and the gateway answers for as long as anyone asks. Answers how many ran.
-pub async fn stop(folder: &Folder, stages: &[Vec<Member>]) -> usize {
+pub async fn stop(folder: &Folder, names: &[String]) -> usize {
     let mut count = 0;
-    for stage in stages.iter().rev() {
-        let running: Vec<_> = stage
-            .iter()
-            .filter_map(|member| Running::find(folder, &member.name))
-            .collect();
+    for number in [2, 1, 0] {
+        let in_stage = || names.iter().filter(|name| stage(name) == number);
+        let running = in_stage().filter_map(|name| Running::find(folder, name));
+        let running: Vec<_> = running.collect();
         count += running.len();
         join_all(running.iter().map(end)).await;
-        stage.iter().for_each(|member| forget(folder, &member.name));
+        in_stage().for_each(|name| forget(folder, name));
     }
     count
 }

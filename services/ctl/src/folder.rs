@@ -51,6 +51,22 @@ impl Folder {
         self.state.join("kubeconfig")
     }
 
+    /// How large the cluster is that runs.
+    pub fn shape(&self) -> PathBuf {
+        self.state.join("cluster.json")
+    }
+
+    /// `<service>-<n>` of every process whose id is recorded, in order.
+    pub fn recorded(&self) -> Vec<String> {
+        let files = fs::read_dir(self.state.join("run")).into_iter().flatten();
+        let paths = files.flatten().map(|file| file.path());
+        let ids = paths.filter(|path| path.extension().is_some_and(|end| end == "pid"));
+        let names = ids.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
     /// The log of `<service>-<n>`.
     pub fn log(&self, name: &str) -> PathBuf {
         self.state.join("log").join(format!("{name}.log"))

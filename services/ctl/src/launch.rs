@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::folder::Folder;
 use crate::member::{MARK, mark};
 use crate::probe;
-use crate::roster::Member;
+use crate::roster::{Member, health};
 
 /// Between two questions whether a process is ready.
 const ASK: Duration = Duration::from_millis(25);
@@ -112,7 +112,7 @@ impl Started<'_> {
     pub async fn ready(&mut self) -> anyhow::Result<Duration> {
         let (name, log) = (&self.member.name, self.folder.log(&self.member.name));
         let log = self.folder.shown(&log);
-        let asking = until_ready(name, self.port, self.member.health());
+        let asking = until_ready(name, self.port, health(name));
         tokio::select! {
             ended = self.child.wait() => bail!("{name} ended during its start ({}); its log: {log}", how(ended)),
             ready = timeout(PATIENCE, asking) => match ready {

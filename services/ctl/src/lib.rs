@@ -1,8 +1,10 @@
 //! The setpoint command: what kubectl lacks.
 //!
 //! `setpoint up` starts a cluster as processes of this machine and leaves; the processes stay. What it knows of them
-//! is in the state folder: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`.
+//! is in the state folder: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`,
+//! and while it runs how large it is: `cluster.json`.
 
+mod bring;
 mod cli;
 mod down;
 mod folder;
@@ -10,7 +12,9 @@ mod launch;
 mod member;
 mod port;
 mod probe;
+mod reach;
 mod roster;
+mod shape;
 mod status;
 mod up;
 

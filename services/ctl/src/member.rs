@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use tokio::time::{Instant, sleep_until};
 
 use crate::folder::Folder;
+use crate::roster::Member;
 
 /// The environment variable by which a process is known as ours. Process ids are used again, this is not.
 pub const MARK: &str = "SETPOINT_MEMBER";
@@ -61,6 +62,16 @@ impl Running {
     /// The port it was told to listen on.
     pub fn port(&self) -> Option<u16> {
         number(&fs::read_to_string(self.folder.port(&self.name)).ok()?)
+    }
+
+    /// Was it told what `member` is told now?
+    pub fn agrees(&self, member: &Member) -> bool {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0).skip(1);
+        member
+            .args
+            .iter()
+            .all(|arg| words.next() == Some(arg.as_bytes()))
     }
 
     /// Asks it to stop, and makes it stop once `patience` is over. Answers whether it stopped by itself.

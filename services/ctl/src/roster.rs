@@ -1,12 +1,10 @@
 //! Who belongs to a cluster on this machine.
 
-use crate::cli::{Profile, Up};
 use crate::folder::Folder;
+use crate::shape::{Profile, Shape, address};
 
-/// Replicas of each service that elects a leader.
-const REPLICAS: usize = 2;
 /// Services of which one replica leads and the others stand by.
-const ELECTED: [&str; 3] = [
+pub const ELECTED: [&str; 3] = [
     "deployment-controller",
     "replicaset-controller",
     "scheduler",
@@ -52,34 +50,46 @@ impl Member {
         self.port = Some(port);
         self
     }
+}
 
-    /// Where it says whether it is ready.
-    pub fn health(&self) -> &'static str {
-        if self.service == "etcd" {
-            "/health"
-        } else {
-            "/readyz"
-        }
+/// The service of `<service>-<n>`.
+pub fn service(name: &str) -> &str {
+    name.rsplit_once('-').map_or(name, |(service, _)| service)
+}
+
+/// Where `<service>-<n>` says whether it is ready.
+pub fn health(name: &str) -> &'static str {
+    match service(name) {
+        "etcd" => "/health",
+        _ => "/readyz",
+    }
+}
+
+/// In which stage of the start `<service>-<n>` is.
+pub fn stage(name: &str) -> usize {
+    match service(name) {
+        "etcd" => 0,
+        "gateway" => 1,
+        _ => 2,
     }
 }
 
 /// Everyone, in the order of their start: each stage needs the one before it.
-pub fn stages(folder: &Folder, options: &Up) -> [Vec<Member>; 3] {
-    let address = format!("http://127.0.0.1:{}", options.port);
-    let rest = elected(options.profile).chain(agents(folder));
-    let rest = rest.map(|member| member.told("--gateway-address", &address));
+pub fn stages(folder: &Folder, shape: &Shape) -> [Vec<Member>; 3] {
+    let addresses = shape.addresses();
+    let rest = elected(shape).chain(agents(folder));
+    let rest = rest.map(|member| member.told("--gateway-address", &addresses));
     [
-        vec![etcd(folder, options)],
-        vec![gateway(options)],
+        vec![etcd(folder, shape)],
+        gateways(shape).collect(),
         rest.collect(),
     ]
 }
 
-fn etcd(folder: &Folder, options: &Up) -> Member {
-    let client = format!("http://127.0.0.1:{}", options.etcd_port);
-    let peer = format!("http://127.0.0.1:{}", options.etcd_peer_port);
+fn etcd(folder: &Folder, shape: &Shape) -> Member {
+    let (client, peer) = (address(shape.etcd), address(shape.etcd_peer));
     Member::new("etcd", 0)
-        .on(options.etcd_port)
+        .on(shape.etcd)
         .told("--name", "setpoint")
         .told("--data-dir", folder.etcd().display())
         .told("--listen-client-urls", &client)
@@ -94,19 +104,22 @@ fn etcd(folder: &Folder, options: &Up) -> Member {
         .told("--log-level", "warn")
 }
 
-fn gateway(options: &Up) -> Member {
-    let etcd = format!("http://127.0.0.1:{}", options.etcd_port);
-    Member::new("gateway", 0)
-        .on(options.port)
-        .told("--etcd-endpoints", etcd)
+fn gateways(shape: &Shape) -> impl Iterator<Item = Member> {
+    let etcd = address(shape.etcd);
+    let ports = shape.gateways.iter().enumerate();
+    ports.map(move |(index, port)| {
+        Member::new("gateway", index)
+            .on(*port)
+            .told("--etcd-endpoints", &etcd)
+    })
 }
 
-fn elected(profile: Profile) -> impl Iterator<Item = Member> {
-    let replicas = |service| (0..REPLICAS).map(move |index| Member::new(service, index));
+fn elected(shape: &Shape) -> impl Iterator<Item = Member> {
+    let replicas = |service| (0..shape.replicas).map(move |index| Member::new(service, index));
     ELECTED
         .into_iter()
         .flat_map(replicas)
-        .map(move |member| match profile {
+        .map(|member| match shape.profile {
             Profile::Standard => member,
             Profile::Fast => member
                 .told("--election-lease-duration", "2s")
@@ -135,21 +148,21 @@ mod tests {
 
     use super::*;
 
-    fn names(profile: Profile) -> [Vec<Member>; 3] {
+    fn roster(profile: Profile) -> [Vec<Member>; 3] {
         let folder = Folder::find(Path::new("/nowhere"), None);
-        let options = Up {
-            fresh: false,
-            port: 7443,
-            etcd_port: 7379,
-            etcd_peer_port: 7380,
+        let shape = Shape {
+            gateways: vec![7443, 7444],
+            replicas: 3,
             profile,
+            etcd: 7379,
+            etcd_peer: 7380,
         };
-        stages(&folder, &options)
+        stages(&folder, &shape)
     }
 
     #[test]
     fn a_cluster_is_etcd_then_a_gateway_then_everyone_else() {
-        let stages = names(Profile::Standard);
+        let stages = roster(Profile::Standard);
         let names = stages.each_ref().map(|stage| {
             stage
                 .iter()
@@ -157,13 +170,13 @@ mod tests {
                 .collect::<Vec<_>>()
         });
         assert_eq!(names[0], ["etcd-0"]);
-        assert_eq!(names[1], ["gateway-0"]);
-        assert_eq!(names[2].len(), 3 * 2 + 3);
+        assert_eq!(names[1], ["gateway-0", "gateway-1"]);
+        assert_eq!(names[2].len(), 3 * 3 + 3);
         assert_eq!(
-            names[2][4..],
+            names[2][7..],
             [
-                "scheduler-0",
                 "scheduler-1",
+                "scheduler-2",
                 "node-agent-0",
                 "node-agent-1",
                 "node-agent-2"
@@ -172,21 +185,33 @@ mod tests {
     }
 
     #[test]
+    fn each_name_is_in_the_stage_that_it_starts_in() {
+        for (index, members) in roster(Profile::Standard).iter().enumerate() {
+            for member in members {
+                assert_eq!(service(&member.name), member.service);
+                assert_eq!(stage(&member.name), index);
+            }
+        }
+    }
+
+    #[test]
     fn whoever_needs_the_gateway_is_told_where_it_is() {
-        let [_, gateway, rest] = names(Profile::Standard);
-        assert_eq!(
-            gateway[0].args,
-            ["--etcd-endpoints", "http://127.0.0.1:7379"]
-        );
+        let [_, gateways, rest] = roster(Profile::Standard);
+        for gateway in gateways {
+            assert_eq!(gateway.args, ["--etcd-endpoints", "http://127.0.0.1:7379"]);
+        }
         for member in rest {
-            let told = member.args.iter().any(|arg| arg == "http://127.0.0.1:7443");
+            let told = member
+                .args
+                .iter()
+                .any(|arg| arg == "http://127.0.0.1:7443,http://127.0.0.1:7444");
             assert!(told, "{} is not told", member.name);
         }
     }
 
     #[test]
     fn the_fast_profile_is_for_those_who_elect() {
-        let [_, _, rest] = names(Profile::Fast);
+        let [_, _, rest] = roster(Profile::Fast);
         for member in rest {
             let told = member
                 .args

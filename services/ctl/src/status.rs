@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use futures::future::join_all;
 
-use crate::down::everyone;
 use crate::folder::Folder;
 use crate::member::Running;
 use crate::probe;
-use crate::roster::Member;
+use crate::roster::{health, stages};
+use crate::shape::Shape;
 
 /// One process, as the table shows it.
 struct Line {
@@ -20,8 +20,14 @@ struct Line {
 
 /// Prints one line a process; fails unless all of them are ready.
 pub async fn status(folder: &Folder) -> anyhow::Result<ExitCode> {
-    let everyone = everyone(folder);
-    let lines = join_all(everyone.iter().flatten().map(|member| look(folder, member))).await;
+    let shape = Shape::load(folder)?.unwrap_or_default();
+    let members = stages(folder, &shape).into_iter().flatten();
+    let mut names: Vec<_> = members.map(|member| member.name).collect();
+    let runs = |name: &String| Running::find(folder, name).is_some();
+    let others = folder.recorded().into_iter().filter(runs);
+    let others: Vec<_> = others.filter(|name| !names.contains(name)).collect();
+    names.extend(others);
+    let lines = join_all(names.into_iter().map(|name| look(folder, name))).await;
     println!("{:<26} {:>8} {:>6}  STATE", "NAME", "PID", "PORT");
     for line in &lines {
         let state = line
@@ -39,8 +45,7 @@ pub async fn status(folder: &Folder) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn look(folder: &Folder, member: &Member) -> Line {
-    let name = member.name.clone();
+async fn look(folder: &Folder, name: String) -> Line {
     let Some(running) = Running::find(folder, &name) else {
         return Line {
             name,
@@ -51,7 +56,7 @@ async fn look(folder: &Folder, member: &Member) -> Line {
     };
     let port = running.port();
     let state = match port {
-        Some(port) => probe::ask(port, member.health()).await,
+        Some(port) => probe::ask(port, health(&name)).await,
         None => Err("its port is not recorded".to_owned()),
     };
     let state = state

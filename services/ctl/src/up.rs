@@ -3,68 +3,125 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
-use futures::stream::{FuturesUnordered, TryStreamExt};
-use tokio::signal::unix::{SignalKind, signal};
+use clap::{Args, value_parser};
 
-use crate::cli::Up;
+use crate::bring::{Change, seconds};
 use crate::down::{stop, sweep};
 use crate::folder::Folder;
-use crate::launch::{self, Started};
+use crate::launch;
 use crate::member::Running;
 use crate::port;
 use crate::roster::{Member, stages};
+use crate::shape::{Profile, Shape};
 
-/// Starts whatever does not run yet. A cluster that runs is left as it is.
-pub async fn up(folder: &Folder, options: &Up) -> anyhow::Result<ExitCode> {
+/// How to bring the cluster up. What is not asked for stays as it is in a cluster that runs.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Start empty: stop what runs and delete all objects first
+    #[arg(long)]
+    fresh: bool,
+    /// Port of the API, on loopback [default: 6443]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Client port of etcd, on loopback [default: 2379]
+    #[arg(long, value_name = "PORT")]
+    etcd_port: Option<u16>,
+    /// Peer port of etcd, on loopback [default: 2380]
+    #[arg(long, value_name = "PORT")]
+    etcd_peer_port: Option<u16>,
+    /// Gateways, the further ones on free ports after that of the first [default: 1]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=16))]
+    gateways: Option<u8>,
+    /// Replicas of each controller and of the scheduler, of which one leads [default: 2]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=16))]
+    replicas: Option<u8>,
+    /// How soon a standby takes over from a leader that crashed [default: standard]
+    #[arg(long, value_enum)]
+    profile: Option<Profile>,
+}
+
+impl Options {
+    /// What is asked for, and otherwise what is there.
+    fn shape(&self, there: Shape) -> anyhow::Result<Shape> {
+        let mut shape = there;
+        if let Some(port) = self.port.filter(|port| *port != shape.gateways[0]) {
+            shape.gateways[0] = port;
+        }
+        shape.etcd = self.etcd_port.unwrap_or(shape.etcd);
+        shape.etcd_peer = self.etcd_peer_port.unwrap_or(shape.etcd_peer);
+        shape.profile = self.profile.unwrap_or(shape.profile);
+        shape.replicas = self.replicas.map_or(shape.replicas, usize::from);
+        let gateways = self.gateways.map_or(shape.gateways.len(), usize::from);
+        shape.resize(gateways)?;
+        Ok(shape)
+    }
+}
+
+/// Starts whatever does not run yet, and stops what is not asked for any more.
+pub async fn up(folder: &Folder, options: &Options) -> anyhow::Result<ExitCode> {
     let _lock = folder.lock()?;
-    let everyone = stages(folder, options);
+    let shape = options.shape(there(folder)?)?;
+    let everyone = stages(folder, &shape);
     for service in everyone.iter().flatten().map(|member| member.service) {
         launch::program(service)?;
     }
     if options.fresh {
-        stop(folder, &everyone).await;
+        stop(folder, &folder.recorded()).await;
         sweep(folder).await?;
         folder.clear()?;
     }
-    let missing = everyone.each_ref().map(|stage| missing(folder, stage));
-    let (count, all) = (total(&missing), total(&everyone));
-    if count == 0 {
+    let change = Change::of(folder, &everyone);
+    if change.is_none() {
         println!("Setpoint is running already; nothing was changed.");
         print!("{}", farewell(folder));
         return Ok(ExitCode::SUCCESS);
     }
     agree(folder, &everyone)?;
-    claim(&missing, options)?;
-    match count == all {
-        true => println!(
-            "Starting Setpoint: {all} processes, logs in {}",
-            folder.shown(&folder.state().join("log"))
-        ),
-        false => println!(
-            "Setpoint runs in part: starting the {count} of {all} processes that are missing"
-        ),
-    }
+    claim(&change.missing, &shape)?;
+    announce(folder, &change, everyone.iter().map(Vec::len).sum());
     let begin = Instant::now();
-    bring(folder, &missing).await?;
-    write_kubeconfig(folder, options.port)?;
+    shape.save(folder)?;
+    change.carry_out(folder).await?;
+    write_kubeconfig(folder, shape.gateways[0])?;
     println!("Setpoint is ready after {}.", seconds(begin.elapsed()));
     print!("{}", farewell(folder));
     Ok(ExitCode::SUCCESS)
 }
 
-fn missing(folder: &Folder, stage: &[Member]) -> Vec<Member> {
-    stage
-        .iter()
-        .filter(|member| Running::find(folder, &member.name).is_none())
-        .cloned()
-        .collect()
+/// The shape of the cluster that runs here, at least in part.
+fn there(folder: &Folder) -> anyhow::Result<Shape> {
+    let mut recorded = folder.recorded().into_iter();
+    let shape = match recorded.any(|name| Running::find(folder, &name).is_some()) {
+        true => Shape::load(folder)?,
+        false => None,
+    };
+    let shape = shape.filter(|shape| !shape.gateways.is_empty());
+    Ok(shape.unwrap_or_default())
 }
 
-fn total(stages: &[Vec<Member>]) -> usize {
-    stages.iter().map(Vec::len).sum()
+fn announce(folder: &Folder, change: &Change, all: usize) {
+    let count = change.count();
+    if count == all {
+        let logs = folder.state().join("log");
+        println!(
+            "Starting Setpoint: {all} processes, logs in {}",
+            folder.shown(&logs)
+        );
+    } else if count > 0 {
+        println!("Setpoint runs in part: starting the {count} of {all} processes that are missing");
+    }
+    if !change.misinformed.is_empty() {
+        let count = change.misinformed.len();
+        println!(
+            "Restarting {count} processes, one after the other, to tell them what has changed"
+        );
+    }
+    if !change.surplus.is_empty() {
+        println!("Stopping {} processes too many", change.surplus.len());
+    }
 }
 
 /// What runs must be where the newcomers will look for it.
@@ -85,71 +142,16 @@ fn agree(folder: &Folder, everyone: &[Vec<Member>]) -> anyhow::Result<()> {
 }
 
 /// Are the ports free that cannot be chosen freely?
-fn claim(missing: &[Vec<Member>], options: &Up) -> anyhow::Result<()> {
+fn claim(missing: &[Vec<Member>], shape: &Shape) -> anyhow::Result<()> {
     for member in missing.iter().flatten() {
         if let Some(port) = member.port {
             port::check(port, &member.name)?;
         }
         if member.service == "etcd" {
-            port::check(options.etcd_peer_port, "etcd-0's peers")?;
+            port::check(shape.etcd_peer, "etcd-0's peers")?;
         }
     }
     Ok(())
-}
-
-/// Starts the stages one after the other; if that fails, or is interrupted, stops again whatever it started.
-async fn bring(folder: &Folder, missing: &[Vec<Member>]) -> anyhow::Result<()> {
-    let (mut interrupt, mut terminate) = (
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::terminate())?,
-    );
-    let starting = async {
-        for stage in missing {
-            start(folder, stage).await?;
-        }
-        anyhow::Ok(())
-    };
-    let outcome = tokio::select! {
-        outcome = starting => outcome,
-        _ = interrupt.recv() => Err(anyhow::anyhow!("interrupted")),
-        _ = terminate.recv() => Err(anyhow::anyhow!("interrupted")),
-    };
-    if outcome.is_err() {
-        stop(folder, missing).await;
-        if missing
-            .iter()
-            .flatten()
-            .any(|member| member.service == "node-agent")
-        {
-            sweep(folder).await?;
-        }
-    }
-    outcome
-}
-
-/// Starts one stage, all at once, and waits until each is ready.
-async fn start(folder: &Folder, stage: &[Member]) -> anyhow::Result<()> {
-    let ports = port::free(stage.len())?;
-    let started = stage.iter().zip(ports).map(|(member, free)| {
-        let started = launch::start(folder, member, member.port.unwrap_or(free))?;
-        Ok((member, started))
-    });
-    let started: anyhow::Result<Vec<_>> = started.collect();
-    let waiting: FuturesUnordered<_> = started?
-        .into_iter()
-        .map(|(member, started)| watch(member, started))
-        .collect();
-    waiting.try_collect().await
-}
-
-async fn watch(member: &Member, mut started: Started<'_>) -> anyhow::Result<()> {
-    let took = started.ready().await?;
-    println!("  {:<26} ready after {}", member.name, seconds(took));
-    Ok(())
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.2} s", duration.as_secs_f64())
 }
 
 fn write_kubeconfig(folder: &Folder, port: u16) -> anyhow::Result<()> {
