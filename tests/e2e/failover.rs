@@ -11,6 +11,7 @@ fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
         replicas: 2,
         process_nodes: 0,
         simulated_nodes: 3,
+        ..Size::default()
     };
     let mut cluster = Cluster::start(size);
     let kubectl = cluster.kubectl();
@@ -61,6 +62,7 @@ fn a_stopped_leader_hands_its_lease_over() {
         replicas: 2,
         process_nodes: 0,
         simulated_nodes: 1,
+        ..Size::default()
     };
     let mut cluster = Cluster::start(size);
     let leader = cluster.leader("replicaset-controller");

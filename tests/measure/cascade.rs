@@ -28,6 +28,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
         replicas: 1,
         process_nodes: 0,
         simulated_nodes: 10,
+        ..Size::default()
     };
     let mut cluster = Cluster::start(size);
     let settings = Settings {

@@ -21,6 +21,7 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
         replicas: 1,
         process_nodes: 1,
         simulated_nodes: 0,
+        ..Size::default()
     };
     let mut cluster = Cluster::start_as_shipped(size);
     tokio::time::sleep(Duration::from_secs(3)).await;

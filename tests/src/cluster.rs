@@ -10,6 +10,8 @@ use crate::{Kubectl, Process, eventually, free_port};
 /// How many of what.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
+    /// Gateways, side by side over the one etcd.
+    pub gateways: usize,
     /// Replicas of each controller and of the scheduler.
     pub replicas: usize,
     /// Agents that run real processes, each one node.
@@ -21,6 +23,7 @@ pub struct Size {
 impl Default for Size {
     fn default() -> Self {
         Self {
+            gateways: 1,
             replicas: 1,
             process_nodes: 2,
             simulated_nodes: 1,
@@ -28,10 +31,10 @@ impl Default for Size {
     }
 }
 
-/// Real etcd, a gateway, controllers, a scheduler and node agents.
+/// Real etcd, gateways, controllers, a scheduler and node agents.
 pub struct Cluster {
     folder: TempDir,
-    gateway: String,
+    gateways: Vec<String>,
     etcd: String,
     peer: String,
     processes: BTreeMap<String, Process>,
@@ -56,7 +59,7 @@ impl Cluster {
     }
 
     fn start_with(size: Size, election: &[String]) -> Self {
-        let mut cluster = Self::bare();
+        let mut cluster = Self::bare_with(size.gateways);
         for service in ELECTED {
             for n in 0..size.replicas {
                 cluster.service(&format!("{service}-{n}"), service, election);
@@ -85,9 +88,19 @@ impl Cluster {
 
     /// etcd and a gateway, nothing else.
     pub fn bare() -> Self {
+        Self::bare_with(1)
+    }
+
+    /// etcd and so many gateways, nothing else.
+    pub fn bare_with(gateways: usize) -> Self {
         let mut cluster = Self::without_etcd();
+        cluster
+            .gateways
+            .resize_with(gateways, || format!("127.0.0.1:{}", free_port()));
         cluster.start_etcd();
-        cluster.start_gateway();
+        for n in 0..gateways {
+            cluster.start_gateway_at(n);
+        }
         cluster.wait_until_ready();
         cluster
     }
@@ -97,7 +110,7 @@ impl Cluster {
         let url = || format!("http://127.0.0.1:{}", free_port());
         let cluster = Self {
             folder: TempDir::new().expect("a temporary folder"),
-            gateway: format!("127.0.0.1:{}", free_port()),
+            gateways: vec![format!("127.0.0.1:{}", free_port())],
             etcd: url(),
             peer: url(),
             processes: BTreeMap::new(),
@@ -105,7 +118,7 @@ impl Cluster {
         let kubeconfig = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: test\ncontexts:\n- name: test\n  context: {{cluster: test, user: test}}\n\
              clusters:\n- name: test\n  cluster: {{server: 'http://{}'}}\nusers:\n- name: test\n  user: {{}}\n",
-            cluster.gateway
+            cluster.gateways[0]
         );
         std::fs::write(cluster.folder().join("kubeconfig"), kubeconfig).expect("it is writable");
         cluster
@@ -116,9 +129,22 @@ impl Cluster {
         self.folder.path()
     }
 
-    /// The gateway's address, `http://…`.
+    /// The first gateway's address, `http://…`.
     pub fn gateway_url(&self) -> String {
-        format!("http://{}", self.gateway)
+        self.gateway_url_at(0)
+    }
+
+    /// The address of `gateway-<n>`, `http://…`.
+    pub fn gateway_url_at(&self, n: usize) -> String {
+        format!("http://{}", self.gateways[n])
+    }
+
+    /// The addresses of all gateways, as services are told them.
+    pub fn gateway_urls(&self) -> String {
+        let urls: Vec<_> = (0..self.gateways.len())
+            .map(|n| self.gateway_url_at(n))
+            .collect();
+        urls.join(",")
     }
 
     /// Where etcd listens.
@@ -126,9 +152,14 @@ impl Cluster {
         &self.etcd
     }
 
-    /// kubectl for this cluster.
+    /// kubectl for this cluster, by its first gateway.
     pub fn kubectl(&self) -> Kubectl {
         Kubectl::new(self.folder().to_owned())
+    }
+
+    /// kubectl by `gateway-<n>`.
+    pub fn kubectl_at(&self, n: usize) -> Kubectl {
+        self.kubectl().at(&self.gateway_url_at(n))
     }
 
     /// One of its processes, `<service>-<n>`.
@@ -158,26 +189,53 @@ impl Cluster {
         self.processes.insert("etcd".to_owned(), process);
     }
 
-    /// Starts the gateway.
+    /// Starts the first gateway.
     pub fn start_gateway(&mut self) {
-        let flags = ["--etcd-endpoints", &self.etcd, "--listen", &self.gateway].map(str::to_owned);
-        let command = std::iter::once(binary("gateway")).chain(flags).collect();
-        let process = Process::start(self.folder.path(), "gateway-0", command);
-        self.processes.insert("gateway-0".to_owned(), process);
+        self.start_gateway_at(0);
     }
 
-    /// Waits for the gateway.
+    /// Starts `gateway-<n>`.
+    pub fn start_gateway_at(&mut self, n: usize) {
+        let etcd = self.etcd.clone();
+        self.start_gateway_over(n, &etcd);
+    }
+
+    /// Starts `gateway-<n>` over an etcd that it reaches at this address.
+    pub fn start_gateway_over(&mut self, n: usize, etcd: &str) {
+        let name = format!("gateway-{n}");
+        let flags = [
+            "--instance",
+            &name,
+            "--etcd-endpoints",
+            etcd,
+            "--listen",
+            &self.gateways[n],
+        ];
+        let flags = flags.map(str::to_owned);
+        let command = std::iter::once(binary("gateway")).chain(flags).collect();
+        let process = Process::start(self.folder.path(), &name, command);
+        self.processes.insert(name, process);
+    }
+
+    /// Waits for all gateways.
     pub fn wait_until_ready(&self) {
-        let kubectl = self.kubectl();
+        for n in 0..self.gateways.len() {
+            self.wait_for_gateway(n);
+        }
+    }
+
+    /// Waits for `gateway-<n>`.
+    pub fn wait_for_gateway(&self, n: usize) {
+        let kubectl = self.kubectl_at(n);
         eventually("the gateway is ready", || {
             let output = kubectl.run("get --raw /readyz");
             output.success.then_some(()).ok_or(output.stderr)
         });
     }
 
-    /// Starts a service against the gateway.
+    /// Starts a service against all gateways.
     pub fn service(&mut self, name: &str, service: &str, flags: &[String]) {
-        let gateway = self.gateway_url();
+        let gateway = self.gateway_urls();
         let common = ["--instance", name, "--gateway-address", &gateway].map(str::to_owned);
         let command = std::iter::once(binary(service))
             .chain(common)

@@ -9,6 +9,7 @@ use serde_json::Value;
 #[derive(Clone)]
 pub struct Kubectl {
     folder: PathBuf,
+    server: Option<String>,
 }
 
 /// What kubectl said.
@@ -25,7 +26,17 @@ pub struct Output {
 impl Kubectl {
     /// `folder` holds the `kubeconfig`.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self {
+            folder,
+            server: None,
+        }
+    }
+
+    /// The same, but by this gateway.
+    #[must_use]
+    pub fn at(mut self, url: &str) -> Self {
+        self.server = Some(url.to_owned());
+        self
     }
 
     /// The command itself, for what is not over at once (`get -w`).
@@ -35,6 +46,7 @@ impl Kubectl {
             .env("KUBECONFIG", self.folder.join("kubeconfig"))
             .arg("--cache-dir")
             .arg(self.folder.join("cache"))
+            .args(self.server.iter().flat_map(|url| ["--server", url]))
             .args(arguments.split_whitespace())
             .stdin(Stdio::null());
         command

@@ -72,7 +72,10 @@ impl Common {
 
 /// What most services can be told besides; a service that describes one of these itself is listened to.
 const SHARED: &[(&str, &str)] = &[
-    ("gateway.address", "Where the gateway is"),
+    (
+        "gateway.address",
+        "Where the gateway is; of several all, with commas between",
+    ),
     (
         "gateway.timeout",
         "How long a call to the gateway may take; watches are not cut by it",

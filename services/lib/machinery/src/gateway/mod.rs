@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use tokio_util::sync::DropGuard;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 
@@ -26,7 +27,8 @@ const MAX_ANSWER: usize = 64 << 20;
 
 /// A connection to the gateway. Clones share it.
 ///
-/// It connects when first used and reconnects by itself; a call that finds no gateway fails with `ServiceUnavailable`.
+/// It connects when first used, to any of the gateways, and reconnects by itself, perhaps to another one; a call that
+/// finds no gateway fails with `ServiceUnavailable`. A gateway that is not ready is left for one that is.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     client: ObjectsClient<Channel>,
@@ -34,6 +36,8 @@ pub struct Gateway {
     host: Arc<str>,
     timeout: Duration,
     fence: Option<MetadataValue<Ascii>>,
+    /// Watches the gateway's health until the last clone is gone.
+    _lookout: Option<Arc<DropGuard>>,
 }
 
 impl Gateway {
@@ -44,7 +48,10 @@ impl Gateway {
     /// # Errors
     /// When the address is no URI.
     pub fn connect(settings: &Settings, writer: &str) -> Result<Self, Error> {
-        Ok(Self::over(channel::open(settings)?, settings, writer))
+        let (channel, lookout) = channel::open(settings)?;
+        let mut gateway = Self::over(channel, settings, writer);
+        gateway._lookout = Some(Arc::new(lookout));
+        Ok(gateway)
     }
 
     /// The same over a channel that the caller made, for tests and simulations; see [`Self::endpoint`].
@@ -55,6 +62,7 @@ impl Gateway {
             host: settings.host().into(),
             timeout: settings.timeout,
             fence: None,
+            _lookout: None,
         }
     }
 

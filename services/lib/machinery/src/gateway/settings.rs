@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Its URI, for example `http://127.0.0.1:6443`.
+    /// Its URI, for example `http://127.0.0.1:6443`; of several gateways all, with commas between them. A host's name
+    /// may stand for several addresses.
     pub address: String,
     /// How long a call may take. Watches are not cut by it.
     #[serde(with = "humane")]
@@ -27,9 +28,18 @@ impl Default for Settings {
 
 impl Settings {
     /// Host and port, as metrics name the gateway.
-    pub(super) fn host(&self) -> &str {
-        let address = self.address.as_str();
-        address.split_once("://").map_or(address, |(_, host)| host)
+    pub(super) fn host(&self) -> String {
+        let host = |uri: &str| {
+            uri.split_once("://")
+                .map_or(uri, |(_, host)| host)
+                .to_owned()
+        };
+        let hosts: Vec<_> = self
+            .address
+            .split(',')
+            .map(|uri| host(uri.trim()))
+            .collect();
+        hosts.join(",")
     }
 
     /// Are they usable?
@@ -37,7 +47,7 @@ impl Settings {
     /// # Errors
     /// What is wrong, in one line.
     pub fn validate(&self) -> Result<(), Error> {
-        crate::channel::endpoint(&self.address)?;
+        crate::channel::validate(&self.address)?;
         match self.timeout.is_zero() {
             true => Err(Error::Timeout),
             false => Ok(()),
@@ -55,6 +65,12 @@ pub enum Error {
         address: String,
         /// Why not.
         source: tonic::transport::Error,
+    },
+    /// A URI that does not say where to connect to.
+    #[error("gateway address {address:?} is not a URI such as http://127.0.0.1:6443")]
+    Nowhere {
+        /// As it was set.
+        address: String,
     },
     /// No time to answer.
     #[error("the gateway's timeout must be longer than zero")]

@@ -1,0 +1,97 @@
+//! Leaves a gateway that is not ready, once another one is.
+//!
+//! A gateway that has lost its store keeps its connections, and answers each call that it cannot. It says so by
+//! grpc.health on the same connection. Nothing is left unless there is something better: where no gateway is ready,
+//! everybody stays.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::select_ok;
+use tokio::time::{sleep, timeout};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tracing::info;
+
+use super::connector::Connector;
+use crate::Backoff;
+
+/// Long enough for a gateway that goes away to end the connection itself, when all its answers are given.
+const GRACE: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A gateway that needs longer than this to say that it is well is not.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
+/// Follows the health of whichever gateway the client is connected to.
+pub(super) async fn look_after(channel: Channel, connector: Connector) {
+    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+    loop {
+        match follow(channel.clone(), &connector, &mut backoff).await {
+            // A gateway that knows nothing of health is taken as it is.
+            Err(status) if status.code() == Code::Unimplemented => return,
+            _ => sleep(backoff.next_delay()).await,
+        }
+    }
+}
+
+async fn follow(
+    channel: Channel,
+    connector: &Connector,
+    backoff: &mut Backoff,
+) -> Result<(), Status> {
+    let mut client = HealthClient::new(channel);
+    let watch = client.watch(HealthCheckRequest::default()).await?;
+    let mut health = watch.into_inner();
+    while let Some(mut now) = health.message().await? {
+        while now.status() != ServingStatus::Serving {
+            let leaving = pin!(leave(connector));
+            now = tokio::select! {
+                biased;
+                next = health.message() => match next? {
+                    Some(next) => next,
+                    None => return Ok(()),
+                },
+                () = leaving => return Ok(()),
+            };
+        }
+        backoff.reset();
+    }
+    Ok(())
+}
+
+/// Ends when a ready gateway has been found, and the present connection broken off.
+async fn leave(connector: &Connector) {
+    let mut backoff = Backoff::new(GRACE, LONGEST_PAUSE);
+    sleep(GRACE).await;
+    loop {
+        let others = connector.others().await;
+        let questions = others
+            .into_iter()
+            .map(|address| Box::pin(is_ready(address)));
+        let questions: Vec<_> = questions.collect();
+        // Where there is no other gateway, there is nobody to ask.
+        if !questions.is_empty()
+            && let Ok((ready, _)) = select_ok(questions).await
+        {
+            info!(address = %ready, "the gateway is not ready: going over to another one");
+            return connector.move_to(ready);
+        }
+        sleep(backoff.next_delay()).await;
+    }
+}
+
+async fn is_ready(address: SocketAddr) -> Result<SocketAddr, ()> {
+    let asked = async {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).ok()?;
+        let mut health = HealthClient::new(endpoint.connect().await.ok()?);
+        let answer = health.check(HealthCheckRequest::default()).await.ok()?;
+        (answer.into_inner().status() == ServingStatus::Serving).then_some(address)
+    };
+    let answer = timeout(ANSWER_WITHIN, asked).await;
+    answer.ok().flatten().ok_or(())
+}
