@@ -18,7 +18,9 @@ mod status;
 mod world;
 
 use setpoint_host::Host;
-use setpoint_machinery::{Controller, Gateway, Outcome, Plan, Receipt, Reconciler, Recorder};
+use setpoint_machinery::{
+    Controller, Gateway, Outcome, Plan, Presence, Receipt, Reconciler, Recorder,
+};
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 
@@ -41,6 +43,12 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let reconciler = Deployments::new(deployments.reader(), sets.reader(), events);
     let keepers = reconciler.keepers();
 
+    let presence = Presence::announce(
+        gateway.clone(),
+        host.service(),
+        host.instance(),
+        host.advertised(),
+    );
     let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(deployments, |deployment| Some(deployment.meta.key.clone()))
         .watches(sets, keepers)
@@ -56,6 +64,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     controller
         .run(settings.election, host.instance(), host.shutdown())
         .await?;
+    presence.leave().await;
     Ok(())
 }
 

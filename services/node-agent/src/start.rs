@@ -9,7 +9,7 @@ use futures::future::join_all;
 use setpoint_host::Host;
 use setpoint_machinery::gateway::ListOptions;
 use setpoint_machinery::queue::Limiter;
-use setpoint_machinery::{Barrier, Gateway, Informer, Queue, Recorder, View as _};
+use setpoint_machinery::{Barrier, Gateway, Informer, Presence, Queue, Recorder, View as _};
 use setpoint_model::Key;
 use tracing::info;
 
@@ -66,6 +66,12 @@ async fn serve<R: Runtime>(
     runtime: R,
 ) -> anyhow::Result<()> {
     let gateway = Gateway::connect(&settings.gateway, host.instance())?;
+    let presence = Presence::announce(
+        gateway.clone(),
+        host.service(),
+        host.instance(),
+        host.advertised(),
+    );
     let informer = informer(&gateway, &nodes, &queue);
     let pods = informer.reader();
     let mut barrier = Barrier::default();
@@ -100,6 +106,7 @@ async fn serve<R: Runtime>(
         () = work => {}
         ((), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive) } => {}
     }
+    presence.leave().await;
     Ok(())
 }
 

@@ -12,7 +12,9 @@ mod status;
 mod world;
 
 use setpoint_host::Host;
-use setpoint_machinery::{Controller, Gateway, Outcome, Plan, Receipt, Reconciler, Recorder};
+use setpoint_machinery::{
+    Controller, Gateway, Outcome, Plan, Presence, Receipt, Reconciler, Recorder,
+};
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::apps::ReplicaSetStatus;
@@ -35,6 +37,12 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let reconciler = ReplicaSets::new(sets.reader(), pods.reader(), events);
     let keepers = reconciler.keepers();
 
+    let presence = Presence::announce(
+        gateway.clone(),
+        host.service(),
+        host.instance(),
+        host.advertised(),
+    );
     let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(sets, |set| Some(set.meta.key.clone()))
         .watches(pods, keepers)
@@ -50,6 +58,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     controller
         .run(settings.election, host.instance(), host.shutdown())
         .await?;
+    presence.leave().await;
     Ok(())
 }
 

@@ -21,7 +21,7 @@ mod status;
 mod world;
 
 use setpoint_host::Host;
-use setpoint_machinery::{Gateway, Recorder, election};
+use setpoint_machinery::{Gateway, Presence, Recorder, election};
 use tokio::task::JoinSet;
 
 pub use node::NodeView;
@@ -42,6 +42,12 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let (pods, nodes) = (
         gateway.informer::<PodView>(),
         gateway.informer::<NodeView>(),
+    );
+    let presence = Presence::announce(
+        gateway.clone(),
+        host.service(),
+        host.instance(),
+        host.advertised(),
     );
     let events = Recorder::new(gateway.clone(), &settings.scheduler_name, host.instance());
     let shift = Shift::new(pods.reader(), nodes.reader(), events, settings.clone());
@@ -72,5 +78,6 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         work,
     )
     .await?;
+    presence.leave().await;
     Ok(())
 }

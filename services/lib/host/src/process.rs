@@ -20,6 +20,7 @@ pub struct Host {
     service: &'static str,
     instance: Arc<str>,
     address: SocketAddr,
+    advertised: Arc<str>,
     stop: CancellationToken,
     health: Health,
     log: Log,
@@ -38,6 +39,7 @@ impl Host {
             service,
             instance: instance.into(),
             address,
+            advertised: address.to_string().into(),
             stop,
             health: Health::default(),
             log,
@@ -45,12 +47,21 @@ impl Host {
         }
     }
 
+    /// The same, reached by others under this name or IP unless it is empty.
+    #[must_use]
+    pub(crate) fn advertised_as(mut self, host: &str) -> Self {
+        if !host.is_empty() {
+            self.advertised = format!("{host}:{}", self.address.port()).into();
+        }
+        self
+    }
+
     /// The service's name, as its folder, its Lease and its traces have it.
     pub fn service(&self) -> &'static str {
         self.service
     }
 
-    /// Which replica this is: `<service>-<n>`.
+    /// Which replica this is, told apart from all others of its service.
     pub fn instance(&self) -> &str {
         &self.instance
     }
@@ -58,6 +69,11 @@ impl Host {
     /// Where the process listens; the port is real even if the setting was 0.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Host and port for others to reach it. The unspecified IP if it listens on all and was not told its own.
+    pub fn advertised(&self) -> &str {
+        &self.advertised
     }
 
     /// Cancelled when the process should stop.

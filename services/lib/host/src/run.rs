@@ -79,7 +79,8 @@ where
         .await
         .with_context(|| format!("cannot listen on {}", common.listen))?;
     let address = listener.local_addr()?;
-    let host = Host::new(service, common.instance, address, stop.clone(), log);
+    let host = Host::new(service, common.instance, address, stop.clone(), log)
+        .advertised_as(&common.advertise);
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
 
     let server = tokio::spawn(serve::serve(listener, host.front(), stop.clone()));

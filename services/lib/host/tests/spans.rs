@@ -78,6 +78,7 @@ fn hex(bytes: &[u8]) -> String {
 async fn the_last_span_arrives_and_the_log_names_its_trace() {
     let (endpoint, mut collected) = collector().await;
     let env = [
+        ("SETPOINT__INSTANCE", "echo-0"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
         (
             "OTEL_RESOURCE_ATTRIBUTES",

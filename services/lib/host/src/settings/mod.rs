@@ -38,6 +38,7 @@ pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
 pub(crate) struct Common {
     pub instance: String,
     pub listen: SocketAddr,
+    pub advertise: String,
     pub log: String,
     #[serde(with = "crate::duration")]
     pub drain: Duration,
@@ -46,18 +47,26 @@ pub(crate) struct Common {
 impl Common {
     fn of(service: &str) -> Self {
         Self {
-            instance: format!("{service}-0"),
+            instance: format!("{service}-{}", hostname()),
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            advertise: String::new(),
             log: "info".to_owned(),
             drain: Duration::from_secs(10),
         }
     }
 
     const DESCRIBE: &[(&str, &str)] = &[
-        ("instance", "Which replica this is: <service>-<n>"),
+        (
+            "instance",
+            "Which replica this is; <service>-<hostname> unless set",
+        ),
         (
             "listen",
             "Address and port to listen on; port 0 picks a free one",
+        ),
+        (
+            "advertise",
+            "Host or IP at which others reach it; empty for the one it listens on",
         ),
         (
             "log",
@@ -68,6 +77,15 @@ impl Common {
             "How long work under way may take once the process should stop",
         ),
     ];
+}
+
+/// In lower case, as names of objects are. A machine without a name has one replica of each service.
+fn hostname() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    match name.to_string_lossy().to_lowercase() {
+        name if name.is_empty() => "0".to_owned(),
+        name => name,
+    }
 }
 
 /// What most services can be told besides; a service that describes one of these itself is listened to.

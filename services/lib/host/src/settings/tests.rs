@@ -96,7 +96,9 @@ fn refusal(args: &[&str], env: &[(&str, &str)]) -> String {
 fn without_any_layer_the_defaults_hold() {
     let (common, demo) = loaded(&[], &[]).unwrap();
     assert_eq!(demo, Demo::default());
-    assert_eq!(common.instance, "demo-0");
+    let hostname = nix::unistd::gethostname().unwrap();
+    let hostname = hostname.to_str().unwrap().to_lowercase();
+    assert_eq!(common.instance, format!("demo-{hostname}"));
     assert_eq!(
         common.listen.port(),
         6443,
@@ -209,7 +211,7 @@ fn help_names_every_setting_with_its_default_and_variable() {
         "[default: 4]",
         "[env: SETPOINT__ELECTION__LEASE_DURATION]",
         "[default: 15s]",
-        "[default: demo-0]",
+        "[default: demo-",
         "deploy/config/demo.toml",
     ] {
         assert!(help.contains(word), "{word} is not in\n{help}");

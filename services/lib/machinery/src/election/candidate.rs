@@ -2,7 +2,6 @@
 
 use setpoint_model::Key;
 use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 use tokio::sync::watch;
@@ -96,28 +95,9 @@ impl Candidate {
         let sent = Instant::now();
         let written = match former {
             Some(_) => self.gateway.update(&lease).await,
-            None => self.create(&lease).await,
+            None => self.gateway.create_with_namespace(&lease).await,
         }?;
         Ok(Holding::new(self, written, identity, sent))
-    }
-
-    async fn create(&self, lease: &Lease) -> Result<crate::Written<Lease>, ApiError> {
-        match self.gateway.create(lease).await {
-            Err(error) if error.reason == Reason::NotFound => {
-                self.create_namespace().await?;
-                self.gateway.create(lease).await
-            }
-            answer => answer,
-        }
-    }
-
-    async fn create_namespace(&self) -> Result<(), ApiError> {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name.clone_from(&self.key.namespace);
-        match self.gateway.create(&namespace).await {
-            Err(error) if error.reason != Reason::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
     }
 }
 

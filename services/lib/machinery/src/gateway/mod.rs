@@ -1,6 +1,7 @@
 //! A typed client of the gateway: every kind through seven verbs.
 
 mod call;
+mod namespace;
 mod read;
 mod seen;
 mod settings;
@@ -87,6 +88,11 @@ impl Gateway {
     /// A cache of all objects of the view's kind, kept up to date.
     pub fn informer<V: View>(&self) -> Informer<V> {
         Informer::new(self.clone())
+    }
+
+    /// Host and port of the gateway, as set.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
     }
 
     /// The name under which it writes.

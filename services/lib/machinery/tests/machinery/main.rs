@@ -12,5 +12,6 @@ mod events;
 mod fake;
 mod gateway;
 mod informer;
+mod presence;
 mod queue;
 mod trace;
