@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::folder::Folder;
 use crate::reach::Reach;
-use crate::{down, status, up};
+use crate::{down, leaders, status, up};
 
 /// Brings a Setpoint cluster up and down on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -34,6 +34,8 @@ enum Command {
     Down,
     /// Say what runs and what is ready; exits with 1 if something is not
     Status,
+    /// Show who leads each service, who stands by, and how fresh their leases are
+    Leaders(leaders::Options),
 }
 
 impl Cli {
@@ -48,6 +50,7 @@ impl Cli {
             Command::Up(options) => up::up(&reach.folder, &options).await,
             Command::Down => down::down(&reach.folder).await,
             Command::Status => status::status(&reach.folder).await,
+            Command::Leaders(options) => leaders::leaders(&reach, &options).await,
         }
     }
 }

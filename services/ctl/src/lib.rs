@@ -6,9 +6,11 @@
 
 mod bring;
 mod cli;
+mod columns;
 mod down;
 mod folder;
 mod launch;
+mod leaders;
 mod member;
 mod port;
 mod probe;

@@ -1,0 +1,149 @@
+//! `setpoint leaders`: who leads which service, who stands by, and how fresh their Leases are.
+
+mod live;
+mod standing;
+mod table;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use jiff::{Timestamp, Zoned};
+use setpoint_machinery::Gateway;
+use setpoint_machinery::gateway::ListOptions;
+use setpoint_proto::coordination::Lease;
+use tokio::signal::ctrl_c;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::reach::Reach;
+use live::{Live, Silences};
+use standing::{REPLICAS, standings};
+pub use standing::{Standing, TERMS, holder, instance};
+use table::{line, table};
+
+/// On a terminal ages grow before one's eyes.
+const REDRAW: Duration = Duration::from_millis(500);
+
+/// How to show it.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Keep showing it as it changes, until Ctrl-C
+    #[arg(long, short)]
+    watch: bool,
+    /// For people, or for programs
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// For people, or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table; with --watch and no terminal, a line for each change
+    Table,
+    /// One JSON array; with --watch, one on each line
+    Json,
+}
+
+/// Shows who leads.
+pub async fn leaders(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
+    let gateway = reach.gateway()?;
+    // Before a watch, too: it would wait for a gateway for ever.
+    let found = ask(&gateway).await?;
+    match options.watch {
+        false => print(&found, options.output)?,
+        true => tokio::select! {
+            shown = watch(&gateway, options.output) => shown?,
+            _ = ctrl_c() => {}
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How everyone stands now.
+pub async fn ask(gateway: &Gateway) -> anyhow::Result<Vec<Standing>> {
+    let within = |namespace: &str| ListOptions {
+        namespace: namespace.to_owned(),
+        ..ListOptions::default()
+    };
+    let terms = gateway.list::<Lease>(&within(TERMS)).await?;
+    let replicas = gateway.list::<Lease>(&within(REPLICAS)).await?;
+    let replicas: Vec<_> = replicas.items.iter().collect();
+    Ok(standings(&terms.items, &replicas, Timestamp::now()))
+}
+
+fn print(standings: &[Standing], format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Table => print!("{}", table(standings)),
+        Format::Json => println!("{}", serde_json::to_string_pretty(standings)?),
+    }
+    Ok(())
+}
+
+async fn watch(gateway: &Gateway, format: Format) -> anyhow::Result<()> {
+    let live = Live::begin(gateway).await;
+    match format {
+        Format::Table if io::stdout().is_terminal() => redraw(live).await,
+        Format::Table => follow(live, print_lines).await,
+        Format::Json => {
+            follow(live, |_, now, _| {
+                println!("{}", serde_json::to_string(now)?);
+                Ok(())
+            })
+            .await
+        }
+    }
+}
+
+/// Draws the table over itself, at once when something changes.
+async fn redraw(mut live: Live) -> anyhow::Result<()> {
+    let mut tick = interval(REDRAW);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut height = 0;
+    loop {
+        let text = table(&live.standings());
+        let back = match height {
+            0 => String::new(),
+            height => format!("\x1b[{height}A\x1b[J"),
+        };
+        let mut out = io::stdout().lock();
+        write!(out, "{back}{text}")?;
+        out.flush()?;
+        drop(out);
+        height = text.lines().count();
+        tokio::select! {
+            () = live.changed() => {}
+            _ = tick.tick() => {}
+        }
+    }
+}
+
+/// Calls `show` with what was and what is, whenever that is more than the passing of time.
+async fn follow(
+    mut live: Live,
+    show: impl Fn(&[Standing], &[Standing], &Silences) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut shown: Vec<Standing> = Vec::new();
+    loop {
+        let now = live.standings();
+        let same = now.len() == shown.len() && now.iter().zip(&shown).all(|(a, b)| a.is_as(b));
+        if !same {
+            show(&shown, &now, &live.silences())?;
+            shown = now;
+        }
+        live.changed().await;
+    }
+}
+
+fn print_lines(shown: &[Standing], now: &[Standing], silences: &Silences) -> anyhow::Result<()> {
+    let time = Zoned::now().strftime("%H:%M:%S%.3f").to_string();
+    for standing in now {
+        let former = shown.iter().find(|old| old.service == standing.service);
+        if former.is_some_and(|former| former.is_as(standing)) {
+            continue;
+        }
+        let silence = silences.get(&standing.service).copied();
+        println!("{time}  {}", line(standing, former, silence));
+    }
+    Ok(())
+}
