@@ -1,6 +1,7 @@
 //! Several real services at once: a cluster of real processes over real etcd, and the kubectl that drives it.
 
 mod cluster;
+pub mod jaeger;
 mod kubectl;
 mod process;
 mod wait;
