@@ -5,10 +5,21 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 use setpoint_host::{self as host, Host};
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Settings {
     fail: bool,
     hang: bool,
+    ready: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            fail: false,
+            hang: false,
+            ready: true,
+        }
+    }
 }
 
 impl host::Settings for Settings {
@@ -16,6 +27,7 @@ impl host::Settings for Settings {
         &[
             ("fail", "End in failure at once"),
             ("hang", "Ignore the stop"),
+            ("ready", "Become ready at all"),
         ]
     }
 }
@@ -27,7 +39,10 @@ async fn main() -> ExitCode {
 
 async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     anyhow::ensure!(!settings.fail, "told to fail");
-    host.health().check("echo").pass();
+    let check = host.health().check("echo");
+    if settings.ready {
+        check.pass();
+    }
     tracing::info_span!(target: "setpoint_echo", "work").in_scope(|| tracing::info!("worked"));
     if settings.hang {
         std::future::pending::<()>().await;

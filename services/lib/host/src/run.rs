@@ -1,6 +1,8 @@
 //! A process from its first line to its exit code.
 
 use std::env;
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::probe;
 use crate::process::Host;
 use crate::serve;
 use crate::settings::{self, Common, Settings};
@@ -25,24 +28,30 @@ const USAGE: u8 = 64;
 ///
 /// The exit code is 0 after an orderly stop, 64 for wrong settings and 1 for failure. On SIGTERM or SIGINT the shutdown
 /// token is cancelled and `start` has the `drain` setting's time to return; a second signal ends the process at once.
+///
+/// As `<service> health` it asks the process that runs with the same settings for its readiness instead, and exits 0 or 1:
+/// an image that holds nothing but the binary has nobody else to ask.
 pub async fn run<S, F, Fut>(service: &'static str, start: F) -> ExitCode
 where
     S: Settings,
     F: FnOnce(Host, S) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
-    let (common, settings) =
-        match settings::load::<S>(service, env::args_os(), |name| env::var(name).ok()) {
-            Ok(loaded) => loaded,
-            Err(settings::Error::Asked(answer)) => {
-                print!("{answer}");
-                return ExitCode::SUCCESS;
-            }
-            Err(error) => {
-                eprintln!("{service}: {error}");
-                return ExitCode::from(USAGE);
-            }
-        };
+    let (asked, args) = health_asked(env::args_os());
+    let (common, settings) = match settings::load::<S>(service, args, |name| env::var(name).ok()) {
+        Ok(loaded) => loaded,
+        Err(settings::Error::Asked(answer)) => {
+            print!("{answer}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("{service}: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    if asked {
+        return health(service, common.listen).await;
+    }
     let telemetry = match Telemetry::start(service, &common) {
         Ok(telemetry) => telemetry,
         Err(error) => {
@@ -58,6 +67,29 @@ where
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Is the first argument `health`? And all the others.
+fn health_asked(args: impl Iterator<Item = OsString>) -> (bool, Vec<OsString>) {
+    let mut args: Vec<_> = args.collect();
+    let asked = args.get(1).is_some_and(|first| first == "health");
+    if asked {
+        args.remove(1);
+    }
+    (asked, args)
+}
+
+async fn health(service: &str, listen: SocketAddr) -> ExitCode {
+    match probe::ready(listen).await {
+        Ok(()) => {
+            println!("{service} is ready");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            println!("{service} {why}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -157,6 +157,39 @@ fn sigterm_ends_a_process_in_order() {
 }
 
 #[test]
+fn a_process_is_its_own_health_check() {
+    let mut health = echo();
+    let process = Process::start(&[], &[]);
+    process.until_ready();
+    health
+        .arg("health")
+        .env("SETPOINT__LISTEN", process.address.to_string());
+    let output = health.output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"echo is ready\n");
+
+    drop(process);
+    let output = health.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text.starts_with("echo does not listen on 127.0.0.1:"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn a_process_that_is_not_ready_says_why_to_its_health_check() {
+    let process = Process::start(&["--ready=false"], &[]);
+    let mut health = echo();
+    health.args(["health", "--listen", &process.address.to_string()]);
+    let output = health.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stdout, b"echo is not ready: echo: starting\n");
+}
+
+#[test]
 fn a_second_signal_ends_a_process_at_once() {
     let mut process = Process::start(&["--hang=true", "--drain", "1h"], &[]);
     process.signal(Signal::SIGTERM);

@@ -33,6 +33,8 @@ impl Flags {
         let words = keys.iter().filter(|key| key.is_word());
         let command = Command::new(service)
             .version(env!("CARGO_PKG_VERSION"))
+            .override_usage(format!("{service} [OPTIONS]\n       {service} health [OPTIONS]"))
+            .after_help("With `health` it asks the process that runs with the same settings whether it is ready, and exits 0 or 1.")
             .arg(file(service))
             .args(words.map(|key| flag(key, describe(key).unwrap_or_default())));
         command

@@ -1,0 +1,93 @@
+//! Asking a process on this machine whether it is ready: what `<service> health` does.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// A process that does not answer so long is not well.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Health reports are short; more would not be one.
+const LONGEST: u64 = 16 << 10;
+
+/// Asks whoever listens at `listen` for its `/readyz`.
+///
+/// # Errors
+/// Why it is not ready, in one line.
+pub async fn ready(listen: SocketAddr) -> Result<(), String> {
+    if listen.port() == 0 {
+        return Err(
+            "cannot be asked: it listens on any free port; give --listen a port".to_owned(),
+        );
+    }
+    match timeout(PATIENCE, fetch(reachable(listen))).await {
+        Ok(Ok(answer)) => judge(&answer),
+        Ok(Err(error)) => Err(format!("does not listen on {listen}: {error}")),
+        Err(_) => Err(format!("does not answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+/// Nobody can be reached at "every address", but who listens there listens on the loopback too.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+/// HTTP/1.0, so that the answer ends with the connection.
+async fn fetch(address: SocketAddr) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET /readyz HTTP/1.0\r\nhost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(LONGEST).read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn judge(answer: &str) -> Result<(), String> {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+    let status = head.lines().next().unwrap_or_default();
+    if status.split(' ').nth(1) == Some("200") {
+        return Ok(());
+    }
+    let failed: Vec<_> = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("[-]"))
+        .map(|line| line.replacen(" failed:", ":", 1))
+        .collect();
+    match failed.is_empty() {
+        true => Err(format!("is not ready: it answered {status:?}")),
+        false => Err(format!("is not ready: {}", failed.join("; "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_that_fails_is_a_reason() {
+        assert_eq!(judge("HTTP/1.0 200 OK\r\n\r\nok"), Ok(()));
+        let answer = "HTTP/1.0 500 Internal Server Error\r\nx: y\r\n\r\n\
+            [+]a ok\n[-]etcd failed: no answer\n[-]cache failed: starting\nreadyz check failed\n";
+        assert_eq!(
+            judge(answer).unwrap_err(),
+            "is not ready: etcd: no answer; cache: starting"
+        );
+        assert!(judge("").is_err(), "no answer is not a good one");
+    }
+
+    #[test]
+    fn who_listens_everywhere_is_asked_on_the_loopback() {
+        let ask = |listen: &str| reachable(listen.parse().unwrap()).to_string();
+        assert_eq!(ask("0.0.0.0:8080"), "127.0.0.1:8080");
+        assert_eq!(ask("[::]:8080"), "[::1]:8080");
+        assert_eq!(ask("10.1.2.3:80"), "10.1.2.3:80");
+    }
+}
