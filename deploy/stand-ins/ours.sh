@@ -1,0 +1,43 @@
+# Images of our own binaries. Part of deploy/offline.
+
+services=(gateway deployment-controller replicaset-controller scheduler node-agent)
+
+# Binaries that are there already, or are built now: the same build as deploy/up's.
+packed_images() {
+    local service
+    build "${services[@]}" setpoint
+    for service in "${services[@]}" setpoint; do
+        binary "$service" "$service"
+        image "setpoint/$service" "$service" 'USER 65532:65532' "ENTRYPOINT [\"/$service\"]"
+    done
+}
+
+# What stands in for images that are no packages: Jaeger, and the container that holds a Pod together.
+support_images() {
+    build node-agent
+    binary pause node-agent
+    image registry.k8s.io/pause:3.10 pause 'USER 65535:65535' 'ENTRYPOINT ["/pause", "pause"]'
+    # By itself: what the tests need of libraries must not change what the services are built of.
+    build jaeger
+    binary jaeger jaeger
+    image "$(image_of jaeger)" jaeger 'USER 65532:65532' 'ENTRYPOINT ["/jaeger"]' 'EXPOSE 4317' 'EXPOSE 16686'
+}
+
+build() {
+    [ -n "$binaries" ] && return
+    has cargo || PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
+    has cargo || fail "there is no cargo; get Rust from https://rustup.rs"
+    say "building $* (the first time takes minutes)"
+    cargo build --quiet --release --locked "${@/#/--bin=}" || fail "the build failed, see above"
+}
+
+# Copies a binary of ours, with the libraries that it loads, into $stage/NAME as /NAME.
+binary() { # NAME BINARY
+    local out=$stage/$1 file=${binaries:-${CARGO_TARGET_DIR:-target}/release}/$2 library
+    [ -x "$file" ] || fail "there is no $file; build it, or leave --binaries away"
+    mkdir -p "$out"
+    cp "$file" "$out/$1"
+    # Debug information is most of a debug build, and of no use in a container.
+    ! has strip || strip --strip-debug "$out/$1"
+    for library in $(ldd "$file" | grep -o '/[^ ]*'); do install_file "$library" "$out$library"; done
+}
