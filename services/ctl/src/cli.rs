@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::folder::Folder;
 use crate::reach::Reach;
-use crate::{down, leaders, status, up};
+use crate::{chaos, down, leaders, status, up};
 
 /// Brings a Setpoint cluster up and down on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -36,6 +36,8 @@ enum Command {
     Status,
     /// Show who leads each service, who stands by, and how fresh their leases are
     Leaders(leaders::Options),
+    /// Break replicas of a service under load, again and again, and say what that has cost
+    Chaos(chaos::Options),
 }
 
 impl Cli {
@@ -51,6 +53,7 @@ impl Cli {
             Command::Down => down::down(&reach.folder).await,
             Command::Status => status::status(&reach.folder).await,
             Command::Leaders(options) => leaders::leaders(&reach, &options).await,
+            Command::Chaos(options) => chaos::chaos(&reach, &options).await,
         }
     }
 }

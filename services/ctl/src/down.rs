@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use futures::future::join_all;
@@ -10,11 +9,8 @@ use tokio::process::Command;
 
 use crate::folder::Folder;
 use crate::launch;
-use crate::member::{Running, forget};
+use crate::member::{PATIENCE, Running, forget};
 use crate::roster::{NODES, stage};
-
-/// Longer than a service takes to drain, which is 10 s unless its settings say otherwise.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Stops the cluster; its objects stay.
 pub async fn down(folder: &Folder) -> anyhow::Result<ExitCode> {

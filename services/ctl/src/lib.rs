@@ -5,6 +5,7 @@
 //! and while it runs how large it is: `cluster.json`.
 
 mod bring;
+mod chaos;
 mod cli;
 mod columns;
 mod down;

@@ -12,6 +12,8 @@ use crate::roster::Member;
 
 /// The environment variable by which a process is known as ours. Process ids are used again, this is not.
 pub const MARK: &str = "SETPOINT_MEMBER";
+/// Longer than a service takes to drain, which is 10 s unless its settings say otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(15);
 /// Between two looks at whether a process is gone.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -85,14 +87,16 @@ impl Running {
         willing
     }
 
-    fn signal(&self, signal: Signal) {
+    /// Sends a signal, if it still runs.
+    pub fn signal(&self, signal: Signal) {
         if self.is_alive() {
             // It may end between the look and the signal, which is what was wanted.
             let _ = kill(Pid::from_raw(self.pid), signal);
         }
     }
 
-    async fn gone(&self, patience: Duration) -> bool {
+    /// Waits until it has ended, and answers whether it has within `patience`.
+    pub async fn gone(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         while self.is_alive() {
             if Instant::now() >= deadline {
@@ -113,8 +117,6 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
-
-    const PATIENCE: Duration = Duration::from_secs(5);
 
     struct Scene {
         folder: Folder,

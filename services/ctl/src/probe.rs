@@ -1,6 +1,6 @@
 //! Asking a process over HTTP whether it is ready.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,21 +17,23 @@ pub type Readiness = Result<(), String>;
 
 /// Asks the process that listens on `port`.
 pub async fn ask(port: u16, path: &str) -> Readiness {
-    match timeout(PATIENCE, fetch(port, path)).await {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    match timeout(PATIENCE, fetch(address, path, LONGEST)).await {
         Ok(Ok(answer)) => judge(&answer),
         Ok(Err(_)) => Err("does not listen".to_owned()),
         Err(_) => Err("does not answer".to_owned()),
     }
 }
 
-/// HTTP/1.0, so that the answer ends with the connection.
-async fn fetch(port: u16, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+/// What a process answers, head and all, but no more than `longest` bytes of it.
+pub async fn fetch(address: SocketAddr, path: &str, longest: u64) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    // HTTP/1.0, so that the answer ends with the connection.
     stream
-        .write_all(format!("GET {path} HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n").as_bytes())
+        .write_all(format!("GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n").as_bytes())
         .await?;
     let mut answer = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut answer).await?;
+    stream.take(longest).read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 

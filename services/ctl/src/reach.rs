@@ -24,9 +24,11 @@ impl Reach {
         Self { folder, given }
     }
 
-    /// The address that was given, if one was.
-    pub fn given(&self) -> Option<&str> {
-        self.given.as_deref()
+    /// The same, at `address` unless another was given.
+    #[must_use]
+    pub fn or(&self, address: &str) -> Self {
+        let given = self.given.clone().unwrap_or_else(|| address.to_owned());
+        Self::new(self.folder.clone(), Some(given))
     }
 
     /// Where the gateways are, comma separated.

@@ -18,8 +18,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::reach::Reach;
 use live::{Live, Silences};
-use standing::{REPLICAS, standings};
-pub use standing::{Standing, TERMS, holder, instance};
+pub use standing::Standing;
+use standing::{REPLICAS, TERMS, standings};
 use table::{line, table};
 
 /// On a terminal ages grow before one's eyes.

@@ -96,7 +96,7 @@ pub fn holder(lease: &Lease) -> Option<&str> {
 }
 
 /// `<instance>` of `<instance>_<random>`.
-pub fn instance(identity: &str) -> &str {
+fn instance(identity: &str) -> &str {
     let parts = identity.rsplit_once('_');
     parts.map_or(identity, |(instance, _)| instance)
 }

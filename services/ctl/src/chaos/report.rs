@@ -1,0 +1,189 @@
+//! What the rounds have cost, as people read it.
+
+use std::time::Duration;
+
+use crate::columns::columns;
+
+/// What one round has cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Which, from 1.
+    pub round: u32,
+    /// Who was broken.
+    pub target: String,
+    /// Who leads instead, if the target led.
+    pub successor: Option<String>,
+    /// From the last write of the old leader to the first write of the new one.
+    pub leaderless: Option<Duration>,
+    /// Writes of former leaders that were refused.
+    pub fenced: u64,
+    /// Writes of former leaders that were committed: must be 0.
+    pub late: usize,
+    /// Pods beyond what their ReplicaSet asked for: must be 0.
+    pub twice: usize,
+    /// Acknowledged writes that are there no more: must be 0.
+    pub lost: usize,
+}
+
+impl Row {
+    /// Is everything 0 that must be?
+    pub fn is_clean(&self) -> bool {
+        (self.late, self.twice, self.lost) == (0, 0, 0)
+    }
+
+    /// The round in one line.
+    pub fn line(&self) -> String {
+        let successor = self.successor.as_ref().map(|name| format!(" → {name}"));
+        let leaderless = self
+            .leaderless
+            .map(|time| format!(", nobody led for {}", shown(time)));
+        let Self {
+            round,
+            target,
+            fenced,
+            late,
+            twice,
+            lost,
+            ..
+        } = self;
+        format!(
+            "round {round}: {target}{}{}; {fenced} writes fenced, {late} late, {twice} Pods twice, {lost} writes lost",
+            successor.unwrap_or_default(),
+            leaderless.unwrap_or_default()
+        )
+    }
+}
+
+/// All rounds, then what they come to.
+pub fn table(rows: &[Row]) -> String {
+    let header = [
+        "ROUND",
+        "TARGET",
+        "SUCCESSOR",
+        "LEADERLESS",
+        "FENCED",
+        "LATE",
+        "TWICE",
+        "LOST",
+    ];
+    let none = || "-".to_owned();
+    let of_round = rows.iter().map(|row| {
+        [
+            row.round.to_string(),
+            row.target.clone(),
+            row.successor.clone().unwrap_or_else(none),
+            row.leaderless.map_or_else(none, shown),
+            row.fenced.to_string(),
+            row.late.to_string(),
+            row.twice.to_string(),
+            row.lost.to_string(),
+        ]
+    });
+    let times = times(rows);
+    let summary = |name: &str, time: Option<&Duration>| {
+        let time = time.map_or_else(none, |time| shown(*time));
+        let empty = String::new;
+        [
+            name.to_owned(),
+            empty(),
+            empty(),
+            time,
+            empty(),
+            empty(),
+            empty(),
+            empty(),
+        ]
+    };
+    let mut total = summary("total", None);
+    total[3] = String::new();
+    total[4] = rows.iter().map(|row| row.fenced).sum::<u64>().to_string();
+    total[5] = rows.iter().map(|row| row.late).sum::<usize>().to_string();
+    total[6] = rows.iter().map(|row| row.twice).sum::<usize>().to_string();
+    total[7] = rows
+        .iter()
+        .map(|row| row.lost)
+        .max()
+        .unwrap_or_default()
+        .to_string();
+    let median = summary("median", times.get(times.len() / 2));
+    columns(
+        header,
+        of_round.chain([median, summary("max", times.last()), total]),
+    )
+}
+
+fn times(rows: &[Row]) -> Vec<Duration> {
+    let mut times: Vec<_> = rows.iter().filter_map(|row| row.leaderless).collect();
+    times.sort();
+    times
+}
+
+fn shown(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        _ => format!("{:.2} s", time.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(round: u32, millis: u64, fenced: u64) -> Row {
+        Row {
+            round,
+            target: format!("scheduler-{}", round % 2),
+            successor: Some(format!("scheduler-{}", (round + 1) % 2)),
+            leaderless: Some(Duration::from_millis(millis)),
+            fenced,
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn the_table_ends_with_median_max_and_totals() {
+        let text = table(&[row(1, 2310, 0), row(2, 87, 4), row(3, 2400, 1)]);
+        let expected = "\
+ROUND    TARGET        SUCCESSOR     LEADERLESS   FENCED   LATE   TWICE   LOST
+1        scheduler-1   scheduler-0   2.31 s       0        0      0       0
+2        scheduler-0   scheduler-1   87 ms        4        0      0       0
+3        scheduler-1   scheduler-0   2.40 s       1        0      0       0
+median                               2.31 s
+max                                  2.40 s
+total                                             5        0      0       0
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn each_of_what_must_be_zero_spoils_a_round() {
+        assert!(row(1, 1, 9).is_clean());
+        let spoilt = [
+            Row {
+                late: 1,
+                ..Row::default()
+            },
+            Row {
+                twice: 1,
+                ..Row::default()
+            },
+            Row {
+                lost: 1,
+                ..Row::default()
+            },
+        ];
+        assert!(spoilt.iter().all(|row| !row.is_clean()));
+    }
+
+    #[test]
+    fn a_round_that_changed_no_leader_has_no_time_without_one() {
+        let row = Row {
+            round: 1,
+            target: "gateway-1".to_owned(),
+            ..Row::default()
+        };
+        let expected = "round 1: gateway-1; 0 writes fenced, 0 late, 0 Pods twice, 0 writes lost";
+        assert_eq!(row.line(), expected);
+        assert!(table(&[row]).contains("gateway-1   -           -            0"));
+    }
+}
