@@ -9,11 +9,13 @@ use setpoint_proto::core::{Container, Pod, PodStatus};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::environment::{self, Addresses, command, environment};
+use crate::environment::{self, Addresses, environment, hostname, words};
 use crate::plan::Action;
-use crate::runtime::{self, ContainerConfig, ContainerId, Runtime, SandboxConfig};
+use crate::request;
+use crate::runtime::{self, ContainerConfig, ContainerId, Mount, Runtime, SandboxConfig, Volume};
 use crate::status::status;
 use crate::tell::Tell;
+use crate::volumes;
 use crate::world::{Bound, Trouble, World};
 
 /// Why an action failed.
@@ -60,8 +62,10 @@ impl<R: Runtime> Hands<R> {
                     name: meta.name.clone(),
                     uid: meta.uid.clone(),
                     ip: *ip,
+                    hostname: hostname(&pod.object).to_owned(),
+                    volumes: self.volumes(&pod.object).await?,
                 };
-                self.runtime.run_sandbox(config).await?;
+                self.room(&pod.object, self.runtime.run_sandbox(config).await)?;
             }
             (
                 Action::Start {
@@ -109,20 +113,69 @@ impl<R: Runtime> Hands<R> {
                 attempt,
             },
             image: container.image.clone(),
-            command: command(container, &env),
+            command: words(&container.command, &env),
+            args: words(&container.args, &env),
             env,
             working_dir: container.working_dir.clone(),
             backoff,
+            pull: request::pull(container),
+            limits: request::limits(container),
+            security: request::security(spec, container),
+            mounts: self.mounts(&pod.object, container).await?,
         };
-        let placeholder = config.command.is_empty();
-        self.runtime.start(config).await?;
-        self.tell.started(
-            &pod.object,
-            container,
-            attempt,
-            placeholder && R::RUNS_COMMANDS,
-        );
+        let placeholder = config.command.is_empty() && R::RUNS_COMMANDS && !R::RUNS_IMAGES;
+        match self.runtime.start(config).await {
+            Err(runtime::Error::Image { reason, message }) => {
+                let trouble = Trouble { reason, message };
+                self.tell.without_image(&pod.object, container, &trouble);
+                let container = name.to_owned();
+                return Err(Error::Config { container, trouble });
+            }
+            started => started?,
+        }
+        let ignored = request::ignored(container, R::RUNS_IMAGES);
+        self.tell
+            .started(&pod.object, container, attempt, placeholder, &ignored);
         Ok(())
+    }
+
+    async fn volumes(&self, pod: &Pod) -> Result<Vec<Volume>, Error> {
+        if !R::RUNS_IMAGES {
+            return Ok(Vec::new());
+        }
+        let volumes = volumes::volumes(&self.gateway, pod).await;
+        volumes.map_err(|error| self.unmounted(pod, error))
+    }
+
+    async fn mounts(&self, pod: &Pod, container: &Container) -> Result<Vec<Mount>, Error> {
+        if !R::RUNS_IMAGES {
+            return Ok(Vec::new());
+        }
+        let mounts = volumes::mounts(&self.gateway, pod, container).await;
+        mounts.map_err(|error| self.unmounted(pod, error))
+    }
+
+    /// A volume that cannot be had is the whole Pod's trouble.
+    fn unmounted(&self, pod: &Pod, error: environment::Error) -> Error {
+        match error {
+            environment::Error::Gateway(error) => Error::Gateway(error),
+            environment::Error::Config(trouble) => {
+                self.tell.failed_mount(pod, &trouble.message);
+                let container = String::new();
+                Error::Config { container, trouble }
+            }
+        }
+    }
+
+    fn room(&self, pod: &Pod, made: Result<(), runtime::Error>) -> Result<(), Error> {
+        match made {
+            Err(runtime::Error::Image { reason, message }) => {
+                self.tell.no_sandbox(pod, &message);
+                let (container, trouble) = (String::new(), Trouble { reason, message });
+                Err(Error::Config { container, trouble })
+            }
+            made => Ok(made?),
+        }
     }
 
     async fn environment(
@@ -141,7 +194,8 @@ impl<R: Runtime> Hands<R> {
                 .unwrap_or_default(),
             host: pod.host_ip.clone(),
         };
-        let env = environment(&self.gateway, &pod.object, container, &addresses).await;
+        let path = !R::RUNS_IMAGES;
+        let env = environment(&self.gateway, &pod.object, container, &addresses, path).await;
         env.map_err(|error| match error {
             environment::Error::Gateway(error) => Error::Gateway(error),
             environment::Error::Config(trouble) => {

@@ -216,7 +216,7 @@ impl<R: Runtime> Agent<R> {
         };
         Some(Bound {
             object,
-            host_ip: node.ip().to_string(),
+            host_ip: node.ip.to_string(),
             admission,
             runtime: R::NAME,
         })

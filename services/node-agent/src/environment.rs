@@ -38,6 +38,7 @@ pub struct Addresses {
 }
 
 /// The environment of a container: a program's basics, then what the Pod says, later entries over earlier ones.
+/// `path` where no image says where programs are found.
 ///
 /// # Errors
 /// When something it refers to, and does not call optional, is missing.
@@ -46,9 +47,12 @@ pub async fn environment(
     pod: &Pod,
     container: &Container,
     addresses: &Addresses,
+    path: bool,
 ) -> Result<Vec<(String, String)>, Error> {
     let mut env = Env::default();
-    env.set("PATH", PATH.to_owned());
+    if path {
+        env.set("PATH", PATH.to_owned());
+    }
     env.set("HOSTNAME", hostname(pod).to_owned());
     for source in &container.env_from {
         for (name, value) in all_of(gateway, &pod.metadata.namespace, source).await? {
@@ -67,17 +71,13 @@ pub async fn environment(
     Ok(env.into_pairs())
 }
 
-/// The program and its arguments; empty where the container leaves the program to its image.
-pub fn command(container: &Container, env: &[(String, String)]) -> Vec<String> {
-    if container.command.is_empty() {
-        return Vec::new();
-    }
+/// Words of a command line, with their references to the environment filled in.
+pub fn words(words: &[String], env: &[(String, String)]) -> Vec<String> {
     let values: HashMap<_, _> = env.iter().cloned().collect();
-    let words = container.command.iter().chain(&container.args);
-    words.map(|word| expand(word, &values)).collect()
+    words.iter().map(|word| expand(word, &values)).collect()
 }
 
-fn hostname(pod: &Pod) -> &str {
+pub fn hostname(pod: &Pod) -> &str {
     match pod.spec.hostname.as_str() {
         "" => &pod.metadata.name,
         named => named,
@@ -259,7 +259,7 @@ async fn all_of(
     Ok(all)
 }
 
-fn found<T>(
+pub fn found<T>(
     answer: Result<T, ApiError>,
     optional: bool,
     kind: &str,
@@ -311,14 +311,9 @@ mod tests {
     }
 
     #[test]
-    fn arguments_without_a_command_are_for_the_image_alone() {
-        let mut container = Container {
-            args: vec!["-v".into()],
-            ..Container::default()
-        };
-        assert!(command(&container, &[]).is_empty());
-        container.command = vec!["echo".into(), "$(A)".into()];
+    fn words_refer_to_the_environment() {
         let env = [("A".to_owned(), "1".to_owned())];
-        assert_eq!(command(&container, &env), ["echo", "1", "-v"]);
+        let line = ["echo".to_owned(), "$(A)".to_owned()];
+        assert_eq!(words(&line, &env), ["echo", "1"]);
     }
 }

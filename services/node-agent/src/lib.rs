@@ -15,6 +15,7 @@ mod metrics;
 mod node;
 mod plan;
 mod pod;
+mod request;
 mod restart;
 pub mod runtime;
 mod settings;
@@ -22,6 +23,7 @@ mod start;
 mod status;
 mod subcommand;
 mod tell;
+mod volumes;
 mod world;
 
 pub use ledger::{Admission, Shortage};

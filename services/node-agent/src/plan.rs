@@ -21,6 +21,9 @@ use crate::world::{Bound, Last, Past, World};
 /// How long the containers of a Pod that nobody knows any more get to stop.
 const ORPHAN_GRACE: Duration = Duration::from_secs(1);
 
+/// How long containers get to stop, unless their Pod says.
+const GRACE: Duration = Duration::from_secs(30);
+
 /// One step on a Pod's way.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -103,8 +106,30 @@ impl Bound {
         };
         match world.sandbox() {
             None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
+            Some(sandbox) if !sandbox.ready => self.rebuild(world, sandbox, ip, plan),
             Some(_) if self.initialized(world) => self.run(world, plan),
             Some(_) => self.initialize(world, plan),
+        }
+    }
+
+    /// What the containers shared is lost: they stop, and those that start again do so in a sandbox made anew.
+    fn rebuild(&self, world: &World, sandbox: &Sandbox, ip: Ipv4Addr, plan: &mut Plan<Action>) {
+        let because = "the sandbox is lost";
+        let grace = self.object.spec.termination_grace_period_seconds;
+        let grace = grace.and_then(|seconds| u64::try_from(seconds).ok());
+        let grace = grace.map_or(GRACE, Duration::from_secs);
+        let mut alive = sandbox.alive().peekable();
+        if alive.peek().is_some() {
+            return alive.for_each(|container| stop(plan, world, container, grace, because));
+        }
+        let spec = &self.object.spec;
+        let policy = Policy::of(spec);
+        let starts = |container: &Container| match world.past(&container.name).last {
+            Last::Ended(ended) => policy.restarts(ended.code),
+            _ => true,
+        };
+        if spec.containers.iter().any(starts) {
+            plan.step(Action::RunSandbox { ip }, because);
         }
     }
 

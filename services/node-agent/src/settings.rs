@@ -8,6 +8,8 @@ use setpoint_host::duration;
 use setpoint_machinery::gateway;
 use setpoint_model::quantity::Amount;
 
+use crate::runtime::docker;
+
 /// A node's network has this many addresses for Pods.
 const MOST_PODS: usize = 253;
 
@@ -40,12 +42,16 @@ pub struct Settings {
     pub status_refresh: Duration,
     /// What a node has to give.
     pub capacity: Capacity,
+    /// The container engine, for the docker runtime.
+    pub docker: docker::Settings,
 }
 
 /// What runs the containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// Containers of a Docker engine.
+    Docker,
     /// Plain processes of this machine.
     Process,
     /// Nothing: they are pretended.
@@ -56,7 +62,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
-    /// On for the process runtime, off for the simulated one, where every Event costs more than the Pod.
+    /// On where something really runs, off for the simulated one, where every Event costs more than the Pod.
     Auto,
     /// On.
     On,
@@ -100,6 +106,7 @@ impl Default for Settings {
             heartbeat: Duration::from_secs(10),
             status_refresh: Duration::from_secs(300),
             capacity: Capacity::default(),
+            docker: docker::Settings::default(),
         }
     }
 }
@@ -108,7 +115,7 @@ impl Settings {
     /// Are Events written?
     pub fn writes_events(&self) -> bool {
         match self.events {
-            Switch::Auto => self.runtime == Kind::Process,
+            Switch::Auto => self.runtime != Kind::Simulated,
             Switch::On => true,
             Switch::Off => false,
         }
@@ -126,7 +133,7 @@ impl Settings {
         let rules = [
             (self.nodes == 0, "nodes: there must be at least one"),
             (
-                self.nodes > 1 && self.runtime == Kind::Process,
+                self.nodes > 1 && self.runtime != Kind::Simulated,
                 "nodes: only simulated nodes can share a process",
             ),
             (self.workers == 0, "workers: there must be at least one"),
@@ -153,10 +160,13 @@ impl setpoint_host::Settings for Settings {
         &[
             ("gateway.address", "Where the gateway is"),
             ("gateway.timeout", "How long a call to the gateway may take"),
-            ("runtime", "What runs the containers: process or simulated"),
+            (
+                "runtime",
+                "What runs the containers: docker, process or simulated; without an engine, docker means process",
+            ),
             (
                 "node_name",
-                "Name of the node; empty for the name of the instance. Several nodes get -0, -1 … appended",
+                "Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several nodes get -0, -1 … appended",
             ),
             (
                 "nodes",
@@ -173,7 +183,7 @@ impl setpoint_host::Settings for Settings {
             ),
             (
                 "events",
-                "Whether Events are written: on, off, or auto (on for process)",
+                "Whether Events are written: on, off, or auto (off if simulated)",
             ),
             ("heartbeat", "How often a node says that it is alive"),
             (
@@ -189,6 +199,19 @@ impl setpoint_host::Settings for Settings {
                 "Memory of a node; empty for the machine's, or 256Gi if simulated",
             ),
             ("capacity.pods", "How many Pods a node takes"),
+            ("docker.socket", "Where the container engine listens"),
+            (
+                "docker.network",
+                "The engine's network for Pods; empty for the Compose project's `pods`, else `setpoint`",
+            ),
+            (
+                "docker.pause_image",
+                "The image that holds a Pod's namespaces",
+            ),
+            (
+                "docker.cluster",
+                "The label of the cluster's containers; empty for the Compose project's name, else setpoint",
+            ),
         ]
     }
 

@@ -11,7 +11,7 @@ use setpoint_machinery::gateway::ListOptions;
 use setpoint_machinery::queue::Limiter;
 use setpoint_machinery::{Barrier, Gateway, Informer, Presence, Queue, Recorder, View as _};
 use setpoint_model::Key;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::act::Hands;
 use crate::agent::Agent;
@@ -19,6 +19,7 @@ use crate::ledger::Ledger;
 use crate::node::heartbeat::Heartbeat;
 use crate::node::{Machine, Node};
 use crate::pod::PodView;
+use crate::runtime::docker::{Docker, Engine};
 use crate::runtime::process::Processes;
 use crate::runtime::simulated::Simulated;
 use crate::runtime::{Runtime, Wake};
@@ -29,14 +30,23 @@ use crate::tell::Tell;
 ///
 /// # Errors
 /// When the gateway's address is none, or the state of earlier containers cannot be read.
-pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let machine = Machine::read();
-    let nodes = Node::all(&settings, host.instance(), &machine);
+    let (engine, fallback) = engine(&mut settings).await;
+    let mut nodes = Node::all(&settings, host.instance(), &machine);
+    for node in &mut nodes {
+        node.fallback.clone_from(&fallback);
+        node.ip = engine.as_ref().map_or(node.ip, |engine| engine.address);
+    }
     let queue = Queue::new("pods", Limiter::default());
     let waker = queue.clone();
     let wake: Wake = Arc::new(move |pod: &Key| waker.add(pod.clone(), None));
+    if let Some(engine) = engine {
+        let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake).await?;
+        return serve(host, settings, machine, nodes, queue, runtime).await;
+    }
     match settings.runtime {
-        Kind::Process => {
+        Kind::Process | Kind::Docker => {
             let state = state_dir(&settings, &nodes[0].name);
             let runtime = Processes::open(&state, "/proc/self/exe", wake);
             let runtime =
@@ -46,6 +56,27 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         Kind::Simulated => {
             let runtime = Simulated::new(settings.start_delay, wake);
             serve(host, settings, machine, nodes, queue, runtime).await
+        }
+    }
+}
+
+/// The engine, if one is asked for. If there is none, why not; containers are processes then.
+async fn engine(settings: &mut Settings) -> (Option<Engine>, String) {
+    if settings.runtime != Kind::Docker {
+        return (None, String::new());
+    }
+    match Engine::connect(&settings.docker).await {
+        Ok(engine) => {
+            info!(cluster = engine.cluster, address = %engine.address, "the engine answers");
+            if let (true, Some(name)) = (settings.node_name.is_empty(), &engine.node_name) {
+                settings.node_name.clone_from(name);
+            }
+            (Some(engine), String::new())
+        }
+        Err(error) => {
+            warn!(%error, "no container engine: containers are run as processes");
+            settings.runtime = Kind::Process;
+            (None, format!("{error}: containers are run as processes"))
         }
     }
 }

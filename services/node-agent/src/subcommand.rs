@@ -1,36 +1,143 @@
 //! What the binary does when it is not an agent.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::runtime::docker;
 use crate::runtime::process::{shim, sweep};
 
 /// How long containers get to stop when everything is swept away.
 const SWEEP_GRACE: Duration = Duration::from_secs(2);
+/// What sysexits.h calls EX_USAGE.
+const USAGE: u8 = 64;
 
-/// What the binary does other than being an agent: `shim <folder>`, `pause`, `sweep <state-dir>`.
+/// What the binary does other than being an agent: `shim <folder>`, `pause`, `sweep <state-dir>`,
+/// `sweep --runtime docker`.
 pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let args: Vec<_> = args.into_iter().collect();
     match args.as_slice() {
         [name, folder] if name == "shim" => Some(shim::main(Path::new(folder))),
         [name] if name == "pause" => Some(shim::pause()),
-        [name, state] if name == "sweep" => Some(sweep_away(Path::new(state))),
+        [name, rest @ ..] if name == "sweep" => Some(match Sweep::parse(rest) {
+            Some(sweep) => sweep_away(sweep),
+            None => {
+                eprintln!("{SWEEP_USAGE}");
+                ExitCode::from(USAGE)
+            }
+        }),
         _ => None,
     }
 }
 
+const SWEEP_USAGE: &str = "\
+usage: node-agent sweep <state-dir>
+       node-agent sweep --runtime docker [--docker-cluster NAME] [--docker-socket PATH] [--on-stop]";
+
+/// What is swept away.
+#[derive(Debug, PartialEq)]
+struct Sweep {
+    /// The state folder of the process runtime; `None` for the engine.
+    state: Option<PathBuf>,
+    socket: Option<PathBuf>,
+    cluster: String,
+    /// Only when asked to stop.
+    on_stop: bool,
+}
+
+impl Sweep {
+    fn parse(args: &[OsString]) -> Option<Self> {
+        let mut sweep = Self {
+            state: None,
+            socket: None,
+            cluster: String::new(),
+            on_stop: false,
+        };
+        let mut docker = false;
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            match word.to_str() {
+                Some("--on-stop") => sweep.on_stop = true,
+                Some("--runtime") => docker = words.next()? == "docker",
+                Some("--docker-cluster") => sweep.cluster = words.next()?.to_str()?.to_owned(),
+                Some("--docker-socket") => sweep.socket = Some(words.next()?.into()),
+                Some(flag) if flag.starts_with('-') => return None,
+                _ => sweep.state = Some(word.into()),
+            }
+        }
+        (docker != sweep.state.is_some()).then_some(sweep)
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
-async fn sweep_away(state: &Path) -> ExitCode {
-    match sweep(state, SWEEP_GRACE).await {
+async fn sweep_away(sweep: Sweep) -> ExitCode {
+    let swept = async {
+        if sweep.on_stop {
+            until_stopped().await.map_err(|error| error.to_string())?;
+        }
+        run(&sweep).await
+    };
+    match swept.await {
         Ok(count) => {
             println!("stopped {count} containers");
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("node-agent: cannot sweep {}: {error}", state.display());
+            eprintln!("node-agent: cannot sweep: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn run(wanted: &Sweep) -> Result<usize, String> {
+    if let Some(state) = &wanted.state {
+        let swept = sweep(state, SWEEP_GRACE).await;
+        return swept.map_err(|error| format!("{}: {error}", state.display()));
+    }
+    let mut settings = docker::Settings::default();
+    settings.socket = wanted.socket.clone().unwrap_or(settings.socket);
+    let swept = async {
+        let cluster = match wanted.cluster.as_str() {
+            "" => docker::own_cluster(&settings).await?,
+            named => named.to_owned(),
+        };
+        docker::sweep(&settings, &cluster).await
+    };
+    swept.await.map_err(|error| error.to_string())
+}
+
+async fn until_stopped() -> std::io::Result<()> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Option<Sweep> {
+        let words: Vec<_> = line.split_whitespace().map(OsString::from).collect();
+        Sweep::parse(&words)
+    }
+
+    #[test]
+    fn a_sweep_is_of_one_folder_or_of_the_engine() {
+        assert_eq!(parse("/state").unwrap().state, Some("/state".into()));
+        let engine = parse("--on-stop --runtime docker --docker-cluster shop").unwrap();
+        assert_eq!(
+            (engine.cluster.as_str(), engine.on_stop, engine.state),
+            ("shop", true, None)
+        );
+        assert_eq!(parse("--runtime docker /state"), None);
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("--runtime docker --all"), None);
     }
 }

@@ -3,6 +3,8 @@
 use setpoint_machinery::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
 
+use crate::world::Trouble;
+
 /// Writes Events, unless they are switched off.
 pub struct Tell {
     recorder: Option<Recorder>,
@@ -15,7 +17,14 @@ impl Tell {
     }
 
     /// A container was started, in place of which perhaps only a placeholder runs.
-    pub fn started(&self, pod: &Pod, container: &Container, attempt: u32, placeholder: bool) {
+    pub fn started(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        attempt: u32,
+        placeholder: bool,
+        ignored: &[&str],
+    ) {
         let Some(recorder) = &self.recorder else {
             return;
         };
@@ -30,7 +39,7 @@ impl Tell {
             recorder.warning(&about, "Placeholder", message);
         }
         if attempt == 0 {
-            for ignored in ignored(container) {
+            for ignored in ignored {
                 let message = format!("{ignored} of container {name} has no effect on this node");
                 recorder.warning(&about, "Unsupported", message);
             }
@@ -49,6 +58,36 @@ impl Tell {
         self.warning(pod, Some(&container.name), "Failed", || {
             format!("Error: {message}")
         });
+    }
+
+    /// A container waits for its image, which cannot be had.
+    pub fn without_image(&self, pod: &Pod, container: &Container, trouble: &Trouble) {
+        let Trouble { reason, message } = trouble;
+        let name = Some(container.name.as_str());
+        match *reason {
+            "ContainerCreating" => {}
+            "ImagePullBackOff" => self.normal(pod, name, "BackOff", || {
+                format!("Back-off pulling image {:?}", container.image)
+            }),
+            reason => {
+                self.warning(pod, name, "Failed", || message.clone());
+                self.warning(pod, name, "Failed", || format!("Error: {reason}"));
+            }
+        }
+    }
+
+    /// A Pod waits for a volume.
+    pub fn failed_mount(&self, pod: &Pod, message: &str) {
+        self.warning(pod, None, "FailedMount", || message.to_owned());
+    }
+
+    /// A Pod has no room to run in.
+    pub fn no_sandbox(&self, pod: &Pod, message: &str) {
+        if !message.is_empty() {
+            self.warning(pod, None, "FailedCreatePodSandBox", || {
+                format!("Failed to create pod sandbox: {message}")
+            });
+        }
     }
 
     /// A new status is reported.
@@ -120,17 +159,4 @@ fn reference(pod: &Pod, container: Option<&str>) -> ObjectReference {
         reference.field_path = format!("spec.{field}{{{name}}}");
     }
     reference
-}
-
-/// What a container asks for and does not get: silence would be a lie.
-fn ignored(container: &Container) -> Vec<&'static str> {
-    let asked = [
-        (container.readiness_probe.is_some(), "readinessProbe"),
-        (container.liveness_probe.is_some(), "livenessProbe"),
-        (container.startup_probe.is_some(), "startupProbe"),
-        (container.lifecycle.is_some(), "lifecycle"),
-        (!container.volume_mounts.is_empty(), "volumeMounts"),
-    ];
-    let ignored = asked.into_iter().filter(|(asked, _)| *asked);
-    ignored.map(|(_, field)| field).collect()
 }

@@ -7,12 +7,19 @@ mod support;
 use std::time::Duration;
 
 use setpoint_node_agent::runtime::{Runtime, State};
-use support::{Bench, UID, container, id, pod, sandbox};
+use support::{Bench, container, id, pod, sandbox, uid};
 
 macro_rules! on_every_runtime {
     ($($(#[$doc:meta])* $name:ident)*) => {
         mod process {
             $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(super::support::process()).await; })*
+        }
+        mod docker {
+            $($(#[$doc])* #[tokio::test] async fn $name() {
+                if let Some(bench) = super::support::docker::bench().await {
+                    super::$name(bench).await;
+                }
+            })*
         }
         mod simulated {
             $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(super::support::simulated()).await; })*
@@ -81,7 +88,7 @@ async fn a_running_container_cannot_be_removed<R: Runtime>(bench: Bench<R>) {
     bench.start(0, &[]).await;
     bench.running(0).await;
     assert!(bench.runtime.remove(&id(0)).await.is_err());
-    assert!(bench.runtime.remove_sandbox(UID).await.is_err());
+    assert!(bench.runtime.remove_sandbox(&uid()).await.is_err());
     bench.running(0).await;
     bench.clean_up().await;
 }
@@ -91,7 +98,7 @@ async fn a_removed_sandbox_leaves_nothing<R: Runtime>(bench: Bench<R>) {
     bench.exited(0).await;
     assert_eq!(bench.runtime.pods(), [pod()]);
     for _ in 0..2 {
-        bench.runtime.remove_sandbox(UID).await.unwrap();
+        bench.runtime.remove_sandbox(&uid()).await.unwrap();
         assert!(bench.runtime.pods().is_empty() && bench.runtime.sandboxes(&pod()).is_empty());
     }
     bench.clean_up().await;

@@ -34,6 +34,10 @@ pub struct Node {
     pub memory: String,
     /// What runs its containers.
     pub runtime: Kind,
+    /// Where Pods find it.
+    pub ip: Ipv4Addr,
+    /// Why containers are not run as was asked for; empty if they are.
+    pub fallback: String,
 }
 
 impl Node {
@@ -57,7 +61,7 @@ impl Node {
     fn new(name: String, number: u32, settings: &Settings, machine: &Machine) -> Self {
         let choose = |set: &str, simulated: &str, real: &str| match (set, settings.runtime) {
             ("", Kind::Simulated) => simulated.to_owned(),
-            ("", Kind::Process) => real.to_owned(),
+            ("", Kind::Process | Kind::Docker) => real.to_owned(),
             (set, _) => set.to_owned(),
         };
         let cpu = choose(&settings.capacity.cpu, SIMULATED_CPU, &machine.cpu);
@@ -72,20 +76,16 @@ impl Node {
             pods: settings.capacity.pods,
             network: network(settings.runtime, number),
         };
-        let runtime = settings.runtime;
+        let [a, b, c, _] = room.network.octets();
         Self {
             name,
             room,
             cpu,
             memory,
-            runtime,
+            runtime: settings.runtime,
+            ip: Ipv4Addr::new(a, b, c, 1),
+            fallback: String::new(),
         }
-    }
-
-    /// The node's own address: the first of its network.
-    pub fn ip(&self) -> Ipv4Addr {
-        let [a, b, c, _] = self.room.network.octets();
-        Ipv4Addr::new(a, b, c, 1)
     }
 }
 
@@ -97,7 +97,8 @@ fn network(runtime: Kind, number: u32) -> Ipv4Addr {
     let [_, _, high, low] = number.to_be_bytes();
     match runtime {
         Kind::Process => Ipv4Addr::new(127, high.max(1), low, 0),
-        Kind::Simulated => Ipv4Addr::new(10, high, low, 0),
+        // An engine gives addresses of its own; these only count.
+        Kind::Simulated | Kind::Docker => Ipv4Addr::new(10, high, low, 0),
     }
 }
 
@@ -132,7 +133,7 @@ mod tests {
                 memory: 1 << 20
             }
         );
-        assert!(node.ip().is_loopback() && node.ip().octets()[1] > 0);
+        assert!(node.ip.is_loopback() && node.ip.octets()[1] > 0);
     }
 
     #[test]

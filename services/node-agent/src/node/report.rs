@@ -9,11 +9,14 @@ use setpoint_proto::meta::Quantity;
 
 use super::Node;
 use super::machine::{Machine, architecture};
-use crate::runtime::{Runtime as _, process::Processes, simulated::Simulated};
+use crate::runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 use crate::settings::Kind;
 
 /// The release of Kubernetes whose behaviour this agent has.
 const KUBELET_VERSION: &str = concat!("v1.34.0-setpoint.", env!("CARGO_PKG_VERSION"));
+
+/// The condition that says whether the container engine that was asked for is there.
+const ENGINE: &str = "ContainerEngine";
 
 /// The labels that every node has.
 pub fn labels(node: &Node) -> BTreeMap<String, String> {
@@ -38,13 +41,14 @@ pub fn taints(node: &Node) -> Vec<Taint> {
         ..Taint::default()
     };
     match node.runtime {
-        Kind::Process => Vec::new(),
+        Kind::Process | Kind::Docker => Vec::new(),
         Kind::Simulated => vec![simulated],
     }
 }
 
 fn runtime(node: &Node) -> &'static str {
     match node.runtime {
+        Kind::Docker => Docker::NAME,
         Kind::Process => Processes::NAME,
         Kind::Simulated => Simulated::NAME,
     }
@@ -62,14 +66,14 @@ pub fn status(node: &Node, machine: &Machine, reported: &NodeStatus, now: Timest
     NodeStatus {
         capacity: resources.clone(),
         allocatable: resources,
-        conditions: conditions(reported, now),
+        conditions: conditions(node, reported, now),
         addresses: addresses(node),
         node_info: info(node, machine),
         ..reported.clone()
     }
 }
 
-fn conditions(reported: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
+fn conditions(node: &Node, reported: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
     let mut conditions = reported.conditions.clone();
     let all = [
         (
@@ -97,7 +101,11 @@ fn conditions(reported: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
             "kubelet is posting ready status",
         ),
     ];
-    for (kind, status, reason, message) in all {
+    let engine = engine(node);
+    if engine.is_none() {
+        conditions.retain(|condition| condition.r#type != ENGINE);
+    }
+    for (kind, status, reason, message) in all.into_iter().chain(engine) {
         let stated = NodeCondition {
             r#type: kind.to_owned(),
             status: status.to_owned(),
@@ -115,9 +123,23 @@ fn conditions(reported: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
     conditions
 }
 
+/// Where an engine was asked for: is it there?
+fn engine(node: &Node) -> Option<(&str, &str, &str, &str)> {
+    match (node.runtime, node.fallback.as_str()) {
+        (Kind::Docker, _) => Some((
+            ENGINE,
+            condition::TRUE,
+            "EngineAnswers",
+            "containers run in a Docker engine",
+        )),
+        (_, "") => None,
+        (_, why) => Some((ENGINE, condition::FALSE, "RunsProcesses", why)),
+    }
+}
+
 fn addresses(node: &Node) -> Vec<NodeAddress> {
     let addresses = [
-        ("InternalIP", node.ip().to_string()),
+        ("InternalIP", node.ip.to_string()),
         ("Hostname", node.name.clone()),
     ];
     let addresses = addresses.map(|(kind, address)| NodeAddress {

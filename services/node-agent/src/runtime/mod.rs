@@ -1,5 +1,7 @@
 //! What runs containers: the trait that every runtime implements, modelled on Kubernetes' CRI.
 
+mod config;
+pub mod docker;
 pub mod process;
 mod script;
 pub mod simulated;
@@ -7,13 +9,16 @@ mod table;
 
 use std::fmt;
 use std::future::Future;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_model::Key;
+
+pub use config::{
+    ContainerConfig, File, Limits, Mount, Pull, SandboxConfig, Security, Volume, VolumeKind,
+};
 
 /// Tells the agent to look at a Pod, because something of it changed.
 ///
@@ -29,6 +34,9 @@ pub trait Runtime: Send + Sync + 'static {
     const NAME: &'static str;
     /// Does it really run what a container names, so that an environment must be made for it?
     const RUNS_COMMANDS: bool;
+    /// Does it run images, with the programs they bring, and mount volumes? Else a placeholder stands in for what only
+    /// an image would say.
+    const RUNS_IMAGES: bool;
 
     /// The sandboxes of the Pods of this name: rarely two, while one makes room for its successor.
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox>;
@@ -36,7 +44,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// All Pods that have a sandbox, those of an earlier life of the agent included.
     fn pods(&self) -> Vec<Key>;
 
-    /// Makes room for the containers of a Pod.
+    /// Makes room for the containers of a Pod; anew, if the room that there was is lost.
     fn run_sandbox(&self, config: SandboxConfig) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Starts a container; when it returns, the container runs, will soon, or has failed to and says so in its state.
@@ -77,6 +85,23 @@ pub enum Error {
     /// The shim that was to watch over a container did not come up.
     #[error("the shim of {0} did not start in time")]
     Shim(String),
+    /// The image is not there: not yet, or not at all.
+    #[error("{message}")]
+    Image {
+        /// One word, as the kubelet says it.
+        reason: &'static str,
+        /// For people.
+        message: String,
+    },
+    /// The container engine refused, or did not answer.
+    #[error("the engine cannot {what}")]
+    Engine {
+        /// What it was asked for.
+        what: String,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 /// One attempt at running one container of one Pod.
@@ -106,48 +131,13 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// What a sandbox is made from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SandboxConfig {
-    /// Namespace and name of the Pod.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Tells it from other Pods of that name.
-    pub uid: String,
-    /// The Pod's address.
-    pub ip: Ipv4Addr,
-}
-
-impl SandboxConfig {
-    /// The Pod's key.
-    pub fn pod(&self) -> Key {
-        Key::new(&self.namespace, &self.name)
-    }
-}
-
-/// What a container is started from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ContainerConfig {
-    /// Which attempt at which container.
-    pub id: ContainerId,
-    /// As the Pod's spec names it.
-    pub image: String,
-    /// The program and its arguments. Empty where the image would have said: a placeholder stands in.
-    pub command: Vec<String>,
-    /// All of its environment.
-    pub env: Vec<(String, String)>,
-    /// Where it runs; empty for the sandbox's own folder.
-    pub working_dir: String,
-    /// How long to rest after this attempt before the next.
-    pub backoff: Duration,
-}
-
 /// A sandbox and its containers, as they are now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sandbox {
     /// The Pod that it is for.
     pub config: SandboxConfig,
+    /// Does it still hold what the containers share? One that does not has to be made anew.
+    pub ready: bool,
     /// By name, then attempt.
     pub containers: Vec<Container>,
 }
@@ -180,6 +170,10 @@ pub struct Container {
     pub id: ContainerId,
     /// As it was started from.
     pub image: String,
+    /// What the image really is, if its name does not say all.
+    pub image_id: String,
+    /// What the runtime itself calls the container; empty where it uses our id.
+    pub handle: String,
     /// How long to rest after it before the next attempt.
     pub backoff: Duration,
     /// How it fares.
@@ -192,6 +186,8 @@ impl Container {
         Self {
             id: config.id.clone(),
             image: config.image.clone(),
+            image_id: String::new(),
+            handle: String::new(),
             backoff: config.backoff,
             state: State::Starting,
         }

@@ -75,6 +75,7 @@ impl Simulated {
 impl Runtime for Simulated {
     const NAME: &'static str = "simulated";
     const RUNS_COMMANDS: bool = false;
+    const RUNS_IMAGES: bool = false;
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().of(pod)
@@ -95,7 +96,7 @@ impl Runtime for Simulated {
             .table
             .lock()
             .insert(Container::starting(&config))?;
-        let script = Script::of(&config.command);
+        let script = Script::of(&config.line());
         if !new {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! What a runtime remembers of its sandboxes, found by the name of their Pod.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 use setpoint_model::Key;
@@ -34,10 +35,11 @@ impl Table {
             return false;
         }
         let containers = Vec::new();
-        self.sandboxes
-            .entry(pod)
-            .or_default()
-            .push(Sandbox { config, containers });
+        self.sandboxes.entry(pod).or_default().push(Sandbox {
+            config,
+            ready: true,
+            containers,
+        });
         true
     }
 
@@ -54,7 +56,7 @@ impl Table {
         Ok(place.is_err())
     }
 
-    fn sandbox(&mut self, uid: &str) -> Result<&mut Sandbox, Error> {
+    pub fn sandbox(&mut self, uid: &str) -> Result<&mut Sandbox, Error> {
         let unknown = || Error::Unknown(uid.to_owned());
         let pod = self.names.get(uid).ok_or_else(unknown)?;
         let sandboxes = self.sandboxes.get_mut(pod).ok_or_else(unknown)?;
@@ -86,6 +88,50 @@ impl Table {
         }
         container.state = State::Exited(exit);
         self.key(&id.uid)
+    }
+
+    /// A container that never came to be was never there.
+    pub fn forget(&mut self, id: &ContainerId) {
+        if let Ok(sandbox) = self.sandbox(&id.uid) {
+            sandbox.containers.retain(|known| known.id != *id);
+        }
+    }
+
+    /// The sandbox is there, at this address.
+    pub fn restore(&mut self, uid: &str, ip: Option<Ipv4Addr>) {
+        if let Ok(sandbox) = self.sandbox(uid) {
+            sandbox.ready = true;
+            sandbox.config.ip = ip.unwrap_or(sandbox.config.ip);
+        }
+    }
+
+    /// The sandbox lost what its containers share. Gives its Pod, if that was news.
+    pub fn lose(&mut self, uid: &str) -> Option<Key> {
+        let sandbox = self.sandbox(uid).ok()?;
+        std::mem::replace(&mut sandbox.ready, false).then(|| sandbox.config.pod())
+    }
+
+    /// Takes over what the runtime says a container is.
+    pub fn recognise(&mut self, seen: &Container) {
+        if let Ok(known) = self.container(&seen.id) {
+            known.handle.clone_from(&seen.handle);
+            known.image_id.clone_from(&seen.image_id);
+        }
+    }
+
+    /// All containers.
+    pub fn all(&self) -> Vec<Container> {
+        let sandboxes = self.sandboxes.values().flatten();
+        sandboxes
+            .flat_map(|sandbox| &sandbox.containers)
+            .cloned()
+            .collect()
+    }
+
+    /// All containers that have not exited.
+    pub fn alive(&self) -> Vec<Container> {
+        let sandboxes = self.sandboxes.values().flatten();
+        sandboxes.flat_map(Sandbox::alive).cloned().collect()
     }
 
     /// # Errors

@@ -15,7 +15,11 @@ pub fn conditions(pod: &Bound, world: &World, status: &PodStatus) -> Vec<PodCond
     let verdicts = [
         (
             "PodReadyToStartContainers",
-            world.sandbox().map(|_| ()).ok_or_else(Default::default),
+            world
+                .sandbox()
+                .filter(|sandbox| sandbox.ready)
+                .map(|_| ())
+                .ok_or_else(Default::default),
         ),
         ("Initialized", initialized(pod, world)),
         ("Ready", ready.clone().and_then(|()| gates(pod))),

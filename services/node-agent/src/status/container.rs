@@ -35,7 +35,7 @@ fn of_attempt(
 ) -> ContainerStatus {
     let running = matches!(latest.state, State::Running { .. });
     let last_state = match before.map(|before| &before.state) {
-        Some(State::Exited(exit)) => terminated(pod, &latest.id.before(), exit),
+        Some(State::Exited(exit)) => terminated(pod.id_of(before.unwrap_or(latest)), exit),
         _ => reported
             .map(|reported| last_of(world, reported, &latest.id))
             .unwrap_or_default(),
@@ -50,8 +50,8 @@ fn of_attempt(
         },
         restart_count: i32::try_from(latest.id.attempt).unwrap_or(i32::MAX),
         image: latest.image.clone(),
-        image_id: format!("{}://{}", pod.runtime, latest.image),
-        container_id: pod.container_id(&latest.id),
+        image_id: format!("{}://{}", pod.runtime, image_id(latest)),
+        container_id: pod.id_of(latest),
         started: Some(running),
         ..ContainerStatus::default()
     }
@@ -99,7 +99,7 @@ fn state(pod: &Bound, container: &runtime::Container) -> ContainerState {
             }),
             ..ContainerState::default()
         },
-        State::Exited(exit) => terminated(pod, &container.id, exit),
+        State::Exited(exit) => terminated(pod.id_of(container), exit),
     }
 }
 
@@ -146,6 +146,10 @@ fn back_off(pod: &Bound, world: &World, container: &Container, status: &mut Cont
     if pod.is_deleting() || !policy.restarts(ended.code) || status.state.terminated.is_none() {
         return;
     }
+    if let Some(Trouble { reason, message }) = world.troubles.get(&container.name) {
+        status.last_state = std::mem::replace(&mut status.state, waiting(reason, message));
+        return;
+    }
     let message = format!(
         "back-off {} restarting failed container={} pod={}",
         go_duration(ended.rest()),
@@ -165,7 +169,7 @@ fn waiting(reason: &str, message: &str) -> ContainerState {
     }
 }
 
-fn terminated(pod: &Bound, id: &ContainerId, exit: &Exit) -> ContainerState {
+fn terminated(container_id: String, exit: &Exit) -> ContainerState {
     ContainerState {
         terminated: Some(ContainerStateTerminated {
             exit_code: exit.code,
@@ -173,10 +177,17 @@ fn terminated(pod: &Bound, id: &ContainerId, exit: &Exit) -> ContainerState {
             message: exit.message.clone(),
             started_at: exit.started.into(),
             finished_at: exit.finished.into(),
-            container_id: pod.container_id(id),
+            container_id,
             ..ContainerStateTerminated::default()
         }),
         ..ContainerState::default()
+    }
+}
+
+fn image_id(container: &runtime::Container) -> &str {
+    match container.image_id.as_str() {
+        "" => &container.image,
+        id => id,
     }
 }
 
@@ -190,8 +201,11 @@ fn go_duration(duration: Duration) -> String {
 
 impl Bound {
     /// As Kubernetes names a container: its runtime and the runtime's own id.
-    pub fn container_id(&self, id: &ContainerId) -> String {
-        format!("{}://{id}", self.runtime)
+    pub fn id_of(&self, container: &runtime::Container) -> String {
+        match container.handle.as_str() {
+            "" => format!("{}://{}", self.runtime, container.id),
+            handle => format!("{}://{handle}", self.runtime),
+        }
     }
 
     /// As the kubelet names a Pod in messages: `web_default(5be0…)`.

@@ -2,16 +2,21 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod docker;
+pub mod line;
+
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use setpoint_model::Key;
 use setpoint_node_agent::runtime::process::Processes;
 use setpoint_node_agent::runtime::simulated::Simulated;
 use setpoint_node_agent::runtime::{
-    Container, ContainerConfig, ContainerId, Exit, Runtime, SandboxConfig, State, Wake,
+    Container, ContainerConfig, ContainerId, Exit, Limits, Pull, Runtime, Sandbox, SandboxConfig,
+    Security, State, Wake,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -19,13 +24,26 @@ use tokio::time::timeout;
 
 /// Longer than anything here takes, even on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The uid of the Pod on the bench.
-pub const UID: &str = "5be0b8a3-0001";
+
+thread_local! {
+    static UID: String = format!(
+        "5be0b8a3-{}-{}",
+        std::process::id(),
+        PODS.fetch_add(1, Ordering::Relaxed)
+    );
+}
+static PODS: AtomicUsize = AtomicUsize::new(0);
+
+/// The uid of the Pod on the bench: an engine is shared by all tests, and each runs in a thread of its own.
+pub fn uid() -> String {
+    UID.with(Clone::clone)
+}
 
 pub struct Bench<R> {
     pub runtime: R,
     woken: Arc<Notify>,
     state: Option<Arc<TempDir>>,
+    _swept: Option<docker::Swept>,
 }
 
 pub fn pod() -> Key {
@@ -38,6 +56,7 @@ pub fn simulated() -> Bench<Simulated> {
         runtime: Simulated::new(Duration::from_millis(1), wake),
         woken,
         state: None,
+        _swept: None,
     }
 }
 
@@ -51,6 +70,7 @@ pub fn process_in(state: Arc<TempDir>) -> Bench<Processes> {
         runtime: open(state.path(), wake),
         woken,
         state: Some(state),
+        _swept: None,
     }
 }
 
@@ -68,14 +88,16 @@ pub fn sandbox() -> SandboxConfig {
     SandboxConfig {
         namespace: "default".into(),
         name: "web".into(),
-        uid: UID.into(),
+        uid: uid(),
         ip: Ipv4Addr::new(127, 9, 9, 2),
+        hostname: String::new(),
+        volumes: Vec::new(),
     }
 }
 
 pub fn id(attempt: u32) -> ContainerId {
     ContainerId {
-        uid: UID.into(),
+        uid: uid(),
         name: "main".into(),
         attempt,
     }
@@ -84,14 +106,19 @@ pub fn id(attempt: u32) -> ContainerId {
 pub fn container(attempt: u32, command: &[&str]) -> ContainerConfig {
     ContainerConfig {
         id: id(attempt),
-        image: "nginx:1.25".into(),
+        image: docker::IMAGE.into(),
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         env: vec![
             ("PATH".into(), "/usr/bin:/bin".into()),
             ("GREETING".into(), "hello".into()),
         ],
+        args: Vec::new(),
         working_dir: String::new(),
         backoff: Duration::from_secs(10),
+        pull: Pull::IfNotPresent,
+        limits: Limits::default(),
+        security: Security::default(),
+        mounts: Vec::new(),
     }
 }
 
@@ -127,6 +154,21 @@ impl<R: Runtime> Bench<R> {
         seen.unwrap_or_else(|_| panic!("still {:?}", self.container(attempt)))
     }
 
+    /// Waits until the sandbox is as wanted.
+    pub async fn sandbox_is(&self, wanted: impl Fn(&Sandbox) -> bool) {
+        let seen = async {
+            while !self.runtime.sandboxes(&pod()).iter().any(&wanted) {
+                self.changed().await;
+            }
+        };
+        timeout(PATIENCE, seen).await.expect("the sandbox changes");
+    }
+
+    /// Waits until the runtime says that something changed.
+    pub async fn changed(&self) {
+        self.woken.notified().await;
+    }
+
     pub async fn running(&self, attempt: u32) {
         self.until(attempt, |state| {
             matches!(state, State::Running { .. }).then_some(())
@@ -160,7 +202,7 @@ impl Bench<Processes> {
         let state = self.state.as_ref().unwrap().path();
         let folder = state
             .join("pods")
-            .join(UID)
+            .join(uid())
             .join("main")
             .join(attempt.to_string());
         std::fs::read_to_string(folder.join(name)).unwrap_or_default()

@@ -142,9 +142,15 @@ impl Play {
             name: "web".into(),
             uid: uid.into(),
             ip,
+            hostname: String::new(),
+            volumes: Vec::new(),
         };
         let containers = Vec::new();
-        self.world.sandboxes.push(Sandbox { config, containers });
+        self.world.sandboxes.push(Sandbox {
+            config,
+            ready: true,
+            containers,
+        });
     }
 
     fn start(&mut self, name: String, attempt: u32, backoff: Duration) {
@@ -175,8 +181,13 @@ impl Play {
             image: "nginx:1.25".into(),
             command: Vec::new(),
             env: Vec::new(),
+            args: Vec::new(),
             working_dir: String::new(),
             backoff,
+            pull: runtime::Pull::IfNotPresent,
+            limits: runtime::Limits::default(),
+            security: runtime::Security::default(),
+            mounts: Vec::new(),
         };
         let stopping = None;
         let mut container = runtime::Container::starting(&config);

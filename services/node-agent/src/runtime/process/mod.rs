@@ -128,6 +128,7 @@ impl Processes {
 impl Runtime for Processes {
     const NAME: &'static str = "process";
     const RUNS_COMMANDS: bool = true;
+    const RUNS_IMAGES: bool = false;
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().of(pod)

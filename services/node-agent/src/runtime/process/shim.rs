@@ -85,7 +85,7 @@ fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<Pid> {
 }
 
 fn command(config: &ContainerConfig) -> Command {
-    match config.command.split_first() {
+    match config.line().split_first() {
         Some((program, arguments)) => {
             let mut command = Command::new(program);
             command.args(arguments);

@@ -1,0 +1,200 @@
+//! The container engine, and the agent's own place in it.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::models::{ContainerInspectResponse, NetworkCreateRequest, NetworkInspect};
+use bollard::query_parameters::ListNetworksOptionsBuilder;
+use bollard::{API_DEFAULT_VERSION, Docker};
+use tokio::time::timeout;
+
+use super::settings::Settings;
+
+/// Longer than an engine that works takes for anything, pulls apart.
+const CALL: u64 = 60;
+/// An engine that does not answer by then is none.
+const ANSWER: Duration = Duration::from_secs(10);
+/// The network of Pods outside Compose, and the name of a cluster that has none.
+const DEFAULT: &str = "setpoint";
+/// The network of Pods in a Compose project.
+const PODS: &str = "pods";
+/// How Compose says which of its networks one is.
+const COMPOSE_NETWORK: &str = "com.docker.compose.network";
+
+/// An engine that answers.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(super) client: Docker,
+    /// Which cluster its containers belong to.
+    pub cluster: String,
+    /// The id of the network of Pods.
+    pub(super) network: String,
+    /// Where Pods find this machine.
+    pub address: Ipv4Addr,
+    /// The name of the node, if Compose numbers the agents.
+    pub node_name: Option<String>,
+    /// How many CPUs it has to give.
+    pub(super) cpus: i64,
+}
+
+/// Why there is no engine to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Nobody listens.
+    #[error("nothing answers at {socket}")]
+    Silent {
+        /// Where.
+        socket: String,
+    },
+    /// It answers, and refuses.
+    #[error("the engine refuses")]
+    Refuses(#[from] Error),
+}
+
+impl Engine {
+    /// Meets the engine, finds the agent's own place in it, and makes the network of Pods if need be.
+    ///
+    /// # Errors
+    /// When nobody answers in time, or answers no.
+    pub async fn connect(settings: &Settings) -> Result<Self, Unusable> {
+        let client = client(settings).await?;
+        let own = own(&client).await;
+        let cluster = [&settings.cluster, &own.project, DEFAULT]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .map(ToOwned::to_owned);
+        let (network, address) = match (settings.network.as_str(), own.pods) {
+            ("", Some((network, address))) => (network, address),
+            ("", None) => network(&client, DEFAULT).await?,
+            (named, _) => network(&client, named).await?,
+        };
+        let cpus = client.info().await?.ncpu.unwrap_or(1);
+        Ok(Self {
+            client,
+            cluster: cluster.unwrap_or_default(),
+            network,
+            address,
+            node_name: own.number.map(|number| format!("node-{number}")),
+            cpus,
+        })
+    }
+}
+
+/// A client of the engine, which has answered once.
+pub async fn client(settings: &Settings) -> Result<Docker, Unusable> {
+    let socket = settings.socket.display().to_string();
+    let silent = |_| Unusable::Silent {
+        socket: socket.clone(),
+    };
+    let client = Docker::connect_with_unix(&socket, CALL, API_DEFAULT_VERSION).map_err(silent)?;
+    match timeout(ANSWER, client.negotiate_version()).await {
+        Ok(Ok(client)) => Ok(client),
+        Ok(Err(_)) | Err(_) => Err(Unusable::Silent { socket }),
+    }
+}
+
+/// The agent's own container, as far as it is one.
+#[derive(Default)]
+struct Own {
+    project: String,
+    number: Option<String>,
+    pods: Option<(String, Ipv4Addr)>,
+}
+
+async fn own(client: &Docker) -> Own {
+    let Some(container) = own_container(client).await else {
+        return Own::default();
+    };
+    let labels = container
+        .config
+        .as_ref()
+        .and_then(|config| config.labels.clone());
+    let mut labels = labels.unwrap_or_default();
+    Own {
+        project: labels
+            .remove("com.docker.compose.project")
+            .unwrap_or_default(),
+        number: labels.remove("com.docker.compose.container-number"),
+        pods: pods_network(client, &container).await,
+    }
+}
+
+/// The cluster that the agent's own Compose project is, or the usual one.
+pub async fn own_cluster(client: &Docker) -> String {
+    match own(client).await.project {
+        none if none.is_empty() => DEFAULT.to_owned(),
+        project => project,
+    }
+}
+
+/// A container's host name is the beginning of its id, unless somebody chose another.
+async fn own_container(client: &Docker) -> Option<ContainerInspectResponse> {
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let hostname = hostname.trim();
+    let container = client.inspect_container(hostname, None).await.ok()?;
+    let ours = container
+        .id
+        .as_ref()
+        .is_some_and(|id| id.starts_with(hostname));
+    ours.then_some(container)
+}
+
+async fn pods_network(
+    client: &Docker,
+    container: &ContainerInspectResponse,
+) -> Option<(String, Ipv4Addr)> {
+    let networks = container.network_settings.as_ref()?.networks.as_ref()?;
+    for endpoint in networks.values() {
+        let id = endpoint.network_id.as_deref().unwrap_or_default();
+        let Ok(network) = client.inspect_network(id, None).await else {
+            continue;
+        };
+        let label = network
+            .labels
+            .and_then(|mut labels| labels.remove(COMPOSE_NETWORK));
+        if label.as_deref() == Some(PODS) {
+            let address = endpoint.ip_address.as_ref()?.parse().ok()?;
+            return Some((network.id?, address));
+        }
+    }
+    None
+}
+
+/// The network of this name, made if there is none, and its own address.
+async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Error> {
+    if named(client, name).await?.is_none() {
+        let request = NetworkCreateRequest {
+            name: name.to_owned(),
+            driver: Some("bridge".to_owned()),
+            labels: Some(HashMap::from([(
+                "setpoint.dev/network".to_owned(),
+                PODS.to_owned(),
+            )])),
+            ..NetworkCreateRequest::default()
+        };
+        client.create_network(request).await?;
+    }
+    let id = named(client, name).await?.unwrap_or_default();
+    let network = client.inspect_network(&id, None).await?;
+    let address = gateway(&network).unwrap_or(Ipv4Addr::LOCALHOST);
+    Ok((id, address))
+}
+
+/// The engine lets two agents make networks of one name at once: all take the one with the smallest id.
+async fn named(client: &Docker, name: &str) -> Result<Option<String>, Error> {
+    let filters = HashMap::from([("name", vec![name])]);
+    let options = ListNetworksOptionsBuilder::default()
+        .filters(&filters)
+        .build();
+    let found = client.list_networks(Some(options)).await?.into_iter();
+    let exact = found.filter(|network| network.name.as_deref() == Some(name));
+    Ok(exact.filter_map(|network| network.id).min())
+}
+
+fn gateway(network: &NetworkInspect) -> Option<Ipv4Addr> {
+    let configs = network.ipam.as_ref()?.config.as_ref()?;
+    let gateways = configs.iter().filter_map(|config| config.gateway.as_ref());
+    gateways.filter_map(|text| text.parse().ok()).next()
+}

@@ -1,0 +1,147 @@
+//! Which Pod a container of the engine belongs to: written on it as labels, and readable in its name.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use setpoint_model::Key;
+
+use crate::runtime::{ContainerConfig, ContainerId, SandboxConfig};
+
+/// The name of the container that holds a Pod's namespaces.
+pub const PAUSE: &str = "POD";
+
+pub const CLUSTER: &str = "setpoint.dev/cluster";
+pub const NODE: &str = "setpoint.dev/node";
+pub const UID: &str = "io.kubernetes.pod.uid";
+const ATTEMPT: &str = "setpoint.dev/attempt";
+const BACKOFF: &str = "setpoint.dev/backoff-ms";
+const POD: &str = "io.kubernetes.pod.name";
+const NAMESPACE: &str = "io.kubernetes.pod.namespace";
+const CONTAINER: &str = "io.kubernetes.container.name";
+
+/// What a label says, by its name.
+pub type Labels = HashMap<String, String>;
+
+/// A container as its Pod knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    pub pod: Key,
+    pub id: ContainerId,
+    pub backoff: Duration,
+}
+
+impl Identity {
+    /// The attempt at the container that holds the Pod's namespaces.
+    pub fn of_pause(sandbox: &SandboxConfig, attempt: u32) -> Self {
+        let (uid, name) = (sandbox.uid.clone(), PAUSE.to_owned());
+        Self {
+            pod: sandbox.pod(),
+            id: ContainerId { uid, name, attempt },
+            backoff: Duration::ZERO,
+        }
+    }
+
+    pub fn of(pod: Key, config: &ContainerConfig) -> Self {
+        Self {
+            pod,
+            id: config.id.clone(),
+            backoff: config.backoff,
+        }
+    }
+
+    pub fn is_pause(&self) -> bool {
+        self.id.name == PAUSE
+    }
+
+    /// The name that shows in `docker ps`.
+    pub fn name(&self) -> String {
+        let ContainerId { uid, name, attempt } = &self.id;
+        let Key {
+            namespace,
+            name: pod,
+        } = &self.pod;
+        format!("k8s_{name}_{pod}_{namespace}_{uid}_{attempt}")
+    }
+
+    /// What a sandbox of it is known to be made from.
+    pub fn sandbox(&self) -> SandboxConfig {
+        SandboxConfig {
+            namespace: self.pod.namespace.clone(),
+            name: self.pod.name.clone(),
+            uid: self.id.uid.clone(),
+            ip: Ipv4Addr::UNSPECIFIED,
+            hostname: String::new(),
+            volumes: Vec::new(),
+        }
+    }
+
+    pub fn labels(&self, cluster: &str, node: &str) -> Labels {
+        let mut labels = pod_labels(&self.sandbox(), cluster, node);
+        let own = [
+            (CONTAINER, self.id.name.clone()),
+            (ATTEMPT, self.id.attempt.to_string()),
+            (BACKOFF, self.backoff.as_millis().to_string()),
+        ];
+        labels.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        labels
+    }
+
+    /// What the labels of a container say; `None` if it is none of ours.
+    pub fn parse(labels: &Labels) -> Option<Self> {
+        let get = |name: &str| labels.get(name).cloned();
+        let id = ContainerId {
+            uid: get(UID)?,
+            name: get(CONTAINER)?,
+            attempt: get(ATTEMPT)?.parse().ok()?,
+        };
+        Some(Self {
+            pod: Key::new(&get(NAMESPACE)?, &get(POD)?),
+            id,
+            backoff: Duration::from_millis(get(BACKOFF)?.parse().ok()?),
+        })
+    }
+}
+
+/// The labels of everything that belongs to a Pod.
+pub fn pod_labels(sandbox: &SandboxConfig, cluster: &str, node: &str) -> Labels {
+    let labels = [
+        (CLUSTER, cluster),
+        (NODE, node),
+        (POD, &sandbox.name),
+        (NAMESPACE, &sandbox.namespace),
+        (UID, &sandbox.uid),
+    ];
+    labels
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// A filter for what has these labels.
+pub fn filter(labels: &[(&str, &str)]) -> HashMap<String, Vec<String>> {
+    let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
+    HashMap::from([("label".to_owned(), labels.collect())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_say_again_who_a_container_is() {
+        let identity = Identity {
+            pod: Key::new("shop", "web"),
+            id: ContainerId {
+                uid: "5be0".into(),
+                name: "main".into(),
+                attempt: 3,
+            },
+            backoff: Duration::from_millis(20_500),
+        };
+        assert_eq!(identity.name(), "k8s_main_web_shop_5be0_3");
+        let labels = identity.labels("a", "node-1");
+        assert_eq!(Identity::parse(&labels), Some(identity));
+        assert_eq!((&labels[CLUSTER][..], &labels[NODE][..]), ("a", "node-1"));
+        assert_eq!(Identity::parse(&Labels::new()), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! A Pod's volumes: named volumes of the engine, filled through the container that holds the Pod together.
+
+use std::collections::HashMap;
+use std::io;
+
+use bollard::body_full;
+use bollard::errors::Error;
+use bollard::models::VolumeCreateRequest;
+use bollard::query_parameters::{
+    ListVolumesOptionsBuilder, RemoveVolumeOptions, UploadToContainerOptionsBuilder,
+};
+
+use super::engine::Engine;
+use super::identity::{Labels, filter};
+use super::settle;
+use crate::runtime::{File, Volume, VolumeKind};
+
+/// Where the volumes are in the container that holds the Pod together.
+const INSIDE: &str = "volumes";
+
+/// What the engine calls a volume of a Pod.
+pub fn name(uid: &str, volume: &str) -> String {
+    format!("k8s_{uid}_{volume}")
+}
+
+/// Where a volume is in the container that holds the Pod together.
+pub fn inside(volume: &Volume) -> String {
+    format!("/{INSIDE}/{}", volume.name)
+}
+
+/// Makes the volumes that are not there yet.
+pub async fn make(
+    engine: &Engine,
+    uid: &str,
+    volumes: &[Volume],
+    labels: &Labels,
+) -> Result<(), Error> {
+    for volume in volumes {
+        let request = VolumeCreateRequest {
+            name: Some(name(uid, &volume.name)),
+            driver_opts: driver(&volume.kind),
+            labels: Some(labels.clone()),
+            ..VolumeCreateRequest::default()
+        };
+        engine.client.create_volume(request).await?;
+    }
+    Ok(())
+}
+
+fn driver(kind: &VolumeKind) -> Option<HashMap<String, String>> {
+    let size = match kind {
+        VolumeKind::Memory(0) | VolumeKind::Files { secret: true, .. } => None,
+        VolumeKind::Memory(size) => Some(format!("size={size}")),
+        _ => return None,
+    };
+    let mut options = HashMap::from(
+        [("type", "tmpfs"), ("device", "tmpfs")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    options.extend(size.map(|size| ("o".to_owned(), size)));
+    Some(options)
+}
+
+/// Opens empty volumes to everyone, and puts files into the others. The container must run: what is in memory is there
+/// only as long as somebody uses it.
+pub async fn fill(engine: &Engine, pause: &str, volumes: &[Volume]) -> Result<(), Error> {
+    if volumes.is_empty() {
+        return Ok(());
+    }
+    let archive = archive(volumes).map_err(|err| Error::IOError { err })?;
+    upload(engine, pause, archive).await
+}
+
+/// Copies files into a container that was not started yet.
+pub async fn copy(engine: &Engine, container: &str, files: &[File]) -> Result<(), Error> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let added = files
+        .iter()
+        .try_for_each(|file| add_file(&mut builder, "", file));
+    let archive = added.and_then(|()| builder.into_inner());
+    upload(
+        engine,
+        container,
+        archive.map_err(|err| Error::IOError { err })?,
+    )
+    .await
+}
+
+async fn upload(engine: &Engine, container: &str, archive: Vec<u8>) -> Result<(), Error> {
+    let options = UploadToContainerOptionsBuilder::default().path("/").build();
+    let body = body_full(archive.into());
+    engine
+        .client
+        .upload_to_container(container, Some(options), body)
+        .await
+}
+
+fn archive(volumes: &[Volume]) -> io::Result<Vec<u8>> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for volume in volumes {
+        let folder = format!("{INSIDE}/{}/", volume.name);
+        match &volume.kind {
+            VolumeKind::Empty | VolumeKind::Memory(_) => add_folder(&mut builder, &folder, 0o777)?,
+            VolumeKind::Files { files, .. } => {
+                add_folder(&mut builder, &folder, 0o755)?;
+                for file in files {
+                    for (end, _) in file.path.match_indices('/') {
+                        add_folder(
+                            &mut builder,
+                            &format!("{folder}{}/", &file.path[..end]),
+                            0o755,
+                        )?;
+                    }
+                    add_file(&mut builder, &folder, file)?;
+                }
+            }
+        }
+    }
+    builder.into_inner()
+}
+
+fn add_folder(builder: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Directory);
+    header.set_mode(mode);
+    header.set_size(0);
+    builder.append_data(&mut header, path, io::empty())
+}
+
+fn add_file(builder: &mut tar::Builder<Vec<u8>>, folder: &str, file: &File) -> io::Result<()> {
+    let path = format!("{folder}{}", file.path.trim_start_matches('/'));
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(file.mode);
+    header.set_size(u64::try_from(file.content.len()).unwrap_or_default());
+    builder.append_data(&mut header, path, file.content.as_slice())
+}
+
+/// Removes the volumes that have these labels, and says how many they were.
+pub async fn remove(client: &bollard::Docker, labels: &[(&str, &str)]) -> Result<usize, Error> {
+    let options = ListVolumesOptionsBuilder::default()
+        .filters(&filter(labels))
+        .build();
+    let found = client.list_volumes(Some(options)).await?.volumes;
+    let found = found.unwrap_or_default();
+    for volume in &found {
+        let removed = client.remove_volume(&volume.name, None::<RemoveVolumeOptions>);
+        settle(removed.await)?;
+    }
+    Ok(found.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_has_every_folder_and_file_with_its_mode() {
+        let file = File {
+            path: "conf.d/a.conf".into(),
+            content: b"x=1".to_vec(),
+            mode: 0o440,
+        };
+        let files = VolumeKind::Files {
+            files: vec![file],
+            secret: false,
+        };
+        let volumes = [("scratch", VolumeKind::Empty), ("config", files)];
+        let volumes = volumes.map(|(name, kind)| Volume {
+            name: name.into(),
+            kind,
+        });
+        let archive = archive(&volumes).unwrap();
+        let mut archive = tar::Archive::new(archive.as_slice());
+        let entries = archive.entries().unwrap().map(Result::unwrap);
+        let entries: Vec<_> = entries
+            .map(|entry| {
+                let path = entry.path().unwrap().display().to_string();
+                (path, entry.header().mode().unwrap())
+            })
+            .collect();
+        let expected = [
+            ("volumes/scratch/", 0o777),
+            ("volumes/config/", 0o755),
+            ("volumes/config/conf.d/", 0o755),
+            ("volumes/config/conf.d/a.conf", 0o440),
+        ];
+        let expected = expected.map(|(path, mode)| (path.to_owned(), mode));
+        assert_eq!(entries, expected);
+    }
+}

@@ -1,0 +1,133 @@
+//! A Docker engine on the bench: skipped, and loudly so, where none answers.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use bollard::query_parameters::CreateImageOptionsBuilder;
+use bollard::{API_DEFAULT_VERSION, body_full};
+use futures::TryStreamExt as _;
+use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, sweep};
+use tokio::sync::OnceCell;
+
+use super::{Bench, uid, waker};
+
+/// A few programs of Debian's static busybox; without a command it sleeps until it is asked to stop.
+pub const IMAGE: &str = "setpoint-test/busybox:1";
+/// Where the engine listens.
+pub const SOCKET: &str = "/var/run/docker.sock";
+const APPLETS: [&str; 12] = [
+    "sh", "true", "sleep", "cat", "echo", "ls", "mount", "grep", "dd", "touch", "stat", "hostname",
+];
+const SLEEP: &str = r#"CMD ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]"#;
+
+/// Removes everything of a cluster when dropped.
+pub struct Swept(String);
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        let cluster = self.0.clone();
+        let swept = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let _ = runtime.block_on(sweep(&Settings::default(), &cluster));
+        });
+        let _ = swept.join();
+    }
+}
+
+pub fn cluster() -> String {
+    format!("test-{}", uid())
+}
+
+pub fn settings() -> Settings {
+    Settings {
+        cluster: cluster(),
+        network: "setpoint-test".into(),
+        pause_image: IMAGE.into(),
+        ..Settings::default()
+    }
+}
+
+/// A client of the engine, with the image for tests in it; `None` where there is no engine.
+pub async fn client() -> Option<bollard::Docker> {
+    let client = bollard::Docker::connect_with_unix(SOCKET, 60, API_DEFAULT_VERSION).ok();
+    let answered = match &client {
+        Some(client) => client.ping().await.is_ok(),
+        None => false,
+    };
+    if !answered {
+        eprintln!("SKIPPED: no Docker engine answers at {SOCKET}");
+        return None;
+    }
+    static IMPORTED: OnceCell<()> = OnceCell::const_new();
+    let client = client?;
+    IMPORTED.get_or_init(|| import(&client)).await;
+    Some(client)
+}
+
+async fn import(client: &bollard::Docker) {
+    if client.inspect_image(IMAGE).await.is_ok() {
+        return;
+    }
+    let (name, tag) = IMAGE.split_once(':').unwrap();
+    let options = CreateImageOptionsBuilder::default()
+        .from_src("-")
+        .repo(name)
+        .tag(tag)
+        .changes(vec![SLEEP.to_owned()])
+        .build();
+    let files = body_full(files().into());
+    let import = client.create_image(Some(options), Some(files), None);
+    import.try_collect::<Vec<_>>().await.unwrap();
+}
+
+fn files() -> Vec<u8> {
+    let found = Command::new("sh")
+        .args(["-c", "command -v busybox"])
+        .output();
+    let path = String::from_utf8(found.unwrap().stdout).unwrap();
+    let busybox =
+        std::fs::read(path.trim()).expect("busybox-static is installed; see tests/prepare");
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(busybox.len().try_into().unwrap());
+    archive
+        .append_data(&mut header, "bin/busybox", busybox.as_slice())
+        .unwrap();
+    for applet in APPLETS {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        archive
+            .append_link(&mut header, format!("bin/{applet}"), "busybox")
+            .unwrap();
+    }
+    for (folder, mode) in [("tmp/", 0o1777), ("etc/", 0o755), ("proc/", 0o755)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_mode(mode);
+        header.set_size(0);
+        archive
+            .append_data(&mut header, folder, std::io::empty())
+            .unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+pub async fn bench() -> Option<Bench<Docker>> {
+    client().await?;
+    Some(bench_with(settings()).await)
+}
+
+pub async fn bench_with(settings: Settings) -> Bench<Docker> {
+    let (woken, wake) = waker();
+    let engine = Engine::connect(&settings).await.unwrap();
+    let swept = Swept(engine.cluster.clone());
+    let runtime = Docker::open(engine, &settings, "node", Arc::clone(&wake)).await;
+    Bench {
+        runtime: runtime.unwrap(),
+        woken,
+        state: None,
+        _swept: Some(swept),
+    }
+}
