@@ -57,15 +57,21 @@ impl Sweep {
             on_stop: false,
         };
         let mut docker = false;
-        let mut words = args.iter();
+        let words = args.iter().map(|word| word.to_str());
+        let words = words.collect::<Option<Vec<_>>>()?;
+        // `--flag value` and `--flag=value` alike.
+        let mut words = words.iter().flat_map(|word| match word.split_once('=') {
+            Some((flag, value)) if flag.starts_with('-') => vec![flag, value],
+            _ => vec![*word],
+        });
         while let Some(word) = words.next() {
-            match word.to_str() {
-                Some("--on-stop") => sweep.on_stop = true,
-                Some("--runtime") => docker = words.next()? == "docker",
-                Some("--docker-cluster") => sweep.cluster = words.next()?.to_str()?.to_owned(),
-                Some("--docker-socket") => sweep.socket = Some(words.next()?.into()),
-                Some(flag) if flag.starts_with('-') => return None,
-                _ => sweep.state = Some(word.into()),
+            match word {
+                "--on-stop" => sweep.on_stop = true,
+                "--runtime" => docker = words.next()? == "docker",
+                "--docker-cluster" => sweep.cluster = words.next()?.to_owned(),
+                "--docker-socket" => sweep.socket = Some(words.next()?.into()),
+                flag if flag.starts_with('-') => return None,
+                state => sweep.state = Some(state.into()),
             }
         }
         (docker != sweep.state.is_some()).then_some(sweep)
@@ -133,8 +139,12 @@ mod tests {
         assert_eq!(parse("/state").unwrap().state, Some("/state".into()));
         let engine = parse("--on-stop --runtime docker --docker-cluster shop").unwrap();
         assert_eq!(
-            (engine.cluster.as_str(), engine.on_stop, engine.state),
-            ("shop", true, None)
+            (engine.cluster.as_str(), engine.on_stop, &engine.state),
+            ("shop", true, &None)
+        );
+        assert_eq!(
+            parse("--on-stop --runtime=docker --docker-cluster=shop"),
+            Some(engine)
         );
         assert_eq!(parse("--runtime docker /state"), None);
         assert_eq!(parse(""), None);

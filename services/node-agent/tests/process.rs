@@ -208,7 +208,11 @@ fn a_container_whose_shim_died_unseen_is_known_to_be_lost() {
         bench.start(0, &["sleep", "1000"]).await;
         bench.clean_up().await;
     });
-    let folder = state.path().join("pods").join(support::uid()).join("main/0");
+    let folder = state
+        .path()
+        .join("pods")
+        .join(support::uid())
+        .join("main/0");
     std::fs::remove_file(folder.join("exit.json")).unwrap();
     life(&state, async |bench| {
         assert_eq!(bench.exited(0).await.reason(), "ContainerStatusUnknown");
@@ -223,7 +227,11 @@ fn a_start_that_was_cut_off_before_its_shim_came_up_is_not_made_up_for() {
         bench.start(0, &["true"]).await;
         bench.exited(0).await;
     });
-    let folder = state.path().join("pods").join(support::uid()).join("main/0");
+    let folder = state
+        .path()
+        .join("pods")
+        .join(support::uid())
+        .join("main/0");
     for file in ["shim.json", "started.json", "exit.json"] {
         std::fs::remove_file(folder.join(file)).unwrap();
     }

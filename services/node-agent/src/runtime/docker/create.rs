@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use bollard::models::{
-    ContainerCreateBody, EndpointSettings, HostConfig, Mount, MountType, MountVolumeOptions,
-    NetworkingConfig,
+    ContainerCreateBody, EndpointSettings, HostConfig, HostConfigLogConfig, Mount, MountType,
+    MountVolumeOptions, NetworkingConfig,
 };
 
 use super::engine::Engine;
@@ -89,6 +89,7 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
         .no_new_privileges
         .then(|| vec!["no-new-privileges".to_owned()]);
     HostConfig {
+        log_config: Some(log()),
         mounts: Some(mounts.collect()),
         readonly_rootfs: Some(security.read_only),
         group_add: Some(security.groups.clone()),
@@ -96,6 +97,19 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
         cap_drop: Some(security.drop.clone()),
         security_opt: locked,
         ..limited(config.limits, engine.cpus)
+    }
+}
+
+/// As the kubelet does, so that no container fills the disk with words.
+fn log() -> HostConfigLogConfig {
+    let options = [("max-size", "10m"), ("max-file", "5")];
+    HostConfigLogConfig {
+        typ: Some("json-file".to_owned()),
+        config: Some(
+            options
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        ),
     }
 }
 
