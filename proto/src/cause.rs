@@ -23,6 +23,7 @@ impl Cause {
                 began => began,
             },
             depth: lineage.depth,
+            wanted_ns: 0,
         }
     }
 

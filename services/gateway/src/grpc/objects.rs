@@ -41,6 +41,7 @@ impl Service {
             subresource: "",
             namespace: &asked.namespace,
             name: "",
+            dry_run: false,
         };
         let params = ListParams {
             filter,
@@ -81,6 +82,7 @@ impl Service {
         let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
         let created = self.registry.create(&call, &target, object(asked.object)?);
         About::target(Verb::Create, &target)
+            .dry(asked.dry_run)
             .observe(&metadata, created)
             .await
     }
@@ -96,6 +98,7 @@ impl Service {
         let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
         let updated = self.registry.update(&call, &target, object(asked.object)?);
         About::target(Verb::Update, &target)
+            .dry(asked.dry_run)
             .observe(&metadata, updated)
             .await
     }
@@ -116,6 +119,7 @@ impl Service {
         let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
         let patched = self.registry.patch(&call, &target, &patch);
         About::target(Verb::Patch, &target)
+            .dry(asked.dry_run)
             .observe(&metadata, patched)
             .await
     }

@@ -1,7 +1,5 @@
 //! One span and one count per call, whatever becomes of it.
 
-use std::time::Instant;
-
 use setpoint_codec::Kind;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
@@ -22,6 +20,7 @@ pub(super) struct About<'a> {
     pub subresource: &'a str,
     pub namespace: &'a str,
     pub name: &'a str,
+    pub dry_run: bool,
 }
 
 impl<'a> About<'a> {
@@ -32,7 +31,13 @@ impl<'a> About<'a> {
             subresource: target.subresource.name(),
             namespace: &target.namespace,
             name: &target.name,
+            dry_run: false,
         }
+    }
+
+    pub(super) fn dry(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
     }
 
     /// Does its work in its span, and counts it.
@@ -41,7 +46,7 @@ impl<'a> About<'a> {
         metadata: &MetadataMap,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
-        let started = Instant::now();
+        let counted = metrics::Request::begin(self.labels());
         let span = self.span(metadata);
         let outcome = work.instrument(span.clone()).await;
         let error = outcome.as_ref().err();
@@ -49,14 +54,21 @@ impl<'a> About<'a> {
             span.record("error", error.reason.name());
         }
         let code = error.map_or(200, |error| error.reason.http());
-        metrics::requested(
-            self.verb.name(),
-            Some(self.kind),
-            self.subresource,
-            code,
-            started.elapsed(),
-        );
+        counted.answered(code);
         outcome
+    }
+
+    /// What the labels of its metrics say.
+    pub(super) fn labels(&self) -> metrics::About<'a> {
+        metrics::About {
+            verb: Some(self.verb),
+            method: "",
+            dry_run: self.dry_run,
+            kind: Some(self.kind),
+            subresource: self.subresource,
+            namespace: self.namespace,
+            name: self.name,
+        }
     }
 
     fn span(&self, metadata: &MetadataMap) -> Span {
@@ -72,6 +84,7 @@ impl<'a> About<'a> {
             subresource,
             namespace,
             name,
+            dry_run: _,
         } = self;
         let span = info_span!(
             "request",

@@ -35,8 +35,9 @@ pub(super) async fn begin(
         subresource: "",
         namespace: &asked.namespace,
         name: "",
+        dry_run: false,
     };
-    let open = Watching::begin(filter.kind());
+    let open = Watching::begin(about.labels());
     let spec = WatchSpec {
         filter,
         start: start(&asked)?,
@@ -45,11 +46,10 @@ pub(super) async fn begin(
     let events = about
         .observe(&metadata, registry.watch(&call, spec))
         .await?;
-    Ok(Box::pin(events.map(move |event| {
-        // It counts as open for as long as this closure lives.
-        let _ = &open;
-        event.map(message).map_err(Status::from)
-    })))
+    let events = open.over(events);
+    Ok(Box::pin(
+        events.map(|event| event.map(message).map_err(Status::from)),
+    ))
 }
 
 fn start(asked: &WatchRequest) -> Result<Start, ApiError> {

@@ -1,14 +1,13 @@
 //! One span and one count per request, whatever becomes of it.
 
-use std::time::Instant;
-
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use setpoint_proto::cause;
 use tracing::{Instrument as _, Span, field, info_span};
 
+use super::query::Query;
 use super::resources::verb;
 use super::route::Route;
 use crate::metrics;
@@ -17,17 +16,23 @@ const TRACEPARENT: &str = "traceparent";
 
 /// Wraps a request in its span, and counts it when its answer begins.
 pub(super) async fn observe(mut request: Request, next: Next) -> Response {
-    let started = Instant::now();
     let route = Route::of(request.uri().path());
     let span = span(&request, route.as_ref());
     let verb = route
         .as_ref()
         .and_then(|route| verb(request.method(), route, request.uri()));
     let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let name = verb.map_or(request.method().to_string(), |verb| verb.name().to_owned());
+    let method = request.method().clone();
+    let dry_run = is_dry_run(request.uri());
     if let Some(route) = route.clone() {
         request.extensions_mut().insert(route);
     }
+    let counted = metrics::Request::begin(metrics::About {
+        verb,
+        method: method.as_str(),
+        dry_run,
+        ..about(route.as_ref())
+    });
     let answer = async {
         let mut response = next.run(request).await;
         if writes {
@@ -38,11 +43,26 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     let response = answer.instrument(span.clone()).await;
     let code = response.status().as_u16();
     span.record("http.response.status_code", code);
-    let (kind, part) = route
-        .as_ref()
-        .map_or((None, ""), |route| (Some(route.kind), &*route.subresource));
-    metrics::requested(&name, kind, part, code, started.elapsed());
+    counted.answered(code);
     response
+}
+
+/// What the labels of its metrics say.
+pub(super) fn about(route: Option<&Route>) -> metrics::About<'_> {
+    metrics::About {
+        verb: None,
+        method: "",
+        dry_run: false,
+        kind: route.map(|route| route.kind),
+        subresource: route.map_or("", |route| &route.subresource),
+        namespace: route.map_or("", |route| &route.namespace),
+        name: route.map_or("", |route| &route.name),
+    }
+}
+
+fn is_dry_run(uri: &Uri) -> bool {
+    let query = uri.query().unwrap_or_default();
+    query.contains("dryRun") && Query::parse(query).get("dryRun").is_some()
 }
 
 fn span(request: &Request, route: Option<&Route>) -> Span {

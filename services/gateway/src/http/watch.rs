@@ -14,8 +14,9 @@ use setpoint_proto::{ApiError, EventType, Reason};
 use super::query::Query;
 use super::resources::Asked;
 use super::shape::Shape;
-use super::{options, selection};
-use crate::metrics::Watching;
+use super::{options, selection, telemetry};
+use crate::access::Verb;
+use crate::metrics::{About, Watching};
 use crate::registry::{Event, Watch};
 
 /// A watch whose client does not say ends after half an hour to an hour, not all at once.
@@ -36,12 +37,13 @@ pub(super) async fn watch(asked: Asked) -> Result<Response, ApiError> {
         Err(error) if error.reason == Reason::Expired => stream::iter([Err(error)]).boxed(),
         events => events?,
     };
-    let open = Watching::begin(asked.route.kind);
-    let lines = lines(events, shape, marked).take_until(tokio::time::sleep(timeout));
-    let body = lines.map(move |line| {
-        let _ = &open;
-        Ok::<_, Infallible>(line)
+    let open = Watching::begin(About {
+        verb: Some(Verb::Watch),
+        ..telemetry::about(Some(&asked.route))
     });
+    let events = open.over(events).boxed();
+    let lines = lines(events, shape, marked).take_until(tokio::time::sleep(timeout));
+    let body = lines.map(Ok::<_, Infallible>);
     let content_type = [(CONTENT_TYPE, shape.stream_type())];
     Ok((content_type, Body::from_stream(body)).into_response())
 }

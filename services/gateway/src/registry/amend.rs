@@ -5,6 +5,7 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 
 use super::state::State;
+use super::tally::Tally;
 use super::{ATTEMPTS, Answer, Call, Registry, Target, errors, terms};
 use crate::store::{self, Write};
 
@@ -90,7 +91,8 @@ impl Registry {
         if raw == old.raw {
             return kept(Answer::written(new, &raw, old.revision, old.cause));
         }
-        let cause = call.cause();
+        let mut cause = call.cause();
+        let tally = Tally::of(&*new, Some(&old), &mut cause);
         if call.dry_run {
             return kept(Answer::written(new, &raw, old.revision, Some(cause)));
         }
@@ -99,7 +101,10 @@ impl Registry {
         let write = Write::update(target.path(), old.revision, value);
         let write = write.fenced(call.fence.clone()).advancing(term);
         match self.store.commit(write).await {
-            Ok(revision) => kept(Answer::written(new, &raw, revision, Some(cause))),
+            Ok(revision) => {
+                tally.count_unless(call.dry_run);
+                kept(Answer::written(new, &raw, revision, Some(cause)))
+            }
             Err(error) => beaten(call, target, error, new),
         }
     }
@@ -120,6 +125,7 @@ impl Registry {
         };
         match revision {
             Ok(revision) => {
+                Tally::of_removal(target.kind, &cause).count_unless(call.dry_run);
                 let raw = new.encode();
                 let answer = Answer::written(new, &raw, revision, Some(cause));
                 Ok(Round::Done(Amended::Removed(answer)))

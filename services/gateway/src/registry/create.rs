@@ -7,6 +7,7 @@ use setpoint_proto::ApiError;
 
 use super::problems::Problems;
 use super::strategy::{self, Strategy};
+use super::tally::Tally;
 use super::{Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, terms};
 use crate::access::Verb;
 use crate::store::{self, Term, Write};
@@ -55,15 +56,19 @@ impl Registry {
         term: Option<Term>,
         generates: bool,
     ) -> Result<Answer, ApiError> {
-        let cause = call.cause();
+        let mut cause = call.cause();
         for _ in 0..if generates { NAMES } else { 1 } {
             let raw = object.encode();
             let kind = target.kind;
+            let tally = Tally::of(&*object, None, &mut cause);
             let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
             let write = Write::create(target.path(), value);
             let write = write.fenced(call.fence.clone()).advancing(term.clone());
             match self.insert_once(call, write).await {
-                Ok(revision) => return Ok(Answer::written(object, &raw, revision, Some(cause))),
+                Ok(revision) => {
+                    tally.count_unless(call.dry_run);
+                    return Ok(Answer::written(object, &raw, revision, Some(cause)));
+                }
                 Err(store::Error::Conflict { .. }) if generates => {
                     generate_name(&mut *object);
                     target.name.clone_from(&object.meta().name);

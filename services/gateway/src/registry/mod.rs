@@ -25,6 +25,7 @@ mod read;
 mod scale;
 mod state;
 mod strategy;
+mod tally;
 mod target;
 mod terms;
 mod update;

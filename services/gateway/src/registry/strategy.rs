@@ -28,6 +28,11 @@ pub trait Rules: Resource {
     fn intent_changed(&self, _old: &Self) -> bool {
         false
     }
+    /// Does its status say that this generation was observed, and that all it asks for is there and ready? `None` for
+    /// kinds whose status does not say.
+    fn is_met(&self) -> Option<bool> {
+        None
+    }
     /// What is wrong with its name.
     fn check_name(name: &str) -> Vec<String> {
         names::validate_dns_subdomain(name)
@@ -46,6 +51,7 @@ pub(super) trait Strategy: Send + Sync {
     fn prepare_update(&self, new: &mut dyn Object, old: &dyn Object);
     fn take_status(&self, new: &mut dyn Object, sent: &mut dyn Object);
     fn intent_changed(&self, new: &dyn Object, old: &dyn Object) -> bool;
+    fn is_met(&self, object: &dyn Object) -> Option<bool>;
     fn check_name(&self, name: &str) -> Vec<String>;
     fn validate(&self, new: &dyn Object, problems: &mut Problems);
     fn validate_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems);
@@ -94,6 +100,9 @@ impl<T: Rules> Strategy for Of<T> {
     }
     fn intent_changed(&self, new: &dyn Object, old: &dyn Object) -> bool {
         typed::<T>(new).intent_changed(typed(old))
+    }
+    fn is_met(&self, object: &dyn Object) -> Option<bool> {
+        typed::<T>(object).is_met()
     }
     fn check_name(&self, name: &str) -> Vec<String> {
         T::check_name(name)

@@ -17,7 +17,7 @@ pub mod events;
 mod fence;
 pub mod gateway;
 pub mod informer;
-mod metrics;
+pub mod metrics;
 mod plan;
 mod presence;
 pub mod queue;

@@ -24,7 +24,7 @@ pub(crate) struct Rounds<R> {
     pub(crate) reconciler: Arc<R>,
     pub(crate) gateway: Gateway,
     pub(crate) barrier: Barrier,
-    pub(crate) metrics: metrics::Rounds,
+    pub(crate) metrics: Arc<metrics::Rounds>,
 }
 
 impl<R: Reconciler> Rounds<R> {

@@ -40,6 +40,18 @@ impl Rules for Deployment {
         self.spec != old.spec || self.metadata.annotations != old.metadata.annotations
     }
 
+    /// All of the newest template, all ready, and none of an older one left.
+    fn is_met(&self) -> Option<bool> {
+        let (wanted, status) = (self.spec.replicas.unwrap_or(1), &self.status);
+        let counts = [
+            status.replicas,
+            status.updated_replicas,
+            status.ready_replicas,
+        ];
+        let observed = status.observed_generation >= self.metadata.generation;
+        Some(observed && counts == [wanted; 3])
+    }
+
     fn validate(&self, problems: &mut Problems) {
         let path = Path::root("spec");
         let spec = &self.spec;

@@ -1,6 +1,6 @@
 //! The rules of a Pod: it starts out Pending, and little of its spec may change later.
 
-use setpoint_model::{names, pod};
+use setpoint_model::{condition, names, pod};
 use setpoint_proto::core::{Pod, PodSpec, Toleration};
 
 use crate::registry::path::Path;
@@ -42,6 +42,12 @@ impl Rules for Pod {
 
     fn intent_changed(&self, old: &Self) -> bool {
         self.spec != old.spec
+    }
+
+    /// An agent that does not say which generation it observed has observed the first.
+    fn is_met(&self) -> Option<bool> {
+        let observed = self.status.observed_generation.max(1) >= self.metadata.generation;
+        Some(observed && condition::is_true(&self.status.conditions, "Ready"))
     }
 
     fn check_name(name: &str) -> Vec<String> {

@@ -32,6 +32,12 @@ impl Rules for ReplicaSet {
         self.spec != old.spec
     }
 
+    fn is_met(&self) -> Option<bool> {
+        let (wanted, status) = (self.spec.replicas.unwrap_or(1), &self.status);
+        let observed = status.observed_generation >= self.metadata.generation;
+        Some(observed && [status.replicas, status.ready_replicas] == [wanted; 2])
+    }
+
     fn validate(&self, problems: &mut Problems) {
         let spec = Path::root("spec");
         problems.non_negative(

@@ -104,7 +104,7 @@ impl Feed {
     /// Nobody is told of a state older than the one that the store had when asked.
     fn arrive(&mut self, reached: Revision, newest: Revision) {
         self.followed = Some(reached);
-        metrics::REVISION.set(reached.raw().cast_signed());
+        metrics::reached(reached.raw());
         if reached >= newest {
             self.pause = PAUSE;
             self.shared.reached.send_replace(reached);

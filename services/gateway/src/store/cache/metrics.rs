@@ -1,42 +1,96 @@
-//! What the cache counts, under the names that Kubernetes' dashboards know.
+//! What the cache counts, under the names, labels and buckets that Kubernetes' dashboards know.
 
 use std::sync::LazyLock;
 
-use prometheus::{
-    Histogram, IntCounterVec, IntGauge, IntGaugeVec, register_histogram, register_int_counter_vec,
-    register_int_gauge, register_int_gauge_vec,
-};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use setpoint_codec::{Kind, kinds};
 
-/// A metric is registered once, under a name that nothing else here has.
-const ONCE: &str = "metric names are unique";
+use crate::metrics::{counters, gauges, histograms};
 
-pub(super) static DISPATCHED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let help = "Events handed to watchers.";
-    register_int_counter_vec!(
+const LABELS: [&str; 2] = ["group", "resource"];
+
+/// Upstream's, for this name.
+const SECONDS: &[f64] = &[
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0,
+];
+
+/// The gauge holds no more than 53 bits exactly: upstream keeps so many digits too.
+const DIGITS: u64 = 1_000_000_000_000_000;
+
+static DISPATCHED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Events that the watch cache put into its log for watchers, each counted once.";
+    counters(
         "apiserver_watch_cache_events_dispatched_total",
         help,
-        &["resource"]
+        &LABELS,
     )
-    .expect(ONCE)
 });
 
-pub(super) static EXPIRED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let help = "Watchers that fell off the end of the log.";
-    register_int_counter_vec!("apiserver_terminated_watchers_total", help, &["resource"])
-        .expect(ONCE)
+static EXPIRED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Watchers that were closed since they fell off the end of the log.";
+    counters("apiserver_terminated_watchers_total", help, &LABELS)
 });
 
-pub(super) static OBJECTS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
-    let help = "Objects of a kind.";
-    register_int_gauge_vec!("apiserver_storage_objects", help, &["resource"]).expect(ONCE)
+static OBJECTS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    let help = "Objects of a kind that are stored.";
+    gauges("apiserver_storage_objects", help, &["resource"])
 });
 
-pub(super) static REVISION: LazyLock<IntGauge> = LazyLock::new(|| {
-    let help = "The newest revision in the cache.";
-    register_int_gauge!("apiserver_watch_cache_resource_version", help).expect(ONCE)
+static CAPACITY: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    let help = "Events that the watch cache keeps at most. All kinds share one log, so each may fill all of it.";
+    gauges("apiserver_watch_cache_capacity", help, &LABELS)
 });
 
-pub(super) static READ_WAIT: LazyLock<Histogram> = LazyLock::new(|| {
-    let help = "How long reads waited for the cache to reach their revision.";
-    register_histogram!("apiserver_watch_cache_read_wait_seconds", help).expect(ONCE)
+static REVISION: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    let help = "The newest revision in the watch cache, its last 15 digits. All kinds share one.";
+    gauges("apiserver_watch_cache_resource_version", help, &LABELS)
 });
+
+static READ_WAIT: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let help =
+        "Seconds that reads waited for the watch cache to reach the revision they asked for.";
+    histograms(
+        "apiserver_watch_cache_read_wait_seconds",
+        help,
+        &LABELS,
+        SECONDS,
+    )
+});
+
+fn labels(kind: &Kind) -> [&str; 2] {
+    [&kind.group, &kind.plural]
+}
+
+pub(super) fn dispatched(kind: &Kind) -> IntCounter {
+    DISPATCHED.with_label_values(&labels(kind))
+}
+
+pub(super) fn expired(kind: &Kind) -> IntCounter {
+    EXPIRED.with_label_values(&labels(kind))
+}
+
+pub(super) fn objects(kind: &Kind) -> IntGauge {
+    OBJECTS.with_label_values(&[&kind.resource()])
+}
+
+pub(super) fn read_wait(kind: &Kind) -> Histogram {
+    READ_WAIT.with_label_values(&labels(kind))
+}
+
+/// The log has room for so many.
+pub(super) fn has_room(records: usize) {
+    let records = i64::try_from(records).unwrap_or(i64::MAX);
+    for kind in kinds().iter() {
+        CAPACITY.with_label_values(&labels(kind)).set(records);
+    }
+}
+
+/// The cache has come so far.
+pub(super) fn reached(revision: u64) {
+    static OF_ALL: LazyLock<Vec<IntGauge>> = LazyLock::new(|| {
+        let gauge = |kind| REVISION.with_label_values(&labels(kind));
+        kinds().iter().map(gauge).collect()
+    });
+    let told = (revision % DIGITS).cast_signed();
+    OF_ALL.iter().for_each(|gauge| gauge.set(told));
+}

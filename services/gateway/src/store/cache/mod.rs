@@ -78,6 +78,7 @@ impl Cache {
             store: store.clone(),
             settings,
         });
+        metrics::has_room(shared.settings.log_records);
         let stop = CancellationToken::new();
         tokio::spawn(
             stop.clone()
@@ -100,7 +101,7 @@ impl Cache {
         key: &Key,
         at: AtLeast,
     ) -> Result<Option<Arc<Cached>>, ApiError> {
-        self.reach(at).await?;
+        self.reach(kind, at).await?;
         Ok(self.shared.state.read().shelf(kind).get(key).cloned())
     }
 
@@ -109,7 +110,7 @@ impl Cache {
     /// # Errors
     /// As [`get`](Self::get).
     pub async fn list(&self, filter: &Filter, at: AtLeast) -> Result<Snapshot, ApiError> {
-        self.reach(at).await?;
+        self.reach(filter.kind(), at).await?;
         Ok(self.shared.state.read().snapshot(filter))
     }
 
@@ -154,10 +155,11 @@ impl Cache {
     /// # Errors
     /// `Expired` when the log does not reach back to where it should start.
     pub async fn watch(&self, spec: WatchSpec) -> Result<Watch, ApiError> {
+        let kind = spec.filter.kind();
         match spec.start {
-            Start::After(revision) => self.reach_cursor(revision).await?,
-            Start::Now => self.reach(AtLeast::Newest).await?,
-            Start::Initial(at) => self.reach(at).await?,
+            Start::After(revision) => self.reach_cursor(kind, revision).await?,
+            Start::Now => self.reach(kind, AtLeast::Newest).await?,
+            Start::Initial(at) => self.reach(kind, at).await?,
         }
         watcher::start(self.shared.clone(), spec)
     }
@@ -189,19 +191,25 @@ impl Cache {
         self.shared.state.write().close();
     }
 
-    async fn reach(&self, at: AtLeast) -> Result<(), ApiError> {
+    async fn reach(&self, kind: &Kind, at: AtLeast) -> Result<(), ApiError> {
         match at {
             AtLeast::Any => self.reach_revision(Revision::from_raw(1)).await,
-            AtLeast::Revision(revision) => self.reach_revision(revision).await,
-            AtLeast::Newest => self.reach_revision(self.freshness.newest().await?).await,
+            AtLeast::Revision(revision) => self.wait_for(kind, revision).await,
+            AtLeast::Newest => self.wait_for(kind, self.freshness.newest().await?).await,
         }
     }
 
     /// A revision that the store has not reached is one of a history that it has lost.
-    async fn reach_cursor(&self, revision: Revision) -> Result<(), ApiError> {
+    async fn reach_cursor(&self, kind: &Kind, revision: Revision) -> Result<(), ApiError> {
         if self.reached() < revision && self.freshness.newest().await? < revision {
             return Err(super::Error::Expired.into());
         }
+        self.wait_for(kind, revision).await
+    }
+
+    /// As [`reach_revision`](Self::reach_revision), measured.
+    async fn wait_for(&self, kind: &Kind, revision: Revision) -> Result<(), ApiError> {
+        let _timer = metrics::read_wait(kind).start_timer();
         self.reach_revision(revision).await
     }
 
@@ -210,7 +218,6 @@ impl Cache {
         if self.reached() >= revision {
             return Ok(());
         }
-        let _timer = metrics::READ_WAIT.start_timer();
         let mut reached = self.shared.reached.subscribe();
         let deadline = Instant::now() + self.shared.settings.patience;
         let waited = timeout_at(deadline, reached.wait_for(|reached| *reached >= revision)).await;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use prometheus::IntGauge;
+use prometheus::{IntCounter, IntGauge};
 use setpoint_codec::Kind;
 use setpoint_model::Key;
 
@@ -17,6 +17,7 @@ pub(super) struct Shelf {
     objects: Objects,
     index: Option<Index>,
     count: IntGauge,
+    dispatched: IntCounter,
 }
 
 /// Pods that are bound, by their node.
@@ -33,7 +34,8 @@ impl Shelf {
             .flatten();
         Self {
             objects: Objects::new(),
-            count: metrics::OBJECTS.with_label_values(&[&kind.resource()]),
+            count: metrics::objects(kind),
+            dispatched: metrics::dispatched(kind),
             index: field.map(|field| Index {
                 field,
                 nodes: HashMap::new(),
@@ -57,6 +59,11 @@ impl Shelf {
         self.count
             .set(self.objects.len().try_into().unwrap_or(i64::MAX));
         old
+    }
+
+    /// A change of one of its objects goes to the watchers.
+    pub fn dispatched(&self) {
+        self.dispatched.inc();
     }
 
     /// The node that the object is bound to, where that is indexed.

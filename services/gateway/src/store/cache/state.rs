@@ -80,6 +80,7 @@ impl State {
                     continue;
                 }
                 let nodes = [&old, &new].map(|object| shelf.node_of(object.as_deref()?));
+                shelf.dispatched();
                 let record = Record::new(batch.revision, old, new, change.cause);
                 self.log.push(record, topics(change.kind, nodes));
             }

@@ -37,7 +37,6 @@ struct Watcher {
     bookmark_at: Instant,
     /// Rings then or before: it is set once a round, not once an event.
     timer: Pin<Box<Sleep>>,
-    dispatched: IntCounter,
     expired: IntCounter,
     /// How far it has said that it has come.
     told: Revision,
@@ -68,13 +67,11 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         Some(snapshot) => introduction(snapshot, &spec),
         None => Vec::new(),
     };
-    let resource = spec.filter.kind().resource();
     let bookmark_at = Instant::now() + shared.settings.bookmark_every;
     let watcher = Watcher {
         bookmark_at,
         timer: Box::pin(sleep_until(bookmark_at)),
-        dispatched: metrics::DISPATCHED.with_label_values(&[&resource]),
-        expired: metrics::EXPIRED.with_label_values(&[&resource]),
+        expired: metrics::expired(spec.filter.kind()),
         filter: spec.filter,
         bookmarks: spec.bookmarks,
         told: Revision::default(),
@@ -154,7 +151,6 @@ impl Watcher {
             .iter()
             .filter_map(|record| record.event(&self.filter))
             .collect();
-        self.dispatched.inc_by(events.len() as u64);
         Ok(Look {
             events,
             revision,

@@ -9,7 +9,7 @@ use tokio::time::{Instant, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::source::{Inbox, Source};
+use super::source::{Inbox, Inlet, Source};
 use crate::queue::Limiter;
 use crate::round::{Fenced, Rounds};
 use crate::{Barrier, Gateway, Queue, Reconciler, Term, metrics};
@@ -40,14 +40,18 @@ impl<R: Reconciler> Core<R> {
             () = self.catch_up(&barrier, &term) => {}
         }
         let queue = Queue::new(self.name, self.limiter);
-        *self.inbox.write() = Some(queue.clone());
+        let metrics = Arc::new(metrics::Rounds::new(self.name, self.workers));
+        *self.inbox.write() = Some(Inlet {
+            queue: queue.clone(),
+            metrics: metrics.clone(),
+        });
         self.sweep(&queue);
         let rounds = Arc::new(Rounds {
             controller: self.name,
             reconciler: self.reconciler.clone(),
             gateway: self.gateway.under(&term.fence),
             barrier,
-            metrics: metrics::Rounds::new(self.name),
+            metrics,
         });
         tokio::select! {
             () = term.lost.cancelled() => {}
@@ -92,6 +96,7 @@ impl<R: Reconciler> Core<R> {
                 }
                 Err(panic) => {
                     error!(controller = self.name, %panic, "a round panicked");
+                    rounds.metrics.panicked();
                     workers.spawn(worker());
                 }
             }

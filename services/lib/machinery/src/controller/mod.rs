@@ -68,8 +68,8 @@ impl<R: Reconciler> Controller<R> {
         self.core.barrier.watch(&reader);
         let (inbox, keys) = (self.core.inbox.clone(), key_of.clone());
         let informer = informer.on_event(move |delta| {
-            if let Some(queue) = &*inbox.read() {
-                wake(queue, delta, &*keys);
+            if let Some(inlet) = &*inbox.read() {
+                wake(inlet, delta, &*keys);
             }
         });
         self.informers

@@ -7,14 +7,21 @@ use parking_lot::RwLock;
 use setpoint_model::Key;
 use setpoint_proto::Cause;
 
+use crate::metrics::Rounds;
 use crate::{Delta, Queue, Reader, View};
 
-/// Where changes go: the queue of the current term; nowhere while another leads.
-pub(super) type Inbox = Arc<RwLock<Option<Queue<Key>>>>;
+/// Where changes go: to the current term; nowhere while another leads.
+pub(super) type Inbox = Arc<RwLock<Option<Inlet>>>;
+
+/// Where the changes of one term go.
+pub(super) struct Inlet {
+    pub(super) queue: Queue<Key>,
+    pub(super) metrics: Arc<Rounds>,
+}
 
 /// Queues the keys of an object that has changed: those that it had and those that it has now.
-pub(super) fn wake<V, K: IntoIterator<Item = Key>>(
-    queue: &Queue<Key>,
+pub(super) fn wake<V: View, K: IntoIterator<Item = Key>>(
+    inlet: &Inlet,
     delta: &Delta<V>,
     key_of: impl Fn(&V) -> K,
 ) {
@@ -26,9 +33,21 @@ pub(super) fn wake<V, K: IntoIterator<Item = Key>>(
             }
         }
     }
-    for key in keys {
-        queue.add(key, delta.cause.clone());
+    if wants_anew(delta, &keys) {
+        inlet.metrics.changed();
     }
+    for key in keys {
+        inlet.queue.add(key, delta.cause.clone());
+    }
+}
+
+/// Is it a new generation of what the controller reconciles? Such an object wakes the key of its own name.
+fn wants_anew<V: View>(delta: &Delta<V>, keys: &[Key]) -> bool {
+    let Some(new) = delta.new.as_ref().map(|view| view.meta()) else {
+        return false;
+    };
+    let old = delta.old.as_ref().map(|view| view.meta().generation);
+    keys.contains(&new.key) && old != Some(new.generation)
 }
 
 /// A cache that wakes keys.

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use settings::{Error, Settings};
 
-use crate::{Fence, Gateway};
+use crate::{Fence, Gateway, metrics};
 use candidate::Candidate;
 
 /// The time during which this process leads.
@@ -74,6 +74,7 @@ where
     Fut: Future<Output = ()> + Send,
 {
     settings.validate()?;
+    metrics::leading(lease, !settings.leader_elect);
     if !settings.leader_elect {
         work(Term::without_end()).await;
         return Ok(());

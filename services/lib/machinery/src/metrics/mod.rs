@@ -1,6 +1,7 @@
 //! What is counted, under upstream's names so that existing dashboards work.
 
 mod queue;
+mod ratios;
 mod rounds;
 
 use std::sync::LazyLock;
@@ -11,27 +12,23 @@ use prometheus::{
     register_int_counter, register_int_counter_vec, register_int_gauge_vec,
 };
 
+pub use queue::Load;
 pub(crate) use queue::{Queue, watch_queue};
-pub(crate) use rounds::Rounds;
+pub use rounds::{Active, Rounds};
 
-/// From a tenth of a millisecond to ten seconds.
-fn buckets() -> Vec<f64> {
-    vec![
-        0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
-        2.5, 5.0, 10.0,
-    ]
-}
+/// A metric is registered once, under a name that nothing else here has.
+const ONCE: &str = "metric names are unique";
 
-fn histograms(name: &str, help: &str, labels: &[&str]) -> HistogramVec {
-    register_histogram_vec!(name, help, labels, buckets()).expect("each name is registered once")
+fn histograms(name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+    register_histogram_vec!(name, help, labels, buckets.to_vec()).expect(ONCE)
 }
 
 fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    register_int_counter_vec!(name, help, labels).expect("each name is registered once")
+    register_int_counter_vec!(name, help, labels).expect(ONCE)
 }
 
 fn gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-    register_int_gauge_vec!(name, help, labels).expect("each name is registered once")
+    register_int_gauge_vec!(name, help, labels).expect(ONCE)
 }
 
 /// A call to the gateway was answered.
@@ -45,12 +42,13 @@ pub(crate) fn called(code: u16, method: &str, host: &str, took: Duration) {
         )
     });
     static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-        let help = "How long calls to the gateway took.";
-        histograms(
-            "rest_client_request_duration_seconds",
-            help,
-            &["verb", "host"],
-        )
+        let help = "Seconds that calls to the gateway took.";
+        let name = "rest_client_request_duration_seconds";
+        // Upstream's.
+        let buckets = [
+            0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
+        ];
+        histograms(name, help, &["verb", "host"], &buckets)
     });
     let code = match code {
         200 => "200".into(),
@@ -74,8 +72,7 @@ pub(crate) fn leading(lease: &str, yes: bool) {
 pub(crate) fn event_dropped() {
     static DROPPED: LazyLock<IntCounter> = LazyLock::new(|| {
         let help = "Events that were not written, since there were too many.";
-        register_int_counter!("setpoint_events_dropped_total", help)
-            .expect("each name is registered once")
+        register_int_counter!("setpoint_events_dropped_total", help).expect(ONCE)
     });
     DROPPED.inc();
 }

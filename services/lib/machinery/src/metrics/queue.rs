@@ -1,22 +1,21 @@
 //! The metrics of queues.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, Opts, exponential_buckets,
 };
 
-use super::{counters, gauges, histograms};
+use super::{ONCE, counters, histograms};
 
 const LABELS: &[&str] = &["name"];
 
 /// The metrics of one queue.
 pub(crate) struct Queue {
-    depth: IntGauge,
     adds: IntCounter,
     retries: IntCounter,
     waiting: Histogram,
@@ -25,22 +24,24 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn new(name: &str) -> Self {
-        static DEPTH: LazyLock<IntGaugeVec> =
-            LazyLock::new(|| gauges("workqueue_depth", "Keys that wait to be taken.", LABELS));
-        static ADDS: LazyLock<IntCounterVec> =
-            LazyLock::new(|| counters("workqueue_adds_total", "Keys added.", LABELS));
-        static RETRIES: LazyLock<IntCounterVec> =
-            LazyLock::new(|| counters("workqueue_retries_total", "Rounds that failed.", LABELS));
+        static ADDS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+            let help =
+                "Keys added to the queue; those that were in it already are not added again.";
+            counters("workqueue_adds_total", help, LABELS)
+        });
+        static RETRIES: LazyLock<IntCounterVec> = LazyLock::new(|| {
+            let help = "Keys that were handed back since their work failed.";
+            counters("workqueue_retries_total", help, LABELS)
+        });
         static WAITING: LazyLock<HistogramVec> = LazyLock::new(|| {
-            let help = "How long keys waited to be taken.";
-            histograms("workqueue_queue_duration_seconds", help, LABELS)
+            let help = "Seconds that keys waited to be taken. A delayed key waits from the time when it is due.";
+            durations("workqueue_queue_duration_seconds", help)
         });
         static WORKING: LazyLock<HistogramVec> = LazyLock::new(|| {
-            let help = "How long workers had a key.";
-            histograms("workqueue_work_duration_seconds", help, LABELS)
+            let help = "Seconds that workers had a key.";
+            durations("workqueue_work_duration_seconds", help)
         });
         Self {
-            depth: DEPTH.with_label_values(&[name]),
             adds: ADDS.with_label_values(&[name]),
             retries: RETRIES.with_label_values(&[name]),
             waiting: WAITING.with_label_values(&[name]),
@@ -48,9 +49,8 @@ impl Queue {
         }
     }
 
-    pub(crate) fn depth(&self, depth: usize, added: u64) {
-        self.depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
-        self.adds.inc_by(added);
+    pub(crate) fn added(&self, keys: u64) {
+        self.adds.inc_by(keys);
     }
 
     pub(crate) fn waited(&self, time: Duration) {
@@ -66,71 +66,114 @@ impl Queue {
     }
 }
 
-/// For how long the running keys have been running: all together, and the longest. `None` once the queue is gone.
-type Probe = Box<dyn Fn() -> Option<(Duration, Duration)> + Send>;
+/// With upstream's buckets.
+fn durations(name: &str, help: &str) -> HistogramVec {
+    let buckets = exponential_buckets(1e-6, 10.0, 10).expect("start and factor are positive");
+    histograms(name, help, LABELS, &buckets)
+}
 
-/// Asks this queue, whenever metrics are read, what its workers are at: a stuck worker reports nothing itself.
-pub(crate) fn watch_queue(
-    name: &str,
-    probe: impl Fn() -> Option<(Duration, Duration)> + Send + 'static,
-) {
-    static RUNNING: LazyLock<Running> = LazyLock::new(|| {
-        let running = Running::new();
-        prometheus::register(Box::new(running.clone())).expect("each name is registered once");
-        running
+/// How a queue stands right now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Keys that could be taken.
+    pub depth: usize,
+    /// Keys that wait for their time.
+    pub delayed: usize,
+    /// For how long the keys that workers have now have been with them, together.
+    pub running: Duration,
+    /// The longest of these times.
+    pub longest: Duration,
+}
+
+/// `None` once the queue is gone.
+type Probe = Box<dyn Fn() -> Option<Load> + Send>;
+
+/// Asks this queue, whenever metrics are read, how it stands: a stuck worker reports nothing itself, and a delayed key
+/// becomes due though nobody touches the queue.
+pub(crate) fn watch_queue(name: &str, probe: impl Fn() -> Option<Load> + Send + 'static) {
+    static QUEUES: LazyLock<Queues> = LazyLock::new(|| {
+        let queues = Queues::new();
+        prometheus::register(Box::new(queues.clone())).expect(ONCE);
+        queues
     });
-    let mut probes = RUNNING.probes.lock();
-    probes.retain(|(_, probe)| probe().is_some());
-    probes.push((name.to_owned(), Box::new(probe)));
+    QUEUES.measure(); // so that those that are gone do not pile up where nobody reads metrics
+    QUEUES
+        .probes
+        .lock()
+        .push((name.to_owned(), Box::new(probe)));
 }
 
 #[derive(Clone)]
-struct Running {
-    unfinished: GaugeVec,
-    longest: GaugeVec,
-    probes: std::sync::Arc<Mutex<Vec<(String, Probe)>>>,
+struct Queues {
+    gauges: [GaugeVec; 4],
+    probes: Arc<Mutex<Vec<(String, Probe)>>>,
 }
 
-impl Running {
+impl Queues {
     fn new() -> Self {
-        let gauge = |name: &str, help: &str| {
+        let gauge = |(name, help): (&str, &str)| {
             GaugeVec::new(Opts::new(name, help), LABELS).expect("name and labels are valid")
         };
-        Self {
-            unfinished: gauge(
+        let gauges = [
+            (
+                "workqueue_depth",
+                "Keys that wait to be taken, without those that are delayed.",
+            ),
+            (
+                "setpoint_workqueue_delayed",
+                "Keys that wait for their time, after a failure or to be looked at again.",
+            ),
+            (
                 "workqueue_unfinished_work_seconds",
                 "How long the keys that workers have now have been with them, together.",
             ),
-            longest: gauge(
+            (
                 "workqueue_longest_running_processor_seconds",
                 "How long the worker that is at its key the longest has been at it.",
             ),
-            probes: std::sync::Arc::default(),
+        ];
+        Self {
+            gauges: gauges.map(gauge),
+            probes: Arc::default(),
         }
+    }
+
+    fn of(&self, name: &str) -> [Gauge; 4] {
+        let gauge = |family: &GaugeVec| family.with_label_values(&[name]);
+        self.gauges.each_ref().map(gauge)
+    }
+
+    /// A queue that is gone holds nothing; several of one name are one.
+    fn measure(&self) {
+        let mut probes = self.probes.lock();
+        for (name, _) in probes.iter() {
+            self.of(name).iter().for_each(|gauge| gauge.set(0.0));
+        }
+        probes.retain(|(name, probe)| {
+            let Some(load) = probe() else { return false };
+            let values = [
+                load.depth as f64,
+                load.delayed as f64,
+                load.running.as_secs_f64(),
+                load.longest.as_secs_f64(),
+            ];
+            let gauges = self.of(name);
+            gauges
+                .iter()
+                .zip(values)
+                .for_each(|(gauge, value)| gauge.add(value));
+            true
+        });
     }
 }
 
-impl Collector for Running {
+impl Collector for Queues {
     fn desc(&self) -> Vec<&Desc> {
-        let mut all = self.unfinished.desc();
-        all.extend(self.longest.desc());
-        all
+        self.gauges.iter().flat_map(Collector::desc).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        for (name, probe) in self.probes.lock().iter() {
-            if let Some((together, longest)) = probe() {
-                let label = [name.as_str()];
-                self.unfinished
-                    .with_label_values(&label)
-                    .set(together.as_secs_f64());
-                self.longest
-                    .with_label_values(&label)
-                    .set(longest.as_secs_f64());
-            }
-        }
-        let mut all = self.unfinished.collect();
-        all.extend(self.longest.collect());
-        all
+        self.measure();
+        self.gauges.iter().flat_map(Collector::collect).collect()
     }
 }

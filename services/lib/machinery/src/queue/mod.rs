@@ -28,6 +28,7 @@ pub use limiter::Limiter;
 pub use ticket::Ticket;
 
 use crate::metrics;
+pub use metrics::Load;
 use state::State;
 
 /// How many causes of coalesced adds a key keeps: enough for links, bounded for keys that nobody takes.
@@ -66,7 +67,7 @@ impl<K: Item> Queue<K> {
         });
         let probe = Arc::downgrade(&shared);
         metrics::watch_queue(name, move || {
-            Some(probe.upgrade()?.state.lock().running_for(Instant::now()))
+            Some(probe.upgrade()?.state.lock().load(Instant::now()))
         });
         Self { shared }
     }
@@ -110,7 +111,7 @@ impl<K: Item> Queue<K> {
 
     /// How many keys could be taken now.
     pub fn len(&self) -> usize {
-        self.shared.state.lock().len()
+        self.load().depth
     }
 
     /// Is there no key to be taken now?
@@ -120,7 +121,12 @@ impl<K: Item> Queue<K> {
 
     /// How many keys wait for their time.
     pub fn delayed(&self) -> usize {
-        self.shared.state.lock().delayed()
+        self.load().delayed
+    }
+
+    /// How it stands right now.
+    pub fn load(&self) -> Load {
+        self.shared.state.lock().load(Instant::now())
     }
 
     fn take(&self) -> Next<K> {
@@ -139,7 +145,9 @@ impl<K: Item> Queue<K> {
             // Adds that came while everybody was busy left one wake-up for all of them: pass it on.
             self.shared.changed.notify_one();
         }
-        self.shared.metrics.waited(now - taken.since);
+        self.shared
+            .metrics
+            .waited(now.saturating_duration_since(taken.since));
         Next::Key(Ticket::new(self.clone(), taken, now))
     }
 
@@ -152,7 +160,7 @@ impl<K: Item> Queue<K> {
     }
 
     fn measure(&self, state: &mut State<K>) {
-        self.shared.metrics.depth(state.len(), state.take_added());
+        self.shared.metrics.added(state.take_added());
     }
 }
 

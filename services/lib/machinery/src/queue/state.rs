@@ -7,7 +7,7 @@ use setpoint_proto::Cause;
 use tokio::time::Instant;
 
 use super::bucket::Bucket;
-use super::{Item, Limiter, MAX_CAUSES};
+use super::{Item, Limiter, Load, MAX_CAUSES};
 
 /// ```text
 ///            add                take                 done
@@ -162,16 +162,23 @@ impl<K: Item> State<K> {
         std::mem::replace(&mut self.added, 0)
     }
 
-    /// For how long the running keys have been running: all together, and the longest.
-    pub(super) fn running_for(&self, now: Instant) -> (Duration, Duration) {
+    /// How it stands: a key whose time has come waits like any other, though nobody has looked since.
+    pub(super) fn load(&mut self, now: Instant) -> Load {
+        self.wake(now);
         let times = self.running.values().map(|&since| now - since);
-        (times.clone().sum(), times.max().unwrap_or_default())
+        Load {
+            depth: self.len(),
+            delayed: self.delayed(),
+            running: times.clone().sum(),
+            longest: times.max().unwrap_or_default(),
+        }
     }
 
+    /// Queues the keys whose time has come. They have waited since then.
     fn wake(&mut self, now: Instant) {
         while self.next_due().is_some_and(|at| at <= now) {
-            let (_, key) = self.due.pop_first().expect("it was just seen");
-            self.add(key, None, now);
+            let (at, key) = self.due.pop_first().expect("it was just seen");
+            self.add(key, None, at);
         }
     }
 

@@ -309,3 +309,44 @@ proptest! {
         runtime.block_on(obey(ops));
     }
 }
+
+/// Checks I8.
+#[tokio::test(start_paused = true)]
+async fn delayed_keys_are_counted_apart_and_wait_from_when_they_are_due() {
+    let queue = queue();
+    queue.add(1, None);
+    queue.add_after(2, Duration::from_secs(5));
+    let counts = || (queue.load().depth, queue.load().delayed);
+    assert_eq!(counts(), (1, 1));
+    advance(Duration::from_secs(6)).await;
+    assert_eq!(counts(), (2, 0), "it is due, though no worker has looked");
+    let _first = next(&queue).unwrap();
+    advance(Duration::from_secs(1)).await;
+    let load = queue.load();
+    assert_eq!((load.depth, load.running), (1, Duration::from_secs(1)));
+}
+
+/// Checks I8.
+#[tokio::test(start_paused = true)]
+async fn the_metrics_of_a_queue_are_true_whenever_they_are_read() {
+    let gauge = |name: &str| {
+        let families = prometheus::gather();
+        let family = families.iter().find(|family| family.name() == name)?;
+        let mut gauges = family.get_metric().iter();
+        let found = gauges.find(|metric| metric.get_label()[0].value() == "measured");
+        found.map(|metric| metric.get_gauge().get_value())
+    };
+    let queue = Queue::<u32>::new("measured", Limiter::default());
+    queue.add(1, None);
+    queue.add_after(2, Duration::from_secs(5));
+    assert_eq!(gauge("workqueue_depth"), Some(1.0));
+    assert_eq!(gauge("setpoint_workqueue_delayed"), Some(1.0));
+    advance(Duration::from_secs(6)).await;
+    assert_eq!(gauge("workqueue_depth"), Some(2.0));
+    let _ticket = next(&queue).unwrap();
+    advance(Duration::from_secs(7)).await;
+    let longest = gauge("workqueue_longest_running_processor_seconds");
+    assert_eq!(longest, Some(7.0));
+    drop((_ticket, queue));
+    assert_eq!(gauge("workqueue_depth"), Some(0.0), "it is gone");
+}
