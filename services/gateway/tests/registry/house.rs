@@ -123,6 +123,30 @@ async fn a_namespace_takes_its_content_along() {
 }
 
 #[tokio::test]
+async fn a_namespace_of_the_same_name_is_another_and_keeps_its_content() {
+    let (world, _house) = kept().await;
+    let former = world.get::<Namespace>(NAMESPACE).await.unwrap();
+    world.create(&config_map("a", "1")).await.unwrap();
+    world
+        .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
+        .await
+        .unwrap();
+    world.gone::<Namespace>(NAMESPACE).await;
+    let mut next = Namespace::default();
+    next.metadata.name = former.metadata.name;
+    world.create(&next).await.unwrap();
+    world.create(&config_map("kept", "1")).await.unwrap();
+    family(&world).await;
+    // A deletion in it is what the collector looked into the former one for. What it deletes next, it deletes after that.
+    world
+        .delete::<Deployment>("web", policy("Background"))
+        .await
+        .unwrap();
+    world.gone::<Pod>("web-1-a").await;
+    assert!(world.get::<ConfigMap>("kept").await.is_ok());
+}
+
+#[tokio::test]
 async fn a_namespace_that_ends_takes_nothing_new() {
     let world = World::start().await;
     world

@@ -240,21 +240,16 @@ async fn change(
 }
 
 async fn empty(registry: &Registry, call: &Call, namespace: &str) -> Result<(), ApiError> {
-    let mut left = 0;
-    for kind in kinds().iter().filter(|kind| kind.namespaced) {
-        let content = registry
-            .cache
-            .list(&Filter::all(kind, namespace), AtLeast::Newest)
-            .await?;
-        for member in content.items.iter().filter_map(|item| Member::of(item)) {
-            left += 1;
-            if !member.ending {
-                delete(registry, call, &member, "Background").await?;
-            }
-        }
+    let content = content_of(registry, namespace).await?;
+    // Asked afterwards: while it is ending nothing new comes in, so that none of this is another's of the same name.
+    if !is_ending(registry, namespace).await? {
+        return Ok(());
+    }
+    for member in content.iter().filter(|member| !member.ending) {
+        delete(registry, call, member, "Background").await?;
     }
     // Its last content brings us back here when it goes.
-    if left > 0 {
+    if !content.is_empty() {
         return Ok(());
     }
     let target = Target::whole(namespaces::kind(), &Key::new("", namespace));
@@ -269,4 +264,22 @@ async fn empty(registry: &Registry, call: &Call, namespace: &str) -> Result<(), 
     };
     registry.amend(call, &target, None, &mut propose).await?;
     Ok(())
+}
+
+async fn content_of(registry: &Registry, namespace: &str) -> Result<Vec<Member>, ApiError> {
+    let mut content = Vec::new();
+    for kind in kinds().iter().filter(|kind| kind.namespaced) {
+        let all = Filter::all(kind, namespace);
+        let there = registry.cache.list(&all, AtLeast::Newest).await?;
+        content.extend(there.items.iter().filter_map(|item| Member::of(item)));
+    }
+    Ok(content)
+}
+
+async fn is_ending(registry: &Registry, namespace: &str) -> Result<bool, ApiError> {
+    let key = Key::new("", namespace);
+    let kind = namespaces::kind();
+    let there = registry.cache.get(kind, &key, AtLeast::Newest).await?;
+    let there = there.as_deref().and_then(Member::of);
+    Ok(there.is_some_and(|namespace| namespace.ending))
 }

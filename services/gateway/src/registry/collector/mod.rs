@@ -117,6 +117,9 @@ impl<'r> House<'r> {
         for owner in self.dependants.remove(member) {
             self.plan(Task::End(owner), event);
         }
+        if member.kind.type_url == Namespace::TYPE_URL {
+            self.ending.remove(&member.key.name);
+        }
         if self.ending.contains(&member.key.namespace) {
             self.plan(Task::Empty(member.key.namespace.clone()), event);
         }
