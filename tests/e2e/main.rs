@@ -2,6 +2,7 @@
 
 mod failover;
 mod faults;
+mod fencing;
 mod main_job;
 mod mistakes;
 mod web;

@@ -235,8 +235,12 @@ impl Cluster {
 
     /// Starts a service against all gateways.
     pub fn service(&mut self, name: &str, service: &str, flags: &[String]) {
-        let gateway = self.gateway_urls();
-        let common = ["--instance", name, "--gateway-address", &gateway].map(str::to_owned);
+        self.service_through(&self.gateway_urls(), name, service, flags);
+    }
+
+    /// Starts a service that reaches the gateways at these addresses.
+    pub fn service_through(&mut self, gateway: &str, name: &str, service: &str, flags: &[String]) {
+        let common = ["--instance", name, "--gateway-address", gateway].map(str::to_owned);
         let command = std::iter::once(binary(service))
             .chain(common)
             .chain(flags.iter().cloned());
@@ -270,7 +274,8 @@ impl Cluster {
     }
 }
 
-fn fast_election() -> Vec<String> {
+/// The flags of an election in which a crashed leader is replaced within three seconds.
+pub fn fast_election() -> Vec<String> {
     let flags = [
         ("--election-lease-duration", "2s"),
         ("--election-renew-deadline", "1400ms"),

@@ -2,11 +2,17 @@
 
 mod cluster;
 pub mod jaeger;
+mod history;
 mod kubectl;
 mod process;
+mod reign;
 mod wait;
+mod wire;
 
-pub use cluster::{Cluster, Size};
+pub use cluster::{Cluster, Size, fast_election};
+pub use history::{Entry, History};
 pub use kubectl::{Kubectl, Output};
 pub use process::Process;
+pub use reign::{Handover, Reign};
 pub use wait::{eventually, free_port};
+pub use wire::Wire;
