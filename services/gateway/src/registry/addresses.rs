@@ -1,21 +1,24 @@
 //! Addresses and node ports of Services: given at random among those that no other Service has.
 //!
-//! What is taken is read from the cache, and what was given lately is remembered, so one gateway never gives twice.
-//! Two gateways could, if both drew the same number within the few milliseconds in which neither has heard of the
-//! other's; nothing routes these addresses yet, so that is accepted until they are kept in the store.
+//! Several gateways may give at once. So each write that gives something also rewrites one key, and commits only if
+//! nobody has rewritten that key since it was looked up what is taken. Within a gateway they take turns.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use setpoint_codec::{Object, kinds};
-use setpoint_proto::core::{Service, ServiceSpec};
+use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::{ApiError, Resource as _};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::timeout;
 
 use super::kinds::is_exposed;
 use super::path::Path;
 use super::problems::Problems;
 use super::{AtLeast, Filter, Registry, errors};
+use crate::store::{self, Expect, Witness, keys};
 
 /// 10.96.0.0/16, Kubernetes' usual range for Services.
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
@@ -23,13 +26,23 @@ const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 const HOSTS: std::ops::Range<u32> = 1..(1 << 16) - 1;
 /// Kubernetes' usual range for ports of nodes.
 const PORTS: std::ops::Range<u32> = 30_000..32_768;
-/// By the time so many more have been given, the cache has seen the first.
-const REMEMBERED: usize = 1024;
+/// How long to wait for the others' turns: as long as the store may need for one of them.
+const TURN_WITHIN: Duration = Duration::from_secs(5);
 
-/// What was given lately.
-#[derive(Default)]
-pub(super) struct Addresses {
-    lately: Mutex<VecDeque<Taken>>,
+/// Whose turn it is to give.
+pub(super) type Turn = Arc<Mutex<()>>;
+
+/// What was given, as long as the write that gives it is under way.
+pub(super) struct Allotment {
+    /// The Service as it was before anything was given.
+    pub asked: Box<dyn Object>,
+    witness: Witness,
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// What a write that gives these rests on.
+pub(super) fn witness(allotment: &Option<Allotment>) -> Option<Witness> {
+    allotment.as_ref().map(|given| given.witness.clone())
 }
 
 /// One number that a Service has.
@@ -40,40 +53,51 @@ enum Taken {
 }
 
 impl Registry {
-    /// Gives a Service the address and the ports that it wants and does not have.
+    /// Gives a Service the address and the ports that it wants and `old` did not have; nothing if there are none.
     ///
     /// # Errors
-    /// `Invalid` when it asks for an address that another Service has.
-    pub(super) async fn allot(&self, new: &mut dyn Object) -> Result<(), ApiError> {
-        let kind = new.kind();
-        let Some(service) = new.downcast_mut::<Service>() else {
-            return Ok(());
+    /// `Invalid` when it asks for what another Service has.
+    pub(super) async fn allot(
+        &self,
+        old: Option<&dyn Object>,
+        new: &mut dyn Object,
+    ) -> Result<Option<Allotment>, ApiError> {
+        let asked = new.downcast_ref::<Service>().map(|_| new.clone_box());
+        let (Some(asked), Some(service)) = (asked, new.downcast_mut::<Service>()) else {
+            return Ok(None);
         };
         mirror_address(&mut service.spec);
-        let taken = self.taken(&service.metadata.uid).await?;
-        if let Ok(address) = service.spec.cluster_ip.parse()
-            && taken.contains(&Taken::Address(address))
-        {
-            let mut problems = Problems::default();
-            let detail =
-                format!("failed to allocate IP {address}: provided IP is already allocated");
-            let path = Path::root("spec");
-            problems.invalid(&path.field("clusterIPs"), &service.spec.cluster_ips, detail);
-            problems.into_result(kind, &service.metadata.name)?;
+        let had = old.and_then(|old| old.downcast_ref::<Service>());
+        let had = had.map(|old| numbers(&old.spec)).unwrap_or_default();
+        let has = numbers(&service.spec);
+        if !lacks(&service.spec) && has.iter().all(|number| had.contains(number)) {
+            return Ok(None);
         }
-        self.addresses.give(&mut service.spec, taken);
-        Ok(())
+        let turn = timeout(TURN_WITHIN, self.allotting.clone().lock_owned()).await;
+        let turn = turn.map_err(|_| store::Error::Timeout)?;
+        let last = self.store.get(keys::ALLOTTED).await?;
+        let last = last.map(|entry| entry.revision);
+        let at = last.map_or(AtLeast::Any, AtLeast::Revision);
+        let taken = self.taken(at, &service.metadata.uid).await?;
+        check(service, &taken)?;
+        give(&mut service.spec, taken);
+        Ok(Some(Allotment {
+            asked,
+            witness: Witness {
+                key: keys::ALLOTTED.into(),
+                expect: last.map_or(Expect::Absent, Expect::At),
+                touch: true,
+            },
+            _turn: turn,
+        }))
     }
 
     /// What other Services than this one have.
-    async fn taken(&self, but: &str) -> Result<BTreeSet<Taken>, ApiError> {
+    async fn taken(&self, at: AtLeast, but: &str) -> Result<BTreeSet<Taken>, ApiError> {
         let kind = kinds()
             .by_resource(Service::RESOURCE)
             .expect("its message is compiled in");
-        let services = self
-            .cache
-            .list(&Filter::all(kind, ""), AtLeast::Any)
-            .await?;
+        let services = self.cache.list(&Filter::all(kind, ""), at).await?;
         let mut taken = BTreeSet::new();
         for cached in services.items {
             let object = errors::readable(cached.decode())?;
@@ -90,33 +114,56 @@ impl Registry {
     }
 }
 
-impl Addresses {
-    fn give(&self, spec: &mut ServiceSpec, mut taken: BTreeSet<Taken>) {
-        let mut lately = self.lately.lock();
-        taken.extend(lately.iter().copied());
-        if spec.cluster_ip.is_empty() && spec.r#type != "ExternalName" {
-            let address = |host| Taken::Address(Ipv4Addr::from(NETWORK | host));
-            if let Some(given @ Taken::Address(address)) = draw(HOSTS, address, &taken) {
-                spec.cluster_ip = address.to_string();
-                mirror_address(spec);
-                lately.push_back(given);
-            }
+/// `Invalid` when it asks for what another Service has.
+fn check(service: &Service, taken: &BTreeSet<Taken>) -> Result<(), ApiError> {
+    let (spec, path) = (&service.spec, Path::root("spec"));
+    let mut problems = Problems::default();
+    if let Ok(address) = spec.cluster_ip.parse()
+        && taken.contains(&Taken::Address(address))
+    {
+        let detail = format!("failed to allocate IP {address}: provided IP is already allocated");
+        problems.invalid(&path.field("clusterIPs"), &spec.cluster_ips, detail);
+    }
+    for (n, port) in spec.ports.iter().enumerate() {
+        if taken.contains(&Taken::Port(port.node_port)) {
+            let (ports, taken) = (path.field("ports"), "provided port is already allocated");
+            let entry = ports.index(n);
+            problems.invalid(&entry.field("nodePort"), port.node_port, taken);
         }
-        let exposed = is_exposed(spec);
-        for port in spec
-            .ports
-            .iter_mut()
-            .filter(|port| exposed && port.node_port == 0)
-        {
-            let number = |port| Taken::Port(i32::try_from(port).unwrap_or_default());
-            if let Some(given @ Taken::Port(number)) = draw(PORTS, number, &taken) {
-                port.node_port = number;
-                taken.insert(given);
-                lately.push_back(given);
-            }
+    }
+    problems.into_result(Object::kind(service), &service.metadata.name)
+}
+
+/// Does it want something that it does not have?
+fn lacks(spec: &ServiceSpec) -> bool {
+    let unplugged = |port: &ServicePort| port.node_port == 0;
+    wants_address(spec) || (is_exposed(spec) && spec.ports.iter().any(unplugged))
+}
+
+fn wants_address(spec: &ServiceSpec) -> bool {
+    spec.cluster_ip.is_empty() && spec.r#type != "ExternalName"
+}
+
+fn give(spec: &mut ServiceSpec, mut taken: BTreeSet<Taken>) {
+    if wants_address(spec) {
+        let address = |host| Taken::Address(Ipv4Addr::from(NETWORK | host));
+        if let Some(Taken::Address(address)) = draw(HOSTS, address, &taken) {
+            spec.cluster_ip = address.to_string();
+            mirror_address(spec);
         }
-        let forget = lately.len().saturating_sub(REMEMBERED);
-        lately.drain(..forget);
+    }
+    taken.extend(numbers(spec));
+    let exposed = is_exposed(spec);
+    for port in spec
+        .ports
+        .iter_mut()
+        .filter(|port| exposed && port.node_port == 0)
+    {
+        let number = |port| Taken::Port(i32::try_from(port).unwrap_or_default());
+        if let Some(given @ Taken::Port(number)) = draw(PORTS, number, &taken) {
+            port.node_port = number;
+            taken.insert(given);
+        }
     }
 }
 
@@ -152,8 +199,6 @@ fn numbers(spec: &ServiceSpec) -> Vec<Taken> {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::ServicePort;
-
     use super::*;
 
     fn spec(r#type: &str) -> ServiceSpec {
@@ -166,40 +211,37 @@ mod tests {
 
     #[test]
     fn each_service_gets_an_address_of_its_own() {
-        let addresses = Addresses::default();
-        let mut seen = BTreeSet::new();
+        let mut taken = BTreeSet::new();
         for _ in 0..500 {
             let mut spec = spec("ClusterIP");
-            addresses.give(&mut spec, BTreeSet::new());
+            give(&mut spec, taken.clone());
             assert!(spec.cluster_ip.starts_with("10.96."));
             assert_eq!(spec.cluster_ips, [spec.cluster_ip.as_str()]);
-            assert!(seen.insert(spec.cluster_ip), "given twice");
+            assert!(taken.insert(numbers(&spec)[0]), "given twice");
         }
     }
 
     #[test]
     fn ports_of_nodes_are_given_to_those_who_use_them() {
-        let addresses = Addresses::default();
         let mut exposed = spec("NodePort");
-        addresses.give(&mut exposed, BTreeSet::new());
+        give(&mut exposed, BTreeSet::new());
         let ports = [exposed.ports[0].node_port, exposed.ports[1].node_port];
         assert!(ports.iter().all(|port| (30_000..32_768).contains(port)));
         assert_ne!(ports[0], ports[1]);
         let mut plain = spec("ClusterIP");
-        addresses.give(&mut plain, BTreeSet::new());
+        give(&mut plain, BTreeSet::new());
         assert_eq!(plain.ports[0].node_port, 0);
     }
 
     #[test]
     fn whoever_needs_no_address_gets_none() {
-        let addresses = Addresses::default();
         let mut headless = spec("ClusterIP");
         headless.cluster_ip = "None".into();
         mirror_address(&mut headless);
-        addresses.give(&mut headless, BTreeSet::new());
+        give(&mut headless, BTreeSet::new());
         assert_eq!(headless.cluster_ips, ["None"]);
         let mut elsewhere = spec("ExternalName");
-        addresses.give(&mut elsewhere, BTreeSet::new());
+        give(&mut elsewhere, BTreeSet::new());
         assert_eq!(elsewhere.cluster_ip, "");
     }
 

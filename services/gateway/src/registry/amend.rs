@@ -4,6 +4,7 @@ use setpoint_codec::{Object, envelope};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 
+use super::addresses::witness;
 use super::state::State;
 use super::tally::Tally;
 use super::{ATTEMPTS, Answer, Call, Registry, Target, errors, terms};
@@ -84,10 +85,14 @@ impl Registry {
         if nothing_holds(&*new) {
             return self.remove(call, target, old, new).await;
         }
-        self.allot(&mut *new).await?;
+        let allotment = self.allot(Some(&*old.object), &mut *new).await?;
         let term = terms::advance(&*self.store, Some(&*old.object), &mut *new).await?;
         let raw = new.encode();
         let kept = |answer| Ok(Round::Done(Amended::Kept(answer)));
+        if raw == old.raw && !old.fresh {
+            // That nothing changes was only hoped: another gateway may have written meanwhile.
+            return Ok(Round::Beaten(new, None));
+        }
         if raw == old.raw {
             return kept(Answer::written(new, &raw, old.revision, old.cause));
         }
@@ -99,11 +104,18 @@ impl Registry {
         let kind = target.kind;
         let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
         let write = Write::update(target.path(), old.revision, value);
-        let write = write.fenced(call.fence.clone()).advancing(term);
+        let write = write
+            .fenced(call.fence.clone())
+            .advancing(term)
+            .relying(witness(&allotment));
         match self.store.commit(write).await {
             Ok(revision) => {
                 tally.count_unless(call.dry_run);
                 kept(Answer::written(new, &raw, revision, Some(cause)))
+            }
+            Err(store::Error::Overtaken) => {
+                let asked = allotment.map_or(new, |given| given.asked);
+                Ok(Round::Beaten(asked, None))
             }
             Err(error) => beaten(call, target, error, new),
         }

@@ -5,15 +5,34 @@ use setpoint_codec::{Object, envelope};
 use setpoint_model::{Revision, names};
 use setpoint_proto::ApiError;
 
+use super::addresses::witness;
 use super::problems::Problems;
 use super::strategy::{self, Strategy};
 use super::tally::Tally;
-use super::{Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, terms};
+use super::{
+    ATTEMPTS, Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind, metadata,
+    terms,
+};
 use crate::access::Verb;
-use crate::store::{self, Term, Write};
+use crate::store::{self, Term, Witness, Write};
 
 /// How many generated names are tried. Two Pods of a set meet once in millions; eight meetings mean something else.
 const NAMES: usize = 8;
+
+/// An object that is ready to be written, and what must hold for that.
+struct Draft {
+    object: Box<dyn Object>,
+    term: Option<Term>,
+    witnesses: Vec<Witness>,
+    /// Is its name made up, so that another will do as well?
+    generates: bool,
+}
+
+enum Inserted {
+    Written(Answer),
+    /// What it rests on has changed: it must be judged again.
+    Overtaken(Box<dyn Object>),
+}
 
 impl Registry {
     /// Stores a new object, or binds a Pod through its `binding`.
@@ -40,36 +59,50 @@ impl Registry {
         }
         let mut target = target.clone();
         target.name.clone_from(&object.meta().name);
-        self.check_namespace(&target).await?;
+        let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
         complete(rules, &target, &mut *object)?;
-        self.allot(&mut *object).await?;
-        let term = terms::advance(&*self.store, None, &mut *object).await?;
-        self.insert(call, &mut target, object, term, generates)
-            .await
+        for _ in 0..ATTEMPTS {
+            let allotment = self.allot(None, &mut *object).await?;
+            let draft = Draft {
+                term: terms::advance(&*self.store, None, &mut *object).await?,
+                witnesses: namespace.into_iter().chain(witness(&allotment)).collect(),
+                object,
+                generates,
+            };
+            object = match self.insert(call, &mut target, draft).await? {
+                Inserted::Written(answer) => return Ok(answer),
+                Inserted::Overtaken(object) => allotment.map_or(object, |given| given.asked),
+            };
+            namespace = self.check_namespace(&target, AtLeast::Newest).await?;
+        }
+        Err(errors::modified(&target))
     }
 
     async fn insert(
         &self,
         call: &Call,
         target: &mut Target,
-        mut object: Box<dyn Object>,
-        term: Option<Term>,
-        generates: bool,
-    ) -> Result<Answer, ApiError> {
+        draft: Draft,
+    ) -> Result<Inserted, ApiError> {
+        let mut object = draft.object;
         let mut cause = call.cause();
-        for _ in 0..if generates { NAMES } else { 1 } {
+        for _ in 0..if draft.generates { NAMES } else { 1 } {
             let raw = object.encode();
             let kind = target.kind;
             let tally = Tally::of(&*object, None, &mut cause);
             let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
-            let write = Write::create(target.path(), value);
-            let write = write.fenced(call.fence.clone()).advancing(term.clone());
+            let write = Write::create(target.path(), value)
+                .fenced(call.fence.clone())
+                .advancing(draft.term.clone())
+                .relying(draft.witnesses.clone());
             match self.insert_once(call, write).await {
                 Ok(revision) => {
                     tally.count_unless(call.dry_run);
-                    return Ok(Answer::written(object, &raw, revision, Some(cause)));
+                    let answer = Answer::written(object, &raw, revision, Some(cause));
+                    return Ok(Inserted::Written(answer));
                 }
-                Err(store::Error::Conflict { .. }) if generates => {
+                Err(store::Error::Overtaken) => return Ok(Inserted::Overtaken(object)),
+                Err(store::Error::Conflict { .. }) if draft.generates => {
                     generate_name(&mut *object);
                     target.name.clone_from(&object.meta().name);
                 }

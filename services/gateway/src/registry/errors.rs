@@ -71,7 +71,9 @@ pub fn readable<T, E: std::fmt::Display>(read: Result<T, E>) -> Result<T, ApiErr
 pub fn of_write(error: store::Error, target: &Target, call: &Call) -> ApiError {
     match error {
         store::Error::Fenced => fenced(target, call),
-        store::Error::Conflict { .. } | store::Error::TermMoved { .. } => modified(target),
+        store::Error::Conflict { .. }
+        | store::Error::TermMoved { .. }
+        | store::Error::Overtaken => modified(target),
         other => ApiError::from(other),
     }
 }

@@ -54,7 +54,7 @@ const ATTEMPTS: usize = 12;
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    addresses: addresses::Addresses,
+    allotting: addresses::Turn,
 }
 
 impl Registry {
@@ -63,7 +63,7 @@ impl Registry {
         Self {
             store,
             cache,
-            addresses: addresses::Addresses::default(),
+            allotting: addresses::Turn::default(),
         }
     }
 

@@ -9,6 +9,7 @@ use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, Reason, Resource as _};
 
 use super::{AtLeast, Call, Registry, Target, errors};
+use crate::store::{Expect, Witness};
 
 /// Created at start, as users and controllers expect them.
 const ALWAYS: [&str; 5] = [
@@ -45,18 +46,30 @@ pub(super) fn check_mortal(target: &Target) -> Result<(), ApiError> {
 }
 
 impl Registry {
-    /// `NotFound` when the target's namespace is not there, `Forbidden` when it is ending.
-    pub(super) async fn check_namespace(&self, target: &Target) -> Result<(), ApiError> {
+    /// The target's namespace, as it must still stand when the object is created: else something could be born in a
+    /// namespace that another gateway has just seen empty. Nothing for kinds without namespaces.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there, `Forbidden` when it is ending.
+    pub(super) async fn check_namespace(
+        &self,
+        target: &Target,
+        at: AtLeast,
+    ) -> Result<Option<Witness>, ApiError> {
         if !target.kind.namespaced {
-            return Ok(());
+            return Ok(None);
         }
-        let key = Key::new("", &target.namespace);
-        let namespace = match self.cache.get(kind(), &key, AtLeast::Any).await? {
-            Some(cached) => errors::readable(cached.decode())?,
-            None => self.newest(&Target::whole(kind(), &key)).await?.object,
+        let namespace = Target::whole(kind(), &Key::new("", &target.namespace));
+        let state = match at {
+            AtLeast::Newest => self.newest(&namespace).await?,
+            _ => self.hoped(&namespace).await?,
         };
-        if namespace.meta().deletion_timestamp.is_none() {
-            return Ok(());
+        if state.object.meta().deletion_timestamp.is_none() {
+            return Ok(Some(Witness {
+                key: namespace.path(),
+                expect: Expect::At(state.revision),
+                touch: false,
+            }));
         }
         let why = format!(
             "unable to create new content in namespace {} because it is being terminated",

@@ -25,6 +25,9 @@ pub enum Error {
         /// The standing term.
         stands: Option<u64>,
     },
+    /// Something that the write rests on is no longer as it was seen. Nothing was written.
+    #[error("what this write rests on has changed; please try again")]
+    Overtaken,
     /// That revision is gone from the history: compacted, or lost with it.
     #[error("The resourceVersion for the provided watch is too old.")]
     Expired,
@@ -48,7 +51,9 @@ pub enum Error {
 impl Error {
     fn reason(&self) -> Reason {
         match self {
-            Self::Conflict { .. } | Self::Fenced | Self::TermMoved { .. } => Reason::Conflict,
+            Self::Conflict { .. } | Self::Fenced | Self::TermMoved { .. } | Self::Overtaken => {
+                Reason::Conflict
+            }
             Self::Expired => Reason::Expired,
             Self::TooLarge => Reason::RequestEntityTooLarge,
             Self::Unknown | Self::Timeout => Reason::Timeout,

@@ -12,6 +12,9 @@ pub const ROOT: &str = "/registry/";
 /// What a delete leaves behind in its own transaction, so that watchers learn its cause. Overwritten each time.
 pub const FAREWELL: &str = "/setpoint/farewell";
 
+/// Rewritten whenever Services are given addresses or ports, so that two gateways never give the same.
+pub const ALLOTTED: &str = "/setpoint/allotted";
+
 /// Where the standing term of a lease is kept.
 pub fn term(lease: &Key) -> String {
     format!("/setpoint/terms/{}/{}", lease.namespace, lease.name)

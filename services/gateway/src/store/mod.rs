@@ -15,7 +15,7 @@ use setpoint_model::Revision;
 
 pub use entry::{Batch, Change, Entry, Page, Range};
 pub use error::Error;
-pub use write::{Expect, Fence, Term, Write};
+pub use write::{Expect, Fence, Term, Witness, Write};
 
 /// What can be asked of a store. There is nothing else that Setpoint does with etcd.
 ///
@@ -27,7 +27,7 @@ pub trait Store: Send + Sync + 'static {
     /// One page of a prefix in key order, at one revision: `range.at`, or the newest (linearizable).
     fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>>;
 
-    /// Writes if the key is as expected and every lease term still stands; returns the write's revision.
+    /// Writes if the key is as expected, and every lease term and witness still stands; returns the write's revision.
     ///
     /// Once begun it is seen through, even if the caller goes away. An outcome that got lost is looked up;
     /// what cannot be known is [`Error::Unknown`], never a guess.

@@ -23,6 +23,19 @@ pub struct Write {
     pub term: Option<Term>,
     /// Why it is deleted. The cause of a put stands in its envelope.
     pub cause: Option<Cause>,
+    /// What else must stand as it was seen.
+    pub witnesses: Vec<Witness>,
+}
+
+/// Another entry that must stand as it was seen for a write to commit: what the writer decided rests on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Whose it is.
+    pub key: String,
+    /// How it was seen.
+    pub expect: Expect,
+    /// Is it written anew by the same transaction? Then of several writes that have seen it so, one commits.
+    pub touch: bool,
 }
 
 /// How the entry must stand for a write to commit.
@@ -82,6 +95,7 @@ impl Write {
             fence: None,
             term: None,
             cause: None,
+            witnesses: Vec::new(),
         }
     }
 
@@ -96,6 +110,13 @@ impl Write {
     #[must_use]
     pub fn advancing(mut self, term: Option<Term>) -> Self {
         self.term = term;
+        self
+    }
+
+    /// The same write, only while these stand too.
+    #[must_use]
+    pub fn relying(mut self, witnesses: impl IntoIterator<Item = Witness>) -> Self {
+        self.witnesses.extend(witnesses);
         self
     }
 

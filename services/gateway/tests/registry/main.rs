@@ -9,6 +9,7 @@ mod house;
 mod leases;
 mod list;
 mod patch;
+mod replicas;
 mod scale;
 mod status;
 mod update;

@@ -9,6 +9,7 @@ use setpoint_codec::Object;
 use setpoint_gateway::registry::{
     Answer, AtLeast, Call, Deleted, Filter, Patch, Registry, Start, Target, WatchSpec,
 };
+use setpoint_gateway::store::Store;
 use setpoint_gateway::store::cache::{self, Cache};
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::core::{Binding, Container, Namespace, Pod};
@@ -27,15 +28,24 @@ pub struct World {
 
 impl World {
     pub async fn start() -> Self {
-        let store = Lagging::new(Arc::new(Memory::default()));
-        let cache = Cache::start(store.clone(), cache::Settings::default());
-        cache.synced().await;
-        let registry = Arc::new(Registry::new(store.clone(), cache));
-        let world = Self { store, registry };
+        let world = Self::over(Arc::new(Memory::default())).await;
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         world.create(&namespace).await.unwrap();
         world
+    }
+
+    /// Another gateway over the same store, with a line of its own to it.
+    pub async fn beside(&self) -> Self {
+        Self::over(self.store.clone()).await
+    }
+
+    async fn over(store: Arc<dyn Store>) -> Self {
+        let store = Lagging::new(store);
+        let cache = Cache::start(store.clone(), cache::Settings::default());
+        cache.synced().await;
+        let registry = Arc::new(Registry::new(store.clone(), cache));
+        Self { store, registry }
     }
 
     pub async fn create<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {

@@ -173,6 +173,7 @@ impl Side {
                         to,
                     }),
                     cause: None,
+                    witnesses: Vec::new(),
                 };
                 let committed = self.store.commit(write).await;
                 Answer::Committed(

@@ -150,6 +150,9 @@ impl History {
         if let Some(term) = &write.term {
             self.put(term.key(), Some(term.to.to_string().into()));
         }
+        for witness in write.witnesses.iter().filter(|witness| witness.touch) {
+            self.put(witness.key.clone(), Some(write.key.clone().into()));
+        }
         self.put(write.key.clone(), write.value.clone());
         let change = Change {
             cause: write.cause.filter(|_| write.value.is_none()),
@@ -170,19 +173,28 @@ impl History {
         {
             return Err(Error::Fenced);
         }
-        let current = self.entry(&write.key, self.revision);
-        let expected = match write.expect {
-            Expect::Absent => None,
-            Expect::At(revision) => Some(revision),
-        };
-        if current.as_ref().map(|entry| entry.revision) != expected {
+        if !self.stands(&write.key, write.expect) {
+            let current = self.entry(&write.key, self.revision);
             return Err(Error::Conflict { current });
         }
-        match &write.term {
-            Some(term) if self.term(&term.key()) != term.from => Err(Error::TermMoved {
-                stands: self.term(&term.key()),
-            }),
-            _ => Ok(()),
+        if let Some(term) = &write.term
+            && self.term(&term.key()) != term.from
+        {
+            let stands = self.term(&term.key());
+            return Err(Error::TermMoved { stands });
+        }
+        let mut witnesses = write.witnesses.iter();
+        match witnesses.all(|witness| self.stands(&witness.key, witness.expect)) {
+            true => Ok(()),
+            false => Err(Error::Overtaken),
+        }
+    }
+
+    fn stands(&self, key: &str, expect: Expect) -> bool {
+        let current = self.entry(key, self.revision).map(|entry| entry.revision);
+        match expect {
+            Expect::Absent => current.is_none(),
+            Expect::At(revision) => current == Some(revision),
         }
     }
 

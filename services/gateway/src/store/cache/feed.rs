@@ -6,24 +6,29 @@
 //! Loading ─▶ read everything at one revision ─▶ watch from there ─▶ Following ─▶ broken: Behind ─▶ watch again
 //! ```
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use setpoint_model::Revision;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::load::{self, Loaded};
 use super::state::State;
 use super::{Health, Shared, metrics};
-use crate::store::{Batch, Error};
+use crate::store::{Batch, Error, Store};
 
 /// etcd replays about 8 000 revisions a second, but reads 100 000 objects in a quarter of one.
 const REPLAY: u64 = 2000;
 
 /// How many revisions are taken in under one lock, and waiting watchers woken once for.
 const AT_ONCE: usize = 256;
+
+/// Between two questions whether the store is still there: clients of a gateway that has lost it go elsewhere.
+const PULSE: Duration = Duration::from_secs(1);
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -70,7 +75,14 @@ impl Feed {
         };
         self.arrive(from, newest);
         let mut batches = self.shared.store.watch(from).ready_chunks(AT_ONCE);
-        while let Some(chunk) = batches.next().await {
+        let store = self.shared.store.clone();
+        let mut silence = pin!(silence(&*store, newest));
+        loop {
+            let chunk = tokio::select! {
+                chunk = batches.next() => chunk,
+                error = &mut silence => return Err(error),
+            };
+            let Some(chunk) = chunk else { break };
             let (batches, error) = until_error(chunk);
             if let Some(last) = batches.last() {
                 let reached = last.revision;
@@ -109,6 +121,19 @@ impl Feed {
             self.pause = PAUSE;
             self.shared.reached.send_replace(reached);
             self.shared.tell(Health::Following);
+        }
+    }
+}
+
+/// Resolves when the store does not answer, or tells of an older state than before: a watch alone would not say so.
+async fn silence(store: &dyn Store, mut newest: Revision) -> Error {
+    loop {
+        sleep(PULSE).await;
+        match timeout(ANSWER_WITHIN, store.revision()).await {
+            Ok(Ok(revision)) if revision < newest => return Error::Expired,
+            Ok(Ok(revision)) => newest = revision,
+            Ok(Err(error)) => return error,
+            Err(_) => return Error::Timeout,
         }
     }
 }

@@ -62,15 +62,9 @@ fn transaction(write: &Write) -> Txn {
 }
 
 fn compares(write: &Write) -> Vec<Compare> {
-    let expected = match write.expect {
-        Expect::Absent => 0,
-        Expect::At(revision) => raw(revision),
-    };
-    let mut compares = vec![Compare::mod_revision(
-        write.key.as_str(),
-        CompareOp::Equal,
-        expected,
-    )];
+    let mut compares = vec![stands(&write.key, write.expect)];
+    let witnesses = write.witnesses.iter();
+    compares.extend(witnesses.map(|witness| stands(&witness.key, witness.expect)));
     if let Some(fence) = &write.fence {
         compares.push(Compare::value(
             fence.key(),
@@ -87,6 +81,14 @@ fn compares(write: &Write) -> Vec<Compare> {
     compares
 }
 
+fn stands(key: &str, expect: Expect) -> Compare {
+    let expected = match expect {
+        Expect::Absent => 0,
+        Expect::At(revision) => raw(revision),
+    };
+    Compare::mod_revision(key, CompareOp::Equal, expected)
+}
+
 fn operations(write: &Write) -> Vec<TxnOp> {
     let key = write.key.as_str();
     let mut operations = vec![match &write.value {
@@ -96,6 +98,8 @@ fn operations(write: &Write) -> Vec<TxnOp> {
     if let Some(term) = &write.term {
         operations.push(TxnOp::put(term.key(), term.to.to_string(), None));
     }
+    let touched = write.witnesses.iter().filter(|witness| witness.touch);
+    operations.extend(touched.map(|witness| TxnOp::put(witness.key.as_str(), key, None)));
     if let (None, Some(cause)) = (&write.value, &write.cause) {
         operations.push(TxnOp::put(keys::FAREWELL, cause.encode_to_vec(), None));
     }
@@ -134,7 +138,13 @@ fn refusal(write: &Write, answer: &TxnResponse) -> Error {
     if current.as_ref().map(|entry| entry.revision) != expected {
         return Error::Conflict { current };
     }
-    Error::TermMoved { stands: standing() }
+    match &write.term {
+        Some(term) => match standing() {
+            stands if stands == term.from => Error::Overtaken,
+            stands => Error::TermMoved { stands },
+        },
+        None => Error::Overtaken,
+    }
 }
 
 fn found(response: TxnOpResponse) -> Option<Entry> {

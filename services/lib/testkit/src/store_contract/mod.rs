@@ -31,6 +31,7 @@ macro_rules! store_contract {
             a_fenced_write_commits_only_while_its_term_stands
             a_term_begins_only_after_the_one_that_stood
             a_stale_object_is_a_conflict_even_within_the_term
+            a_write_commits_only_while_its_witnesses_stand
             pages_of_one_revision_do_not_see_later_writes
             every_revision_arrives_once_and_in_order
             a_watch_goes_on_where_another_ended

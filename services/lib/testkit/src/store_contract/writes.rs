@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 use futures::future::join_all;
-use setpoint_gateway::store::{Entry, Error, Write};
+use setpoint_gateway::store::{Entry, Error, Expect, Witness, Write};
 use setpoint_model::Revision;
 
 use super::{create, delete, key, update, value};
@@ -104,4 +104,30 @@ pub async fn an_acknowledged_write_is_read_by_everyone(subject: impl Subject) {
             written
         );
     }
+}
+
+/// Of two writes that have seen the same, one commits, although they are of different objects.
+pub async fn a_write_commits_only_while_its_witnesses_stand(subject: impl Subject) {
+    let store = subject.store();
+    let seen = |expect, touch| Witness {
+        key: key("witness"),
+        expect,
+        touch,
+    };
+    let commit = async |name: &str, witness: Witness| {
+        let write = Write::create(key(name), value("1"));
+        store.commit(write.relying([witness])).await
+    };
+    let touched = commit("first", seen(Expect::Absent, true)).await.unwrap();
+    let late = commit("second", seen(Expect::Absent, true)).await;
+    assert_eq!(late, Err(Error::Overtaken));
+    assert_eq!(store.get(&key("second")).await, Ok(None));
+    let witness = store.get(&key("witness")).await.unwrap().unwrap();
+    assert_eq!(witness.revision, touched);
+
+    let at = Expect::At(touched);
+    commit("second", seen(at, false)).await.unwrap();
+    commit("third", seen(at, true)).await.unwrap();
+    let late = commit("fourth", seen(at, false)).await;
+    assert_eq!(late, Err(Error::Overtaken));
 }
