@@ -6,12 +6,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use setpoint_host as host;
 
-use crate::store::etcd;
+use crate::store::{cache, etcd};
 
 /// What can be set on the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     listen: SocketAddr,
+    #[serde(with = "host::duration")]
+    stall: Duration,
     etcd: Etcd,
 }
 
@@ -29,6 +31,7 @@ impl Default for Settings {
         let etcd = etcd::Settings::default();
         Self {
             listen: ([127, 0, 0, 1], 6443).into(),
+            stall: cache::Settings::default().stall,
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -57,6 +60,9 @@ impl host::Settings for Settings {
         if self.etcd.endpoints.is_empty() {
             return Err("etcd.endpoints names no etcd".into());
         }
+        if self.stall.is_zero() {
+            return Err("stall must be greater than 0".into());
+        }
         if self.etcd.in_flight == 0 || self.etcd.timeout.is_zero() {
             return Err("etcd.in_flight and etcd.timeout must be greater than 0".into());
         }
@@ -65,6 +71,14 @@ impl host::Settings for Settings {
 }
 
 impl Settings {
+    /// How long watchers may stall, and all else as it is.
+    pub(crate) fn cache(&self) -> cache::Settings {
+        cache::Settings {
+            stall: self.stall,
+            ..Default::default()
+        }
+    }
+
     /// How etcd is reached.
     pub(crate) fn etcd(&self) -> etcd::Settings {
         etcd::Settings {

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::edge;
 use crate::registry::Registry;
 use crate::settings::Settings;
-use crate::store::cache::{self, Cache, Health};
+use crate::store::cache::{Cache, Health};
 use crate::store::etcd::Etcd;
 
 /// Between two lines that say that etcd is still not there.
@@ -26,7 +26,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let check = host.health().check("etcd");
     let namespaces = host.health().check("namespaces");
     let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
-    let cache = Cache::start(store.clone(), cache::Settings::default());
+    let cache = Cache::start(store.clone(), settings.cache());
     let registry = Arc::new(Registry::new(store, cache.clone()));
     tokio::join!(
         host.serve(edge::router(registry.clone())),

@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -41,6 +42,7 @@ async fn serve_gateway() -> (SocketAddr, DropGuard) {
     tokio::spawn(serve::serve(
         listener,
         setpoint_gateway::router(registry),
+        Duration::from_secs(30),
         stop.clone(),
     ));
     (address, stop.drop_guard())

@@ -39,6 +39,7 @@
 mod debug;
 mod grpc;
 mod health;
+mod patience;
 mod probe;
 mod probes;
 mod process;

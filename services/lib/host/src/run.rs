@@ -115,7 +115,8 @@ where
         .advertised_as(&common.advertise);
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
 
-    let server = tokio::spawn(serve::serve(listener, host.front(), stop.clone()));
+    let serving = serve::serve(listener, host.front(), common.stall, stop.clone());
+    let server = tokio::spawn(serving);
     let drain = common.drain;
     let outcome = within(drain, &stop, start(host.clone(), settings)).await;
     host.health().close();

@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 use tracing::{debug, warn};
 
+use crate::patience::Patient;
+
 /// Windows large enough that a list of thousands of objects is not throttled by round trips.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
@@ -41,10 +43,16 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Answers every connection with `router` until `shutdown`, then lets requests under way finish.
+/// Answers every connection with `router` until `shutdown`, then lets requests under way finish. A client that takes
+/// nothing of what is sent to it for as long as `stall` is cut off.
 ///
 /// It waits for them without a deadline: who calls it sets one. Dropping it cuts what is left.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    stall: Duration,
+    shutdown: CancellationToken,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -53,7 +61,8 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    connections.spawn(converse(stream, peer, router.clone(), shutdown.clone()));
+                    let router = router.clone();
+                    connections.spawn(converse(stream, peer, router, stall, shutdown.clone()));
                 }
                 Err(error) => {
                     warn!(%error, "a connection could not be accepted");
@@ -71,6 +80,7 @@ async fn converse(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
+    stall: Duration,
     shutdown: CancellationToken,
 ) {
     // Without it small answers wait for the peer's delayed acknowledgement, some 40 ms.
@@ -83,7 +93,8 @@ async fn converse(
         router.clone().call(request)
     });
     let builder = protocol();
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let connection =
+        builder.serve_connection_with_upgrades(TokioIo::new(Patient::new(stream, stall)), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

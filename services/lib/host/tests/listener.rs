@@ -28,7 +28,12 @@ async fn listening(router: Router) -> (SocketAddr, CancellationToken, JoinHandle
     let listener: TcpListener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let server = tokio::spawn(serve::serve(listener, router, stop.clone()));
+    let server = tokio::spawn(serve::serve(
+        listener,
+        router,
+        Duration::from_secs(30),
+        stop.clone(),
+    ));
     (address, stop, server)
 }
 

@@ -42,7 +42,12 @@ async fn collector() -> (String, mpsc::Receiver<ExportTraceServiceRequest>) {
     let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().route_service(path, service);
-    tokio::spawn(serve::serve(listener, router, CancellationToken::new()));
+    tokio::spawn(serve::serve(
+        listener,
+        router,
+        std::time::Duration::from_secs(30),
+        CancellationToken::new(),
+    ));
     (endpoint, receiver)
 }
 

@@ -27,8 +27,18 @@ static DISPATCHED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 });
 
 static EXPIRED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let help = "Watchers that were closed since they fell off the end of the log.";
+    let help = "Watchers that were closed since they fell off the end of the log, or their clients stalled.";
     counters("apiserver_terminated_watchers_total", help, &LABELS)
+});
+
+static STALLED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Watchers that were closed since their clients did not take what they were given.";
+    counters("setpoint_watchers_stalled_total", help, &LABELS)
+});
+
+static INITIAL: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Objects given to watchers as the state that they begin with.";
+    counters("apiserver_init_events_total", help, &LABELS)
 });
 
 static OBJECTS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
@@ -67,6 +77,16 @@ pub(super) fn dispatched(kind: &Kind) -> IntCounter {
 
 pub(super) fn expired(kind: &Kind) -> IntCounter {
     EXPIRED.with_label_values(&labels(kind))
+}
+
+/// A watcher whose client stalled.
+pub(super) fn stalled(kind: &Kind) {
+    EXPIRED.with_label_values(&labels(kind)).inc();
+    STALLED.with_label_values(&labels(kind)).inc();
+}
+
+pub(super) fn initial(kind: &Kind) -> IntCounter {
+    INITIAL.with_label_values(&labels(kind))
 }
 
 pub(super) fn objects(kind: &Kind) -> IntGauge {

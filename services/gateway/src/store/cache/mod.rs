@@ -2,7 +2,8 @@
 //!
 //! What it promises: a watcher gets every change that its filter lets through, each once, in the order of their
 //! revisions, or it is told `Expired`. A read that asks for the newest sees every write acknowledged before it.
-//! Nobody is waited for: watchers are cursors into the log, and one that falls off its end starts again.
+//! Nobody is waited for: watchers are cursors into the log, and one that falls off its end starts again. So does one
+//! whose client has not taken for a while what it was given.
 
 mod cached;
 mod event;
@@ -13,6 +14,7 @@ mod freshness;
 mod load;
 mod log;
 mod metrics;
+mod pending;
 mod record;
 mod settings;
 mod shelf;
@@ -66,6 +68,7 @@ struct Shared {
     /// The newest revision in `state`; default until all that there was at the start has been read.
     reached: watch::Sender<Revision>,
     health: watch::Sender<Health>,
+    pending: pending::Ledger,
 }
 
 impl Cache {
@@ -75,6 +78,7 @@ impl Cache {
             state: RwLock::new(State::new(&settings)),
             reached: watch::Sender::default(),
             health: watch::Sender::new(Health::Loading),
+            pending: pending::Ledger::default(),
             store: store.clone(),
             settings,
         });
@@ -84,6 +88,8 @@ impl Cache {
             stop.clone()
                 .run_until_cancelled_owned(feed::run(shared.clone())),
         );
+        let sweep = pending::sweep(shared.clone());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(sweep));
         Self {
             freshness: Freshness::start(store, stop.clone()),
             shared,

@@ -13,6 +13,8 @@ pub struct Settings {
     pub log_bytes: usize,
     /// How long a watch may be silent before it is told how far it has come.
     pub bookmark_every: Duration,
+    /// How long a watcher's client may leave what it was given before the watcher is told `Expired`.
+    pub stall: Duration,
     /// How long a read waits for the revision that it asks for.
     pub patience: Duration,
 }
@@ -24,6 +26,7 @@ impl Default for Settings {
             log_records: 10_000,
             log_bytes: 32 << 20,
             bookmark_every: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
             patience: Duration::from_secs(3),
         }
     }

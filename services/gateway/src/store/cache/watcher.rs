@@ -4,7 +4,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::stream::{self, StreamExt as _};
+use parking_lot::Mutex;
 use prometheus::IntCounter;
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, EventType, Reason};
@@ -13,6 +14,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::event::{Event, Start, Watch, WatchSpec};
 use super::log::Topic;
+use super::pending::Pending;
 use super::{Cached, Filter, Shared, Snapshot, metrics};
 
 /// How many records a watcher looks at before others have their turn.
@@ -32,6 +34,7 @@ struct Watcher {
     wake: Arc<Notify>,
     /// The number of the record to look at next.
     next: u64,
+    pending: Arc<Mutex<Pending>>,
     bookmarks: bool,
     /// When to say how far it has come, if there is nothing else to say.
     bookmark_at: Instant,
@@ -67,11 +70,14 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         Some(snapshot) => introduction(snapshot, &spec),
         None => Vec::new(),
     };
+    let kind = spec.filter.kind();
+    metrics::initial(kind).inc_by(before.len() as u64);
     let bookmark_at = Instant::now() + shared.settings.bookmark_every;
     let watcher = Watcher {
         bookmark_at,
         timer: Box::pin(sleep_until(bookmark_at)),
-        expired: metrics::expired(spec.filter.kind()),
+        expired: metrics::expired(kind),
+        pending: Pending::new(&shared.pending, before, kind),
         filter: spec.filter,
         bookmarks: spec.bookmarks,
         told: Revision::default(),
@@ -82,13 +88,10 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         next,
     };
     let changes = stream::try_unfold(watcher, |mut watcher| async {
-        let events = watcher.events().await?;
-        Ok::<_, ApiError>(Some((stream::iter(events).map(Ok), watcher)))
+        let event = watcher.event().await?;
+        Ok::<_, ApiError>(Some((event, watcher)))
     });
-    Ok(stream::iter(before)
-        .map(Ok)
-        .chain(changes.try_flatten())
-        .boxed())
+    Ok(changes.boxed())
 }
 
 fn introduction(snapshot: Snapshot, spec: &WatchSpec) -> Vec<Event> {
@@ -101,6 +104,17 @@ fn introduction(snapshot: Snapshot, spec: &WatchSpec) -> Vec<Event> {
 }
 
 impl Watcher {
+    /// The next event; waits until there is one.
+    async fn event(&mut self) -> Result<Event, ApiError> {
+        loop {
+            if let Some(event) = self.pending.lock().take()? {
+                return Ok(event);
+            }
+            let events = self.events().await?;
+            self.pending.lock().fill(events);
+        }
+    }
+
     /// The next events; waits until there are some.
     async fn events(&mut self) -> Result<Vec<Event>, ApiError> {
         loop {

@@ -42,6 +42,8 @@ pub(crate) struct Common {
     pub log: String,
     #[serde(with = "crate::duration")]
     pub drain: Duration,
+    #[serde(with = "crate::duration")]
+    pub stall: Duration,
 }
 
 impl Common {
@@ -52,6 +54,7 @@ impl Common {
             advertise: String::new(),
             log: "info".to_owned(),
             drain: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
         }
     }
 
@@ -75,6 +78,10 @@ impl Common {
         (
             "drain",
             "How long work under way may take once the process should stop",
+        ),
+        (
+            "stall",
+            "How long a client may take nothing of what is sent to it before it is cut off",
         ),
     ];
 }

@@ -26,6 +26,7 @@ macro_rules! cache_contract {
             a_watch_resumes_from_any_revision
             a_bookmark_never_runs_ahead_of_a_change
             a_slow_watcher_expires_and_the_others_go_on
+            a_watcher_whose_client_takes_nothing_is_ended
             silence_does_not_expire_a_watcher
             a_deletion_carries_its_own_revision_and_cause
             a_closed_cache_ends_its_watches

@@ -139,6 +139,36 @@ pub async fn a_slow_watcher_expires_and_the_others_go_on(subject: impl Subject) 
     assert_eq!(late.reason, Reason::Expired);
 }
 
+/// Checks I2: what nobody takes is not kept for ever.
+pub async fn a_watcher_whose_client_takes_nothing_is_ended(subject: impl Subject) {
+    let store = subject.store();
+    set(&store, "a", "1").await;
+    set(&store, "b", "1").await;
+    let short = Settings {
+        log_records: 5,
+        stall: Duration::from_millis(40),
+        ..settings()
+    };
+    let cache = cache_with(&store, short).await;
+    let start = Start::Initial(AtLeast::Newest);
+    let mut stalled = watch(&cache, config_maps(), start).await.unwrap();
+    take(&mut stalled, 1).await;
+    let kept = cache.list(&config_maps(), AtLeast::Newest).await.unwrap();
+    let kept = Arc::downgrade(&kept.items[1]);
+    unset::<ConfigMap>(&store, "b").await;
+    let gone = async {
+        while kept.upgrade().is_some() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // The log still tells of it, until it is full of newer things.
+    for value in 0..10 {
+        set(&store, "a", &value.to_string()).await;
+    }
+    soon("what was not taken is forgotten", gone).await;
+    assert_eq!(next_error(&mut stalled).await.reason, Reason::Expired);
+}
+
 /// Checks S2.
 pub async fn silence_does_not_expire_a_watcher(subject: impl Subject) {
     let store = subject.store();
