@@ -1,8 +1,9 @@
 //! The cause of a write: which span of which trace, by whom, in which term.
 
 use opentelemetry::trace::{
-    SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
+    SpanContext, SpanId, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
 };
+use opentelemetry::{Key, Value};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -76,14 +77,27 @@ pub fn adopt(span: &Span, traceparent: &str) {
     }
 }
 
-/// Puts a span into the trace of the first cause, and links it to the others.
-pub fn follow(span: &Span, causes: &[Cause]) {
-    let Some((first, others)) = causes.split_first() else {
-        return;
-    };
-    adopt(span, &first.traceparent);
-    for other in others.iter().filter_map(Cause::span_context) {
+/// Links a span to writes that it does not follow from, but has to do with.
+pub fn link<'c>(span: &Span, causes: impl IntoIterator<Item = &'c Cause>) {
+    for other in causes.into_iter().filter_map(Cause::span_context) {
         span.add_link(other);
+    }
+}
+
+/// Marks a span as failed, and says why.
+pub fn fail(span: &Span, why: String) {
+    span.set_status(Status::error(why));
+}
+
+/// Attributes whose names are only known at run time.
+pub trait Label {
+    /// Sets an attribute.
+    fn label(&self, key: impl Into<Key>, value: impl Into<Value>);
+}
+
+impl Label for Span {
+    fn label(&self, key: impl Into<Key>, value: impl Into<Value>) {
+        self.set_attribute(key, value);
     }
 }
 

@@ -9,6 +9,7 @@ mod error;
 mod lenient;
 pub mod lineage;
 mod number;
+pub mod policy;
 mod resource;
 mod time;
 mod watch;

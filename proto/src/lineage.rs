@@ -37,12 +37,11 @@ impl Lineage {
     ///
     /// What cannot be read, or cannot be true, is as if it were not there.
     pub fn of_request<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> Self {
-        let Some(traceparent) = header(TRACEPARENT).filter(|text| parse(text).is_some()) else {
-            return Self::default();
-        };
+        let traceparent = header(TRACEPARENT).filter(|text| parse(text).is_some());
+        // It counts without a trace, too: how deep a cascade goes is also a metric.
         let (began_ns, depth) = header(TRACESTATE).and_then(read).unwrap_or_default();
         Self {
-            traceparent: traceparent.to_owned(),
+            traceparent: traceparent.unwrap_or_default().to_owned(),
             began_ns,
             depth,
         }

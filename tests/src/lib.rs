@@ -1,8 +1,8 @@
 //! Several real services at once: a cluster of real processes over real etcd, and the kubectl that drives it.
 
 mod cluster;
-pub mod jaeger;
 mod history;
+pub mod jaeger;
 mod kubectl;
 mod process;
 mod reign;

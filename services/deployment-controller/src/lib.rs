@@ -21,7 +21,7 @@ use setpoint_host::Host;
 use setpoint_machinery::{
     Controller, Gateway, Outcome, Plan, Presence, Receipt, Reconciler, Recorder,
 };
-use setpoint_model::Key;
+use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 
 pub use deployment::{Deployment, Strategy};
@@ -75,6 +75,10 @@ impl Reconciler for Deployments {
 
     fn observe(&self, key: &Key) -> Option<World> {
         self.look_at(key)
+    }
+
+    fn meta(world: &World) -> Option<&Meta> {
+        Some(&world.deployment.meta)
     }
 
     fn plan(world: &World) -> Plan<Action> {

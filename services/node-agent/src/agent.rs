@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Barrier, Plan, Queue, Reader, Ticket, cascade};
-use setpoint_model::{Key, pod as model};
+use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
+use setpoint_model::{Key, Meta, pod as model};
+use setpoint_proto::Reason;
+use setpoint_proto::cause::{self, Label as _};
 use setpoint_proto::core::Pod;
-use setpoint_proto::{Reason, cause};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span, debug, error, info, info_span, warn};
+use tracing::{Instrument as _, debug, error, info, info_span, warn};
 
 use crate::act::{Error, Hands};
 use crate::ledger::Ledger;
@@ -103,41 +105,54 @@ impl<R: Runtime> Agent<R> {
             warn!(pod = %ticket.key, "the cache lags behind own writes");
             return ticket.retry();
         }
+        let looked = Instant::now();
         ticket.catch_up();
         let world = self.observe(&ticket.key, BTreeMap::new());
         let plan = plan(&world);
         if plan.is_empty() && status(&world).is_none() {
+            if world.is_settled() {
+                ticket.unfinished(false);
+            }
             return ticket.done(plan.again);
         }
-        let span = span(&ticket);
-        let round = self
-            .round(&ticket.key, world, plan)
-            .instrument(span.clone());
-        match cascade::after(&ticket.causes, round).await {
-            Ok(again) => ticket.done(again),
+        let cascade = begin(&ticket, &world, looked);
+        let span = cascade.span();
+        let ended = cascade.run(self.round(&ticket.key, world, plan)).await;
+        let error = ended.as_ref().err();
+        cascade.ended(
+            if error.is_some() { "error" } else { "success" },
+            error.map(|error| error as _),
+        );
+        match ended {
+            Ok((again, settled)) => {
+                ticket.unfinished(!settled);
+                ticket.done(again);
+            }
             Err(Error::Config { container, trouble }) => {
-                info!(parent: &span, pod = %ticket.key, container, why = trouble.message, "not started");
+                info!(parent: span, pod = %ticket.key, container, why = trouble.message, "not started");
                 ticket.done(Some(TROUBLE));
             }
             Err(Error::Gateway(error)) if error.reason == Reason::Conflict => {
-                debug!(parent: &span, pod = %ticket.key, %error, "overtaken");
+                debug!(parent: span, pod = %ticket.key, %error, "overtaken");
                 ticket.retry();
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                warn!(parent: &span, pod = %ticket.key, error, "failed");
+                warn!(parent: span, pod = %ticket.key, error, "failed");
                 ticket.retry();
             }
         }
     }
 
     /// Acts and looks again until there is nothing left to do now, then reports once.
+    ///
+    /// Answers when to look again, and whether the Pod has arrived where it was to be.
     async fn round(
         &self,
         key: &Key,
         mut world: World,
         mut plan: Plan<Action>,
-    ) -> Result<Option<Duration>, Error> {
+    ) -> Result<(Option<Duration>, bool), Error> {
         let mut failed = None;
         for _ in 0..MOST_TURNS {
             if plan.is_empty() || failed.is_some() {
@@ -147,7 +162,7 @@ impl<R: Runtime> Agent<R> {
             match self.carry_out(key, &world, &plan).await {
                 // The object was written: what comes next depends on how the watch brings it back.
                 Ok(()) if plan.steps.iter().any(|step| step.action == Action::Delete) => {
-                    return Ok(None);
+                    return Ok((None, true));
                 }
                 Ok(()) => {}
                 Err(error) => {
@@ -161,7 +176,7 @@ impl<R: Runtime> Agent<R> {
             plan = crate::plan::plan(&world);
         }
         self.report(key, &world).await?;
-        failed.map_or(Ok(plan.again), Err)
+        failed.map_or(Ok((plan.again, world.is_settled())), Err)
     }
 
     /// Does the steps in their order, none after the first that fails.
@@ -169,7 +184,9 @@ impl<R: Runtime> Agent<R> {
         for step in &plan.steps {
             let (action, because) = (&step.action, step.because);
             let span = info_span!("act", otel.name = action.name(), ?action, because);
-            let receipt = self.hands.act(world, action).instrument(span).await?;
+
+            let acted = self.hands.act(world, action).instrument(span.clone()).await;
+            let receipt = acted.inspect_err(|error| cause::fail(&span, error.to_string()))?;
             debug!(pod = %key, ?action, because, "done");
             self.barrier.wrote(key, [receipt]);
         }
@@ -181,7 +198,7 @@ impl<R: Runtime> Agent<R> {
             let receipt = self
                 .hands
                 .report(world, pod)
-                .instrument(info_span!("report"))
+                .instrument(info_span!("report", otel.kind = "client"))
                 .await?;
             self.barrier.wrote(key, [receipt]);
             metrics::reported(world);
@@ -223,16 +240,14 @@ impl<R: Runtime> Agent<R> {
     }
 }
 
-/// The round belongs to the trace of its first cause; the others are linked.
-fn span(ticket: &Ticket<Key>) -> Span {
-    let Key { namespace, name } = &ticket.key;
-    let span = info_span!(
-        "reconcile",
-        controller = "node-agent",
-        kind = "Pod",
-        namespace,
-        name
-    );
-    cause::follow(&span, &ticket.causes);
-    span
+fn begin(ticket: &Ticket<Key>, world: &World, looked: Instant) -> Cascade {
+    let object = &ticket.key;
+    let span = info_span!("reconcile", controller = "node-agent", setpoint.object = %object);
+    let cascade = Cascade::begin(span, ticket, looked);
+    if let Some(pod) = &world.pod {
+        cascade.about("pod", &Meta::of(&pod.object.metadata));
+        let node = pod.object.spec.node_name.clone();
+        cascade.span().label("k8s.node.name", node);
+    }
+    cascade
 }

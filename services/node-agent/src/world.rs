@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_model::pod as model;
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
 
 use crate::ledger::Admission;
 use crate::restart::Ended;
 use crate::runtime::{self, Sandbox, State};
+use crate::status::status;
 
 /// The exit code of a container that nobody saw ending.
 pub const LOST: i32 = 137;
@@ -71,6 +73,23 @@ pub enum Last {
 }
 
 impl World {
+    /// Is the Pod where it was to be: ready, ended, or gone? Until then what its containers do is what it was asked to.
+    pub fn is_settled(&self) -> bool {
+        let Some(bound) = &self.pod else {
+            return self.sandboxes.is_empty();
+        };
+        let mut pod = Pod {
+            metadata: bound.object.metadata.clone(),
+            status: bound.object.status.clone(),
+            ..Pod::default()
+        };
+        if let Some(status) = status(self) {
+            pod.status = status;
+        }
+        let ending = pod.metadata.deletion_timestamp.is_some();
+        !ending && (model::is_ready(&pod) || model::is_terminal(&pod))
+    }
+
     /// The sandbox of the Pod itself.
     pub fn sandbox(&self) -> Option<&Sandbox> {
         let uid = &self.pod.as_ref()?.object.metadata.uid;

@@ -15,7 +15,7 @@ use setpoint_host::Host;
 use setpoint_machinery::{
     Controller, Gateway, Outcome, Plan, Presence, Receipt, Reconciler, Recorder,
 };
-use setpoint_model::Key;
+use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 use setpoint_proto::apps::ReplicaSetStatus;
 
@@ -69,6 +69,10 @@ impl Reconciler for ReplicaSets {
 
     fn observe(&self, key: &Key) -> Option<World> {
         self.look_at(key)
+    }
+
+    fn meta(world: &World) -> Option<&Meta> {
+        Some(&world.set.meta)
     }
 
     fn plan(world: &World) -> Plan<Action> {

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
-use setpoint_machinery::{Gateway, Queue, Reader, Receipt, Recorder, Ticket, cascade};
+use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
-use setpoint_proto::{ApiError, Reason, cause};
+use setpoint_proto::cause::Label as _;
+use setpoint_proto::{ApiError, Reason};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span, debug, field, info, info_span, warn};
+use tracing::{Span, debug, info, info_span, warn};
 
 use crate::act::act;
 use crate::backlog::{Backlog, LONGEST_WAIT};
@@ -83,7 +84,7 @@ impl Scheduler {
         gateway: &Gateway,
         tickets: Vec<Ticket<Key>>,
     ) -> Result<Revision, Fenced> {
-        let started = Instant::now();
+        let (started, looked) = (Instant::now(), tokio::time::Instant::now());
         let (pending, mut tickets) = self.pending(tickets);
         if pending.is_empty() {
             return Ok(Revision::default());
@@ -99,7 +100,7 @@ impl Scheduler {
         metrics::pending(self.queue.len(), self.backlog.len());
         let writes = plan.steps.into_iter().filter_map(|step| {
             let ticket = tickets.remove(&step.action.pod().meta.key)?;
-            Some(self.carry_out(gateway, step.action, step.because, ticket, world.now))
+            Some(self.carry_out(gateway, step, ticket, world.now, looked))
         });
         let writes: Vec<_> = writes.collect();
         let highest = futures::stream::iter(writes)
@@ -142,28 +143,24 @@ impl Scheduler {
     async fn carry_out(
         &self,
         gateway: &Gateway,
-        action: Action,
-        because: &'static str,
+        step: Step<Action>,
         ticket: Ticket<Key>,
         now: Timestamp,
+        looked: tokio::time::Instant,
     ) -> Result<Revision, Fenced> {
-        let Key {
-            namespace,
-            name: pod,
-        } = &ticket.key;
-        let (node, status) = (field::Empty, field::Empty);
-        let span = info_span!(
-            "schedule",
-            namespace,
-            pod,
-            because,
-            node,
-            otel.status_code = status
-        );
-        cause::follow(&span, &ticket.causes);
-        let acted = act(gateway, &self.events, &action, now).instrument(span.clone());
-        let result = cascade::after(&ticket.causes, acted).await;
-        self.conclude(&span, &action, ticket, result)
+        let Step { action, because } = step;
+        let object = &ticket.key;
+        let span = info_span!("schedule", otel.kind = "client", setpoint.object = %object, because);
+        let cascade = Cascade::begin(span, &ticket, looked);
+        cascade.about("pod", &action.pod().meta);
+        let result = cascade.run(act(gateway, &self.events, &action, now)).await;
+        let outcome = match (&result, &action) {
+            (Ok(_), Action::Bind { .. }) => "bound",
+            (Ok(_), Action::Refuse { .. }) => "unschedulable",
+            (Err(_), _) => "error",
+        };
+        cascade.ended(outcome, result.as_ref().err().map(|error| error as _));
+        self.conclude(cascade.span(), &action, ticket, result)
     }
 
     /// What a finished action means for its Pod's key.
@@ -177,7 +174,7 @@ impl Scheduler {
         let pod = action.pod();
         match (&result, action) {
             (Ok(_), Action::Bind { node, .. }) => {
-                span.record("node", node.as_str());
+                span.label("k8s.node.name", node.clone());
                 info!(parent: span, pod = %pod.meta.key, %node, "bound");
                 self.settle(pod);
                 metrics::scheduled(pod, Timestamp::now());
@@ -199,7 +196,6 @@ impl Scheduler {
 
     fn fail(&self, span: &Span, action: &Action, ticket: Ticket<Key>, error: &ApiError) {
         let pod = action.pod();
-        span.record("otel.status_code", "ERROR");
         match (error.reason, action) {
             // The Pod changed under us: whatever it is now comes by the watch.
             (Reason::Conflict | Reason::NotFound, _) => {

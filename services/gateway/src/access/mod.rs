@@ -53,6 +53,19 @@ impl Verb {
         }
     }
 
+    /// The method of `setpoint.v1.Objects` that does it.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Get => "Get",
+            Self::List => "List",
+            Self::Watch => "Watch",
+            Self::Create => "Create",
+            Self::Update => "Update",
+            Self::Patch => "Patch",
+            Self::Delete | Self::DeleteCollection => "Delete",
+        }
+    }
+
     /// Does it change anything?
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)

@@ -1,17 +1,17 @@
 //! One span and one count per call, whatever becomes of it.
 
 use setpoint_codec::Kind;
+use setpoint_proto::cause::{self, Label as _};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
-use setpoint_proto::{ApiError, Resource as _, cause};
+use setpoint_proto::lineage::TRACEPARENT;
+use setpoint_proto::{ApiError, Resource as _};
 use tonic::metadata::MetadataMap;
-use tracing::{Instrument as _, Span, field, info_span};
+use tracing::{Instrument as _, Span, info_span};
 
 use crate::access::Verb;
 use crate::metrics;
 use crate::registry::Target;
-
-const TRACEPARENT: &str = "traceparent";
 
 /// What a call is about.
 pub(super) struct About<'a> {
@@ -51,7 +51,8 @@ impl<'a> About<'a> {
         let outcome = work.instrument(span.clone()).await;
         let error = outcome.as_ref().err();
         if let Some(error) = error {
-            span.record("error", error.reason.name());
+            span.label("error.type", error.reason.name());
+            cause::fail(&span, error.message.clone());
         }
         let code = error.map_or(200, |error| error.reason.http());
         counted.answered(code);
@@ -82,20 +83,16 @@ impl<'a> About<'a> {
             verb,
             kind,
             subresource,
-            namespace,
-            name,
-            dry_run: _,
+            ..
         } = self;
         let span = info_span!(
             "request",
             otel.name = format!("{} {}", verb.name(), kind.plural),
             otel.kind = "server",
             rpc.system = "grpc",
-            resource = kind.plural,
+            rpc.service = "setpoint.v1.Objects",
+            rpc.method = verb.method(),
             subresource,
-            namespace,
-            name,
-            error = field::Empty,
         );
         if let Some(parent) = parent {
             cause::adopt(&span, parent);

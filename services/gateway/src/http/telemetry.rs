@@ -3,16 +3,16 @@
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::Response;
+use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use setpoint_proto::cause;
+use setpoint_proto::lineage::TRACEPARENT;
 use tracing::{Instrument as _, Span, field, info_span};
 
 use super::query::Query;
 use super::resources::verb;
 use super::route::Route;
 use crate::metrics;
-
-const TRACEPARENT: &str = "traceparent";
 
 /// Wraps a request in its span, and counts it when its answer begins.
 pub(super) async fn observe(mut request: Request, next: Next) -> Response {
@@ -33,10 +33,11 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
         dry_run,
         ..about(route.as_ref())
     });
+    let asked = request.headers().get(TRACEPARENT).cloned();
     let answer = async {
         let mut response = next.run(request).await;
         if writes {
-            tell_trace(response.headers_mut());
+            tell_trace(response.headers_mut(), asked);
         }
         response
     };
@@ -44,6 +45,9 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     let code = response.status().as_u16();
     span.record("http.response.status_code", code);
     counted.answered(code);
+    if code >= 500 {
+        cause::fail(&span, response.status().to_string());
+    }
     response
 }
 
@@ -72,12 +76,16 @@ fn span(request: &Request, route: Option<&Route>) -> Span {
         Some(route) => route.template(),
         None => matched.map_or("/", MatchedPath::as_str).to_owned(),
     };
+    let agent = request.headers().get(USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok());
     let span = info_span!(
         "request",
         otel.name = format!("{method} {template}"),
         otel.kind = "server",
         http.request.method = %method,
         http.route = template,
+        url.path = request.uri().path(),
+        user_agent.original = agent,
         http.response.status_code = field::Empty,
     );
     if let Some(parent) = request
@@ -90,10 +98,11 @@ fn span(request: &Request, route: Option<&Route>) -> Span {
     span
 }
 
-/// Whoever wrote can follow what comes of it.
-fn tell_trace(headers: &mut HeaderMap) {
+/// Whoever wrote can follow what comes of it; where nobody traces here, in the trace that they brought.
+fn tell_trace(headers: &mut HeaderMap, asked: Option<HeaderValue>) {
     let traceparent = cause::traceparent().and_then(|text| HeaderValue::try_from(text).ok());
-    if let Some(traceparent) = traceparent {
+    let valid = |text: &HeaderValue| text.to_str().ok().and_then(cause::parse).is_some();
+    if let Some(traceparent) = traceparent.or(asked.filter(valid)) {
         headers.insert(TRACEPARENT, traceparent);
     }
 }

@@ -5,6 +5,7 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 
 use super::addresses::witness;
+use super::label::label;
 use super::state::State;
 use super::tally::Tally;
 use super::{ATTEMPTS, Answer, Call, Registry, Target, errors, terms};
@@ -49,6 +50,7 @@ impl Registry {
         mut slot: Option<Box<dyn Object>>,
         propose: &mut Propose<'_>,
     ) -> Result<Amended, ApiError> {
+        label(target);
         let mut state = self.hoped(target).await?;
         for _ in 0..ATTEMPTS {
             if let Err(error) = propose(&state, &mut slot) {

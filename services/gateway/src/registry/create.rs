@@ -6,6 +6,7 @@ use setpoint_model::{Revision, names};
 use setpoint_proto::ApiError;
 
 use super::addresses::witness;
+use super::label::label;
 use super::problems::Problems;
 use super::strategy::{self, Strategy};
 use super::tally::Tally;
@@ -59,6 +60,7 @@ impl Registry {
         }
         let mut target = target.clone();
         target.name.clone_from(&object.meta().name);
+        label(&target);
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
         complete(rules, &target, &mut *object)?;
         for _ in 0..ATTEMPTS {

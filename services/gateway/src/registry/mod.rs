@@ -15,6 +15,7 @@ mod delete;
 mod errors;
 mod expiry;
 mod kinds;
+mod label;
 mod metadata;
 mod namespaces;
 mod patch;

@@ -9,7 +9,7 @@
 mod backoff;
 pub mod barrier;
 mod brief;
-pub mod cascade;
+mod cascade;
 mod channel;
 pub mod controller;
 pub mod election;
@@ -28,6 +28,7 @@ mod written;
 
 pub use backoff::Backoff;
 pub use barrier::Barrier;
+pub use cascade::Cascade;
 pub use controller::Controller;
 pub use election::Term;
 pub use events::Recorder;

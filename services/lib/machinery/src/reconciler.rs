@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::future::Future;
 
-use setpoint_model::Key;
+use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 
 use crate::{Gateway, Outcome, Plan, Receipt};
@@ -21,6 +21,11 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Observe: a snapshot of the caches. `None` means that the object is gone.
     fn observe(&self, key: &Key) -> Option<Self::World>;
+
+    /// The object that the round is about, as it was observed; for whoever reads traces.
+    fn meta(_world: &Self::World) -> Option<&Meta> {
+        None
+    }
 
     /// Decide: total and deterministic. Without `self` there is nothing to do I/O with.
     fn plan(world: &Self::World) -> Plan<Self::Action>;

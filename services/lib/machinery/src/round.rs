@@ -5,11 +5,14 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use setpoint_model::Key;
+use setpoint_proto::policy::Policy;
 use setpoint_proto::{ApiError, Reason, cause};
+use tokio::time::Instant;
 use tracing::{Instrument as _, Span, debug, info_span, warn};
 
 use crate::brief::{Brief, Verb};
-use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, cascade, metrics};
+use crate::cascade::Cascade;
+use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
 
 /// So many actions of one round may be under way at once: more would only queue up in the gateway.
 const MAX_AT_ONCE: usize = 64;
@@ -36,29 +39,38 @@ impl<R: Reconciler> Rounds<R> {
             return Ok(());
         }
         let _active = self.metrics.begin();
+        let looked = Instant::now();
         ticket.catch_up();
         let outcome = match self.reconciler.observe(&ticket.key) {
             None => self.nothing_to_do(Outcome::default()),
-            Some(world) => self.reconcile(&ticket, &world).await,
+            Some(world) => self.reconcile(&ticket, &world, looked).await,
         };
         self.settle(ticket, outcome)
     }
 
-    async fn reconcile(&self, ticket: &Ticket<Key>, world: &R::World) -> Outcome {
+    async fn reconcile(&self, ticket: &Ticket<Key>, world: &R::World, looked: Instant) -> Outcome {
         let plan = R::plan(world);
         let idle = Outcome {
             again: plan.again,
             ..Outcome::default()
         };
         if plan.is_empty() && R::status(world, &idle).is_none() {
+            if Policy::get().noop_rounds {
+                self.cascade(ticket, world, looked).ended("noop", None);
+            }
             return self.nothing_to_do(idle);
         }
-        let span = self.span(ticket);
+        let cascade = self.cascade(ticket, world, looked);
         let work = async {
             let outcome = self.carry_out(&ticket.key, world, &plan, idle).await;
             self.report(&ticket.key, world, outcome).await
         };
-        cascade::after(&ticket.causes, work.instrument(span)).await
+        let outcome = cascade.run(work).await;
+        cascade.ended(
+            verdict(&outcome),
+            outcome.failed.as_ref().map(|error| error as _),
+        );
+        outcome
     }
 
     /// Rounds without work are counted and leave no span: most of them only look at what they did themselves.
@@ -98,7 +110,8 @@ impl<R: Reconciler> Rounds<R> {
 
     async fn act(&self, world: &R::World, step: &Step<R::Action>) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
-        let span = info_span!("act", otel.name = %Verb(action), action = %Brief(action), because);
+        let (name, action_data) = (Verb(action), Brief(action));
+        let span = info_span!("act", otel.name = %name, otel.kind = "client", action = %action_data, because);
         let acted = self.reconciler.act(&self.gateway, world, action);
         let result = acted.instrument(span.clone()).await;
         span.in_scope(|| match &result {
@@ -116,12 +129,14 @@ impl<R: Reconciler> Rounds<R> {
             return outcome;
         };
         let reported = self.reconciler.report(&self.gateway, world, status);
-        match reported.instrument(info_span!("report")).await {
+        let span = info_span!("report", otel.kind = "client");
+        let reported = reported.instrument(span.clone()).await;
+        match reported {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),
             // It was deleted meanwhile: the next round sees that.
             Err(error) if error.reason == Reason::NotFound => {}
             Err(error) => {
-                log_failure(&error);
+                span.in_scope(|| log_failure(&error));
                 outcome.failed.get_or_insert(error);
             }
         }
@@ -129,31 +144,39 @@ impl<R: Reconciler> Rounds<R> {
     }
 
     fn settle(&self, ticket: Ticket<Key>, outcome: Outcome) -> Result<(), Fenced> {
-        let (result, verdict) = match &outcome.failed {
-            None if outcome.again.is_some() => ("requeue_after", Ok(())),
-            None => ("success", Ok(())),
-            Some(error) if error.is_fenced() => ("error", Err(Fenced)),
-            Some(_) => ("error", Ok(())),
-        };
-        self.metrics.ended(result);
+        self.metrics.ended(verdict(&outcome));
+        let fenced = outcome.failed.as_ref().is_some_and(ApiError::is_fenced);
         match outcome.failed {
             None => ticket.done(outcome.again),
             Some(_) => ticket.retry(),
         }
-        verdict
+        if fenced { Err(Fenced) } else { Ok(()) }
     }
 
-    /// The round belongs to the trace of its first cause; the others are linked.
-    fn span(&self, ticket: &Ticket<Key>) -> Span {
-        let Key { namespace, name } = &ticket.key;
-        let span = info_span!("reconcile", controller = self.controller, namespace, name);
-        cause::follow(&span, &ticket.causes);
-        span
+    fn cascade(&self, ticket: &Ticket<Key>, world: &R::World, looked: Instant) -> Cascade {
+        let (controller, object) = (self.controller, &ticket.key);
+        let span = info_span!("reconcile", controller, setpoint.object = %object);
+        let cascade = Cascade::begin(span, ticket, looked);
+        if let Some(meta) = R::meta(world) {
+            let kind = controller.strip_suffix("-controller");
+            cascade.about(kind.unwrap_or(controller), meta);
+        }
+        cascade
+    }
+}
+
+/// How a round ended, in upstream's words for its metrics.
+fn verdict(outcome: &Outcome) -> &'static str {
+    match &outcome.failed {
+        None if outcome.again.is_some() => "requeue_after",
+        None => "success",
+        Some(_) => "error",
     }
 }
 
 /// Being late is daily business, and repaired by looking again; other failures are worth a look.
 fn log_failure(error: &ApiError) {
+    cause::fail(&Span::current(), error.to_string());
     match error.reason {
         Reason::Conflict | Reason::AlreadyExists | Reason::NotFound => {
             debug!(reason = error.reason.name(), %error, "overtaken");

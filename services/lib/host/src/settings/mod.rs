@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use setpoint_proto::policy::Policy;
 
 use flags::Flags;
 use layers::Layers;
@@ -44,6 +45,15 @@ pub(crate) struct Common {
     pub drain: Duration,
     #[serde(with = "crate::duration")]
     pub stall: Duration,
+    pub telemetry: Traces,
+}
+
+/// How traces are drawn; where they go is for the `OTEL_*` variables to say.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Traces {
+    #[serde(with = "crate::duration")]
+    pub trace_age: Duration,
+    pub noop_rounds: bool,
 }
 
 impl Common {
@@ -55,6 +65,10 @@ impl Common {
             log: "info".to_owned(),
             drain: Duration::from_secs(10),
             stall: Duration::from_secs(30),
+            telemetry: Traces {
+                trace_age: Policy::default().trace_age,
+                noop_rounds: Policy::default().noop_rounds,
+            },
         }
     }
 
@@ -82,6 +96,14 @@ impl Common {
         (
             "stall",
             "How long a client may take nothing of what is sent to it before it is cut off",
+        ),
+        (
+            "telemetry.trace_age",
+            "A trace older than this is not continued: what follows begins another, with a link back",
+        ),
+        (
+            "telemetry.noop_rounds",
+            "Whether rounds that found nothing to do leave spans, too",
         ),
     ];
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use setpoint_proto::policy::Policy;
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry, reload};
 
-use crate::settings::Common;
+use crate::settings::{Common, Traces};
 use line::Traced;
 pub use log::Log;
 
@@ -50,6 +51,15 @@ pub struct Telemetry {
 impl Telemetry {
     /// Sets the process's subscriber. Must run inside the runtime, for the exporter's connection lives there.
     pub fn start(service: &'static str, common: &Common) -> Result<Self, Error> {
+        let Traces {
+            trace_age,
+            noop_rounds,
+        } = common.telemetry;
+        let policy = Policy {
+            trace_age,
+            noop_rounds,
+        };
+        policy.set();
         let (filter, handle) = reload::Layer::new(log::parse(&common.log)?);
         let provider = spans::provider(service, &common.instance).map_err(Error::Exporter)?;
         // Ours only: the libraries beneath have spans of their own, which would drown a trace.

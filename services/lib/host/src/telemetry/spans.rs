@@ -10,8 +10,15 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::resource::{EnvResourceDetector, ResourceDetector};
-use opentelemetry_sdk::trace::{self, SdkTracerProvider, SpanData};
+use opentelemetry_sdk::trace::{
+    self, BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider, SpanData,
+};
 use tracing::{info, warn};
+
+/// How long a span waits for others at most.
+const DELAY: Duration = Duration::from_millis(200);
+/// How many spans wait at most; more are dropped. Some 30 MiB of them.
+const QUEUE: usize = 32_768;
 
 /// The provider, or `None` where no collector is named: then spans cost next to nothing.
 pub fn provider(
@@ -26,10 +33,25 @@ pub fn provider(
     let exporter = SpanExporter::builder().with_tonic().build()?;
     let provider = SdkTracerProvider::builder()
         .with_resource(resource(service, instance))
-        .with_batch_exporter(Calm::around(exporter))
+        .with_span_processor(batches(Calm::around(exporter)))
         .build();
     global::set_tracer_provider(provider.clone());
     Ok(Some(provider))
+}
+
+/// Spans leave soon, so that little is lost with a process that is killed, and a burst of them fits in the queue.
+fn batches(exporter: Calm<SpanExporter>) -> BatchSpanProcessor {
+    let unless_set = |name, value| env::var_os(name).is_none().then_some(value);
+    let mut batches = BatchConfigBuilder::default();
+    if let Some(delay) = unless_set("OTEL_BSP_SCHEDULE_DELAY", DELAY) {
+        batches = batches.with_scheduled_delay(delay);
+    }
+    if unless_set("OTEL_BSP_MAX_QUEUE_SIZE", DELAY).is_some() {
+        batches = batches.with_max_queue_size(QUEUE);
+    }
+    BatchSpanProcessor::builder(exporter)
+        .with_batch_config(batches.build())
+        .build()
 }
 
 fn is_wanted(env: impl Fn(&str) -> Option<String>) -> bool {

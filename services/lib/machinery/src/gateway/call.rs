@@ -3,12 +3,14 @@
 use std::future::Future;
 use std::time::Duration;
 
+use setpoint_proto::cause::Label as _;
 use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::{ApiError, FENCE, Reason, cause};
 use tokio::time::{Instant, timeout};
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
+use tracing::Span;
 
 use super::Gateway;
 use crate::{cascade, metrics};
@@ -33,6 +35,16 @@ impl Verb {
             Self::Delete => "DELETE",
         }
     }
+
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Get => "Get",
+            Self::Post => "Create",
+            Self::Put => "Update",
+            Self::Patch => "Patch",
+            Self::Delete => "Delete",
+        }
+    }
 }
 
 /// Sends a request by the client's method of this name.
@@ -55,6 +67,9 @@ impl Gateway {
         F: Future<Output = Result<Response<A>, Status>> + Send,
     {
         let started = Instant::now();
+        if verb != Verb::Get {
+            self.label(verb);
+        }
         let sent = send(self.client.clone(), self.request(verb, body));
         let answer = match timeout(self.timeout, sent).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
@@ -64,6 +79,15 @@ impl Gateway {
         let code = answer.as_ref().map_or_else(|e| e.reason.http(), |_| 200);
         metrics::called(code, verb.name(), &self.host, started.elapsed());
         answer
+    }
+
+    /// The span around a write is that of its caller: it says what is called.
+    fn label(&self, verb: Verb) {
+        let span = Span::current();
+        span.label("rpc.system", "grpc");
+        span.label("rpc.service", "setpoint.v1.Objects");
+        span.label("rpc.method", verb.method());
+        span.label("server.address", self.host.to_string());
     }
 
     fn request<Q>(&self, verb: Verb, body: Q) -> Request<Q> {

@@ -12,6 +12,7 @@ mod bucket;
 mod limiter;
 mod state;
 mod ticket;
+mod waits;
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -26,6 +27,7 @@ use tokio::time::{Instant, sleep_until};
 pub(crate) use bucket::Bucket;
 pub use limiter::Limiter;
 pub use ticket::Ticket;
+pub use waits::{Rest, Waits};
 
 use crate::metrics;
 pub use metrics::Load;
@@ -46,6 +48,7 @@ pub struct Queue<K> {
 struct Shared<K> {
     state: Mutex<State<K>>,
     changed: Notify,
+    opened: Instant,
     metrics: metrics::Queue,
 }
 
@@ -63,6 +66,7 @@ impl<K: Item> Queue<K> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(limiter)),
             changed: Notify::new(),
+            opened: Instant::now(),
             metrics: metrics::Queue::new(name),
         });
         let probe = Arc::downgrade(&shared);
@@ -79,7 +83,7 @@ impl<K: Item> Queue<K> {
 
     /// The key needs a look after this time, or earlier if something else asks for one earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
-        self.change(|state, now| state.add_at(key, Vec::new(), now + delay, now));
+        self.change(|state, now| state.add_at(key, Vec::new(), Rest::Again, now + delay, now));
     }
 
     /// The next key, as soon as there is one; `None` once the queue is closed and drained.

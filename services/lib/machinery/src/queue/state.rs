@@ -7,7 +7,8 @@ use setpoint_proto::Cause;
 use tokio::time::Instant;
 
 use super::bucket::Bucket;
-use super::{Item, Limiter, Load, MAX_CAUSES};
+use super::{Item, Limiter, Load, MAX_CAUSES, Rest};
+use crate::cascade::rank;
 
 /// ```text
 ///            add                take                 done
@@ -23,7 +24,8 @@ pub(super) struct State<K> {
     waiting: HashMap<K, Waiting>,
     order: VecDeque<K>,
     running: HashMap<K, Instant>,
-    delayed: HashMap<K, (Instant, Vec<Cause>)>,
+    delayed: HashMap<K, Delayed>,
+    unfinished: HashMap<K, Vec<Cause>>,
     due: BTreeSet<(Instant, K)>,
     failures: HashMap<K, u32>,
     added: u64,
@@ -32,14 +34,23 @@ pub(super) struct State<K> {
 
 struct Waiting {
     causes: Vec<Cause>,
+    rest: Option<(Rest, Instant)>,
     since: Instant,
+}
+
+struct Delayed {
+    until: Instant,
+    causes: Vec<Cause>,
+    rest: (Rest, Instant),
 }
 
 /// A key on its way to a worker.
 pub(super) struct Taken<K> {
     pub(super) key: K,
     pub(super) causes: Vec<Cause>,
+    pub(super) rest: Option<(Rest, Instant)>,
     pub(super) since: Instant,
+    pub(super) failures: u32,
 }
 
 impl<K: Item> State<K> {
@@ -51,6 +62,7 @@ impl<K: Item> State<K> {
             order: VecDeque::new(),
             running: HashMap::new(),
             delayed: HashMap::new(),
+            unfinished: HashMap::new(),
             due: BTreeSet::new(),
             failures: HashMap::new(),
             added: 0,
@@ -58,6 +70,7 @@ impl<K: Item> State<K> {
         }
     }
 
+    /// Something happened. What a rest was for is done on the way, but only failed work still stands for its causes.
     pub(super) fn add(&mut self, key: K, causes: impl IntoIterator<Item = Cause>, now: Instant) {
         if self.closed {
             return;
@@ -65,29 +78,65 @@ impl<K: Item> State<K> {
         if let Some(waiting) = self.waiting.get_mut(&key) {
             return keep(&mut waiting.causes, causes);
         }
-        let mut kept = self.undelay(&key);
+        let rested = self.undelay(&key);
+        let failed = rested.filter(|delayed| delayed.rest.0 == Rest::Backoff);
+        let rest = failed.as_ref().map(|delayed| delayed.rest);
+        let mut kept = failed.map_or_else(Vec::new, |delayed| delayed.causes);
         keep(&mut kept, causes);
+        self.enqueue(key, kept, rest, now);
+    }
+
+    /// The key's time has come.
+    fn due(&mut self, key: K, now: Instant) {
+        let Some(Delayed { causes, rest, .. }) = self.undelay(&key) else {
+            return self.add(key, None, now);
+        };
+        self.enqueue(key, causes, Some(rest), now);
+    }
+
+    fn enqueue(&mut self, key: K, causes: Vec<Cause>, rest: Option<(Rest, Instant)>, now: Instant) {
         self.added += 1;
         if !self.running.contains_key(&key) {
             self.order.push_back(key.clone());
         }
-        let since = now;
-        let causes = kept;
-        self.waiting.insert(key, Waiting { causes, since });
+        let waiting = Waiting {
+            causes,
+            rest,
+            since: now,
+        };
+        self.waiting.insert(key, waiting);
     }
 
-    pub(super) fn add_at(&mut self, key: K, causes: Vec<Cause>, at: Instant, now: Instant) {
-        if at <= now || self.waiting.contains_key(&key) {
-            return self.add(key, causes, now);
+    pub(super) fn add_at(
+        &mut self,
+        key: K,
+        causes: Vec<Cause>,
+        rest: Rest,
+        at: Instant,
+        now: Instant,
+    ) {
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            return keep(&mut waiting.causes, causes);
         }
         if self.closed {
             return;
         }
-        let earliest = self.delayed.get(&key).map_or(at, |(old, _)| at.min(*old));
-        let mut kept = self.undelay(&key);
-        keep(&mut kept, causes);
-        self.due.insert((earliest, key.clone()));
-        self.delayed.insert(key, (earliest, kept));
+        let earlier = self.undelay(&key);
+        let mut delayed = Delayed {
+            until: at,
+            causes,
+            rest: (rest, now),
+        };
+        if let Some(earlier) = earlier {
+            delayed.until = at.min(earlier.until);
+            delayed.rest.1 = earlier.rest.1;
+            keep(&mut delayed.causes, earlier.causes);
+        }
+        self.due.insert((delayed.until, key.clone()));
+        self.delayed.insert(key.clone(), delayed);
+        if at <= now {
+            self.due(key, now);
+        }
     }
 
     /// Hands out the key that has waited longest.
@@ -95,9 +144,26 @@ impl<K: Item> State<K> {
         self.wake(now);
         let key = self.order.pop_front()?;
         let waiting = self.waiting.remove(&key);
-        let Waiting { causes, since } = waiting.expect("an ordered key is waiting");
+        let mut waiting = waiting.expect("an ordered key is waiting");
+        if let (true, Some(open)) = (waiting.causes.is_empty(), self.unfinished.get(&key)) {
+            waiting.causes.clone_from(open);
+        }
         self.running.insert(key.clone(), now);
-        Some(Taken { key, causes, since })
+        Some(Taken {
+            failures: self.failures.get(&key).copied().unwrap_or_default(),
+            key,
+            causes: waiting.causes,
+            rest: waiting.rest,
+            since: waiting.since,
+        })
+    }
+
+    /// What happens to the key without a cause belongs to these from now on; without any, to nothing.
+    pub(super) fn leave(&mut self, key: &K, unfinished: &[Cause]) {
+        match unfinished.is_empty() {
+            true => _ = self.unfinished.remove(key),
+            false => _ = self.unfinished.insert(key.clone(), unfinished.to_vec()),
+        }
     }
 
     /// What was added while the key was with its worker, if that has not looked at anything yet.
@@ -108,11 +174,18 @@ impl<K: Item> State<K> {
     }
 
     /// The worker has succeeded.
-    pub(super) fn done(&mut self, key: K, again: Option<Duration>, now: Instant) {
+    pub(super) fn done(
+        &mut self,
+        key: K,
+        causes: Vec<Cause>,
+        again: Option<Duration>,
+        now: Instant,
+    ) {
         self.failures.remove(&key);
         self.hand_back(&key);
-        if let Some(delay) = again {
-            self.add_at(key, Vec::new(), now + delay, now);
+        // What already waits for another reason does not wait for the causes of what is done.
+        if let (Some(delay), false) = (again, self.waiting.contains_key(&key)) {
+            self.add_at(key, causes, Rest::Again, now + delay, now);
         }
     }
 
@@ -124,7 +197,7 @@ impl<K: Item> State<K> {
         self.hand_back(&key);
         // Two writers that get into each other's way must not do so in step.
         let delay = delay.mul_f64(rand::random_range(1.0..1.1));
-        self.add_at(key, causes, now + delay, now);
+        self.add_at(key, causes, Rest::Backoff, now + delay, now);
     }
 
     fn hand_back(&mut self, key: &K) {
@@ -178,23 +251,29 @@ impl<K: Item> State<K> {
     fn wake(&mut self, now: Instant) {
         while self.next_due().is_some_and(|at| at <= now) {
             let (at, key) = self.due.pop_first().expect("it was just seen");
-            self.add(key, None, at);
+            self.due(key, at);
         }
     }
 
-    fn undelay(&mut self, key: &K) -> Vec<Cause> {
-        let Some((at, causes)) = self.delayed.remove(key) else {
-            return Vec::new();
-        };
-        self.due.remove(&(at, key.clone()));
-        causes
+    fn undelay(&mut self, key: &K) -> Option<Delayed> {
+        let delayed = self.delayed.remove(key)?;
+        self.due.remove(&(delayed.until, key.clone()));
+        Some(delayed)
     }
 }
 
+/// Of too many, those that a round would follow from are kept.
 fn keep(kept: &mut Vec<Cause>, causes: impl IntoIterator<Item = Cause>) {
     for cause in causes {
-        if kept.len() < MAX_CAUSES && !kept.contains(&cause) {
+        if kept.contains(&cause) {
+            continue;
+        }
+        if kept.len() < MAX_CAUSES {
             kept.push(cause);
+        } else if let Some(least) = kept.iter_mut().min_by_key(|kept| rank(kept))
+            && rank(least) < rank(&cause)
+        {
+            *least = cause;
         }
     }
 }

@@ -6,7 +6,7 @@ use setpoint_proto::Cause;
 use tokio::time::Instant;
 
 use super::state::Taken;
-use super::{Item, Queue};
+use super::{Item, Queue, Waits};
 
 /// The right to work on a key, which nobody else has meanwhile.
 ///
@@ -17,8 +17,11 @@ pub struct Ticket<K: Item> {
     pub key: K,
     /// Why, as far as known; the oldest first, at most [`MAX_CAUSES`](super::MAX_CAUSES).
     pub causes: Vec<Cause>,
+    /// How long it has waited.
+    pub waits: Waits,
+    /// 1, and one more for each failure since the last success.
+    pub attempt: u32,
     queue: Queue<K>,
-    taken: Instant,
     settled: bool,
 }
 
@@ -27,8 +30,14 @@ impl<K: Item> Ticket<K> {
         Self {
             key: taken.key,
             causes: taken.causes,
+            waits: Waits {
+                opened: queue.shared.opened,
+                rest: taken.rest,
+                queued: taken.since,
+                taken: now,
+            },
+            attempt: taken.failures.saturating_add(1),
             queue,
-            taken: now,
             settled: false,
         }
     }
@@ -41,11 +50,20 @@ impl<K: Item> Ticket<K> {
         state.catch_up(&self.key, &mut self.causes);
     }
 
-    /// The work is done: forget failures, look again after that time if there is one.
+    /// Is what was begun for the causes still under way? Then what happens to the key by itself belongs to them, too.
+    ///
+    /// A container that starts has been asked to; one that crashes later has not.
+    pub fn unfinished(&self, unfinished: bool) {
+        let causes = if unfinished { &*self.causes } else { &[] };
+        self.queue.shared.state.lock().leave(&self.key, causes);
+    }
+
+    /// The work is done: forget failures, look again after that time, for the same causes, if there is one.
     pub fn done(mut self, again: Option<Duration>) {
         self.settled = true;
-        let key = self.key.clone();
-        self.queue.change(|state, now| state.done(key, again, now));
+        let (key, causes) = (self.key.clone(), std::mem::take(&mut self.causes));
+        self.queue
+            .change(|state, now| state.done(key, causes, again, now));
     }
 
     /// The work has failed: look again, after a rest that grows from failure to failure.
@@ -57,7 +75,7 @@ impl<K: Item> Ticket<K> {
 impl<K: Item> Drop for Ticket<K> {
     fn drop(&mut self) {
         let metrics = &self.queue.shared.metrics;
-        metrics.worked(self.taken.elapsed());
+        metrics.worked(self.waits.taken.elapsed());
         if self.settled {
             return;
         }

@@ -1,8 +1,11 @@
 //! A cascade is one trace: what a controller writes continues the trace of what made it write.
 
+use std::sync::LazyLock;
+
 use opentelemetry::trace::TracerProvider as _;
 use setpoint_proto::Cause;
 use setpoint_proto::core::ConfigMap;
+use setpoint_proto::lineage::now_ns;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::controller::{Process, copies, fake, origin, reported};
@@ -13,8 +16,16 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 fn because(trace: &str) -> Cause {
     Cause {
         traceparent: format!("00-{trace}-00f067aa0ba902b7-01"),
+        began_ns: began(),
+        depth: 2,
         ..Cause::default()
     }
+}
+
+/// A minute before this test process looked first.
+fn began() -> i64 {
+    static BEGAN: LazyLock<i64> = LazyLock::new(|| now_ns() - 60_000_000_000);
+    *BEGAN
 }
 
 fn trace_of(cause: &Cause) -> &str {
@@ -35,6 +46,24 @@ async fn every_write_of_a_cascade_is_in_the_trace_of_its_first() {
     eventually("all are there", async || copies(&fake) == 3).await;
     fake.put_because(&origin("after", 4), because(TRACE));
     let done = async || reported(&fake, "after").as_deref() == Some("4");
+    eventually("all are there", done).await;
+    for object in fake.all::<ConfigMap>() {
+        let cause = fake.cause(&object).unwrap();
+        assert_eq!(trace_of(&cause), TRACE, "{}", object.metadata.name);
+        assert_eq!(cause.began_ns, began(), "{}", object.metadata.name);
+        let is_copy = !object.metadata.owner_references.is_empty();
+        let depth = if is_copy { 3 } else { 4 }; // the report follows from the copies
+        assert_eq!(cause.depth, depth, "{}", object.metadata.name);
+    }
+}
+
+/// Without a tracer there are no spans, but whoever brought a trace finds it in every write that came of theirs.
+#[tokio::test(start_paused = true)]
+async fn a_trace_goes_on_where_nobody_traces() {
+    let fake = fake();
+    let _process = Process::start(&fake, "copies-0");
+    fake.put_because(&origin("web", 3), because(TRACE));
+    let done = async || reported(&fake, "web").as_deref() == Some("3");
     eventually("all are there", done).await;
     for object in fake.all::<ConfigMap>() {
         let cause = fake.cause(&object).unwrap();

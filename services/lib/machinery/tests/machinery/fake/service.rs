@@ -6,7 +6,7 @@ use prost::Message as _;
 use setpoint_proto::core::Event;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::*;
-use setpoint_proto::{Any, ApiError, Cause, EventType, FENCE, Reason, WatchEvent};
+use setpoint_proto::{Any, ApiError, Cause, EventType, FENCE, Lineage, Reason, WatchEvent};
 use tonic::{Request, Response, Status};
 
 use super::Fake;
@@ -36,11 +36,9 @@ impl Service {
             let value = request.metadata().get(name);
             value.map(|text| text.to_str().unwrap().to_owned())
         };
-        let (fence, traceparent) = (header(FENCE), header("traceparent"));
-        let cause = Cause {
-            traceparent: traceparent.unwrap_or_default(),
-            ..Cause::default()
-        };
+        let fence = header(FENCE);
+        let text = |name: &'static str| request.metadata().get(name)?.to_str().ok();
+        let cause = Cause::current(&Lineage::of_request(text), "", 0);
         let written = self.0.change(|world| {
             fence.map_or(Ok(()), |fence| world.check(&fence))?;
             write(world, request.into_inner(), cause)

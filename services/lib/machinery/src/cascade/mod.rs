@@ -1,0 +1,93 @@
+//! The cascade that a round belongs to: its place in a trace, the waits before it, and what its writes pass on.
+
+mod origin;
+mod waits;
+
+use std::future::Future;
+
+use setpoint_model::{Key, Meta};
+use setpoint_proto::Lineage;
+use setpoint_proto::cause::{self, Label as _};
+use setpoint_proto::lineage::now_ns;
+use setpoint_proto::policy::Policy;
+use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
+
+use crate::Ticket;
+use origin::Origin;
+pub(crate) use origin::rank;
+
+tokio::task_local! {
+    static LINEAGE: Lineage;
+}
+
+/// A round's place in the traces of its causes.
+pub struct Cascade {
+    span: Span,
+    lineage: Lineage,
+}
+
+impl Cascade {
+    /// Puts `span`, which must not have been entered yet, where the ticket's causes say, and draws the waits before it.
+    ///
+    /// `looked` is when its worker had everything that it needs to decide.
+    pub fn begin(span: Span, ticket: &Ticket<Key>, looked: Instant) -> Self {
+        let origin = Origin::of(&ticket.causes, now_ns(), Policy::get().trace_age);
+        if let Some(parent) = origin.parent {
+            cause::adopt(&span, &parent.traceparent);
+            waits::draw(parent, ticket, looked);
+        }
+        cause::link(&span, origin.links);
+        let namespace = &ticket.key.namespace;
+        if !namespace.is_empty() {
+            span.label("k8s.namespace.name", namespace.clone());
+        }
+        span.label("setpoint.attempt", i64::from(ticket.attempt));
+        Self {
+            span,
+            lineage: origin.lineage,
+        }
+    }
+
+    /// Says which state of which object the round is about.
+    pub fn about(&self, kind: &str, meta: &Meta) {
+        let Meta {
+            key,
+            uid,
+            revision,
+            generation,
+            ..
+        } = meta;
+        self.span
+            .label(format!("k8s.{kind}.name"), key.name.clone());
+        self.span.label(format!("k8s.{kind}.uid"), uid.clone());
+        self.span.label("setpoint.generation", *generation);
+        self.span.label("setpoint.revision", revision.to_string());
+    }
+
+    /// Says how the round ended.
+    pub fn ended(&self, outcome: &'static str, error: Option<&dyn std::fmt::Display>) {
+        self.span.label("setpoint.outcome", outcome);
+        if let Some(error) = error {
+            cause::fail(&self.span, error.to_string());
+        }
+    }
+
+    /// Does the round's work: its spans are below the round's, and everything that it writes belongs to the cascade.
+    ///
+    /// Work that is spawned inside is not part of it.
+    pub async fn run<F: Future>(&self, work: F) -> F::Output {
+        let work = work.instrument(self.span.clone());
+        LINEAGE.scope(self.lineage.clone(), work).await
+    }
+
+    /// The round's span.
+    pub const fn span(&self) -> &Span {
+        &self.span
+    }
+}
+
+/// Where writes made now stand; where a cascade begins, nothing is known.
+pub(crate) fn lineage() -> Lineage {
+    LINEAGE.try_with(Lineage::clone).unwrap_or_default()
+}
