@@ -133,6 +133,13 @@ impl Log {
         }
     }
 
+    /// Wakes everybody, though there may be nothing for them.
+    pub fn touch_all(&mut self) {
+        for channel in self.topics.values_mut() {
+            channel.touch(self.round, &mut self.touched);
+        }
+    }
+
     fn drop_first(&mut self) {
         let Some((record, topics)) = self.records.pop_front() else {
             return;

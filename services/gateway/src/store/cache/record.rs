@@ -2,10 +2,30 @@
 
 use std::sync::{Arc, OnceLock};
 
+use prost::Message;
 use setpoint_model::Revision;
 use setpoint_proto::{Cause, EventType};
 
 use super::{Cached, Event, Filter};
+
+const LEASES: &str = "leases";
+
+/// The part of a Lease that counts its holders.
+#[derive(Message)]
+struct Terms {
+    #[prost(message, optional, tag = "2")]
+    spec: Option<TermsSpec>,
+}
+
+#[derive(Message)]
+struct TermsSpec {
+    #[prost(int32, optional, tag = "5")]
+    transitions: Option<i32>,
+}
+
+fn term(lease: &Cached) -> Option<i32> {
+    Terms::decode(lease.raw.as_ref()).ok()?.spec?.transitions
+}
 
 /// What became of one object at one revision. One of `old` and `new` is set.
 #[derive(Debug)]
@@ -58,6 +78,14 @@ impl Record {
             Arc::new(old.last_seen_at(self.revision, cause))
         });
         made.clone()
+    }
+
+    /// Does another hold the Lease from here on?
+    pub fn begins_term(&self) -> bool {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => new.kind.plural == LEASES && term(old) != term(new),
+            _ => false,
+        }
     }
 
     /// Its share of the log's budget.

@@ -20,6 +20,8 @@ pub(super) type Shelves = HashMap<&'static str, Shelf>;
 pub(super) struct State {
     pub revision: Revision,
     pub log: Log,
+    /// When a new leader was last elected, of whatever.
+    pub elected: Revision,
     shelves: Shelves,
     closed: bool,
 }
@@ -40,6 +42,7 @@ impl State {
         Self {
             revision: Revision::default(),
             log,
+            elected: Revision::default(),
             shelves: empty_shelves(),
             closed: false,
         }
@@ -82,6 +85,10 @@ impl State {
                 let nodes = [&old, &new].map(|object| shelf.node_of(object.as_deref()?));
                 shelf.dispatched();
                 let record = Record::new(batch.revision, old, new, change.cause);
+                if record.begins_term() {
+                    self.elected = batch.revision;
+                    self.log.touch_all();
+                }
                 self.log.push(record, topics(change.kind, nodes));
             }
         }

@@ -53,6 +53,8 @@ struct Look {
     /// Everything up to here has been looked at, if `drained`.
     revision: Revision,
     drained: bool,
+    /// When a new leader was last elected.
+    elected: Revision,
 }
 
 /// Begins a watch at the state as it is.
@@ -63,6 +65,10 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
     let next = match spec.start {
         Start::After(revision) => state.log.after(&topic, revision)?,
         Start::Now | Start::Initial(_) => state.log.next(),
+    };
+    let told = match spec.start {
+        Start::After(revision) => revision,
+        Start::Now | Start::Initial(_) => state.revision,
     };
     let initial = matches!(spec.start, Start::Initial(_)).then(|| state.snapshot(&spec.filter));
     drop(state);
@@ -80,7 +86,7 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         pending: Pending::new(&shared.pending, before, kind),
         filter: spec.filter,
         bookmarks: spec.bookmarks,
-        told: Revision::default(),
+        told,
         rests_until: Instant::now(),
         shared,
         topic,
@@ -132,7 +138,7 @@ impl Watcher {
                 return Ok(look.events);
             }
             if look.drained {
-                if let Some(bookmark) = self.bookmark(look.revision) {
+                if let Some(bookmark) = self.bookmark(&look) {
                     return Ok(vec![bookmark]);
                 }
                 tokio::select! {
@@ -159,6 +165,7 @@ impl Watcher {
         let read = state.log.read(&self.topic, self.next, AT_ONCE);
         let (records, next) = read.inspect_err(|_| self.expired.inc())?;
         let (revision, drained) = (state.revision, next == state.log.next());
+        let elected = state.elected;
         drop(state);
         self.next = next;
         let events: Vec<_> = records
@@ -169,18 +176,22 @@ impl Watcher {
             events,
             revision,
             drained,
+            elected,
         })
     }
 
     /// Due, wished for, and new.
-    fn bookmark(&mut self, revision: Revision) -> Option<Event> {
+    ///
+    /// It is due now and then, and at once when a leader was elected: it may not decide before it knows that it has seen all
+    /// that its predecessor wrote.
+    fn bookmark(&mut self, look: &Look) -> Option<Event> {
         let now = Instant::now();
-        if now < self.bookmark_at {
+        if now < self.bookmark_at && look.elected <= self.told {
             return None;
         }
         self.bookmark_at = now + self.shared.settings.bookmark_every;
-        let new = self.bookmarks && self.told < revision;
-        self.told = revision;
-        new.then(|| Event::bookmark(&self.filter, revision, false))
+        let new = self.bookmarks && self.told < look.revision;
+        self.told = look.revision;
+        new.then(|| Event::bookmark(&self.filter, look.revision, false))
     }
 }

@@ -25,6 +25,7 @@ macro_rules! cache_contract {
             every_watcher_gets_every_change_once_and_in_order
             a_watch_resumes_from_any_revision
             a_bookmark_never_runs_ahead_of_a_change
+            every_watcher_hears_at_once_how_far_it_is_when_a_leader_was_elected
             a_slow_watcher_expires_and_the_others_go_on
             a_watcher_whose_client_takes_nothing_is_ended
             silence_does_not_expire_a_watcher

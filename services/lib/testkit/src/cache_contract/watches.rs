@@ -9,16 +9,17 @@ use setpoint_gateway::store::cache::{AtLeast, Settings, Start};
 use setpoint_gateway::store::{Store, Write};
 use setpoint_model::Revision;
 use setpoint_proto::EventType::{Added, Bookmark, Deleted, Modified};
+use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::{Cause, Reason};
 
 use super::world::{
-    bind, cache, cache_with, config_maps, next_error, pods_of, revisions, set, settings, take,
+    bind, cache, cache_with, config_maps, next_error, pods_of, put, revisions, set, settings, take,
     told, unset, watch, watch_after,
 };
 use crate::Subject;
 use crate::cases::soon;
-use crate::objects::key_of;
+use crate::objects::{NAMESPACE, key_of};
 
 /// Ten writers at once, each with an object of its own; gives all revisions in order.
 async fn storm(store: &Arc<dyn Store>) -> Vec<Revision> {
@@ -113,6 +114,31 @@ pub async fn a_bookmark_never_runs_ahead_of_a_change(subject: impl Subject) {
         futures::future::join(writing, reading),
     )
     .await;
+}
+
+/// Checks L7: the successor need not wait to know that it has seen all that its predecessor wrote.
+pub async fn every_watcher_hears_at_once_how_far_it_is_when_a_leader_was_elected(
+    subject: impl Subject,
+) {
+    let store = subject.store();
+    let lease = |term| {
+        let mut lease = Lease::default();
+        lease.metadata.namespace = NAMESPACE.into();
+        lease.metadata.name = "demo".into();
+        lease.spec.lease_transitions = Some(term);
+        lease
+    };
+    put(&store, &lease(0)).await;
+    let never = Settings {
+        bookmark_every: Duration::from_secs(3600),
+        ..settings()
+    };
+    let cache = cache_with(&store, never).await;
+    let mut watcher = watch_after(&cache, cache.reached()).await;
+    put(&store, &lease(0)).await;
+    let elected = put(&store, &lease(1)).await;
+    let events = take(&mut watcher, 1).await;
+    assert_eq!(told(&events), [(Bookmark, "", elected)]);
 }
 
 /// Checks S2, I2.
