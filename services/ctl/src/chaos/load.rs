@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 use setpoint_machinery::Gateway;
 use setpoint_machinery::gateway::{ListOptions, Preconditions};
@@ -23,10 +23,11 @@ const STEP: &str = "setpoint.dev/chaos-step";
 /// Pods at rest, and at most.
 const FEWEST: u64 = 3;
 const MOST: u64 = 9;
-/// Between two steps, so that something is always under way.
-const PAUSE: Duration = Duration::from_millis(150);
+/// Between two steps, so that something is always under way: simulated containers start at once, others do not.
+const BRISK: Duration = Duration::from_millis(60);
+const CALM: Duration = Duration::from_millis(250);
 /// Every so many steps the template changes, too.
-const ROLL: u64 = 4;
+const ROLL: u64 = 3;
 /// Everything has come to rest by then, or never will.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks at what is being deleted.
@@ -68,12 +69,13 @@ impl Load {
 
     /// Takes step after step, for ever. What fails was not acknowledged, and is no loss.
     pub async fn run(&mut self) {
+        let pause = if self.simulated { BRISK } else { CALM };
         loop {
             self.tried += 1;
             self.scaled += 1;
             let _ = self.create().await;
             let _ = self.change().await;
-            sleep(PAUSE).await;
+            sleep(pause).await;
         }
     }
 
@@ -89,7 +91,7 @@ impl Load {
     pub async fn settle(&self, witness: &Witness) -> anyhow::Result<()> {
         let settled = witness.until(|witness| self.is_settled(witness));
         let settled = timeout(PATIENCE, settled).await;
-        settled.with_context(|| format!("the load has not come to rest within {PATIENCE:?}"))
+        settled.map_err(|_| anyhow!("the load has not come to rest within {PATIENCE:?}"))
     }
 
     fn is_settled(&self, witness: &Witness) -> bool {

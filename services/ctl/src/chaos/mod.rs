@@ -16,7 +16,7 @@ mod witness;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use setpoint_machinery::Gateway;
@@ -51,6 +51,9 @@ pub async fn chaos(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode>
     }
     let gateway = reach.gateway()?;
     let mut cluster = Cluster::open(&reach, options).await?;
+    if cluster.replicas(&options.service).await?.is_empty() {
+        bail!("no replica of {} runs", options.service);
+    }
     let mut load = Load::new(&gateway, options.compose.is_none());
     let mut rows = Vec::new();
     let played = play(options, &gateway, &mut cluster, &mut load, &mut rows).await;
@@ -79,8 +82,8 @@ async fn play(
     );
     tokio::select! {
         played = rounds(options, gateway, cluster, load, rows) => played,
-        _ = interrupt.recv() => Err(anyhow::anyhow!("interrupted")),
-        _ = terminate.recv() => Err(anyhow::anyhow!("interrupted")),
+        _ = interrupt.recv() => Err(anyhow!("interrupted")),
+        _ = terminate.recv() => Err(anyhow!("interrupted")),
     }
 }
 

@@ -80,8 +80,8 @@ pub fn table(rows: &[Row]) -> String {
         ]
     });
     let times = times(rows);
-    let summary = |name: &str, time: Option<&Duration>| {
-        let time = time.map_or_else(none, |time| shown(*time));
+    let summary = |name: &str, time: Option<Duration>| {
+        let time = time.map_or_else(none, shown);
         let empty = String::new;
         [
             name.to_owned(),
@@ -99,16 +99,17 @@ pub fn table(rows: &[Row]) -> String {
     total[4] = rows.iter().map(|row| row.fenced).sum::<u64>().to_string();
     total[5] = rows.iter().map(|row| row.late).sum::<usize>().to_string();
     total[6] = rows.iter().map(|row| row.twice).sum::<usize>().to_string();
+    // Each round looks for all that was ever acknowledged.
     total[7] = rows
         .iter()
         .map(|row| row.lost)
         .max()
         .unwrap_or_default()
         .to_string();
-    let median = summary("median", times.get(times.len() / 2));
+    let median = summary("median", median(&times));
     columns(
         header,
-        of_round.chain([median, summary("max", times.last()), total]),
+        of_round.chain([median, summary("max", times.last().copied()), total]),
     )
 }
 
@@ -116,6 +117,12 @@ fn times(rows: &[Row]) -> Vec<Duration> {
     let mut times: Vec<_> = rows.iter().filter_map(|row| row.leaderless).collect();
     times.sort();
     times
+}
+
+fn median(sorted: &[Duration]) -> Option<Duration> {
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some((*lower + *upper) / 2)
 }
 
 fn shown(time: Duration) -> String {
@@ -153,6 +160,14 @@ max                                  2.40 s
 total                                             5        0      0       0
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_two() {
+        let times = [1, 3, 5, 90].map(Duration::from_secs);
+        assert_eq!(median(&times), Some(Duration::from_secs(4)));
+        assert_eq!(median(&times[..3]), Some(Duration::from_secs(3)));
+        assert_eq!(median(&[]), None);
     }
 
     #[test]

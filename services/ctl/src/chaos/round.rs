@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use setpoint_machinery::Gateway;
@@ -104,7 +104,7 @@ impl Round<'_> {
                 options,
                 gateway,
                 cluster,
-                witness: witness,
+                witness,
                 dice,
             };
             tokio::select! {
@@ -171,9 +171,7 @@ impl Scene<'_> {
             .witness
             .until(|witness| witness.writes().len() >= WRITES);
         let at_work = timeout(PATIENCE, at_work).await;
-        at_work.with_context(|| {
-            format!("{service} does not work: it wrote nothing within {PATIENCE:?}")
-        })
+        at_work.map_err(|_| anyhow!("{service} has not begun to work within {PATIENCE:?}"))
     }
 
     async fn choose(&mut self) -> anyhow::Result<Target> {
@@ -213,7 +211,7 @@ impl Scene<'_> {
             .until(|witness| witness.writes().iter().any(|write| write.term > term));
         let patience = PATIENCE + 2 * target.lease();
         let taken = timeout(patience, later).await;
-        taken.with_context(|| format!("nobody took over from {} within {patience:?}", target.name))
+        taken.map_err(|_| anyhow!("nobody took over from {} within {patience:?}", target.name))
     }
 
     fn hold(&self, target: &Target) -> Duration {

@@ -1,0 +1,105 @@
+//! A cluster comes up, is mended, and goes down.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use crate::stage::{Cluster, lives, said};
+
+#[test]
+fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
+    let cluster = Cluster::new();
+    let text = cluster.up(&[]);
+    assert!(text.contains("Setpoint is ready after "), "{text}");
+    assert!(
+        text.contains("kubectl apply -f deploy/manifests/web-frontend.yaml"),
+        "{text}"
+    );
+    let kubeconfig = fs::read_to_string(cluster.root.path().join(".setpoint/kubeconfig")).unwrap();
+    assert!(
+        kubeconfig.contains(&format!("http://127.0.0.1:{}", cluster.ports[0])),
+        "{kubeconfig}"
+    );
+    assert_eq!(
+        said(&cluster.run(&["status"])).matches(" ready\n").count(),
+        11
+    );
+
+    let before = cluster.pids();
+    assert_eq!(before.len(), 11);
+    let text = cluster.up(&[]);
+    assert!(
+        text.starts_with("Setpoint is running already; nothing was changed."),
+        "{text}"
+    );
+    assert_eq!(cluster.pids(), before);
+
+    let (collection, object) = (
+        "/api/v1/namespaces/default/configmaps",
+        "/api/v1/namespaces/default/configmaps/kept",
+    );
+    assert_eq!(
+        cluster.ask("POST", collection, r#"{"metadata":{"name":"kept"}}"#),
+        201
+    );
+    let text = said(&cluster.run(&["down"]));
+    assert!(
+        text.contains("Setpoint is down: 11 processes stopped"),
+        "{text}"
+    );
+    assert!(!text.contains("killed"), "{text}");
+    assert!(before.values().all(|pid| !lives(*pid)));
+    cluster.up(&[]);
+    assert_eq!(cluster.ask("GET", object, ""), 200);
+    cluster.up(&["--fresh"]);
+    assert_eq!(cluster.ask("GET", object, ""), 404);
+}
+
+#[test]
+fn what_is_missing_of_a_cluster_is_started_and_the_rest_is_left_alone() {
+    let cluster = Cluster::new();
+    cluster.up(&["--profile", "fast"]);
+    let before = cluster.pids();
+    cluster.signal("scheduler-1", Signal::SIGKILL);
+    let status = cluster.run(&["status"]);
+    assert_eq!(status.status.code(), Some(1));
+
+    let text = cluster.up(&["--profile", "fast"]);
+    assert!(
+        text.contains("starting the 1 of 11 processes that are missing"),
+        "{text}"
+    );
+    let mut after = cluster.pids();
+    assert_ne!(
+        after.remove("scheduler-1"),
+        before.get("scheduler-1").copied()
+    );
+    assert!(after.iter().all(|(name, pid)| before[name] == *pid));
+}
+
+#[test]
+fn the_settings_files_set_nothing_that_does_not_exist() {
+    let config = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/config"));
+    let files: Vec<_> = fs::read_dir(config)
+        .unwrap()
+        .flatten()
+        .map(|file| file.path())
+        .collect();
+    assert_eq!(files.len(), 5);
+    for file in files {
+        let service = file.file_stem().unwrap();
+        let mut command =
+            Command::new(Path::new(env!("CARGO_BIN_EXE_setpoint")).with_file_name(service));
+        // The flag is wrong, so that it does not start; it is looked at after the file.
+        let output = command
+            .arg("--config")
+            .arg(&file)
+            .arg("--drain=soon")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("for key `drain`"), "{text}");
+    }
+}

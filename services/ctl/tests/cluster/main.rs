@@ -1,0 +1,9 @@
+//! `setpoint` on a whole cluster of real processes.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod chaos;
+mod leaders;
+mod lifecycle;
+mod size;
+mod stage;

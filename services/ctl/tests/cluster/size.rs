@@ -1,0 +1,35 @@
+//! A cluster grows and shrinks while it runs.
+
+use crate::stage::{Cluster, said};
+
+fn ready(cluster: &Cluster) -> usize {
+    said(&cluster.run(&["status"])).matches(" ready\n").count()
+}
+
+#[test]
+fn a_cluster_grows_and_shrinks_while_it_runs() {
+    let cluster = Cluster::new();
+    cluster.up(&["--profile", "fast", "--replicas", "1"]);
+    assert_eq!(ready(&cluster), 8);
+    let before = cluster.pids();
+
+    let text = cluster.up(&["--replicas", "3"]);
+    assert!(text.contains("starting the 6 of 14"), "{text}");
+    assert!(!text.contains("Restarting"), "nobody else is told: {text}");
+    assert_eq!(ready(&cluster), 14);
+
+    let text = cluster.up(&["--gateways", "2"]);
+    assert!(text.contains("starting the 1 of 15"), "{text}");
+    assert!(text.contains("Restarting 12 processes"), "{text}");
+    assert_eq!(ready(&cluster), 15);
+    assert_eq!(cluster.pids()["gateway-0"], before["gateway-0"]);
+    let text = cluster.up(&[]);
+    assert!(text.contains("nothing was changed"), "numbers stay: {text}");
+
+    let text = cluster.up(&["--replicas", "1", "--gateways", "1"]);
+    assert!(text.contains("Stopping 7 processes too many"), "{text}");
+    assert!(!text.contains("killed"), "{text}");
+    assert_eq!(ready(&cluster), 8);
+    let text = said(&cluster.run(&["down"]));
+    assert!(text.contains("8 processes stopped"), "{text}");
+}

@@ -1,0 +1,146 @@
+//! A cluster under test.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A cluster in a folder of its own. Dropping it takes it down.
+pub struct Cluster {
+    pub root: TempDir,
+    pub ports: [u16; 3],
+}
+
+impl Cluster {
+    pub fn new() -> Self {
+        let binary = Path::new(env!("CARGO_BIN_EXE_setpoint"));
+        assert!(
+            binary.with_file_name("gateway").is_file(),
+            "build the workspace first: cargo build --workspace"
+        );
+        let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = held.map(|listener| listener.local_addr().unwrap().port());
+        Self {
+            root: tempfile::tempdir().unwrap(),
+            ports,
+        }
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        command.args(arguments).current_dir(self.root.path());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Sends a signal to `<service>-<n>`.
+    pub fn signal(&self, name: &str, signal: Signal) {
+        kill(Pid::from_raw(self.pids()[name]), signal).unwrap();
+    }
+
+    /// Who leads a service.
+    pub fn leader(&self, service: &str) -> Option<String> {
+        let text = said(&self.run(&["leaders", "-o", "json"]));
+        let standings: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let standing = standings.iter().find(|one| one["service"] == service)?;
+        Some(standing["leader"].as_str()?.to_owned())
+    }
+
+    pub fn up(&self, more: &[&str]) -> String {
+        let [port, etcd, peer] = self.ports.map(|port| port.to_string());
+        let ports = [
+            "up",
+            "--port",
+            &port,
+            "--etcd-port",
+            &etcd,
+            "--etcd-peer-port",
+            &peer,
+        ];
+        said(&self.run(&[&ports, more].concat()))
+    }
+
+    /// `<service>-<n>` → process id.
+    pub fn pids(&self) -> BTreeMap<String, i32> {
+        let files = fs::read_dir(self.root.path().join(".setpoint/run"))
+            .unwrap()
+            .flatten();
+        let pids = files.filter(|file| file.path().extension().is_some_and(|end| end == "pid"));
+        let pid = |file: &fs::DirEntry| {
+            fs::read_to_string(file.path())
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap()
+        };
+        pids.map(|file| {
+            (
+                file.path()
+                    .file_stem()
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned(),
+                pid(&file),
+            )
+        })
+        .collect()
+    }
+
+    /// The status of a request to the gateway.
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> u16 {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.ports[0])).unwrap();
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.0\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all((head + body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.run(&["down"]);
+    }
+}
+
+/// What it printed, if it succeeded.
+pub fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
+}
+
+/// A process that ended but was not yet collected has an id, and no environment.
+pub fn lives(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| !environment.is_empty())
+}
+
+/// Asks again until the answer is yes.
+pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "not within a minute: {what}");
+        std::thread::yield_now();
+    }
+}
