@@ -1,5 +1,7 @@
 //! The whole cluster, end to end: real etcd, real processes, real kubectl.
 
+mod docker;
+mod engine;
 mod failover;
 mod faults;
 mod fencing;

@@ -1,0 +1,177 @@
+//! Pods as containers of a Docker engine, from kubectl to `docker ps` and back.
+
+use serde_json::Value;
+use setpoint_tests::{Cluster, Kubectl, eventually};
+
+use crate::engine::{Engine, IMAGE};
+use crate::web::{is_ready, text};
+
+fn pod() -> String {
+    format!(
+        "apiVersion: v1
+kind: ConfigMap
+metadata: {{name: words}}
+data: {{greeting: hello}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec:
+  volumes: [{{name: words, configMap: {{name: words}}}}]
+  containers:
+  - name: main
+    image: {IMAGE}
+    command: [sh, -c]
+    args: ['cat /etc/words/greeting && echo \" $WHO\" && trap exit TERM; sleep 1000000 & wait']
+    env: [{{name: WHO, value: $(NAME)}}, {{name: NAME, valueFrom: {{fieldRef: {{fieldPath: metadata.name}}}}}}]
+    volumeMounts: [{{name: words, mountPath: /etc/words}}]
+    resources: {{limits: {{cpu: 100m, memory: 32Mi}}}}
+  - name: side
+    image: {IMAGE}
+"
+    )
+}
+
+/// One story in one cluster, since starting one is what takes long.
+#[test]
+fn a_pod_is_containers_that_survive_kills_and_agents() {
+    let Some(engine) = Engine::find() else { return };
+    let mut cluster = engine.cluster();
+    let kubectl = cluster.kubectl();
+    let applied = kubectl.with("apply", &pod());
+    assert!(applied.success, "{}", applied.stderr);
+    it_runs_in_three_containers(&engine, &kubectl);
+    a_killed_container_is_restarted(&engine, &kubectl);
+    a_killed_pause_brings_a_new_sandbox(&engine, &kubectl);
+    an_agent_that_comes_back_starts_nothing_twice(&engine, &mut cluster, &kubectl);
+    a_pod_that_went_while_the_agent_was_away_is_removed(&engine, &mut cluster, &kubectl);
+    a_deleted_pod_leaves_nothing(&engine, &kubectl);
+    a_pod_whose_image_cannot_be_had_says_so(&kubectl);
+}
+
+fn ready(kubectl: &Kubectl, restarts: [i64; 2]) -> Value {
+    eventually(
+        &format!("the Pod is Ready after {restarts:?} restarts"),
+        || {
+            let output = kubectl.run("get pod web -o json");
+            let pod: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+            let statuses = pod["status"]["containerStatuses"].as_array();
+            let counts: Vec<_> = statuses
+                .into_iter()
+                .flatten()
+                .map(|status| status["restartCount"].as_i64().unwrap_or(-1))
+                .collect();
+            match is_ready(&pod) && counts == restarts {
+                true => Ok(pod),
+                false => Err(output.stdout + &output.stderr),
+            }
+        },
+    )
+}
+
+fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
+    let pod = ready(kubectl, [0, 0]);
+    let running = engine.running();
+    let uid = text(&pod, "/metadata/uid");
+    let names = ["POD", "main", "side"].map(|name| format!("k8s_{name}_web_default_{uid}_0/"));
+    assert_eq!(running.len(), 3, "{running:?}");
+    for (found, name) in running.iter().zip(&names) {
+        assert!(found.starts_with(name), "{running:?}");
+    }
+    let main = running[1].split('/').nth(1).expect("an id");
+    assert_eq!(
+        text(&pod, "/status/containerStatuses/0/containerID"),
+        format!("docker://{main}")
+    );
+    let pause = running[0].split('/').nth(1).expect("an id");
+    let address = engine.docker(&format!(
+        "inspect -f {{{{range.NetworkSettings.Networks}}}}{{{{.IPAddress}}}}{{{{end}}}} {pause}"
+    ));
+    assert_eq!(text(&pod, "/status/podIP"), address.trim());
+    assert_eq!(engine.docker(&format!("logs {main}")), "hello $(NAME)\n");
+    let limits = engine.docker(&format!(
+        "inspect -f {{{{.HostConfig.NanoCpus}}}}/{{{{.HostConfig.Memory}}}} {main}"
+    ));
+    assert_eq!(limits.trim(), "100000000/33554432");
+}
+
+fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
+    engine.kill("k8s_main_");
+    let pod = ready(kubectl, [1, 0]);
+    let last = "/status/containerStatuses/0/lastState/terminated";
+    assert_eq!(
+        pod.pointer(last).map(|end| end["exitCode"].clone()),
+        Some(137.into())
+    );
+}
+
+fn a_killed_pause_brings_a_new_sandbox(engine: &Engine, kubectl: &Kubectl) {
+    engine.kill("k8s_POD_");
+    ready(kubectl, [2, 1]);
+    let running = engine.running();
+    assert_eq!(running.len(), 3, "{running:?}");
+    assert!(running[0].contains("_1/"), "{running:?}");
+}
+
+/// Checks N2.
+fn an_agent_that_comes_back_starts_nothing_twice(
+    engine: &Engine,
+    cluster: &mut Cluster,
+    kubectl: &Kubectl,
+) {
+    let before = engine.running();
+    cluster.process("node-agent-0").kill();
+    assert_eq!(engine.running(), before);
+    engine.start_agent(cluster);
+    // What the agent does for a Pod that comes later, it did for those that were there before.
+    let later = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: later}}\nspec: {{containers: [{{name: main, image: '{IMAGE}'}}]}}\n"
+    );
+    assert!(kubectl.with("apply", &later).success);
+    kubectl.ok("wait --for=condition=Ready pod/later --timeout=60s");
+    let after = engine.running();
+    let same: Vec<_> = after
+        .iter()
+        .filter(|found| found.contains("_web_"))
+        .cloned()
+        .collect();
+    assert_eq!(same, before);
+    ready(kubectl, [2, 1]);
+}
+
+/// Checks N3.
+fn a_pod_that_went_while_the_agent_was_away_is_removed(
+    engine: &Engine,
+    cluster: &mut Cluster,
+    kubectl: &Kubectl,
+) {
+    cluster.process("node-agent-0").kill();
+    kubectl.ok("delete pod later --grace-period=0 --force");
+    assert!(engine.all().iter().any(|found| found.contains("_later_")));
+    engine.start_agent(cluster);
+    eventually("its containers are gone", || {
+        let all = engine.all();
+        match all.iter().any(|found| found.contains("_later_")) {
+            true => Err(format!("{all:?}")),
+            false => Ok(()),
+        }
+    });
+    ready(kubectl, [2, 1]);
+}
+
+/// Checks N4.
+fn a_deleted_pod_leaves_nothing(engine: &Engine, kubectl: &Kubectl) {
+    kubectl.ok("delete pod web --timeout=60s");
+    assert_eq!(engine.all(), Vec::<String>::new());
+}
+
+fn a_pod_whose_image_cannot_be_had_says_so(kubectl: &Kubectl) {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: none}\nspec: {containers: [{name: main, image: '127.0.0.1:9/none:1'}]}\n";
+    assert!(kubectl.with("apply", pod).success);
+    eventually("kubectl says that the image cannot be pulled", || {
+        let listed = kubectl.run("get pod none --no-headers").stdout;
+        let said = ["ErrImagePull", "ImagePullBackOff"];
+        let found = said.iter().any(|word| listed.contains(word));
+        found.then_some(()).ok_or(listed)
+    });
+}

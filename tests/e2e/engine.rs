@@ -1,0 +1,149 @@
+//! A Docker engine for one test: what it has of the test's cluster, and nothing of it when dropped.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use setpoint_tests::{Cluster, Size, eventually};
+
+/// A few programs of Debian's static busybox; without a command it sleeps until it is asked to stop.
+pub const IMAGE: &str = "setpoint-test/e2e:1";
+const NODE: &str = "node-0";
+
+/// What the engine has of one cluster.
+pub struct Engine {
+    cluster: String,
+}
+
+impl Engine {
+    /// `None`, and a word about it, where no engine answers.
+    pub fn find() -> Option<Self> {
+        let answers = Command::new("docker")
+            .arg("info")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !answers.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: no Docker engine answers");
+            return None;
+        }
+        import();
+        let cluster = format!("e2e-{}", std::process::id());
+        Some(Self { cluster })
+    }
+
+    /// Controllers and a scheduler; the agent comes with [`Engine::start_agent`].
+    pub fn cluster(&self) -> Cluster {
+        let mut cluster = Cluster::start(Size {
+            process_nodes: 0,
+            simulated_nodes: 0,
+            ..Size::default()
+        });
+        self.start_agent(&mut cluster);
+        let kubectl = cluster.kubectl();
+        eventually("the node is Ready", || {
+            let listed = kubectl.run("get nodes --no-headers").stdout;
+            listed.contains(" Ready").then_some(()).ok_or(listed)
+        });
+        cluster
+    }
+
+    /// Starts the agent of the only node.
+    pub fn start_agent(&self, cluster: &mut Cluster) {
+        let flags = [
+            "--runtime",
+            "docker",
+            "--node-name",
+            NODE,
+            "--docker-cluster",
+            &self.cluster,
+            "--docker-network",
+            "setpoint-test",
+            "--docker-pause-image",
+            IMAGE,
+        ];
+        cluster.service("node-agent-0", "node-agent", &flags.map(str::to_owned));
+    }
+
+    /// Runs docker.
+    pub fn docker(&self, arguments: &str) -> String {
+        let output = Command::new("docker")
+            .args(arguments.split_whitespace())
+            .output()
+            .expect("docker runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "docker {arguments}: {error}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// `name id` of what runs.
+    pub fn running(&self) -> Vec<String> {
+        self.containers("")
+    }
+
+    /// `name id` of all there is.
+    pub fn all(&self) -> Vec<String> {
+        self.containers("--all")
+    }
+
+    fn containers(&self, flag: &str) -> Vec<String> {
+        let filter = format!("--filter label=setpoint.dev/cluster={}", self.cluster);
+        let format = "--format {{.Names}}/{{.ID}}";
+        let listed = self.docker(&format!("ps {flag} --no-trunc {filter} {format}"));
+        let mut listed: Vec<_> = listed.lines().map(str::to_owned).collect();
+        listed.sort();
+        listed
+    }
+
+    /// Kills the container whose name begins so.
+    pub fn kill(&self, name: &str) {
+        let running = self.running();
+        let found = running.iter().find(|found| found.starts_with(name));
+        let found = found.unwrap_or_else(|| panic!("no {name} in {running:?}"));
+        let id = found.split('/').nth(1).expect("a name and an id");
+        self.docker(&format!("kill {id}"));
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let own = std::env::current_exe().expect("a test is a file");
+        let binary = own
+            .ancestors()
+            .nth(2)
+            .map(|folder| folder.join("node-agent"));
+        let _ = Command::new(binary.expect("it is beside the test"))
+            .args([
+                "sweep",
+                "--runtime=docker",
+                "--docker-cluster",
+                &self.cluster,
+            ])
+            .status();
+    }
+}
+
+/// Makes the image, which no registry has.
+fn import() {
+    let known = Command::new("docker")
+        .args(["image", "inspect", IMAGE])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if known {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let script = format!(
+        "mkdir -p bin tmp && cp \"$(command -v busybox)\" bin/ && for applet in sh sleep cat echo env; do ln bin/busybox bin/$applet; done && \
+         tar -c . | docker import -c 'CMD [\"sh\", \"-c\", \"trap exit TERM; sleep 1000000 & wait\"]' - {IMAGE}"
+    );
+    shell(folder.path(), &script);
+}
+
+fn shell(folder: &Path, script: &str) {
+    let status = Command::new("sh")
+        .args(["-ec", script])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "{script}");
+}
