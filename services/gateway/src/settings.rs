@@ -14,6 +14,7 @@ pub struct Settings {
     listen: SocketAddr,
     #[serde(with = "host::duration")]
     stall: Duration,
+    event_ttl: Duration,
     etcd: Etcd,
 }
 
@@ -32,6 +33,7 @@ impl Default for Settings {
         Self {
             listen: ([127, 0, 0, 1], 6443).into(),
             stall: cache::Settings::default().stall,
+            event_ttl: Duration::from_secs(60 * 60),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -44,6 +46,10 @@ impl Default for Settings {
 impl host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
+            (
+                "event_ttl",
+                "How long an Event is kept after it was last told",
+            ),
             ("etcd.endpoints", "Client URLs of etcd's members"),
             (
                 "etcd.timeout",
@@ -66,6 +72,9 @@ impl host::Settings for Settings {
         if self.etcd.in_flight == 0 || self.etcd.timeout.is_zero() {
             return Err("etcd.in_flight and etcd.timeout must be greater than 0".into());
         }
+        if self.event_ttl.is_zero() {
+            return Err("event_ttl must be greater than 0".into());
+        }
         Ok(())
     }
 }
@@ -77,6 +86,11 @@ impl Settings {
             stall: self.stall,
             ..Default::default()
         }
+    }
+
+    /// How long an Event is kept.
+    pub(crate) fn event_ttl(&self) -> Duration {
+        self.event_ttl
     }
 
     /// How etcd is reached.

@@ -31,7 +31,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     tokio::join!(
         host.serve(edge::router(registry.clone())),
         report(cache.clone(), check, shutdown.clone()),
-        registry.keep_house(shutdown.clone(), move || namespaces.pass()),
+        registry.keep_house(settings.event_ttl(), shutdown.clone(), move || namespaces
+            .pass()),
         close(cache, shutdown),
     );
     Ok(())

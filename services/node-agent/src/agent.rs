@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
 use setpoint_model::{Key, Meta, pod as model};
 use setpoint_proto::Reason;
@@ -44,6 +45,8 @@ pub struct Agent<R> {
     pub barrier: Barrier,
     /// The Pods that need a look.
     pub queue: Queue<Key>,
+    /// Counts its rounds.
+    pub rounds: Arc<Rounds>,
 }
 
 impl<R: Runtime> Agent<R> {
@@ -60,6 +63,7 @@ impl<R: Runtime> Agent<R> {
         while let Some(ended) = all.join_next().await {
             if let Err(panic) = ended {
                 error!(%panic, "a round panicked");
+                self.rounds.panicked();
                 all.spawn(worker());
             }
         }
@@ -106,6 +110,7 @@ impl<R: Runtime> Agent<R> {
             return ticket.retry();
         }
         let looked = Instant::now();
+        let _active = self.rounds.begin();
         ticket.catch_up();
         let world = self.observe(&ticket.key, BTreeMap::new());
         let plan = plan(&world);
@@ -113,6 +118,8 @@ impl<R: Runtime> Agent<R> {
             if world.is_settled() {
                 ticket.unfinished(false);
             }
+            self.rounds.noop();
+            self.rounds.ended(succeeded(plan.again));
             return ticket.done(plan.again);
         }
         let cascade = begin(&ticket, &world, looked);
@@ -123,6 +130,8 @@ impl<R: Runtime> Agent<R> {
             if error.is_some() { "error" } else { "success" },
             error.map(|error| error as _),
         );
+        let result = ended.as_ref().map(|(again, _)| succeeded(*again));
+        self.rounds.ended(result.unwrap_or("error"));
         match ended {
             Ok((again, settled)) => {
                 ticket.unfinished(!settled);
@@ -250,4 +259,12 @@ fn begin(ticket: &Ticket<Key>, world: &World, looked: Instant) -> Cascade {
         cascade.span().label("k8s.node.name", node);
     }
     cascade
+}
+
+/// How metrics call the end of a round that did not fail.
+const fn succeeded(again: Option<Duration>) -> &'static str {
+    match again {
+        Some(_) => "requeue_after",
+        None => "success",
+    }
 }

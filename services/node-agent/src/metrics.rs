@@ -3,13 +3,17 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use prometheus::{Histogram, exponential_buckets, register_histogram};
+use prometheus::{Histogram, register_histogram};
 
 use crate::world::World;
 
 static POD_START: LazyLock<Histogram> = LazyLock::new(|| {
-    let buckets = exponential_buckets(0.05, 2.0, 14).expect("start and factor are positive");
-    let help = "Seconds from the creation of a Pod until it was reported to run.";
+    // Upstream's.
+    let buckets = vec![
+        0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0,
+        300.0, 360.0, 480.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0,
+    ];
+    let help = "Seconds from the creation of a Pod until it was reported to run. A Pod's creation is known to the second.";
     register_histogram!("kubelet_pod_start_sli_duration_seconds", help, buckets)
         .expect("the name is registered once")
 });

@@ -8,8 +8,9 @@ use anyhow::Context as _;
 use futures::future::join_all;
 use setpoint_host::Host;
 use setpoint_machinery::gateway::ListOptions;
+use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::queue::Limiter;
-use setpoint_machinery::{Barrier, Gateway, Informer, Presence, Queue, Recorder, View as _};
+use setpoint_machinery::{Barrier, Delta, Gateway, Informer, Presence, Queue, Recorder, View as _};
 use setpoint_model::Key;
 use tracing::{info, warn};
 
@@ -103,13 +104,14 @@ async fn serve<R: Runtime>(
         host.instance(),
         host.advertised(),
     );
-    let informer = informer(&gateway, &nodes, &queue);
+    let rounds = Arc::new(Rounds::new(host.service(), settings.workers));
+    let informer = informer(&gateway, &nodes, &queue, rounds.clone());
     let pods = informer.reader();
     let mut barrier = Barrier::default();
     barrier.watch(&pods);
     let recorder = settings
         .writes_events()
-        .then(|| Recorder::new(gateway.clone(), "kubelet", &nodes[0].name));
+        .then(|| Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name));
     let agent = Arc::new(Agent {
         hands: Hands {
             runtime,
@@ -124,6 +126,7 @@ async fn serve<R: Runtime>(
         pods: pods.clone(),
         barrier,
         queue,
+        rounds,
     });
     let (cached, shutdown) = (host.health().check("informers"), host.shutdown());
     let alive = heartbeats(&host, &settings, &machine, nodes, &gateway);
@@ -142,7 +145,12 @@ async fn serve<R: Runtime>(
 }
 
 /// One node watches its own Pods; many share one watch over all Pods that are bound.
-fn informer(gateway: &Gateway, nodes: &[Node], queue: &Queue<Key>) -> Informer<PodView> {
+fn informer(
+    gateway: &Gateway,
+    nodes: &[Node],
+    queue: &Queue<Key>,
+    rounds: Arc<Rounds>,
+) -> Informer<PodView> {
     let fields = match nodes {
         [node] => format!("spec.nodeName={}", node.name),
         _ => "spec.nodeName!=".to_owned(),
@@ -159,9 +167,19 @@ fn informer(gateway: &Gateway, nodes: &[Node], queue: &Queue<Key>) -> Informer<P
         .on_event(move |delta| {
             let views = [&delta.new, &delta.old];
             if let Some(view) = views.into_iter().flatten().find(|view| ours(view)) {
+                if wants_anew(delta) {
+                    rounds.changed();
+                }
                 queue.add(view.meta().key.clone(), delta.cause.clone());
             }
         })
+}
+
+/// Is it new here, or of a new generation?
+fn wants_anew(delta: &Delta<PodView>) -> bool {
+    let generation = |view: &Arc<PodView>| view.meta().generation;
+    let (old, new) = (delta.old.as_ref(), delta.new.as_ref());
+    new.is_some() && old.map(generation) != new.map(generation)
 }
 
 /// Keeps every node registered and its Lease fresh, for ever; the process is ready once all are registered.

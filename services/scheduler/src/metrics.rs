@@ -1,68 +1,151 @@
-//! The scheduler's metrics, by upstream's names.
+//! The scheduler's metrics, by upstream's names, labels and buckets.
 
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Weak};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use prometheus::{
-    Histogram, IntCounterVec, IntGaugeVec, exponential_buckets, register_histogram,
-    register_int_counter_vec, register_int_gauge_vec,
+    Histogram, HistogramVec, IntCounterVec, IntGaugeVec, Opts, exponential_buckets,
+    register_histogram, register_histogram_vec, register_int_counter_vec,
 };
+use setpoint_proto::ApiError;
+use tokio::time::Instant;
 
-use crate::pod::PodView;
+use crate::plan::Action;
+use crate::rounds::Scheduler;
 
-static PENDING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
-    let help = "Pods that have no node yet, by the queue in which they wait.";
-    register_int_gauge_vec!("scheduler_pending_pods", help, &["queue"]).expect("registered once")
-});
+/// A metric is registered once, under a name that nothing else here has.
+const ONCE: &str = "metric names are unique";
+
 static ATTEMPTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     let help = "Decisions on Pods, by result.";
-    register_int_counter_vec!("scheduler_schedule_attempts_total", help, &["result"])
-        .expect("registered once")
+    let labels = &["result", "profile"];
+    register_int_counter_vec!("scheduler_schedule_attempts_total", help, labels).expect(ONCE)
 });
-static ROUNDS: LazyLock<Histogram> = LazyLock::new(|| {
-    let help = "Time from observing to the last binding of a round, in seconds.";
-    histogram("scheduler_scheduling_attempt_duration_seconds", help)
+static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let help = "Seconds from looking at the cluster to the end of the binding, or of saying that there is none.";
+    let name = "scheduler_scheduling_attempt_duration_seconds";
+    register_histogram_vec!(name, help, &["result", "profile"], doubling(0.001, 15)).expect(ONCE)
 });
-static WAITED: LazyLock<Histogram> = LazyLock::new(|| {
-    let help = "Time from a Pod's creation to its binding, in seconds.";
-    histogram("scheduler_pod_scheduling_sli_duration_seconds", help)
+static WAITED: LazyLock<HistogramVec> = LazyLock::new(|| {
+    let help = "Seconds from when a Pod was there to be scheduled to its binding, by the attempts that it took.";
+    let name = "scheduler_pod_scheduling_sli_duration_seconds";
+    register_histogram_vec!(name, help, &["attempts"], doubling(0.01, 20)).expect(ONCE)
+});
+static TRIES: LazyLock<Histogram> = LazyLock::new(|| {
+    let help = "Attempts that it took to bind a Pod.";
+    let buckets = doubling(1.0, 5);
+    register_histogram!("scheduler_pod_scheduling_attempts", help, buckets).expect(ONCE)
 });
 
-fn histogram(name: &str, help: &str) -> Histogram {
-    let buckets = exponential_buckets(0.001, 2.0, 18).expect("a growing series");
-    register_histogram!(name, help, buckets).expect("registered once")
+fn doubling(from: f64, count: usize) -> Vec<f64> {
+    exponential_buckets(from, 2.0, count).expect("start and factor are positive")
+}
+
+/// A decision was carried out, or could not be.
+pub fn attempted(profile: &str, action: &Action, failed: Option<&ApiError>, began: Timestamp) {
+    let result = match (failed, action) {
+        (Some(_), _) => "error",
+        (None, Action::Bind { .. }) => "scheduled",
+        (None, Action::Refuse { .. }) => "unschedulable",
+    };
+    let labels = &[result, profile];
+    ATTEMPTS.with_label_values(labels).inc();
+    let duration = DURATION.with_label_values(labels);
+    duration.observe(seconds_since(began));
+}
+
+/// A Pod that was there since then has its node, after so many attempts.
+pub fn placed(attempts: u32, since: Timestamp) {
+    // As upstream has it: more than a few are all alike.
+    let label = match attempts {
+        0..15 => attempts.to_string(),
+        _ => "15+".to_owned(),
+    };
+    let waited = WAITED.with_label_values(&[&label]);
+    waited.observe(seconds_since(since));
+    TRIES.observe(f64::from(attempts));
+}
+
+fn seconds_since(then: Timestamp) -> f64 {
+    let passed = Timestamp::now().duration_since(then);
+    passed.as_secs_f64().max(0.0)
+}
+
+/// From now on this scheduler is asked, whenever metrics are read, how many Pods wait where.
+pub fn watch(scheduler: &Arc<Scheduler>) {
+    static PENDING: LazyLock<Pending> = LazyLock::new(|| {
+        let pending = Pending::new();
+        prometheus::register(Box::new(pending.clone())).expect(ONCE);
+        pending
+    });
+    *PENDING.scheduler.lock() = Arc::downgrade(scheduler);
 }
 
 /// How many Pods wait where.
-pub fn pending(active: usize, unschedulable: usize) {
-    let gauge = |queue: &str, count: usize| {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        PENDING.with_label_values(&[queue]).set(count);
-    };
-    gauge("active", active);
-    gauge("unschedulable", unschedulable);
+#[derive(Debug, Default, PartialEq)]
+struct Waiting {
+    active: usize,
+    backoff: usize,
+    unschedulable: usize,
+    gated: usize,
 }
 
-/// A round is over.
-pub fn round(took: Duration) {
-    ROUNDS.observe(took.as_secs_f64());
-}
-
-/// A Pod has its node.
-pub fn scheduled(pod: &PodView, now: Timestamp) {
-    ATTEMPTS.with_label_values(&["scheduled"]).inc();
-    if let Some(created) = pod.meta.created {
-        WAITED.observe(now.duration_since(created).as_secs_f64());
+impl Waiting {
+    fn of(scheduler: &Scheduler) -> Self {
+        let load = scheduler.queue.load();
+        let (backoff, unschedulable) = scheduler.backlog.counts(Instant::now());
+        let mut gated = 0;
+        scheduler.pods.for_each(|pod, _| {
+            let gates = pod.wants.as_ref().is_some_and(|wants| wants.gated);
+            gated += usize::from(gates && scheduler.is_ours(pod));
+        });
+        Self {
+            active: load.depth + load.taken,
+            backoff,
+            unschedulable,
+            gated,
+        }
     }
 }
 
-/// A Pod fits nowhere.
-pub fn unschedulable() {
-    ATTEMPTS.with_label_values(&["unschedulable"]).inc();
+#[derive(Clone)]
+struct Pending {
+    gauges: IntGaugeVec,
+    scheduler: Arc<Mutex<Weak<Scheduler>>>,
 }
 
-/// A decision could not be carried out.
-pub fn failed() {
-    ATTEMPTS.with_label_values(&["error"]).inc();
+impl Pending {
+    fn new() -> Self {
+        let help = "Pods that have no node yet, by what they wait for: their turn (active), the end of their backoff (backoff), a change that makes room (unschedulable), the removal of their gates (gated).";
+        let opts = Opts::new("scheduler_pending_pods", help);
+        Self {
+            gauges: IntGaugeVec::new(opts, &["queue"]).expect("name and label are valid"),
+            scheduler: Arc::default(),
+        }
+    }
+}
+
+impl Collector for Pending {
+    fn desc(&self) -> Vec<&Desc> {
+        self.gauges.desc()
+    }
+
+    /// A standby has none.
+    fn collect(&self) -> Vec<MetricFamily> {
+        let scheduler = self.scheduler.lock().upgrade();
+        let waiting = scheduler.as_deref().map(Waiting::of).unwrap_or_default();
+        for (queue, count) in [
+            ("active", waiting.active),
+            ("backoff", waiting.backoff),
+            ("unschedulable", waiting.unschedulable),
+            ("gated", waiting.gated),
+        ] {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.gauges.with_label_values(&[queue]).set(count);
+        }
+        self.gauges.collect()
+    }
 }

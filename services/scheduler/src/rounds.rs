@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
@@ -11,7 +11,7 @@ use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Ste
 use setpoint_model::{Key, Revision};
 use setpoint_proto::cause::Label as _;
 use setpoint_proto::{ApiError, Reason};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Span, debug, info, info_span, warn};
 
@@ -84,7 +84,7 @@ impl Scheduler {
         gateway: &Gateway,
         tickets: Vec<Ticket<Key>>,
     ) -> Result<Revision, Fenced> {
-        let (started, looked) = (Instant::now(), tokio::time::Instant::now());
+        let looked = Instant::now();
         let (pending, mut tickets) = self.pending(tickets);
         if pending.is_empty() {
             return Ok(Revision::default());
@@ -97,7 +97,6 @@ impl Scheduler {
             Timestamp::now(),
         );
         let plan = plan(&world);
-        metrics::pending(self.queue.len(), self.backlog.len());
         let writes = plan.steps.into_iter().filter_map(|step| {
             let ticket = tickets.remove(&step.action.pod().meta.key)?;
             Some(self.carry_out(gateway, step, ticket, world.now, looked))
@@ -111,7 +110,6 @@ impl Scheduler {
             .await;
         // Keys without a decision (gated, or being deleted) are done: their next change brings them back.
         tickets.into_values().for_each(|ticket| ticket.done(None));
-        metrics::round(started.elapsed());
         highest
     }
 
@@ -146,7 +144,7 @@ impl Scheduler {
         step: Step<Action>,
         ticket: Ticket<Key>,
         now: Timestamp,
-        looked: tokio::time::Instant,
+        looked: Instant,
     ) -> Result<Revision, Fenced> {
         let Step { action, because } = step;
         let object = &ticket.key;
@@ -160,6 +158,8 @@ impl Scheduler {
             (Err(_), _) => "error",
         };
         cascade.ended(outcome, result.as_ref().err().map(|error| error as _));
+        let profile = &self.settings.scheduler_name;
+        metrics::attempted(profile, &action, result.as_ref().err(), now);
         self.conclude(cascade.span(), &action, ticket, result)
     }
 
@@ -176,14 +176,16 @@ impl Scheduler {
             (Ok(_), Action::Bind { node, .. }) => {
                 span.label("k8s.node.name", node.clone());
                 info!(parent: span, pod = %pod.meta.key, %node, "bound");
+                let refused = self.backlog.refused(&ticket.key);
+                let (refusals, since) = refused.unwrap_or((0, there_since(&ticket, pod)));
+                metrics::placed(refusals + 1, since);
                 self.settle(pod);
-                metrics::scheduled(pod, Timestamp::now());
                 ticket.done(None);
             }
             (Ok(_), Action::Refuse { message, .. }) => {
                 info!(parent: span, pod = %pod.meta.key, %message, "unschedulable");
-                metrics::unschedulable();
-                self.backlog.refuse(&pod.meta.key);
+                let since = there_since(&ticket, pod);
+                self.backlog.refuse(&pod.meta.key, since);
                 ticket.done(Some(LONGEST_WAIT));
             }
             (Err(error), _) => self.fail(span, action, ticket, error),
@@ -208,7 +210,6 @@ impl Scheduler {
             }
             _ => warn!(parent: span, pod = %pod.meta.key, %error, "failed; trying again"),
         }
-        metrics::failed();
         ticket.retry();
     }
 
@@ -216,4 +217,12 @@ impl Scheduler {
         self.backlog.forget(&pod.meta.key);
         self.doubts.resolve(pod);
     }
+}
+
+/// Since when the Pod is there to be scheduled: the write that brought it here says so to the nanosecond, its own
+/// timestamp to the second.
+fn there_since(ticket: &Ticket<Key>, pod: &PodView) -> Timestamp {
+    let cause = ticket.causes.first().filter(|cause| cause.written_ns > 0);
+    let written = cause.and_then(|cause| Timestamp::from_nanosecond(cause.written_ns.into()).ok());
+    written.or(pod.meta.created).unwrap_or_else(Timestamp::now)
 }

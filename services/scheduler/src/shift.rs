@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use crate::backlog::Backlog;
 use crate::doubts::Doubts;
+use crate::metrics;
 use crate::node::NodeView;
 use crate::pod::PodView;
 use crate::rounds::Scheduler;
@@ -65,6 +66,7 @@ impl Shift {
         }
         let scheduler = Arc::new(self.scheduler());
         *self.current.write() = Some(scheduler.clone());
+        metrics::watch(&scheduler);
         self.pods
             .for_each(|pod, cause| self.add(&scheduler, pod, cause));
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Forgets what nobody asks for any more: Events an hour after they were told, and replicas that are long gone.
+//! Forgets what nobody asks for any more: Events a while after they were last told, and replicas that are long gone.
 
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use setpoint_proto::{ApiError, Resource};
 
 use super::{AtLeast, Cached, Call, Filter, Registry, Target};
 
-/// Between two looks. Anything may outstay its time by so much.
-const EVERY: Duration = Duration::from_secs(60);
-/// Events are kept as long as Kubernetes keeps them.
-const TOLD: Duration = Duration::from_secs(60 * 60);
+/// Between two looks at most, and at least. Anything may outstay its time by so much.
+const SELDOM: Duration = Duration::from_secs(60);
+const OFTEN: Duration = Duration::from_millis(100);
 /// Replicas that did not take leave are shown for a while: someone may wonder what became of them.
 const GONE: Duration = Duration::from_secs(5 * 60);
 /// Where replicas say that they are there.
@@ -30,27 +29,30 @@ struct Mortal {
     ended: fn(&dyn Object) -> Option<Timestamp>,
 }
 
-const MORTALS: [Mortal; 2] = [
-    Mortal {
-        resource: Event::RESOURCE,
-        namespace: "",
-        kept: TOLD,
-        ended: |object| object.downcast_ref().and_then(last_told),
-    },
-    Mortal {
-        resource: Lease::RESOURCE,
-        namespace: REPLICAS,
-        kept: GONE,
-        ended: |object| object.downcast_ref().and_then(expired),
-    },
-];
+fn mortals(event_ttl: Duration) -> [Mortal; 2] {
+    [
+        Mortal {
+            resource: Event::RESOURCE,
+            namespace: "",
+            kept: event_ttl,
+            ended: |object| object.downcast_ref().and_then(last_told),
+        },
+        Mortal {
+            resource: Lease::RESOURCE,
+            namespace: REPLICAS,
+            kept: GONE,
+            ended: |object| object.downcast_ref().and_then(expired),
+        },
+    ]
+}
 
 /// Looks for what is old, for ever.
-pub(super) async fn run(registry: &Registry) {
-    let mut ticks = tokio::time::interval(EVERY);
+pub(super) async fn run(registry: &Registry, event_ttl: Duration) {
+    let mortals = mortals(event_ttl);
+    let mut ticks = tokio::time::interval((event_ttl / 10).clamp(OFTEN, SELDOM));
     loop {
         ticks.tick().await;
-        for mortal in &MORTALS {
+        for mortal in &mortals {
             let resource = mortal.resource;
             match forget(registry, mortal, Timestamp::now()).await {
                 Ok(0) => {}

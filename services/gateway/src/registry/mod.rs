@@ -32,6 +32,7 @@ mod terms;
 mod update;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use setpoint_proto::{ApiError, Reason};
 use tokio_util::sync::CancellationToken;
@@ -75,8 +76,11 @@ impl Registry {
 
     /// Creates the namespaces that everyone expects and says so with `furnished`; then keeps house until `shutdown`:
     /// deletes what a deleted owner leaves behind, empties namespaces that end, and forgets old Events.
+    ///
+    /// An Event is kept for `event_ttl` after it was last told.
     pub async fn keep_house(
         self: Arc<Self>,
+        event_ttl: Duration,
         shutdown: CancellationToken,
         furnished: impl FnOnce(),
     ) {
@@ -84,7 +88,7 @@ impl Registry {
             self.cache.synced().await;
             self.create_namespaces().await;
             furnished();
-            tokio::join!(collector::run(&self), expiry::run(&self));
+            tokio::join!(collector::run(&self), expiry::run(&self, event_ttl));
         };
         shutdown.run_until_cancelled(house).await;
     }

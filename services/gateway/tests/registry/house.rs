@@ -1,18 +1,33 @@
 //! What the gateway does by itself: collects what owners leave behind, empties namespaces, creates the usual ones.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
-use setpoint_proto::core::{ConfigMap, Namespace, Pod};
+use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_testkit::objects::{NAMESPACE, config_map};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::world::{World, deployment, pod, replica_set};
 
+/// Longer than any test.
+const HOUR: Duration = Duration::from_secs(3600);
+
 async fn kept() -> (World, DropGuard) {
+    kept_with(HOUR).await
+}
+
+async fn kept_with(event_ttl: Duration) -> (World, DropGuard) {
     let world = World::start().await;
     let stop = CancellationToken::new();
-    tokio::spawn(world.registry.clone().keep_house(stop.clone(), || ()));
+    tokio::spawn(
+        world
+            .registry
+            .clone()
+            .keep_house(event_ttl, stop.clone(), || ()),
+    );
     (world, stop.drop_guard())
 }
 
@@ -59,7 +74,7 @@ async fn what_was_left_behind_before_the_start_goes_too() {
         .await
         .unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(world.registry.clone().keep_house(stop.clone(), || ()));
+    tokio::spawn(world.registry.clone().keep_house(HOUR, stop.clone(), || ()));
     world.gone::<Pod>("web-1-a").await;
     stop.cancel();
 }
@@ -179,4 +194,23 @@ async fn the_usual_namespaces_are_created_and_stay() {
             format!("namespaces {name:?} is forbidden: this namespace may not be deleted")
         );
     }
+}
+
+#[tokio::test]
+async fn an_event_ends_a_while_after_it_was_last_told() {
+    let (world, _house) = kept_with(Duration::from_millis(200)).await;
+    let event = |name: &str, told: Timestamp| {
+        let mut event = Event::default();
+        event.metadata.namespace = NAMESPACE.into();
+        event.metadata.name = name.into();
+        event.involved_object.namespace = NAMESPACE.into();
+        event.last_timestamp = told.into();
+        event
+    };
+    let now = Timestamp::now();
+    let told_again = event("told-again", now + Duration::from_secs(60));
+    world.create(&told_again).await.unwrap();
+    world.create(&event("old", now)).await.unwrap();
+    world.gone::<Event>("old").await;
+    assert!(world.get::<Event>("told-again").await.is_ok());
 }

@@ -1,10 +1,11 @@
 //! Events: what a controller tells the people who watch, without ever waiting for it.
 
+mod known;
 mod note;
 mod series;
 mod writer;
 
-use setpoint_proto::core::ObjectReference;
+use setpoint_proto::core::{EventSource, ObjectReference};
 use setpoint_proto::{Resource, cause};
 use tokio::sync::mpsc;
 
@@ -28,8 +29,21 @@ impl Recorder {
     ///
     /// Must be called inside a tokio runtime; its task ends when the last clone is dropped and all is written.
     pub fn new(gateway: Gateway, component: &str, instance: &str) -> Self {
+        Self::of(gateway, component, instance, "")
+    }
+
+    /// Events by a component of which each node has one, such as `kubelet`: the node is its instance.
+    pub fn on_node(gateway: Gateway, component: &str, node: &str) -> Self {
+        Self::of(gateway, component, node, node)
+    }
+
+    fn of(gateway: Gateway, component: &str, instance: &str, host: &str) -> Self {
+        let source = EventSource {
+            component: component.to_owned(),
+            host: host.to_owned(),
+        };
         let (notes, told) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(writer::Writer::new(gateway, component, instance).run(told));
+        tokio::spawn(writer::Writer::new(gateway, source, instance).run(told));
         Self { notes: Some(notes) }
     }
 

@@ -1,25 +1,45 @@
 //! Which notes are repetitions of each other, and which Event counts them.
+//!
+//! As upstream has it: what says the same is one Event that counts; when more and more differs in its message alone,
+//! the rest is combined into one Event, too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_model::Key;
 
+use super::known::Known;
 use super::note::{Note, Type};
 
-/// So many different messages about one object for one reason are told apart; the rest is one Event.
+/// From the so many-th different message about one object for one reason on, they are combined.
 const MAX_MESSAGES: usize = 10;
-/// A bound on memory. Beyond it all is forgotten: repetitions then begin a new Event, which is harmless.
-const MAX_SERIES: usize = 1024;
+/// After so long a silence, different messages are told apart again.
+const SILENCE: Duration = Duration::from_secs(600);
+/// A bound on memory; upstream's.
+const MAX_SERIES: usize = 4096;
+/// What stands in front of the last of combined messages.
+const COMBINED: &str = "(combined from similar events): ";
 
 /// Events that have been written, by what they tell.
-#[derive(Default)]
-pub(super) struct Known {
-    series: HashMap<Series, HashMap<String, Option<Counted>>>,
+pub(super) struct Series {
+    groups: Known<Group, Similar>,
 }
 
 /// Whom it is about, how grave it is, and why it happened.
-type Series = (String, Type, String);
+type Group = (String, Type, String);
+
+/// Notes of one group: they differ in their messages alone.
+#[derive(Default)]
+struct Similar {
+    /// The messages of late.
+    messages: HashSet<String>,
+    last: Timestamp,
+    counted: HashMap<Line, Counted>,
+}
+
+/// Its message, or `None` for all that is combined.
+type Line = Option<String>;
 
 /// An Event that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,63 +48,96 @@ pub(super) struct Counted {
     pub(super) count: i32,
 }
 
-/// A note, or several that say the same, on the way to one Event.
+/// A note, or several that belong together, on the way to one Event.
 #[derive(Clone, Debug)]
 pub(super) struct Repeated {
     pub(super) note: Note,
     pub(super) times: i32,
+    pub(super) combined: bool,
 }
 
 impl Repeated {
-    const fn again(&mut self, at: Timestamp) {
+    fn again(&mut self, note: Note) {
         self.times += 1;
-        self.note.at = at;
+        self.note.message = note.message;
+        self.note.at = note.at;
+    }
+
+    fn line(&self) -> Line {
+        (!self.combined).then(|| self.note.message.clone())
     }
 }
 
-impl Known {
-    /// Merges what says the same, in the order of the first of each; messages that are too many say the same.
+impl Default for Series {
+    fn default() -> Self {
+        Self {
+            groups: Known::new(MAX_SERIES),
+        }
+    }
+}
+
+impl Series {
+    /// Merges what belongs together, in the order of the first of each.
     pub(super) fn merge(&mut self, notes: impl Iterator<Item = Note>) -> Vec<Repeated> {
         let mut merged: Vec<Repeated> = Vec::new();
         let mut places = HashMap::new();
         for mut note in notes {
-            self.admit(&mut note);
-            let place = *places
-                .entry((series(&note), note.message.clone()))
-                .or_insert(merged.len());
+            let group = group(&note);
+            let combined = self.groups.entry(group.clone()).is_one_too_many(&note);
+            let line = (!combined).then(|| note.message.clone());
+            if combined {
+                note.message.insert_str(0, COMBINED);
+            }
+            let place = *places.entry((group, line)).or_insert(merged.len());
             match merged.get_mut(place) {
-                Some(repeated) => repeated.again(note.at),
-                None => merged.push(Repeated { note, times: 1 }),
+                Some(repeated) => repeated.again(note),
+                None => merged.push(Repeated {
+                    note,
+                    times: 1,
+                    combined,
+                }),
             }
         }
         merged
     }
 
-    /// Reserves the message a place in its series, or replaces it by the one that stands for all the rest.
-    fn admit(&mut self, note: &mut Note) {
-        if self.series.len() >= MAX_SERIES {
-            self.series.clear();
-        }
-        let messages = self.series.entry(series(note)).or_default();
-        if messages.len() >= MAX_MESSAGES && !messages.contains_key(&note.message) {
-            note.message = format!("(more {} events about this object)", note.reason);
-        }
-        messages.entry(note.message.clone()).or_default();
-    }
-
     /// The Event that counts such notes already.
-    pub(super) fn get(&self, note: &Note) -> Option<&Counted> {
-        self.series.get(&series(note))?.get(&note.message)?.as_ref()
+    pub(super) fn get(&mut self, repeated: &Repeated) -> Option<Counted> {
+        let similar = self.groups.entry(group(&repeated.note));
+        similar.counted.get(&repeated.line()).cloned()
     }
 
     /// This Event counts such notes from now on; with `None`, none does any more.
-    pub(super) fn set(&mut self, note: &Note, counted: Option<Counted>) {
-        let series = self.series.entry(series(note)).or_default();
-        series.insert(note.message.clone(), counted);
+    pub(super) fn set(&mut self, repeated: &Repeated, counted: Option<Counted>) {
+        let similar = self.groups.entry(group(&repeated.note));
+        if similar.counted.len() > 2 * MAX_MESSAGES {
+            similar.counted.clear();
+        }
+        match counted {
+            Some(counted) => _ = similar.counted.insert(repeated.line(), counted),
+            None => _ = similar.counted.remove(&repeated.line()),
+        }
     }
 }
 
-fn series(note: &Note) -> Series {
+impl Similar {
+    fn is_one_too_many(&mut self, note: &Note) -> bool {
+        if note.at.duration_since(self.last).unsigned_abs() > SILENCE {
+            self.messages.clear();
+        }
+        self.last = note.at;
+        if self.messages.contains(&note.message) {
+            return false;
+        }
+        if self.messages.len() + 1 < MAX_MESSAGES {
+            self.messages.insert(note.message.clone());
+            return false;
+        }
+        true
+    }
+}
+
+fn group(note: &Note) -> Group {
     let about = match note.about.uid.as_str() {
         "" => format!("{}/{}", note.about.namespace, note.about.name),
         uid => uid.to_owned(),
@@ -124,27 +177,54 @@ mod tests {
 
     #[test]
     fn what_says_the_same_is_one_event_with_a_count() {
-        let merged = Known::default().merge(["a", "b", "a"].into_iter().map(note));
+        let merged = Series::default().merge(["a", "b", "a"].into_iter().map(note));
         let told: Vec<_> = merged.iter().map(|r| (&*r.note.message, r.times)).collect();
         assert_eq!(told, [("a", 2), ("b", 1)]);
     }
 
     #[test]
-    fn a_flood_about_one_object_ends_in_one_event() {
-        let notes = (0..1000).map(|n| note(&format!("pod {n}")));
-        let merged = Known::default().merge(notes);
-        assert_eq!(merged.len(), MAX_MESSAGES + 1);
-        assert_eq!(merged[MAX_MESSAGES].times, 990);
+    fn a_flood_about_one_object_ends_in_one_event_with_the_last_message() {
+        let mut series = Series::default();
+        let merged = series.merge((0..1000).map(|n| note(&format!("pod {n}"))));
+        assert_eq!(merged.len(), MAX_MESSAGES);
+        let last = merged.last().unwrap();
+        assert_eq!((last.times, last.combined), (991, true));
+        let message = "(combined from similar events): pod 999";
+        assert_eq!(last.note.message, message);
+        let known = series.merge(std::iter::once(note("pod 3")));
+        assert!(
+            !known[0].combined,
+            "a message that is known is counted by itself"
+        );
     }
 
     #[test]
-    fn memory_is_bounded() {
-        let mut known = Known::default();
-        for n in 0..10 * MAX_SERIES {
+    fn after_a_silence_messages_are_told_apart_again() {
+        let mut series = Series::default();
+        series.merge((0..1000).map(|n| note(&format!("pod {n}"))));
+        let mut late = note("pod 1000");
+        late.at += SILENCE + Duration::from_secs(1);
+        assert!(!series.merge(std::iter::once(late))[0].combined);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_repeats_is_kept() {
+        let mut series = Series::default();
+        let about = |n: usize| {
             let mut note = note("a");
             note.about.uid = n.to_string();
-            known.merge(std::iter::once(note));
+            note
+        };
+        let counted = Counted {
+            event: Key::new("default", "e"),
+            count: 1,
+        };
+        let first = &series.merge(std::iter::once(about(0)))[0];
+        series.set(first, Some(counted.clone()));
+        for n in 1..10 * MAX_SERIES {
+            series.merge([about(n), about(0)].into_iter());
         }
-        assert!(known.series.len() <= MAX_SERIES);
+        assert!(series.groups.len() <= MAX_SERIES);
+        assert_eq!(series.get(first), Some(counted));
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{Instrument as _, debug, info_span, warn};
 
 use super::note::Note;
-use super::series::{Counted, Known, Repeated, event_key};
+use super::series::{Counted, Repeated, Series, event_key};
 use crate::queue::Bucket;
 use crate::{Backoff, Gateway, metrics};
 
@@ -24,19 +24,19 @@ const TRIES: usize = 3;
 /// The task behind a recorder.
 pub(super) struct Writer {
     gateway: Gateway,
-    component: String,
+    source: EventSource,
     instance: String,
-    known: Known,
+    series: Series,
     pace: Bucket,
 }
 
 impl Writer {
-    pub(super) fn new(gateway: Gateway, component: &str, instance: &str) -> Self {
+    pub(super) fn new(gateway: Gateway, source: EventSource, instance: &str) -> Self {
         Self {
             gateway,
-            component: component.to_owned(),
+            source,
             instance: instance.to_owned(),
-            known: Known::default(),
+            series: Series::default(),
             pace: Bucket::new(PER_SECOND, BURST),
         }
     }
@@ -44,7 +44,7 @@ impl Writer {
     pub(super) async fn run(mut self, mut told: mpsc::Receiver<Note>) {
         let mut batch = Vec::with_capacity(BATCH);
         while told.recv_many(&mut batch, BATCH).await > 0 {
-            for repeated in self.known.merge(batch.drain(..)) {
+            for repeated in self.series.merge(batch.drain(..)) {
                 sleep(self.pace.reserve(Instant::now())).await;
                 let span = info_span!("event", reason = repeated.note.reason);
                 if let Some(traceparent) = &repeated.note.traceparent {
@@ -59,11 +59,9 @@ impl Writer {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
         for _ in 0..TRIES {
             match self.try_to_write(repeated).await {
-                Ok(counted) => return self.known.set(&repeated.note, Some(counted)),
+                Ok(counted) => return self.series.set(repeated, Some(counted)),
                 // It has been cleaned up meanwhile: begin a new one.
-                Err(error) if error.reason == Reason::NotFound => {
-                    self.known.set(&repeated.note, None)
-                }
+                Err(error) if error.reason == Reason::NotFound => self.series.set(repeated, None),
                 Err(error) => debug!(%error, "event not written yet"),
             }
             sleep(backoff.next_delay()).await;
@@ -72,34 +70,31 @@ impl Writer {
         warn!(reason = repeated.note.reason, "event dropped");
     }
 
-    async fn try_to_write(&self, repeated: &Repeated) -> Result<Counted, ApiError> {
-        let Repeated { note, times } = repeated;
-        match self.known.get(note) {
-            Some(known) => self.count_on(known, note, *times).await,
+    async fn try_to_write(&mut self, repeated: &Repeated) -> Result<Counted, ApiError> {
+        match self.series.get(repeated) {
+            Some(counted) => self.count_on(counted, repeated).await,
             None => {
-                let event = self.event(note, *times);
+                let event = self.event(&repeated.note, repeated.times);
                 self.gateway.create(&event).await?;
                 Ok(Counted {
                     event: Key::of(&event.metadata),
-                    count: *times,
+                    count: repeated.times,
                 })
             }
         }
     }
 
-    async fn count_on(
-        &self,
-        known: &Counted,
-        note: &Note,
-        times: i32,
-    ) -> Result<Counted, ApiError> {
-        let count = known.count.saturating_add(times);
-        let patch = serde_json::json!({ "count": count, "lastTimestamp": Time::from(note.at) });
-        self.gateway.patch::<Event>(&known.event, "", patch).await?;
-        Ok(Counted {
-            event: known.event.clone(),
-            count,
-        })
+    /// Whoever is combined into it says the last word.
+    async fn count_on(&self, counted: Counted, repeated: &Repeated) -> Result<Counted, ApiError> {
+        let count = counted.count.saturating_add(repeated.times);
+        let last = Time::from(repeated.note.at);
+        let mut patch = serde_json::json!({ "count": count, "lastTimestamp": last });
+        if repeated.combined {
+            patch["message"] = repeated.note.message.as_str().into();
+        }
+        let event = counted.event;
+        self.gateway.patch::<Event>(&event, "", patch).await?;
+        Ok(Counted { event, count })
     }
 
     fn event(&self, note: &Note, count: i32) -> Event {
@@ -113,15 +108,12 @@ impl Writer {
             involved_object: note.about.clone(),
             reason: note.reason.clone(),
             message: note.message.clone(),
-            source: EventSource {
-                component: self.component.clone(),
-                ..EventSource::default()
-            },
+            source: self.source.clone(),
             first_timestamp: note.at.into(),
             last_timestamp: note.at.into(),
             count,
             r#type: note.kind.name().to_owned(),
-            reporting_component: self.component.clone(),
+            reporting_component: self.source.component.clone(),
             reporting_instance: self.instance.clone(),
             ..Event::default()
         }

@@ -79,8 +79,10 @@ pub struct Load {
     pub depth: usize,
     /// Keys that wait for their time.
     pub delayed: usize,
-    /// For how long the keys that workers have now have been with them, together.
-    pub running: Duration,
+    /// Keys that workers have.
+    pub taken: usize,
+    /// For how long they have had them, together.
+    pub unfinished: Duration,
     /// The longest of these times.
     pub longest: Duration,
 }
@@ -154,7 +156,7 @@ impl Queues {
             let values = [
                 load.depth as f64,
                 load.delayed as f64,
-                load.running.as_secs_f64(),
+                load.unfinished.as_secs_f64(),
                 load.longest.as_secs_f64(),
             ];
             let gauges = self.of(name);

@@ -242,7 +242,8 @@ impl<K: Item> State<K> {
         Load {
             depth: self.len(),
             delayed: self.delayed(),
-            running: times.clone().sum(),
+            taken: self.running.len(),
+            unfinished: times.clone().sum(),
             longest: times.max().unwrap_or_default(),
         }
     }

@@ -75,5 +75,49 @@ async fn a_flood_about_one_object_is_few_events() {
             == 1000
     })
     .await;
-    assert_eq!(fake.all::<Event>().len(), 11);
+    let events = fake.all::<Event>();
+    assert_eq!(events.len(), 10);
+    let combined = |event: &&Event| {
+        event
+            .message
+            .starts_with("(combined from similar events): ")
+    };
+    let [rest] = &events.iter().filter(combined).collect::<Vec<_>>()[..] else {
+        panic!("the rest is one Event: {events:?}")
+    };
+    assert_eq!(
+        (rest.count, rest.message.split(' ').next_back()),
+        (991, Some("999"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_event_names_the_loop_that_reports_and_its_instance() {
+    let fake = Fake::start();
+    let about = events::reference_to(&config_map("a"));
+    let of_service = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let of_node = Recorder::on_node(fake.gateway("test"), "kubelet", "node-7");
+    of_service.normal(&about, "One", "it is there");
+    of_node.normal(&about, "Two", "it is there");
+    eventually("both are written", async || fake.all::<Event>().len() == 2).await;
+    let told = |reason: &str| {
+        let events = fake.all::<Event>();
+        let event = events.iter().find(|event| event.reason == reason).unwrap();
+        let source = event.source.clone();
+        let (component, instance) = (&event.reporting_component, &event.reporting_instance);
+        [
+            source.component,
+            source.host,
+            component.clone(),
+            instance.clone(),
+        ]
+    };
+    let controller = [
+        "test-controller",
+        "",
+        "test-controller",
+        "test-controller-0",
+    ];
+    assert_eq!(told("One"), controller);
+    assert_eq!(told("Two"), ["kubelet", "node-7", "kubelet", "node-7"]);
 }
