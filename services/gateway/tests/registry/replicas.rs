@@ -77,7 +77,9 @@ async fn nothing_is_born_in_a_namespace_that_another_gateway_has_ended() {
     let second = first.beside().await;
     second.store.hold();
     let house = tokio_util::sync::CancellationToken::new();
-    tokio::spawn(first.registry.clone().keep_house(house.clone(), || {}));
+    let event_ttl = std::time::Duration::from_secs(3600);
+    let keeper = first.registry.clone();
+    tokio::spawn(keeper.keep_house(event_ttl, house.clone(), || {}));
     first
         .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
         .await
