@@ -53,8 +53,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         derive_json(&mut config, &pool, &message);
     }
+    for message in answers(&pool) {
+        config.message_attribute(
+            message.full_name(),
+            "#[derive(serde::Serialize)]\n#[serde(rename_all = \"camelCase\")]",
+        );
+    }
     config.compile_fds(files)?;
     Ok(())
+}
+
+/// What `setpoint why` and its like print as JSON.
+fn answers(pool: &DescriptorPool) -> impl Iterator<Item = MessageDescriptor> {
+    let files = ["setpoint/why.proto", "setpoint/cause.proto"];
+    pool.all_messages()
+        .filter(move |message| files.contains(&message.parent_file().name()))
 }
 
 fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {

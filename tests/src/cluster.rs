@@ -288,7 +288,7 @@ pub fn fast_election() -> Vec<String> {
 }
 
 /// A binary of this workspace, beside the test's own (`target/<profile>/deps/<test>`) or the benchmark's (`target/<profile>/bench`).
-fn binary(name: &str) -> String {
+pub(crate) fn binary(name: &str) -> String {
     let own = std::env::current_exe().expect("a test is a file");
     let mut folders = own
         .ancestors()

@@ -6,6 +6,7 @@ pub mod jaeger;
 mod kubectl;
 mod process;
 mod reign;
+mod setpoint;
 mod wait;
 mod wire;
 

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::folder::Folder;
 use crate::reach::Reach;
-use crate::{chaos, down, leaders, status, up};
+use crate::{chaos, down, history, leaders, status, up, why};
 
 /// Brings a Setpoint cluster up and down on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -38,6 +38,10 @@ enum Command {
     Leaders(leaders::Options),
     /// Break replicas of a service under load, again and again, and say what that has cost
     Chaos(chaos::Options),
+    /// Say why an object is as it is: who wrote it, what each controller did about it, and what it waits for
+    Why(why::Options),
+    /// Show an object's writes as far back as the store remembers: when, who, which fields
+    History(history::Options),
 }
 
 impl Cli {
@@ -54,6 +58,8 @@ impl Cli {
             Command::Status => status::status(&reach.folder).await,
             Command::Leaders(options) => leaders::leaders(&reach, &options).await,
             Command::Chaos(options) => chaos::chaos(&reach, &options).await,
+            Command::Why(options) => why::why(&reach, &options).await,
+            Command::History(options) => history::history(&reach, &options).await,
         }
     }
 }

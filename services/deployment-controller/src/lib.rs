@@ -19,10 +19,10 @@ mod world;
 
 use setpoint_host::Host;
 use setpoint_machinery::{
-    Controller, Gateway, Outcome, Plan, Presence, Receipt, Reconciler, Recorder,
+    Controller, Gateway, Journal, Outcome, Plan, Presence, Receipt, Reconciler, Recorder, Subject,
 };
 use setpoint_model::{Key, Meta};
-use setpoint_proto::ApiError;
+use setpoint_proto::{ApiError, Resource as _, apps};
 
 pub use deployment::{Deployment, Strategy};
 pub use plan::{Action, plan};
@@ -49,12 +49,16 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         host.instance(),
         host.advertised(),
     );
+    let journal = Journal::new(host.service(), host.instance(), apps::Deployment::RESOURCE);
+    let (api, rounds) = (host.clone(), journal.routes().into_axum_router());
+    tokio::spawn(async move { api.serve(rounds).await });
     let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(deployments, |deployment| Some(deployment.meta.key.clone()))
         .watches(sets, keepers)
         .workers(settings.workers)
         .limiter(settings.limiter)
-        .resync(settings.resync);
+        .resync(settings.resync)
+        .journal(&journal);
     let (mut synced, informers) = (controller.ready(), host.health().check("informers"));
     tokio::spawn(async move {
         if synced.wait_for(|synced| *synced).await.is_ok() {
@@ -83,6 +87,11 @@ impl Reconciler for Deployments {
 
     fn plan(world: &World) -> Plan<Action> {
         plan(world)
+    }
+
+    fn touches(world: &World, action: &Action) -> Option<Subject> {
+        let set = Key::new(&world.deployment.meta.key.namespace, action.set());
+        Some(Subject::new(apps::ReplicaSet::RESOURCE, set))
     }
 
     async fn act(

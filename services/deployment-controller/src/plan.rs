@@ -50,6 +50,20 @@ pub enum Action {
     Delete(Target),
 }
 
+impl Action {
+    /// The name of the set that it is about.
+    pub fn set(&self) -> &str {
+        match self {
+            Self::Create { name, .. } => name,
+            Self::Adopt(set)
+            | Self::Release(set)
+            | Self::Scale { set, .. }
+            | Self::Refresh { set, .. }
+            | Self::Delete(set) => &set.key.name,
+        }
+    }
+}
+
 /// One thing at a time: the first of these that finds something to do ends the round.
 ///
 /// ```text

@@ -2,6 +2,7 @@
 
 pub mod access;
 mod edge;
+mod flaps;
 mod grpc;
 mod http;
 mod metrics;
@@ -9,6 +10,7 @@ pub mod registry;
 mod settings;
 mod start;
 pub mod store;
+mod why;
 
 pub use edge::router;
 pub use settings::Settings;

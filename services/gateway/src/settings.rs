@@ -16,6 +16,14 @@ pub struct Settings {
     stall: Duration,
     event_ttl: Duration,
     etcd: Etcd,
+    flaps: Flaps,
+}
+
+/// What counts as a flap.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Flaps {
+    #[serde(with = "host::duration")]
+    window: Duration,
 }
 
 /// How etcd is reached.
@@ -39,6 +47,9 @@ impl Default for Settings {
                 timeout: etcd.timeout,
                 in_flight: etcd.in_flight,
             },
+            flaps: Flaps {
+                window: Duration::from_secs(60),
+            },
         }
     }
 }
@@ -58,6 +69,10 @@ impl host::Settings for Settings {
             (
                 "etcd.in_flight",
                 "Writes on their way to etcd at once; all gateways together should stay below 128",
+            ),
+            (
+                "flaps.window",
+                "Two managers that take four turns at one field within it are told of; 0s for never",
             ),
         ]
     }
@@ -91,6 +106,11 @@ impl Settings {
     /// How long an Event is kept.
     pub(crate) fn event_ttl(&self) -> Duration {
         self.event_ttl
+    }
+
+    /// Within which time turns at one field count as a flap; `None` for never.
+    pub(crate) fn flap_window(&self) -> Option<Duration> {
+        Some(self.flaps.window).filter(|window| !window.is_zero())
     }
 
     /// How etcd is reached.

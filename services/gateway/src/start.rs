@@ -8,11 +8,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::edge;
 use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::store::cache::{Cache, Health};
 use crate::store::etcd::Etcd;
+use crate::{edge, flaps};
 
 /// Between two lines that say that etcd is still not there.
 const REMIND: Duration = Duration::from_secs(10);
@@ -31,11 +31,32 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     tokio::join!(
         host.serve(edge::router(registry.clone())),
         report(cache.clone(), check, shutdown.clone()),
-        registry.keep_house(settings.event_ttl(), shutdown.clone(), move || namespaces
-            .pass()),
+        registry
+            .clone()
+            .keep_house(settings.event_ttl(), shutdown.clone(), move || namespaces
+                .pass()),
+        watch_flaps(
+            registry.clone(),
+            host.instance().to_owned(),
+            settings.flap_window(),
+            shutdown.clone()
+        ),
         close(cache, shutdown),
     );
     Ok(())
+}
+
+/// Looks out for writers that undo each other, if anybody wants to know.
+async fn watch_flaps(
+    registry: Arc<Registry>,
+    instance: String,
+    window: Option<Duration>,
+    shutdown: CancellationToken,
+) {
+    if let Some(window) = window {
+        let watched = flaps::watch(registry, instance, window);
+        shutdown.run_until_cancelled(watched).await;
+    }
 }
 
 /// Watches have no end of their own: without this they would hold up the drain.

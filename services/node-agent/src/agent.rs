@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
 use setpoint_model::{Key, Meta, pod as model};
@@ -43,6 +44,8 @@ pub struct Agent<R> {
     pub pods: Reader<PodView>,
     /// Makes a Pod rest until `pods` shows what was written for it.
     pub barrier: Barrier,
+    /// What it did of late.
+    pub journal: Journal,
     /// The Pods that need a look.
     pub queue: Queue<Key>,
     /// Counts its rounds.
@@ -112,19 +115,28 @@ impl<R: Runtime> Agent<R> {
         let looked = Instant::now();
         let _active = self.rounds.begin();
         ticket.catch_up();
+        let mut note = self.journal.open(&ticket);
         let world = self.observe(&ticket.key, BTreeMap::new());
+        if let Some(pod) = &world.pod {
+            let meta = &pod.object.metadata;
+            note.saw(meta.resource_version.clone(), meta.generation);
+        }
         let plan = plan(&world);
         if plan.is_empty() && status(&world).is_none() {
             if world.is_settled() {
                 ticket.unfinished(false);
             }
+            note.close(None, 0, plan.again);
             self.rounds.noop();
             self.rounds.ended(succeeded(plan.again));
             return ticket.done(plan.again);
         }
         let cascade = begin(&ticket, &world, looked);
         let span = cascade.span();
-        let ended = cascade.run(self.round(&ticket.key, world, plan)).await;
+        span.in_scope(|| note.traced());
+        let round = self.round(&ticket.key, world, plan, &mut note);
+        let ended = cascade.run(round).await;
+        write_down(note, &ended);
         let error = ended.as_ref().err();
         cascade.ended(
             if error.is_some() { "error" } else { "success" },
@@ -161,12 +173,14 @@ impl<R: Runtime> Agent<R> {
         key: &Key,
         mut world: World,
         mut plan: Plan<Action>,
+        note: &mut Note,
     ) -> Result<(Option<Duration>, bool), Error> {
         let mut failed = None;
         for _ in 0..MOST_TURNS {
             if plan.is_empty() || failed.is_some() {
                 break;
             }
+            note.plan(&plan, |_| None);
             let mut troubles = BTreeMap::new();
             match self.carry_out(key, &world, &plan).await {
                 // The object was written: what comes next depends on how the watch brings it back.
@@ -184,7 +198,7 @@ impl<R: Runtime> Agent<R> {
             world = self.observe(key, troubles);
             plan = crate::plan::plan(&world);
         }
-        self.report(key, &world).await?;
+        self.report(key, &world, note).await?;
         failed.map_or(Ok((plan.again, world.is_settled())), Err)
     }
 
@@ -202,8 +216,11 @@ impl<R: Runtime> Agent<R> {
         Ok(())
     }
 
-    async fn report(&self, key: &Key, world: &World) -> Result<(), Error> {
+    async fn report(&self, key: &Key, world: &World, note: &mut Note) -> Result<(), Error> {
         if let Some(pod) = &world.pod {
+            if status(world).is_some() {
+                note.reports();
+            }
             let receipt = self
                 .hands
                 .report(world, pod)
@@ -246,6 +263,19 @@ impl<R: Runtime> Agent<R> {
             admission,
             runtime: R::NAME,
         })
+    }
+}
+
+/// Enters how a round ended.
+fn write_down(note: Note, ended: &Result<(Option<Duration>, bool), Error>) {
+    let done = note.planned();
+    match ended {
+        Ok((again, _)) => note.close(None, done, *again),
+        Err(error @ Error::Config { .. }) => note.close(Some(error.to_string()), 0, Some(TROUBLE)),
+        Err(Error::Gateway(error)) => {
+            note.close(Some(format!("{}: {error}", error.reason.name())), 0, None);
+        }
+        Err(Error::Runtime(error)) => note.close(Some(error.to_string()), 0, None),
     }
 }
 

@@ -10,8 +10,12 @@ use setpoint_host::Host;
 use setpoint_machinery::gateway::ListOptions;
 use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::queue::Limiter;
-use setpoint_machinery::{Barrier, Delta, Gateway, Informer, Presence, Queue, Recorder, View as _};
+use setpoint_machinery::{
+    Barrier, Delta, Gateway, Informer, Journal, Presence, Queue, Recorder, View as _,
+};
 use setpoint_model::Key;
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::Pod;
 use tracing::{info, warn};
 
 use crate::act::Hands;
@@ -112,6 +116,9 @@ async fn serve<R: Runtime>(
     let recorder = settings
         .writes_events()
         .then(|| Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name));
+    let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
+    let (api, routes) = (host.clone(), journal.routes().into_axum_router());
+    tokio::spawn(async move { api.serve(routes).await });
     let agent = Arc::new(Agent {
         hands: Hands {
             runtime,
@@ -125,6 +132,7 @@ async fn serve<R: Runtime>(
             .collect(),
         pods: pods.clone(),
         barrier,
+        journal,
         queue,
         rounds,
     });

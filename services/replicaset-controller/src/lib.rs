@@ -13,11 +13,12 @@ mod world;
 
 use setpoint_host::Host;
 use setpoint_machinery::{
-    Controller, Gateway, Outcome, Plan, Presence, Receipt, Reconciler, Recorder,
+    Controller, Gateway, Journal, Outcome, Plan, Presence, Receipt, Reconciler, Recorder, Subject,
 };
 use setpoint_model::{Key, Meta};
-use setpoint_proto::ApiError;
-use setpoint_proto::apps::ReplicaSetStatus;
+use setpoint_proto::apps::{self, ReplicaSetStatus};
+use setpoint_proto::core;
+use setpoint_proto::{ApiError, Resource as _};
 
 pub use plan::{Action, BURST, plan};
 pub use pod::{Phase, Pod};
@@ -43,12 +44,16 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         host.instance(),
         host.advertised(),
     );
+    let journal = Journal::new(host.service(), host.instance(), apps::ReplicaSet::RESOURCE);
+    let (api, rounds) = (host.clone(), journal.routes().into_axum_router());
+    tokio::spawn(async move { api.serve(rounds).await });
     let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(sets, |set| Some(set.meta.key.clone()))
         .watches(pods, keepers)
         .workers(settings.workers)
         .limiter(settings.limiter)
-        .resync(settings.resync);
+        .resync(settings.resync)
+        .journal(&journal);
     let (mut synced, informers) = (controller.ready(), host.health().check("informers"));
     tokio::spawn(async move {
         if synced.wait_for(|synced| *synced).await.is_ok() {
@@ -77,6 +82,11 @@ impl Reconciler for ReplicaSets {
 
     fn plan(world: &World) -> Plan<Action> {
         plan(world)
+    }
+
+    fn touches(world: &World, action: &Action) -> Option<Subject> {
+        let pod = Key::new(&world.set.meta.key.namespace, action.pod());
+        Some(Subject::new(core::Pod::RESOURCE, pod))
     }
 
     async fn act(

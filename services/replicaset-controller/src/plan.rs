@@ -28,6 +28,16 @@ pub enum Action {
     Delete(Target),
 }
 
+impl Action {
+    /// The name of the Pod that it is about.
+    pub fn pod(&self) -> &str {
+        match self {
+            Self::Create { name } => name,
+            Self::Adopt(pod) | Self::Release(pod) | Self::Delete(pod) => &pod.key.name,
+        }
+    }
+}
+
 /// First it is settled which Pods belong to the set, and only then, in another round, how many are missing.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();

@@ -23,13 +23,13 @@ pub async fn act(
     now: Timestamp,
 ) -> Result<Receipt, ApiError> {
     match action {
-        Action::Bind { pod, node } => {
+        Action::Bind { pod, node, .. } => {
             let written = gateway.bind(&pod.meta.key, node, &pod.meta.uid).await?;
             let message = format!("Successfully assigned {} to {node}", pod.meta.key);
             events.normal(&reference(pod), "Scheduled", message);
             Ok(written.receipt())
         }
-        Action::Refuse { pod, message } => {
+        Action::Refuse { pod, message, .. } => {
             events.warning(&reference(pod), "FailedScheduling", message.clone());
             report(gateway, pod, message, now).await
         }

@@ -21,7 +21,9 @@ mod status;
 mod world;
 
 use setpoint_host::Host;
-use setpoint_machinery::{Gateway, Presence, Recorder, election};
+use setpoint_machinery::{Gateway, Journal, Presence, Recorder, election};
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::Pod;
 use tokio::task::JoinSet;
 
 pub use node::NodeView;
@@ -50,7 +52,16 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         host.advertised(),
     );
     let events = Recorder::new(gateway.clone(), &settings.scheduler_name, host.instance());
-    let shift = Shift::new(pods.reader(), nodes.reader(), events, settings.clone());
+    let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
+    let (api, rounds) = (host.clone(), journal.routes().into_axum_router());
+    tokio::spawn(async move { api.serve(rounds).await });
+    let shift = Shift::new(
+        pods.reader(),
+        nodes.reader(),
+        events,
+        journal,
+        settings.clone(),
+    );
     let (on_pod, on_node) = (shift.clone(), shift.clone());
     let (stop, informers) = (host.shutdown(), host.health().check("informers"));
 

@@ -19,6 +19,8 @@ pub enum Action {
         pod: Arc<PodView>,
         /// By name.
         node: String,
+        /// How good it is.
+        score: i64,
     },
     /// Tell the user why the Pod has to wait.
     Refuse {
@@ -26,8 +28,13 @@ pub enum Action {
         pod: Arc<PodView>,
         /// One sentence, as upstream words it.
         message: String,
+        /// What speaks against the nodes one by one, for as many as anybody reads.
+        against: Vec<(String, Vec<Objection>)>,
     },
 }
+
+/// So many nodes are told one by one.
+const TOLD: usize = 32;
 
 impl Action {
     /// The Pod that it is about.
@@ -51,13 +58,14 @@ pub fn plan(world: &World) -> Plan<Action> {
         }
         let tie = world.seed.wrapping_add(turn as u64);
         match best(pod, wants, &nodes, tie) {
-            Ok(n) => {
+            Ok((n, score)) => {
                 nodes[n].take(pod);
                 let node = nodes[n].view.name().to_owned();
                 plan.step(
                     Action::Bind {
                         pod: pod.clone(),
                         node,
+                        score,
                     },
                     "the best of the nodes that fit",
                 );
@@ -67,6 +75,7 @@ pub fn plan(world: &World) -> Plan<Action> {
                     Action::Refuse {
                         pod: pod.clone(),
                         message,
+                        against: against(pod, wants, &nodes),
                     },
                     "no node fits",
                 );
@@ -76,8 +85,22 @@ pub fn plan(world: &World) -> Plan<Action> {
     plan
 }
 
-/// The index of the best node; or, in one sentence, why there is none.
-fn best(pod: &PodView, wants: &Wants, nodes: &[Candidate], tie: u64) -> Result<usize, String> {
+fn against(pod: &PodView, wants: &Wants, nodes: &[Candidate]) -> Vec<(String, Vec<Objection>)> {
+    let told = nodes.iter().take(TOLD);
+    told.map(|node| {
+        let name = node.view.name().to_owned();
+        (name, objections(pod, &wants.node, node))
+    })
+    .collect()
+}
+
+/// The index and the score of the best node; or, in one sentence, why there is none.
+fn best(
+    pod: &PodView,
+    wants: &Wants,
+    nodes: &[Candidate],
+    tie: u64,
+) -> Result<(usize, i64), String> {
     let mut fitting = Vec::new();
     let mut against = BTreeMap::new();
     for (n, node) in nodes.iter().enumerate() {
@@ -94,6 +117,7 @@ fn best(pod: &PodView, wants: &Wants, nodes: &[Candidate], tie: u64) -> Result<u
     fitting
         .into_iter()
         .max_by_key(rank)
+        .map(|n| (n, score(pod, &nodes[n], most_siblings)))
         .ok_or_else(|| sentence(nodes.len(), &against))
 }
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
+use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::cause::Label as _;
+use setpoint_proto::setpoint::Verdict;
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -45,6 +47,8 @@ pub struct Scheduler {
     pub nodes: Reader<NodeView>,
     /// Tells people.
     pub events: Recorder,
+    /// What it did of late.
+    pub journal: Journal,
     /// As set.
     pub settings: Settings,
 }
@@ -99,7 +103,9 @@ impl Scheduler {
         let plan = plan(&world);
         let writes = plan.steps.into_iter().filter_map(|step| {
             let ticket = tickets.remove(&step.action.pod().meta.key)?;
-            Some(self.carry_out(gateway, step, ticket, world.now, looked))
+            let mut note = self.journal.open(&ticket);
+            describe(&mut note, &step.action, step.because, world.nodes.len());
+            Some(self.carry_out(gateway, step, ticket, note, world.now, looked))
         });
         let writes: Vec<_> = writes.collect();
         let highest = futures::stream::iter(writes)
@@ -143,6 +149,7 @@ impl Scheduler {
         gateway: &Gateway,
         step: Step<Action>,
         ticket: Ticket<Key>,
+        mut note: Note,
         now: Timestamp,
         looked: Instant,
     ) -> Result<Revision, Fenced> {
@@ -151,6 +158,7 @@ impl Scheduler {
         let span = info_span!("schedule", otel.kind = "client", setpoint.object = %object, because);
         let cascade = Cascade::begin(span, &ticket, looked);
         cascade.about("pod", &action.pod().meta);
+        cascade.span().in_scope(|| note.traced());
         let result = cascade.run(act(gateway, &self.events, &action, now)).await;
         let outcome = match (&result, &action) {
             (Ok(_), Action::Bind { .. }) => "bound",
@@ -158,6 +166,7 @@ impl Scheduler {
             (Err(_), _) => "error",
         };
         cascade.ended(outcome, result.as_ref().err().map(|error| error as _));
+        write_down(note, &action, &result);
         let profile = &self.settings.scheduler_name;
         metrics::attempted(profile, &action, result.as_ref().err(), now);
         self.conclude(cascade.span(), &action, ticket, result)
@@ -225,4 +234,45 @@ fn there_since(ticket: &Ticket<Key>, pod: &PodView) -> Timestamp {
     let cause = ticket.causes.first().filter(|cause| cause.written_ns > 0);
     let written = cause.and_then(|cause| Timestamp::from_nanosecond(cause.written_ns.into()).ok());
     written.or(pod.meta.created).unwrap_or_else(Timestamp::now)
+}
+
+/// Writes down what was decided, and on what grounds.
+fn describe(note: &mut Note, action: &Action, because: &str, nodes: usize) {
+    note.about(Some(&action.pod().meta));
+    match action {
+        Action::Bind { node, score, .. } => {
+            let chosen = Verdict {
+                node: node.clone(),
+                score: Some(*score),
+                ..Verdict::default()
+            };
+            note.say(format!("Bind to {node}"), because, None);
+            note.verdicts(vec![chosen], 0);
+        }
+        Action::Refuse {
+            message, against, ..
+        } => {
+            let verdicts: Vec<_> = against
+                .iter()
+                .map(|(node, objections)| Verdict {
+                    node: node.clone(),
+                    objections: objections.iter().map(ToString::to_string).collect(),
+                    score: None,
+                })
+                .collect();
+            let more = nodes.saturating_sub(verdicts.len());
+            note.say("Refuse".to_owned(), message, None);
+            note.verdicts(verdicts, more);
+        }
+    }
+}
+
+/// Enters how it went.
+fn write_down(note: Note, action: &Action, result: &Result<Receipt, ApiError>) {
+    let failed = result.as_ref().err();
+    let failed = failed.map(|error| format!("{}: {error}", error.reason.name()));
+    match action {
+        Action::Bind { .. } => note.close(failed, 1, None),
+        Action::Refuse { .. } => note.close(failed, 0, Some(LONGEST_WAIT)),
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use setpoint_machinery::queue::Limiter;
-use setpoint_machinery::{Delta, Gateway, Queue, Reader, Recorder, Term};
+use setpoint_machinery::{Delta, Gateway, Journal, Queue, Reader, Recorder, Term};
 use setpoint_model::Key;
 use setpoint_proto::Cause;
 use tokio::time::timeout;
@@ -29,6 +29,7 @@ pub struct Shift {
     pods: Reader<PodView>,
     nodes: Reader<NodeView>,
     events: Recorder,
+    journal: Journal,
     settings: Settings,
     current: Arc<RwLock<Option<Arc<Scheduler>>>>,
 }
@@ -39,6 +40,7 @@ impl Shift {
         pods: Reader<PodView>,
         nodes: Reader<NodeView>,
         events: Recorder,
+        journal: Journal,
         settings: Settings,
     ) -> Self {
         let current = Arc::default();
@@ -46,6 +48,7 @@ impl Shift {
             pods,
             nodes,
             events,
+            journal,
             settings,
             current,
         }
@@ -84,6 +87,7 @@ impl Shift {
             pods: self.pods.clone(),
             nodes: self.nodes.clone(),
             events: self.events.clone(),
+            journal: self.journal.clone(),
             settings: self.settings.clone(),
         }
     }

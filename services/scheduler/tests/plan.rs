@@ -68,7 +68,7 @@ fn world(nodes: Vec<NodeView>, pods: Vec<PodView>) -> World {
 fn bindings(world: &World) -> Vec<(String, String)> {
     let steps = plan(world).steps.into_iter();
     let bound = steps.filter_map(|step| match step.action {
-        Action::Bind { pod, node } => Some((pod.meta.key.name.clone(), node)),
+        Action::Bind { pod, node, .. } => Some((pod.meta.key.name.clone(), node)),
         Action::Refuse { .. } => None,
     });
     bound.collect()

@@ -1,5 +1,6 @@
 //! How controllers speak: every kind through seven verbs, reflection beside them.
 
+mod explain;
 mod objects;
 mod request;
 mod telemetry;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use setpoint_proto::DESCRIPTORS;
+use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::objects_server::ObjectsServer;
 use tonic::service::Routes;
 
@@ -20,8 +22,9 @@ const MESSAGE_MAX: usize = 16 << 20;
 /// Lists of thousands of objects are one message.
 const ANSWER_MAX: usize = 512 << 20;
 
-/// The service `setpoint.v1.Objects`, and server reflection in both of its versions.
+/// The services `setpoint.v1.Objects` and `setpoint.v1.Explain`, and server reflection in both of its versions.
 pub(crate) fn router(registry: Arc<Registry>) -> Router {
+    let explain = ExplainServer::new(explain::Service::new(registry.clone()));
     let objects = ObjectsServer::new(Service::new(registry))
         .max_decoding_message_size(MESSAGE_MAX)
         .max_encoding_message_size(ANSWER_MAX);
@@ -31,6 +34,7 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
     };
     let built = "the build has checked the descriptors";
     Routes::new(objects)
+        .add_service(explain)
         .add_service(described().build_v1().expect(built))
         .add_service(described().build_v1alpha().expect(built))
         .prepare()

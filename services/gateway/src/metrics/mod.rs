@@ -12,7 +12,7 @@ use prometheus::{
 
 pub(crate) use request::{About, Request};
 pub(crate) use watching::Watching;
-pub(crate) use written::{converged, fenced, written};
+pub(crate) use written::{converged, fenced, flapped, written};
 
 /// A metric is registered once, under a name that nothing else here has.
 const ONCE: &str = "metric names are unique";

@@ -29,6 +29,16 @@ static FENCED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters("setpoint_fenced_writes_total", help, &["lease"])
 });
 
+static FLAPS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Fields that two managers took turns at, counted by the gateway that told of it.";
+    counters("setpoint_flaps_total", help, &["kind"])
+});
+
+/// Two managers take turns at a field of an object of this kind.
+pub(crate) fn flapped(kind: &str) {
+    FLAPS.with_label_values(&[kind]).inc();
+}
+
 /// A write was refused by its fence.
 pub(crate) fn fenced(lease: &str) {
     FENCED.with_label_values(&[lease]).inc();

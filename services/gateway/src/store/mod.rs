@@ -24,6 +24,14 @@ pub trait Store: Send + Sync + 'static {
     /// The entry under `key`, linearizable: not older than any write that was acknowledged before the call.
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>>;
 
+    /// The entry under `key` as it stood at a revision of the past; [`Error::Expired`] when the history does not
+    /// reach there.
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>>;
+
     /// One page of a prefix in key order, at one revision: `range.at`, or the newest (linearizable).
     fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>>;
 

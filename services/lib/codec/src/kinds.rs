@@ -116,6 +116,19 @@ impl Kinds {
         of_name.find(|kind| belongs(kind) || kind.is_universal())
     }
 
+    /// A stored kind by whatever a user may call it: `deploy`, `deployment`, `Deployments`, `deployments.apps`.
+    pub fn by_any_name(&self, name: &str) -> Option<&Kind> {
+        let name = name.to_lowercase();
+        let (name, group) = match name.split_once('.') {
+            Some((name, group)) => (name, Some(group)),
+            None => (name.as_str(), None),
+        };
+        let short = |kind: &Kind| kind.short_names.iter().any(|short| short == name);
+        let called = |kind: &&Kind| kind.plural == name || kind.singular == name || short(kind);
+        let belongs = |kind: &&Kind| group.is_none_or(|group| kind.group == group);
+        self.iter().find(|kind| called(kind) && belongs(kind))
+    }
+
     /// Any kind by its name in an `Any`.
     pub fn by_type_url(&self, type_url: &str) -> Option<&Kind> {
         Some(&self.all[*self.by_type_url.get(type_url)?])
@@ -151,6 +164,17 @@ mod tests {
         assert_eq!(kinds().by_type_url(Deployment::TYPE_URL), Some(kind));
         assert_eq!(kinds().by_plural("", "v1", "deployments"), None);
         assert_eq!(kinds().by_kind("apps/v2", "Deployment"), None);
+    }
+
+    #[test]
+    fn a_kind_answers_to_whatever_kubectl_takes() {
+        let deployments = kinds().by_resource(Deployment::RESOURCE);
+        for name in ["deploy", "Deployment", "deployments", "deployments.apps"] {
+            assert_eq!(kinds().by_any_name(name), deployments, "{name}");
+        }
+        for name in ["", "gizmo", "deployments.batch", "scale"] {
+            assert_eq!(kinds().by_any_name(name), None, "{name}");
+        }
     }
 
     #[test]

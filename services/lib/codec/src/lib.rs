@@ -3,6 +3,7 @@
 //! Everything here is read from the descriptors of `setpoint-proto`; adding a kind there adds it here.
 //! JSON is monomorphised in this crate alone, so no other crate pays for it twice.
 
+pub mod diff;
 pub mod envelope;
 mod error;
 mod explain;
@@ -13,6 +14,7 @@ pub mod patch;
 pub mod rules;
 pub mod strict;
 
+pub use diff::{Difference, diff};
 pub use error::Error;
 pub use kind::{Column, Kind};
 pub use kinds::{Kinds, kinds};

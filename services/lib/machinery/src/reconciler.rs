@@ -6,7 +6,7 @@ use std::future::Future;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 
-use crate::{Gateway, Outcome, Plan, Receipt};
+use crate::{Gateway, Outcome, Plan, Receipt, Subject};
 
 /// A controller is *observe → plan → act → status*.
 ///
@@ -29,6 +29,11 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Decide: total and deterministic. Without `self` there is nothing to do I/O with.
     fn plan(world: &Self::World) -> Plan<Self::Action>;
+
+    /// The other object that an action creates, changes or deletes, for those who ask what became of that.
+    fn touches(_: &Self::World, _: &Self::Action) -> Option<Subject> {
+        None
+    }
 
     /// Carry out one action through this gateway, which fences it; `Receipt::none()` if nothing had to be written.
     fn act(

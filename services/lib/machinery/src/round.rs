@@ -12,6 +12,7 @@ use tracing::{Instrument as _, Span, debug, info_span, warn};
 
 use crate::brief::{Brief, Verb};
 use crate::cascade::Cascade;
+use crate::journal::{Journal, Note};
 use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
 
 /// So many actions of one round may be under way at once: more would only queue up in the gateway.
@@ -28,6 +29,7 @@ pub(crate) struct Rounds<R> {
     pub(crate) gateway: Gateway,
     pub(crate) barrier: Barrier,
     pub(crate) metrics: Arc<metrics::Rounds>,
+    pub(crate) journal: Journal,
 }
 
 impl<R: Reconciler> Rounds<R> {
@@ -41,15 +43,25 @@ impl<R: Reconciler> Rounds<R> {
         let _active = self.metrics.begin();
         let looked = Instant::now();
         ticket.catch_up();
+        let mut note = self.journal.open(&ticket);
         let outcome = match self.reconciler.observe(&ticket.key) {
             None => self.nothing_to_do(Outcome::default()),
-            Some(world) => self.reconcile(&ticket, &world, looked).await,
+            Some(world) => self.reconcile(&ticket, &world, looked, &mut note).await,
         };
+        note.end(&outcome);
         self.settle(ticket, outcome)
     }
 
-    async fn reconcile(&self, ticket: &Ticket<Key>, world: &R::World, looked: Instant) -> Outcome {
+    async fn reconcile(
+        &self,
+        ticket: &Ticket<Key>,
+        world: &R::World,
+        looked: Instant,
+        note: &mut Note,
+    ) -> Outcome {
         let plan = R::plan(world);
+        note.about(R::meta(world));
+        note.plan(&plan, |action| R::touches(world, action));
         let idle = Outcome {
             again: plan.again,
             ..Outcome::default()
@@ -62,8 +74,9 @@ impl<R: Reconciler> Rounds<R> {
         }
         let cascade = self.cascade(ticket, world, looked);
         let work = async {
+            note.traced();
             let outcome = self.carry_out(&ticket.key, world, &plan, idle).await;
-            self.report(&ticket.key, world, outcome).await
+            self.report(&ticket.key, world, outcome, note).await
         };
         let outcome = cascade.run(work).await;
         cascade.ended(
@@ -121,13 +134,20 @@ impl<R: Reconciler> Rounds<R> {
         result
     }
 
-    async fn report(&self, key: &Key, world: &R::World, mut outcome: Outcome) -> Outcome {
+    async fn report(
+        &self,
+        key: &Key,
+        world: &R::World,
+        mut outcome: Outcome,
+        note: &mut Note,
+    ) -> Outcome {
         if outcome.failed.as_ref().is_some_and(ApiError::is_fenced) {
             return outcome;
         }
         let Some(status) = R::status(world, &outcome) else {
             return outcome;
         };
+        note.reports();
         let reported = self.reconciler.report(&self.gateway, world, status);
         let span = info_span!("report", otel.kind = "client");
         let reported = reported.instrument(span.clone()).await;

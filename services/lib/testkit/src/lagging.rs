@@ -73,6 +73,18 @@ impl Store for Lagging {
         .boxed()
     }
 
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        async move {
+            self.check()?;
+            self.store.get_at(key, at).await
+        }
+        .boxed()
+    }
+
     fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
         async move {
             self.check()?;

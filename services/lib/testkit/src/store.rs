@@ -55,6 +55,18 @@ impl Store for Memory {
         ready(Ok(history.entry(key, history.revision))).boxed()
     }
 
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        let history = self.shared.history.lock();
+        let entry = history
+            .check_past(at.raw())
+            .map(|at| history.entry(key, at));
+        ready(entry).boxed()
+    }
+
     fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
         ready(self.shared.history.lock().list(&range)).boxed()
     }
@@ -118,11 +130,14 @@ impl History {
         })
     }
 
+    /// A revision that can still be read.
+    fn check_past(&self, at: u64) -> Result<u64, Error> {
+        let kept = self.compacted..=self.revision;
+        kept.contains(&at).then_some(at).ok_or(Error::Expired)
+    }
+
     fn list(&self, range: &Range) -> Result<Page, Error> {
-        let at = range.at.map_or(self.revision, Revision::raw);
-        if at < self.compacted || at > self.revision {
-            return Err(Error::Expired);
-        }
+        let at = self.check_past(range.at.map_or(self.revision, Revision::raw))?;
         let keys = self.keys.range(range.prefix.clone()..).map(|(key, _)| key);
         let mut entries: Vec<_> = keys
             .take_while(|key| key.starts_with(&range.prefix))

@@ -211,6 +211,13 @@ impl Log {
         Ok((records, next))
     }
 
+    /// The newest of the topic's records that `is` what is looked for.
+    pub fn newest(&self, topic: &Topic, is: impl Fn(&Record) -> bool) -> Option<Arc<Record>> {
+        let mut numbers = self.topics.get(topic)?.numbers.iter().rev();
+        let found = numbers.find(|number| is(self.record(**number)))?;
+        Some(self.record(*found).clone())
+    }
+
     fn record(&self, number: u64) -> &Arc<Record> {
         &self.records[usize::try_from(number - self.first).expect("the log fits in memory")].0
     }

@@ -6,6 +6,7 @@
 //! whose client has not taken for a while what it was given.
 
 mod cached;
+mod changes;
 mod event;
 mod feed;
 mod fields;
@@ -14,6 +15,7 @@ mod freshness;
 mod load;
 mod log;
 mod metrics;
+mod past;
 mod pending;
 mod record;
 mod settings;
@@ -37,8 +39,10 @@ use freshness::Freshness;
 use state::State;
 
 pub use cached::Cached;
+pub use changes::{Change, Changes};
 pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
 pub use filter::Filter;
+pub use past::Before;
 pub use settings::Settings;
 
 /// How the cache stands to its store.

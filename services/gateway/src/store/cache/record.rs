@@ -69,6 +69,12 @@ impl Record {
         }
     }
 
+    /// The object as it last stood, if this is its end.
+    pub fn farewell(&self) -> Option<Arc<Cached>> {
+        let old = self.old.as_ref().filter(|_| self.new.is_none())?;
+        Some(self.gone(old))
+    }
+
     fn gone(&self, old: &Cached) -> Arc<Cached> {
         let made = self.gone.get_or_init(|| {
             // An object that only left a selector went because of what was written; one that was deleted

@@ -86,6 +86,14 @@ impl Store for Etcd {
         self.read_one(key).boxed()
     }
 
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        self.read_past(key, at).boxed()
+    }
+
     fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
         self.read_page(range).boxed()
     }

@@ -22,6 +22,13 @@ impl Etcd {
         Ok(page.kvs.into_iter().next().map(entry))
     }
 
+    pub(super) async fn read_past(&self, key: &str, at: Revision) -> Result<Option<Entry>, Error> {
+        // To etcd, revision 0 is the newest.
+        let options = GetOptions::new().with_revision(raw(at).max(1));
+        let page = self.range(key.to_owned(), options).await?;
+        Ok(page.kvs.into_iter().next().map(entry))
+    }
+
     pub(super) async fn read_revision(&self) -> Result<Revision, Error> {
         // A range of one key that does not exist: it costs etcd nothing but the round that makes it linearizable.
         let page = self

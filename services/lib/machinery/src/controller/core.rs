@@ -12,7 +12,7 @@ use tracing::{error, info, warn};
 use super::source::{Inbox, Inlet, Source};
 use crate::queue::Limiter;
 use crate::round::{Fenced, Rounds};
-use crate::{Barrier, Gateway, Queue, Reconciler, Term, metrics};
+use crate::{Barrier, Gateway, Journal, Queue, Reconciler, Term, metrics};
 
 /// How long catching up with the former leader may take before it is worth a word.
 const CATCH_UP: Duration = Duration::from_secs(5);
@@ -28,6 +28,7 @@ pub(super) struct Core<R> {
     pub(super) sources: Vec<Box<dyn Source>>,
     pub(super) barrier: Barrier,
     pub(super) inbox: Inbox,
+    pub(super) journal: Journal,
 }
 
 impl<R: Reconciler> Core<R> {
@@ -52,6 +53,7 @@ impl<R: Reconciler> Core<R> {
             gateway: self.gateway.under(&term.fence),
             barrier,
             metrics,
+            journal: self.journal.clone(),
         });
         tokio::select! {
             () = term.lost.cancelled() => {}

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::Limiter;
-use crate::{Barrier, Gateway, Informer, Reconciler, View, election};
+use crate::{Barrier, Gateway, Informer, Journal, Reconciler, View, election};
 use core::Core;
 use source::{Inbox, Watched, wake};
 
@@ -44,6 +44,7 @@ impl<R: Reconciler> Controller<R> {
             sources: Vec::new(),
             barrier: Barrier::default(),
             inbox: Inbox::default(),
+            journal: Journal::default(),
         };
         Self {
             core,
@@ -89,6 +90,13 @@ impl<R: Reconciler> Controller<R> {
     #[must_use]
     pub const fn limiter(mut self, limiter: Limiter) -> Self {
         self.core.limiter = limiter;
+        self
+    }
+
+    /// Where its rounds are written down, for those who ask why.
+    #[must_use]
+    pub fn journal(mut self, journal: &Journal) -> Self {
+        self.core.journal = journal.clone();
         self
     }
 

@@ -32,6 +32,7 @@ const MAX_ANSWER: usize = 64 << 20;
 /// finds no gateway fails with `ServiceUnavailable`. A gateway that is not ready is left for one that is.
 #[derive(Clone, Debug)]
 pub struct Gateway {
+    channel: Channel,
     client: ObjectsClient<Channel>,
     writer: Arc<str>,
     host: Arc<str>,
@@ -58,6 +59,7 @@ impl Gateway {
     /// The same over a channel that the caller made, for tests and simulations; see [`Self::endpoint`].
     pub fn over(channel: Channel, settings: &Settings, writer: &str) -> Self {
         Self {
+            channel: channel.clone(),
             client: ObjectsClient::new(channel).max_decoding_message_size(MAX_ANSWER),
             writer: writer.into(),
             host: settings.host().into(),
@@ -93,6 +95,11 @@ impl Gateway {
     /// Host and port of the gateway, as set.
     pub(crate) fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The connection itself, for the gateway's other services.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
     }
 
     /// The name under which it writes.

@@ -133,6 +133,14 @@ impl<K: Item> Queue<K> {
         self.shared.state.lock().load(Instant::now())
     }
 
+    fn failures(&self, key: &K) -> u32 {
+        self.shared.state.lock().failures(key)
+    }
+
+    fn rest(&self, key: &K) -> Duration {
+        self.shared.state.lock().rest(key)
+    }
+
     fn take(&self) -> Next<K> {
         let now = Instant::now();
         let mut state = self.shared.state.lock();

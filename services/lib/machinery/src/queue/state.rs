@@ -189,6 +189,16 @@ impl<K: Item> State<K> {
         }
     }
 
+    /// How often the key has failed in a row.
+    pub(super) fn failures(&self, key: &K) -> u32 {
+        self.failures.get(key).copied().unwrap_or_default()
+    }
+
+    /// How long the key would rest after one more failure, if retries are not too many altogether.
+    pub(super) fn rest(&self, key: &K) -> Duration {
+        self.limiter.delay(self.failures(key))
+    }
+
     /// The worker has failed.
     pub(super) fn retry(&mut self, key: K, causes: Vec<Cause>, now: Instant) {
         let failures = self.failures.entry(key.clone()).or_default();

@@ -42,6 +42,16 @@ impl<K: Item> Ticket<K> {
         }
     }
 
+    /// The number of this attempt: 1 unless those before it have failed.
+    pub fn attempt(&self) -> u32 {
+        self.queue.failures(&self.key).saturating_add(1)
+    }
+
+    /// How long the key rests, about, if this attempt fails.
+    pub fn rest(&self) -> Duration {
+        self.queue.rest(&self.key)
+    }
+
     /// Takes in what was added since, so that the coming look counts for it too.
     ///
     /// Only for a worker that has not yet looked at anything.

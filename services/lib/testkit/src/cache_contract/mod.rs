@@ -1,11 +1,13 @@
 //! What the cache must do over every store. Run it with [`cache_contract!`](crate::cache_contract).
 
+mod past;
 mod reads;
 mod replicas;
 mod selection;
 mod watches;
 mod world;
 
+pub use past::*;
 pub use reads::*;
 pub use replicas::*;
 pub use selection::*;
@@ -21,6 +23,8 @@ macro_rules! cache_contract {
             any_state_will_do_for_who_says_so
             a_revision_that_never_was_cannot_be_read
             a_page_of_the_past_is_read_from_the_store
+            each_version_of_an_object_leads_to_the_one_before_it
+            the_end_of_an_object_is_known_from_the_log_or_found_in_the_store
             the_state_comes_first_and_then_every_change
             every_watcher_gets_every_change_once_and_in_order
             a_watch_resumes_from_any_revision

@@ -7,7 +7,7 @@ use setpoint_gateway::store::{Batch, Error, Range, Store, Write, keys};
 use setpoint_model::Revision;
 use setpoint_proto::Cause;
 
-use super::{create, delete, key, update};
+use super::{create, delete, key, update, value};
 use crate::Subject;
 use crate::cases::soon;
 
@@ -126,6 +126,33 @@ pub async fn a_revision_outside_of_the_history_cannot_be_listed(subject: impl Su
     assert_eq!(at(written[9]).await.unwrap().revision, written[9]);
     let future = Revision::from_raw(1_000_000);
     assert_eq!(at(future).await, Err(Error::Expired));
+}
+
+/// Checks S2, S11.
+pub async fn an_entry_of_the_past_is_read_as_it_stood_until_it_is_compacted(subject: impl Subject) {
+    let store = subject.store();
+    let before = store.revision().await.unwrap();
+    let created = create(&store, "web", "1").await.unwrap();
+    create(&store, "web-2", "1").await.unwrap();
+    let updated = update(&store, "web", created, "2").await.unwrap();
+    let deleted = delete(&store, "web", updated).await.unwrap();
+    let web = key("web");
+    let written = async |at| {
+        let entry = store.get_at(&web, at).await.unwrap();
+        entry.map(|entry| (entry.revision, entry.value))
+    };
+    assert_eq!(written(before).await, None);
+    assert_eq!(written(created).await, Some((created, value("1"))));
+    let between = Revision::from_raw(updated.raw() - 1);
+    assert_eq!(written(between).await, Some((created, value("1"))));
+    assert_eq!(written(updated).await, Some((updated, value("2"))));
+    assert_eq!(written(deleted).await, None);
+
+    subject.compact(updated).await;
+    assert_eq!(written(updated).await, Some((updated, value("2"))));
+    assert_eq!(store.get_at(&web, between).await, Err(Error::Expired));
+    let future = Revision::from_raw(1_000_000);
+    assert_eq!(store.get_at(&web, future).await, Err(Error::Expired));
 }
 
 /// The object is gone, and with it the envelope: its cause must come another way.

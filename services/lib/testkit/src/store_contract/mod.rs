@@ -37,6 +37,7 @@ macro_rules! store_contract {
             a_watch_goes_on_where_another_ended
             a_watch_begins_at_the_compacted_revision_but_not_before
             a_revision_outside_of_the_history_cannot_be_listed
+            an_entry_of_the_past_is_read_as_it_stood_until_it_is_compacted
             a_deletion_tells_its_cause
         }
     };

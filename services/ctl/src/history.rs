@@ -1,0 +1,206 @@
+//! `setpoint history`: what became of an object, write by write.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use setpoint_proto::ApiError;
+use setpoint_proto::setpoint::explain_client::ExplainClient;
+use setpoint_proto::setpoint::{Change, HistoryRequest, HistoryResponse, Version};
+
+use crate::moment::relative;
+use crate::reach::Reach;
+use crate::subject::Named;
+
+/// So many fields are named in a line.
+const FIELDS: usize = 3;
+
+/// What to show of which object.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    named: Named,
+    /// Also show from what to what each field changed
+    #[arg(long)]
+    diff: bool,
+    /// How many writes, the newest first
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// How to print an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Prints the versions of an object.
+///
+/// # Errors
+/// What the gateway refused, or that there is none.
+pub async fn history(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
+    let request = HistoryRequest {
+        subject: Some(options.named.subject()?),
+        limit: options.limit,
+        diff: options.diff,
+    };
+    let mut client = ExplainClient::new(reach.gateway()?.channel());
+    let answer = client.history(request).await.map_err(ApiError::from)?;
+    let answer = answer.into_inner();
+    match options.output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&answer)?),
+        Output::Text => print!("{}", text(&answer, options.diff)),
+    }
+    Ok(match answer.versions.is_empty() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn text(answer: &HistoryResponse, diff: bool) -> String {
+    let rows = answer.versions.iter().map(|version| row(version, diff));
+    let mut table = vec![["REVISION", "WHEN", "WHO", "GEN", "WHAT"].map(str::to_owned)];
+    table.extend(rows);
+    let widths: Vec<_> = (0..4)
+        .map(|column| {
+            table
+                .iter()
+                .map(|row| row[column].len())
+                .max()
+                .unwrap_or_default()
+        })
+        .collect();
+    let mut text = String::new();
+    for (n, row) in table.iter().enumerate() {
+        for (cell, width) in row.iter().zip(&widths) {
+            // Writing to a String does not fail.
+            let _ = write!(text, "{cell:<width$}  ");
+        }
+        text.push_str(&row[4]);
+        text.push('\n');
+        if let Some(version) = n
+            .checked_sub(1)
+            .and_then(|n| answer.versions.get(n))
+            .filter(|_| diff)
+        {
+            version
+                .changes
+                .iter()
+                .for_each(|change| values(&mut text, change));
+        }
+    }
+    text.push_str(end(&answer.ends));
+    text
+}
+
+fn row(version: &Version, diff: bool) -> [String; 5] {
+    let cause = version.cause.clone().unwrap_or_default();
+    let who = match (cause.writer.as_str(), cause.term) {
+        ("", _) => "?".to_owned(),
+        (writer, 0) => writer.to_owned(),
+        (writer, term) => format!("{writer} (term {term})"),
+    };
+    let what = match (version.what.as_str(), diff) {
+        ("changed", true) => "changed".to_owned(),
+        ("changed", false) => fields(&version.changes),
+        (what, _) => what.to_owned(),
+    };
+    [
+        version.revision.clone(),
+        relative(cause.written_ns),
+        who,
+        version.generation.to_string(),
+        what,
+    ]
+}
+
+fn fields(changes: &[Change]) -> String {
+    let named: Vec<_> = changes
+        .iter()
+        .take(FIELDS)
+        .map(|change| &*change.path)
+        .collect();
+    match changes.len().saturating_sub(FIELDS) {
+        0 if named.is_empty() => "nothing that is shown".to_owned(),
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+fn values(text: &mut String, change: &Change) {
+    let value = |value: &str| match value {
+        "" => "(not set)".to_owned(),
+        value => value.to_owned(),
+    };
+    let (before, after) = (value(&change.before), value(&change.after));
+    // Writing to a String does not fail.
+    let _ = writeln!(text, "    {}: {before} → {after}", change.path);
+}
+
+fn end(ends: &str) -> &'static str {
+    match ends {
+        "compacted" => "What was before is forgotten: the store has been compacted since.\n",
+        "limit" => "There is more: --limit shows it.\n",
+        "unknown" => "Nothing is known of such an object.\n",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::Cause;
+
+    use super::*;
+
+    #[test]
+    fn each_write_is_a_line_and_with_diff_each_field_another() {
+        let cause = |writer: &str, term| Cause {
+            writer: writer.to_owned(),
+            term,
+            ..Cause::default()
+        };
+        let answer = HistoryResponse {
+            versions: vec![
+                Version {
+                    revision: "12".to_owned(),
+                    generation: 2,
+                    what: "changed".to_owned(),
+                    cause: Some(cause("deployment-controller", 3)),
+                    changes: vec![Change {
+                        path: "spec.replicas".to_owned(),
+                        before: "1".to_owned(),
+                        after: String::new(),
+                    }],
+                    ..Version::default()
+                },
+                Version {
+                    revision: "7".to_owned(),
+                    what: "created".to_owned(),
+                    cause: Some(cause("kubectl", 0)),
+                    ..Version::default()
+                },
+            ],
+            ends: "compacted".to_owned(),
+            ..HistoryResponse::default()
+        };
+        let plain = text(&answer, false);
+        let lines: Vec<_> = plain.lines().collect();
+        assert!(
+            lines[1].starts_with("12 ") && lines[1].ends_with(" spec.replicas"),
+            "{plain}"
+        );
+        assert!(
+            lines[1].contains("deployment-controller (term 3)"),
+            "{plain}"
+        );
+        assert!(lines[2].ends_with("created"), "{plain}");
+        assert!(lines[3].contains("compacted"), "{plain}");
+        assert!(text(&answer, true).contains("    spec.replicas: 1 → (not set)\n"));
+    }
+}

@@ -1,0 +1,336 @@
+//! The answer to "why?" as people who know `kubectl describe` like to read it.
+
+use std::fmt::Write as _;
+
+use setpoint_proto::setpoint::{
+    Flap, Happening, Manager, Observer, Round, Subject, Verdict, Wait, WhyResponse,
+};
+
+use crate::moment::{relative, short};
+
+/// So many rounds of each process are shown.
+const ROUNDS: usize = 5;
+/// So many steps of a round.
+const STEPS: usize = 6;
+/// So many nodes.
+const NODES: usize = 10;
+
+/// Everything that is known, what matters most first.
+pub fn page(answer: &WhyResponse) -> String {
+    let mut page = Page::default();
+    page.head(answer);
+    page.part("Waits for", &answer.waits, Page::wait);
+    page.part("Flaps", &answer.flaps, Page::flap);
+    page.rounds(answer);
+    page.part("Written by", &answer.managers, Page::manager);
+    page.part("Events", &answer.events, Page::happening);
+    page.silent(&answer.observers);
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, indent: usize, text: &str) {
+        // Writing to a String does not fail.
+        let _ = writeln!(self.0, "{:indent$}{text}", "");
+    }
+
+    fn field(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.line(0, &format!("{:<13}{value}", format!("{name}:")));
+        }
+    }
+
+    fn part<T>(&mut self, name: &str, entries: &[T], entry: impl Fn(&mut Self, &T)) {
+        if entries.is_empty() {
+            return;
+        }
+        self.line(0, &format!("{name}:"));
+        entries.iter().for_each(|one| entry(self, one));
+    }
+
+    fn head(&mut self, answer: &WhyResponse) {
+        let subject = answer.subject.clone().unwrap_or_default();
+        self.field("Name", &subject.name);
+        self.field("Namespace", &subject.namespace);
+        self.field("Kind", &answer.kind);
+        let gone = (!answer.exists).then_some("it does not exist any more");
+        self.field("State", gone.unwrap_or_default());
+        let generation = match answer.generation {
+            0 => String::new(),
+            generation => format!(", generation {generation}"),
+        };
+        if !answer.revision.is_empty() {
+            self.field("Revision", &format!("{}{generation}", answer.revision));
+        }
+        let owners: Vec<_> = answer.owners.iter().map(named).collect();
+        self.field("Controlled", &owners.join(" ◀ "));
+        let Some(cause) = &answer.cause else { return };
+        let name = if answer.exists {
+            "Last write"
+        } else {
+            "Deleted"
+        };
+        let term = match cause.term {
+            0 => String::new(),
+            term => format!(" in its term {term}"),
+        };
+        let writer = match cause.writer.as_str() {
+            "" => "somebody",
+            writer => writer,
+        };
+        let when = relative(cause.written_ns);
+        let depth = match cause.depth {
+            0 => "by itself".to_owned(),
+            1 => "because of one write before".to_owned(),
+            depth => format!("because of {depth} writes before, one after the other"),
+        };
+        self.field(name, &format!("{when} by {writer}{term}, {depth}"));
+        self.field("Trace", trace(&cause.traceparent));
+    }
+
+    fn wait(&mut self, wait: &Wait) {
+        let on = wait.on.as_ref().map(|on| format!("{}: ", named(on)));
+        let until = match wait.until_ns {
+            0 => String::new(),
+            until => format!(" ({})", relative(until)),
+        };
+        let (
+            on,
+            Wait {
+                reason, message, ..
+            },
+        ) = (on.unwrap_or_default(), wait);
+        self.line(2, &format!("{on}{reason}{until}: {message}"));
+        self.verdicts(&wait.verdicts, wait.more_verdicts, 4);
+    }
+
+    fn verdicts(&mut self, verdicts: &[Verdict], more: u32, indent: usize) {
+        for verdict in verdicts.iter().take(NODES) {
+            let said = match verdict.score {
+                Some(score) => format!("score {score}"),
+                None if verdict.objections.is_empty() => "fits".to_owned(),
+                None => verdict.objections.join(", "),
+            };
+            self.line(indent, &format!("{}: {said}", verdict.node));
+        }
+        self.more(
+            verdicts.len().saturating_sub(NODES) + more as usize,
+            "nodes",
+            indent,
+        );
+    }
+
+    fn more(&mut self, more: usize, what: &str, indent: usize) {
+        if more > 0 {
+            self.line(indent, &format!("… and {more} more {what}"));
+        }
+    }
+
+    fn flap(&mut self, flap: &Flap) {
+        let managers = flap.managers.join(" and ");
+        let (field, when) = (&flap.field, relative(flap.last_ns));
+        self.line(
+            2,
+            &format!(
+                "{managers} undo each other's writes of {field} (told {} times, last {when})",
+                flap.count
+            ),
+        );
+    }
+
+    fn rounds(&mut self, answer: &WhyResponse) {
+        let observers = answer.observers.iter();
+        for observer in observers.filter(|observer| !observer.rounds.is_empty()) {
+            let Observer {
+                service, instance, ..
+            } = observer;
+            let name = match instance.starts_with(service.as_str()) {
+                true => instance.clone(),
+                false => format!("{service} {instance}"),
+            };
+            self.line(0, &format!("Rounds of {name}:"));
+            for round in observer.rounds.iter().take(ROUNDS) {
+                self.round(round, answer.subject.as_ref());
+            }
+            self.more(observer.rounds.len().saturating_sub(ROUNDS), "rounds", 2);
+        }
+    }
+
+    fn round(&mut self, round: &Round, asked: Option<&Subject>) {
+        let other = round.subject.as_ref().filter(|one| Some(*one) != asked);
+        let about = other.map(|one| format!(" on {}", named(one)));
+        let times = match round.times {
+            0 | 1 => String::new(),
+            times => format!(" ({times} times)"),
+        };
+        let when = relative(round.last_ns);
+        let head = format!(
+            "{when}{}: {}{times}",
+            about.unwrap_or_default(),
+            round.outcome
+        );
+        self.line(2, &format!("{head}{}", circumstances(round)));
+        if !round.error.is_empty() {
+            self.line(4, &round.error);
+        }
+        for step in round.steps.iter().take(STEPS) {
+            self.line(4, &format!("{}, because: {}", step.action, step.because));
+        }
+        let left_out = round.steps.len().saturating_sub(STEPS) + round.more_steps as usize;
+        self.more(left_out, "steps", 4);
+        self.verdicts(&round.verdicts, round.more_verdicts, 6);
+    }
+
+    fn manager(&mut self, manager: &Manager) {
+        let fields = manager.fields.join(", ");
+        let more = match manager.more_fields {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let when = relative(manager.written_ns);
+        self.line(2, &format!("{} ({when}): {fields}{more}", manager.name));
+    }
+
+    fn happening(&mut self, event: &Happening) {
+        let times = match event.count {
+            0 | 1 => String::new(),
+            count => format!(" (x{count})"),
+        };
+        let Happening {
+            r#type,
+            reason,
+            message,
+            component,
+            ..
+        } = event;
+        let when = relative(event.last_ns);
+        self.line(
+            2,
+            &format!(
+                "{:<8} {reason:<18} {when}{times}  {component}  {message}",
+                r#type
+            ),
+        );
+    }
+
+    fn silent(&mut self, observers: &[Observer]) {
+        let silent: Vec<_> = observers
+            .iter()
+            .filter(|one| !one.silent.is_empty())
+            .collect();
+        self.part("Did not answer", &silent, |page, one| {
+            page.line(2, &format!("{}: {}", one.instance, one.silent));
+        });
+    }
+}
+
+fn circumstances(round: &Round) -> String {
+    let mut said = String::new();
+    let writers: Vec<_> = round
+        .causes
+        .iter()
+        .map(|cause| cause.writer.as_str())
+        .collect();
+    let mut known: Vec<&str> = Vec::new();
+    for writer in writers.into_iter().filter(|writer| !writer.is_empty()) {
+        if !known.contains(&writer) {
+            known.push(writer);
+        }
+    }
+    // Writing to a String does not fail.
+    if !known.is_empty() {
+        let _ = write!(said, ", woken by {}", known.join(", "));
+    }
+    if round.attempt > 1 {
+        let _ = write!(said, ", attempt {}", round.attempt);
+    }
+    let _ = write!(said, ", took {}", short(round.took_ns));
+    if round.next_ns > 0 {
+        let _ = write!(said, ", looks again {}", relative(round.next_ns));
+    }
+    said
+}
+
+fn named(subject: &Subject) -> String {
+    let kind = subject.resource.split('.').next().unwrap_or_default();
+    let kind = kind.strip_suffix('s').unwrap_or(kind);
+    format!("{kind}/{}", subject.name)
+}
+
+/// The trace's id in a traceparent.
+fn trace(traceparent: &str) -> &str {
+    traceparent.split('-').nth(1).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::setpoint::Step;
+
+    use super::*;
+
+    #[test]
+    fn the_page_says_what_is_waited_for_and_who_did_what_because_of_what() {
+        let pod = Subject {
+            resource: "pods".to_owned(),
+            namespace: "production".to_owned(),
+            name: "web-a".to_owned(),
+        };
+        let verdict = Verdict {
+            node: "node-1".to_owned(),
+            objections: vec!["Insufficient cpu".to_owned()],
+            score: None,
+        };
+        let wait = Wait {
+            reason: "Unschedulable".to_owned(),
+            message: "0/1 nodes are available".to_owned(),
+            verdicts: vec![verdict],
+            ..Wait::default()
+        };
+        let round = Round {
+            subject: Some(Subject {
+                resource: "replicasets.apps".to_owned(),
+                name: "web".to_owned(),
+                ..pod.clone()
+            }),
+            touched: Some(pod.clone()),
+            outcome: "done".to_owned(),
+            times: 1,
+            steps: vec![Step {
+                action: "Create".to_owned(),
+                because: "fewer Pods than replicas".to_owned(),
+            }],
+            ..Round::default()
+        };
+        let observer = |instance: &str, silent: &str, rounds| Observer {
+            service: "replicaset-controller".to_owned(),
+            instance: instance.to_owned(),
+            silent: silent.to_owned(),
+            rounds,
+        };
+        let page = page(&WhyResponse {
+            subject: Some(pod),
+            kind: "Pod".to_owned(),
+            waits: vec![wait],
+            observers: vec![
+                observer("replicaset-controller-0", "", vec![round]),
+                observer("replicaset-controller-1", "no answer", Vec::new()),
+            ],
+            ..WhyResponse::default()
+        });
+        for line in [
+            "Name:        web-a",
+            "State:       it does not exist any more",
+            "  Unschedulable: 0/1 nodes are available",
+            "    node-1: Insufficient cpu",
+            "Rounds of replicaset-controller-0:",
+            "    Create, because: fewer Pods than replicas",
+            "  replicaset-controller-1: no answer",
+        ] {
+            assert!(page.lines().any(|one| one == line), "{line}\n{page}");
+        }
+        assert!(page.contains(" on replicaset/web: done"), "{page}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Two writers that undo each other: the same field, two managers, taking turns.
+//!
+//! Every gateway sees every write, so each finds the same flaps by itself, and they agree on one Event for each.
+
+mod tell;
+mod trail;
+mod trails;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use setpoint_codec::{Kind, kinds};
+use setpoint_proto::Resource as _;
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::core::Event;
+
+use crate::registry::{Cached, Registry, differences};
+use crate::store::cache::Change;
+use tell::Teller;
+use trail::{Changed, Write};
+use trails::Trails;
+
+pub(crate) use tell::{FIELD, MANAGERS, SEPARATOR};
+
+/// Follows all writes, for ever, and tells of fields that flap: at least four turns within `window`.
+pub(crate) async fn watch(registry: Arc<Registry>, instance: String, window: Duration) {
+    registry.cache().synced().await;
+    let teller = Teller::new(registry.clone(), instance);
+    let stored = kinds().iter().filter(|kind| is_of_interest(kind));
+    join_all(stored.map(|kind| follow(&registry, &teller, kind, window))).await;
+}
+
+/// Leases change hands, and Events count: that is what they are for.
+fn is_of_interest(kind: &Kind) -> bool {
+    ![Lease::TYPE_URL, Event::TYPE_URL].contains(&kind.type_url.as_str())
+}
+
+async fn follow(registry: &Registry, teller: &Teller, kind: &'static Kind, window: Duration) {
+    let mut changes = registry.cache().changes(kind);
+    let mut trails = Trails::new(window);
+    while let Some(changes) = changes.next().await {
+        for change in changes {
+            let Some(write) = write(change) else { continue };
+            let object = write.change.new.clone();
+            let (key, at_ns) = (object.key.clone(), write.at_ns);
+            for flap in trails.enter(&key, write) {
+                teller.tell(&object, at_ns, &flap).await;
+            }
+        }
+    }
+}
+
+/// Whoever does not say who writes cannot be told from others.
+fn write(change: Change) -> Option<Write<Change>> {
+    let cause = change.new.cause()?;
+    (!cause.writer.is_empty()).then_some(Write {
+        writer: cause.writer,
+        at_ns: cause.written_ns,
+        change,
+    })
+}
+
+impl Changed for Change {
+    fn fields(&self) -> BTreeSet<String> {
+        let differences = differences(&self.old, &self.new).unwrap_or_default();
+        differences.into_iter().map(|one| one.path).collect()
+    }
+
+    fn then(&mut self, later: Self) {
+        self.new = later.new;
+    }
+
+    fn size(&self) -> usize {
+        let size = |object: &Cached| object.object.len();
+        size(&self.old) + size(&self.new)
+    }
+}

@@ -1,0 +1,248 @@
+//! What became different between two versions of an object, field by field.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use setpoint_proto::options::List;
+
+use crate::Kind;
+use crate::rules::{self, Field, Message};
+
+/// Bookkeeping that every write changes.
+const BOOKKEEPING: &[&str] = &["resourceVersion", "generation", "managedFields"];
+
+/// One field that is not as it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// For example `spec.template.spec.containers[nginx].image`.
+    pub path: String,
+    /// What stood there.
+    pub before: Option<Value>,
+    /// What stands there now.
+    pub after: Option<Value>,
+}
+
+/// The fields in which `after` differs from `before`, both the JSON of objects of this kind, in the order of their names.
+///
+/// Entries of a list are told apart by their keys, where the list has some; other lists are compared whole.
+pub fn diff(kind: &Kind, before: &Value, after: &Value) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut walk = Walk {
+        differences: &mut differences,
+        depth: 0,
+    };
+    let shape = Shape::Message(rules::message(kind.message.full_name()));
+    walk.value(String::new(), shape, Some(before), Some(after));
+    differences
+}
+
+/// What a value is made of.
+#[derive(Clone, Copy)]
+enum Shape {
+    Message(Option<&'static Message>),
+    Map(&'static Field),
+    List(&'static Field),
+    Whole,
+}
+
+impl Shape {
+    fn of(field: Option<&'static Field>) -> Self {
+        match field {
+            Some(field) if field.descriptor.is_map() => Self::Map(field),
+            Some(field) if field.descriptor.is_list() => Self::List(field),
+            Some(field) => Self::element(field),
+            None => Self::Whole,
+        }
+    }
+
+    fn element(field: &'static Field) -> Self {
+        match field.message() {
+            Some(message) => Self::Message(Some(message)),
+            None => Self::Whole,
+        }
+    }
+}
+
+struct Walk<'a> {
+    differences: &'a mut Vec<Difference>,
+    depth: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, path: String, shape: Shape, before: Option<&Value>, after: Option<&Value>) {
+        if before == after {
+            return;
+        }
+        let none = Map::new();
+        let parts = |value: Option<&'_ Value>| value.is_none_or(Value::is_object);
+        // Something that was not there at all is told whole, but for the great parts of an object, and maps.
+        let apart = match shape {
+            Shape::Map(_) => true,
+            Shape::Message(_) => self.depth < 2 || (before.is_some() && after.is_some()),
+            _ => false,
+        };
+        if apart && parts(before) && parts(after) {
+            let object = |value: Option<&'_ Value>| {
+                value
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_else(|| none.clone())
+            };
+            return self.object(&path, shape, &object(before), &object(after));
+        }
+        match (shape, before, after) {
+            (Shape::List(field), Some(Value::Array(before)), Some(Value::Array(after)))
+                if keyed(field, before) && keyed(field, after) =>
+            {
+                self.list(&path, field, before, after);
+            }
+            _ => self.differences.push(Difference {
+                path,
+                before: before.cloned(),
+                after: after.cloned(),
+            }),
+        }
+    }
+
+    fn object(
+        &mut self,
+        path: &str,
+        shape: Shape,
+        before: &Map<String, Value>,
+        after: &Map<String, Value>,
+    ) {
+        self.depth += 1;
+        let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        for name in names {
+            let (part, inner) = match shape {
+                Shape::Map(field) => (format!("{path}[{name}]"), Shape::element(field)),
+                Shape::Message(message) => {
+                    let field = message.and_then(|message| message.field(name));
+                    (join(path, name), Shape::of(field))
+                }
+                _ => (join(path, name), Shape::Whole),
+            };
+            if path != "metadata" || !BOOKKEEPING.contains(&name.as_str()) {
+                self.value(part, inner, before.get(name), after.get(name));
+            }
+        }
+        self.depth -= 1;
+    }
+
+    fn list(&mut self, path: &str, field: &'static Field, before: &[Value], after: &[Value]) {
+        self.depth += 1;
+        let find = |list: &[Value], name: &str| {
+            let mut entries = list.iter();
+            entries
+                .find(|entry| name_of(field, entry).as_deref() == Some(name))
+                .cloned()
+        };
+        let named = before.iter().chain(after);
+        let names: BTreeSet<_> = named.filter_map(|entry| name_of(field, entry)).collect();
+        for name in names {
+            let (old, new) = (find(before, &name), find(after, &name));
+            let path = format!("{path}[{name}]");
+            self.value(path, Shape::element(field), old.as_ref(), new.as_ref());
+        }
+        self.depth -= 1;
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    }
+}
+
+/// Can all entries be told apart?
+fn keyed(field: &Field, entries: &[Value]) -> bool {
+    let names: Option<BTreeSet<_>> = entries.iter().map(|entry| name_of(field, entry)).collect();
+    field.list() == List::Map && names.is_some_and(|names| names.len() == entries.len())
+}
+
+/// What tells an entry from the others; keys with defaults may be missing.
+fn name_of(field: &Field, entry: &Value) -> Option<String> {
+    let entry = entry.as_object()?;
+    let keys = field.key.iter().filter_map(|key| entry.get(key));
+    let texts = keys.map(|value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    });
+    let name = texts.collect::<Vec<_>>().join(",");
+    (!name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds;
+
+    fn paths(resource: &str, before: &Value, after: &Value) -> Vec<String> {
+        let kind = kinds().by_resource(resource).unwrap();
+        let differences = diff(kind, before, after);
+        differences.into_iter().map(|one| one.path).collect()
+    }
+
+    #[test]
+    fn each_field_is_named_as_people_name_it() {
+        let deployment = |image: &str, labels: Value| {
+            json!({
+                "metadata": {"name": "web", "resourceVersion": image, "generation": 3, "annotations": labels},
+                "spec": {"replicas": 3, "template": {"spec": {"containers": [
+                    {"name": "log", "image": "log:1"}, {"name": "nginx", "image": image},
+                ]}}},
+            })
+        };
+        let before = deployment("nginx:1.25", json!({"a.b/c": "1", "d": "2"}));
+        let after = deployment("nginx:1.26", json!({"d": "3"}));
+        let paths = paths("deployments.apps", &before, &after);
+        let expected = [
+            "metadata.annotations[a.b/c]",
+            "metadata.annotations[d]",
+            "spec.template.spec.containers[nginx].image",
+        ];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn what_was_not_there_at_all_is_told_part_by_part_only_at_the_top() {
+        let before = json!({"metadata": {"name": "web"}});
+        let after = json!({
+            "metadata": {"name": "web", "labels": {"app": "web"}},
+            "spec": {"replicas": 1, "strategy": {"rollingUpdate": {"maxSurge": 1}}},
+        });
+        let paths = paths("deployments.apps", &before, &after);
+        assert_eq!(
+            paths,
+            ["metadata.labels[app]", "spec.replicas", "spec.strategy"]
+        );
+    }
+
+    #[test]
+    fn a_condition_is_told_by_its_type_and_an_entry_that_came_is_told_whole() {
+        let status = |conditions: Value| json!({"status": {"conditions": conditions}});
+        let before = status(json!([{"type": "Ready", "status": "False", "reason": "a"}]));
+        let after = status(json!([
+            {"type": "Ready", "status": "True", "reason": "a"}, {"type": "PodScheduled", "status": "True"},
+        ]));
+        let paths = paths("pods", &before, &after);
+        assert_eq!(
+            paths,
+            [
+                "status.conditions[PodScheduled]",
+                "status.conditions[Ready].status"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_list_without_keys_is_compared_whole() {
+        let pod = |args: Value| json!({"spec": {"containers": [{"name": "a", "args": args}]}});
+        let paths = paths("pods", &pod(json!(["1"])), &pod(json!(["1", "2"])));
+        assert_eq!(paths, ["spec.containers[a].args"]);
+    }
+}

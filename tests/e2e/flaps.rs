@@ -1,0 +1,73 @@
+//! Two clients that fight over a field are told of, once, however many gateways look on.
+
+use serde_json::Value;
+use setpoint_tests::{Cluster, Size, eventually};
+
+use crate::web::{apply, text};
+
+fn flapping(kubectl: &setpoint_tests::Kubectl) -> Vec<Value> {
+    let events = kubectl.json("get events -n production --field-selector reason=FieldFlapping");
+    events["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn counted(cluster: &Cluster, gateways: usize) -> f64 {
+    let metrics = (0..gateways).map(|n| cluster.kubectl_at(n).ok("get --raw /metrics"));
+    let of_gateway = |metrics: String| -> f64 {
+        let lines = metrics
+            .lines()
+            .filter(|line| line.starts_with("setpoint_flaps_total"));
+        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        values.sum()
+    };
+    metrics.map(of_gateway).sum()
+}
+
+#[test]
+fn two_clients_that_undo_each_other_are_named_with_their_field_and_controllers_at_work_are_not() {
+    let gateways = 2;
+    let cluster = Cluster::start(Size {
+        gateways,
+        process_nodes: 0,
+        simulated_nodes: 2,
+        ..Size::default()
+    });
+    let kubectl = cluster.kubectl();
+    apply(&kubectl);
+    for round in 0..4 {
+        // Each at a gateway of its own; the controllers write sets and status in between.
+        for (n, (manager, replicas)) in [("alice", 2), ("bob", 4)].into_iter().enumerate() {
+            let patch = format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#);
+            let kubectl = cluster.kubectl_at(n);
+            kubectl.ok(&format!(
+                "patch deployment web-frontend -n production --field-manager={manager} -p {patch}"
+            ));
+            let done = "rollout status deployment/web-frontend -n production --timeout=60s";
+            assert!(kubectl.run(done).success, "round {round}");
+        }
+    }
+    // Eight turns are twice four.
+    let events = eventually("both flaps are told", || {
+        let events = flapping(&kubectl);
+        let told = events
+            .iter()
+            .filter_map(|event| event["count"].as_i64())
+            .sum::<i64>();
+        (told == 2)
+            .then_some(events.clone())
+            .ok_or(format!("{events:?}"))
+    });
+    assert_eq!(events.len(), 1, "{events:?}");
+    let event = &events[0];
+    assert_eq!(text(event, "/involvedObject/kind"), "Deployment");
+    assert_eq!(text(event, "/type"), "Warning");
+    let message = "alice and bob undo each other's writes of spec.replicas";
+    assert_eq!(text(event, "/message"), message);
+    assert!((counted(&cluster, gateways) - 2.0).abs() < 0.1);
+
+    let why = cluster.setpoint_json(1, "why deploy/web-frontend -n production");
+    let flap = why.expect("it exists")["flaps"][0].clone();
+    assert_eq!(flap["field"], "spec.replicas");
+    assert_eq!(flap["managers"], serde_json::json!(["alice", "bob"]));
+    let described = kubectl.ok("describe deployment web-frontend -n production");
+    assert!(described.contains(message), "{described}");
+}
