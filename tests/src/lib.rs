@@ -7,6 +7,9 @@ mod kubectl;
 mod process;
 mod reign;
 mod setpoint;
+mod kubectl;
+mod process;
+mod reign;
 mod wait;
 mod wire;
 
