@@ -9,5 +9,6 @@ mod flaps;
 mod history;
 mod main_job;
 mod mistakes;
+mod succession;
 mod web;
 mod why;

@@ -1,6 +1,7 @@
 //! Measures the cluster as a whole. Rates depend on the machine; ratios within one run, CPU and memory say more.
 
 mod cascade;
+mod failover;
 mod idle;
 mod informer;
 mod load;
@@ -48,6 +49,8 @@ enum Part {
     Idle,
     /// Time until the gateway is ready.
     Start,
+    /// Time without a leader's writes after the leader was stopped or killed.
+    Failover,
 }
 
 #[tokio::main(worker_threads = 2)]
@@ -72,6 +75,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if asked(Part::Idle) {
         idle::measure(&mut report, options.idle).await?;
+    }
+    if asked(Part::Failover) {
+        failover::measure(&mut report).await?;
     }
     print!("{report}");
     report.write(&options.output)
