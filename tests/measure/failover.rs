@@ -128,21 +128,27 @@ fn tell(report: &mut Report, plan: &Plan, handovers: Vec<Handover>) {
         Signal::SIGTERM => "clean",
         _ => "crash",
     };
-    let mut gaps: Vec<_> = { handovers.iter() }
-        .filter_map(|handover| handover.writeless)
-        .map(|gap| gap.as_secs_f64() * 1000.0)
-        .collect();
-    gaps.sort_by(f64::total_cmp);
-    let name = |what| {
-        format!(
-            "no leader writes, {how}, {}: {what} of {}",
-            plan.profile,
-            gaps.len()
-        )
-    };
-    if let (Some(median), Some(longest)) = (gaps.get(gaps.len() / 2), gaps.last()) {
-        report.add(name("median"), *median, "ms");
-        report.add(name("longest"), *longest, "ms");
+    let writeless = handovers.iter().filter_map(|handover| handover.writeless);
+    let leaderless = handovers.iter().map(|handover| handover.leaderless);
+    for (what, gaps) in [
+        ("nobody writes", writeless.collect::<Vec<_>>()),
+        ("nobody leads", leaderless.collect()),
+    ] {
+        tell_of(report, &format!("{what} ({how}, {})", plan.profile), gaps);
+    }
+}
+
+fn tell_of(report: &mut Report, what: &str, mut gaps: Vec<Duration>) {
+    gaps.sort();
+    let milliseconds = |gap: &Duration| gap.as_secs_f64() * 1000.0;
+    let count = gaps.len();
+    if let (Some(median), Some(longest)) = (gaps.get(count / 2), gaps.last()) {
+        report.add(
+            format!("{what}: median of {count}"),
+            milliseconds(median),
+            "ms",
+        );
+        report.add(format!("{what}: longest"), milliseconds(longest), "ms");
     }
 }
 

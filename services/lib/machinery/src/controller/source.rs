@@ -1,5 +1,6 @@
 //! Where keys come from: informers, each with a rule that names the keys that an object wakes.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -53,7 +54,8 @@ fn wants_anew<V: View>(delta: &Delta<V>, keys: &[Key]) -> bool {
 /// A cache that wakes keys.
 pub(super) trait Source: Send + Sync {
     fn synced(&self) -> BoxFuture<'_, ()>;
-    /// Every key that its objects wake, with the cause of the object's last change.
+    /// Every key that its objects wake, with the cause of the object's last change. Those that have changed last come
+    /// first: there a former leader may have left something unfinished.
     fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>));
 }
 
@@ -68,10 +70,14 @@ impl<V: View, K: IntoIterator<Item = Key>, F: Fn(&V) -> K + Send + Sync> Source 
     }
 
     fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>)) {
+        let mut found = Vec::new();
         self.reader.for_each(|view, cause| {
-            for key in (self.key_of)(view) {
-                add(key, cause);
-            }
+            let keys = (self.key_of)(view).into_iter();
+            found.extend(keys.map(|key| (view.meta().revision, key, cause.cloned())));
         });
+        found.sort_by_key(|(revision, ..)| Reverse(*revision));
+        for (_, key, cause) in found {
+            add(key, cause.as_ref());
+        }
     }
 }

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! What it guarantees:
-//! * Only a monotonic clock counts, and only *when this process saw* the Lease change: clocks may differ by hours.
+//! * Only a monotonic clock counts, and only *when this process saw* the Lease change: clocks may differ by hours,
+//!   and jump. If one *runs* faster than another by more than `lease_duration` to `renew_deadline` (1.5 by default), a
+//!   leader that hangs may still believe in its term for the difference; the fence holds meanwhile.
 //! * Work under a term has ended before the Lease can expire for others, even if a renewal hangs.
 //! * A standby watches the Lease and takes a released one at once.
 //! * Each term has a holder identity of its own, so that its fence ends with it.

@@ -1,99 +1,15 @@
 //! The guarantees of the election, with hanging, lost and racing calls.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use setpoint_machinery::{Fence, Gateway, Term, election};
-use setpoint_proto::coordination::Lease;
+use setpoint_machinery::{Term, election};
 use setpoint_proto::core::Namespace;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Faults, config_map, eventually, soon};
-
-const LEASE: Duration = Duration::from_secs(15);
-
-/// Who works now, and every fence under which someone did.
-#[derive(Clone, Default)]
-struct Office {
-    present: Arc<Mutex<Vec<String>>>,
-    fences: Arc<Mutex<Vec<Fence>>>,
-}
-
-/// Leaves the office when its round is dropped.
-struct Worker(Office, String);
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.0.present.lock().retain(|name| *name != self.1);
-    }
-}
-
-impl Office {
-    fn enter(&self, name: &str, fence: Fence) -> Worker {
-        let mut present = self.present.lock();
-        present.push(name.to_owned());
-        assert_eq!(present.len(), 1, "{present:?} lead at once");
-        self.fences.lock().push(fence);
-        Worker(self.clone(), name.to_owned())
-    }
-
-    fn leader(&self) -> Option<String> {
-        self.present.lock().first().cloned()
-    }
-}
-
-struct Replica {
-    shutdown: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-impl Replica {
-    /// A replica whose work ends only on shutdown, and ignores that its term is lost: the hardest case.
-    fn start(gateway: Gateway, office: &Office, name: &'static str) -> Self {
-        let shutdown = CancellationToken::new();
-        let (stop, office) = (shutdown.clone(), office.clone());
-        let task = tokio::spawn(async move {
-            let work = |term: Term| {
-                let (stop, office) = (stop.clone(), office.clone());
-                async move {
-                    let _worker = office.enter(name, term.fence);
-                    stop.cancelled().await;
-                }
-            };
-            let settings = election::Settings::default();
-            let run = election::run(gateway, settings, "test", name, stop.clone(), work);
-            run.await.unwrap();
-        });
-        Self { shutdown, task }
-    }
-
-    async fn stop(self) -> Duration {
-        let begin = Instant::now();
-        self.shutdown.cancel();
-        soon(self.task).await.unwrap();
-        begin.elapsed()
-    }
-}
-
-fn fake() -> Fake {
-    let fake = Fake::start();
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = "setpoint-system".into();
-    fake.put(&namespace);
-    fake
-}
-
-fn lease(fake: &Fake) -> Lease {
-    fake.get("setpoint-system", "test").unwrap()
-}
-
-async fn until_leads(office: &Office, name: &str) {
-    eventually(name, async || office.leader().as_deref() == Some(name)).await;
-}
+use crate::fake::{Fake, Faults, config_map, eventually};
+use crate::office::{LEASE, Office, Replica, fake, lease, until_leads};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_takes_a_released_lease_at_once() {
@@ -198,52 +114,6 @@ async fn a_leader_whose_renewals_hang_has_stopped_when_another_takes_over() {
         fences.len(),
         "each term has a fence of its own"
     );
-}
-
-/// Checks L1, L2.
-#[tokio::test(start_paused = true)]
-async fn the_times_inside_a_lease_are_not_judged() {
-    for hours in [-1000, 0, 1000] {
-        let (fake, office) = (fake(), Office::default());
-        let mut held = Lease::default();
-        held.metadata.namespace = "setpoint-system".into();
-        held.metadata.name = "test".into();
-        held.spec.holder_identity = Some("someone".into());
-        held.spec.lease_duration_seconds = Some(15);
-        let skewed = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
-        held.spec.renew_time = Some(skewed.into());
-        fake.put(&held);
-        let begin = Instant::now();
-        let _only = Replica::start(fake.gateway("a"), &office, "a-0");
-        until_leads(&office, "a-0").await;
-        let waited = begin.elapsed();
-        assert!(
-            waited >= LEASE && waited < LEASE + Duration::from_secs(3),
-            "{hours}: {waited:?}"
-        );
-    }
-}
-
-/// Checks L1.
-#[tokio::test(start_paused = true)]
-async fn a_lease_that_is_renewed_is_not_taken_however_old_its_times() {
-    let (fake, office) = (fake(), Office::default());
-    let mut held = Lease::default();
-    held.metadata.namespace = "setpoint-system".into();
-    held.metadata.name = "test".into();
-    held.spec.holder_identity = Some("someone".into());
-    held.spec.lease_duration_seconds = Some(15);
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
-    fake.put(&held);
-    for _ in 0..10 {
-        fake.put(&held);
-        sleep(Duration::from_secs(14)).await;
-        assert_eq!(
-            lease(&fake).spec.holder_identity.as_deref(),
-            Some("someone")
-        );
-        assert!(office.leader().is_none());
-    }
 }
 
 /// Checks L4, L5.

@@ -6,12 +6,14 @@
 )]
 
 mod barrier;
+mod clocks;
 mod controller;
 mod election;
 mod events;
 mod fake;
 mod gateway;
 mod informer;
+mod office;
 mod presence;
 mod queue;
 mod trace;
