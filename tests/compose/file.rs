@@ -1,0 +1,62 @@
+//! What compose.yaml may say, checked without an engine.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::project::root;
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect("it is there")
+}
+
+#[test]
+fn nothing_runs_with_more_rights_than_it_needs_and_nothing_has_a_fixed_name() {
+    let text = text("compose.yaml");
+    for word in ["privileged", "cap_add", "container_name", "network_mode"] {
+        assert!(
+            !text.contains(&format!("{word}:")),
+            "{word} in compose.yaml"
+        );
+    }
+}
+
+#[test]
+fn every_published_port_is_of_the_loopback_alone() {
+    let text = text("compose.yaml");
+    let ports = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("ports: "));
+    let ports: Vec<_> = ports.collect();
+    assert!(!ports.is_empty(), "kubectl has no way in");
+    for port in ports {
+        assert!(port.starts_with("[\"127.0.0.1:"), "{port}");
+    }
+}
+
+#[test]
+fn the_dockerfile_has_a_target_for_every_image_that_compose_builds() {
+    let (compose, docker) = (text("compose.yaml"), text("deploy/Dockerfile"));
+    let wanted = compose
+        .lines()
+        .filter_map(|line| line.split("target: ").nth(1));
+    let wanted: BTreeSet<_> = wanted
+        .map(|rest| rest.trim_end_matches([' ', '}']))
+        .collect();
+    assert!(wanted.contains("gateway"), "{wanted:?}");
+    for target in wanted {
+        let stage = format!("FROM scratch AS {target}\n");
+        assert!(docker.contains(&stage), "no stage {target}");
+    }
+}
+
+#[test]
+fn the_dockerfile_needs_no_image_but_the_one_it_names() {
+    let docker = text("deploy/Dockerfile");
+    assert!(
+        !docker.contains("# syntax"),
+        "a syntax line is an image that is pulled"
+    );
+    let bases = docker.lines().filter_map(|line| line.strip_prefix("FROM "));
+    let bases: BTreeSet<_> = bases.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(bases, BTreeSet::from(["${RUST_IMAGE}", "scratch"]));
+}

@@ -1,0 +1,180 @@
+//! One Compose project: the repository's compose.yaml under a name and a port of its own, and nothing of it when dropped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use setpoint_tests::{Kubectl, free_port};
+use tempfile::TempDir;
+
+/// Where compose.yaml is.
+pub fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("the workspace's root").to_owned()
+}
+
+/// The project under test.
+pub struct Project {
+    compose: &'static [&'static str],
+    name: String,
+    ports: [(&'static str, u16); 2],
+    folder: TempDir,
+}
+
+impl Project {
+    /// Prepares the images and a project that is not up yet. `None`, and a loud word, without this Compose or an engine.
+    pub fn new(compose: &'static [&'static str]) -> Option<Self> {
+        for (command, what) in [
+            (&["docker", "info"][..], "container engine"),
+            (compose, "this Compose"),
+        ] {
+            let version = if what == "this Compose" {
+                &["version"][..]
+            } else {
+                &[]
+            };
+            if !answers(&[command, version].concat()) {
+                eprintln!("SKIPPED: no {what}: {command:?} does not answer");
+                return None;
+            }
+        }
+        images();
+        let project = Self {
+            compose,
+            name: format!("setpoint-test-{}", std::process::id()),
+            ports: ["SETPOINT_PORT", "SETPOINT_JAEGER_PORT"].map(|name| (name, free_port())),
+            folder: TempDir::new().expect("a temporary folder"),
+        };
+        project.write_kubeconfig();
+        Some(project)
+    }
+
+    /// The project's name, which is the cluster's too.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// kubectl with deploy/kubeconfig, on the project's own port.
+    pub fn kubectl(&self) -> Kubectl {
+        Kubectl::new(self.folder.path().to_owned())
+    }
+
+    fn write_kubeconfig(&self) {
+        let shipped =
+            std::fs::read_to_string(root().join("deploy/kubeconfig")).expect("it is there");
+        let port = self.ports[0].1.to_string();
+        assert!(shipped.contains("http://127.0.0.1:6443"), "the usual port");
+        let own = shipped.replace("6443", &port);
+        std::fs::write(self.folder.path().join("kubeconfig"), own).expect("it is writable");
+    }
+
+    /// Runs Compose.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn compose(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        said(&format!("compose {arguments}"), &output)
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        command(self.compose)
+            .args(["-p", &self.name])
+            .args(arguments.split_whitespace())
+            .envs(self.ports.map(|(name, port)| (name, port.to_string())))
+            .current_dir(root())
+            .output()
+            .expect("it ran before")
+    }
+
+    /// The ids of a service's containers that run.
+    pub fn service(&self, service: &str) -> Vec<String> {
+        let project = format!("label=com.docker.compose.project={}", self.name);
+        let service = format!("label=com.docker.compose.service={service}");
+        ids(&["ps", "-q", "-f", &project, "-f", &service])
+    }
+
+    /// `name id` of the containers of Pods, those that hold them together left out.
+    pub fn pod_containers(&self) -> Vec<String> {
+        let cluster = format!("label=setpoint.dev/cluster={}", self.name);
+        let mut containers = ids(&["ps", "-f", &cluster, "--format", "{{.Names}} {{.ID}}"]);
+        containers.retain(|container| !container.starts_with("k8s_POD_"));
+        containers.sort();
+        containers
+    }
+
+    /// What the engine still has of the project and its Pods, volumes of the project's own left out unless asked for.
+    pub fn left(&self, volumes: bool) -> Vec<String> {
+        let project = format!("label=com.docker.compose.project={}", self.name);
+        let cluster = format!("label=setpoint.dev/cluster={}", self.name);
+        let mut left = ids(&["ps", "-aq", "-f", &project]);
+        left.extend(ids(&["ps", "-aq", "-f", &cluster]));
+        left.extend(ids(&["network", "ls", "-q", "-f", &project]));
+        left.extend(ids(&["volume", "ls", "-q", "-f", &cluster]));
+        if volumes {
+            left.extend(ids(&["volume", "ls", "-q", "-f", &project]));
+        }
+        left
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for arguments in ["ps", "logs --no-color --tail 30"] {
+                let output = self.run(arguments);
+                eprintln!("{}", String::from_utf8_lossy(&output.stdout));
+            }
+        }
+        self.run("down -v -t 5");
+    }
+}
+
+/// The images of compose.yaml, our own out of the binaries under test. An image that is as it should be is left alone.
+fn images() {
+    let test = std::env::current_exe().expect("a test is a program");
+    let binaries = test
+        .ancestors()
+        .nth(2)
+        .expect("tests are in target/<profile>/deps");
+    let output = Command::new(root().join("deploy/offline"))
+        .arg("--binaries")
+        .arg(binaries)
+        .output()
+        .expect("it is executable");
+    said("deploy/offline", &output);
+}
+
+/// Runs docker.
+///
+/// # Panics
+/// When it fails.
+pub fn docker(arguments: &[&str]) -> String {
+    let output = Command::new("docker")
+        .args(arguments)
+        .output()
+        .expect("it ran before");
+    said(&format!("docker {arguments:?}"), &output)
+}
+
+fn ids(arguments: &[&str]) -> Vec<String> {
+    docker(arguments).lines().map(str::to_owned).collect()
+}
+
+fn said(what: &str, output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{what}: {stdout}{stderr}");
+    stdout
+}
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+fn answers(words: &[&str]) -> bool {
+    command(words)
+        .output()
+        .is_ok_and(|output| output.status.success())
+}

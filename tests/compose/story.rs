@@ -1,0 +1,193 @@
+//! A user's day with the cluster in containers: the main job, scaling, a death, restarts, the end.
+
+use serde_json::Value;
+use setpoint_tests::{Kubectl, eventually};
+
+use crate::project::{Project, docker, root};
+
+/// Calls in a row that must all succeed after a gateway has died: more than there are gateways, many times over.
+const CALLS: usize = 20;
+
+/// Checks S4 in containers: what is scaled, killed and restarted loses nothing.
+#[test]
+fn a_cluster_in_containers_outlives_what_is_done_to_it_with_compose_2() {
+    if let Some(project) = Project::new(&["docker", "compose"]) {
+        tell(&project);
+    }
+}
+
+#[test]
+fn a_cluster_in_containers_outlives_what_is_done_to_it_with_compose_1() {
+    if let Some(project) = Project::new(&["docker-compose"]) {
+        tell(&project);
+    }
+}
+
+fn tell(project: &Project) {
+    let kubectl = project.kubectl();
+    project.compose("up -d --no-build");
+    nodes(&kubectl, &["node-1", "node-2", "node-3"]);
+    pods_are_containers(project, &kubectl);
+    replicas_come_and_go_while_pods_run(project, &kubectl);
+    a_gateway_dies_and_kubectl_goes_on(project, &kubectl);
+    objects_outlive_restarts(project, &kubectl);
+    the_end_leaves_nothing(project, &kubectl);
+}
+
+/// Waits until exactly these nodes, or more, are Ready.
+fn nodes(kubectl: &Kubectl, names: &[&str]) {
+    eventually("the nodes are Ready", || {
+        let output = kubectl.run("get nodes --no-headers --request-timeout=5s");
+        let ready = |name: &&str| {
+            let mut lines = output
+                .stdout
+                .lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>());
+            lines.any(|words| words.starts_with(&[name, "Ready"]))
+        };
+        let all = names.iter().all(ready);
+        all.then_some(())
+            .ok_or_else(|| output.stdout.clone() + &output.stderr)
+    });
+}
+
+fn pods_are_containers(project: &Project, kubectl: &Kubectl) {
+    let manifest = root().join("deploy/manifests/web-frontend.yaml");
+    kubectl.ok(&format!("apply -f {}", manifest.display()));
+    ready(project, kubectl, 3);
+    let pods = pods(kubectl);
+    let containers = project.pod_containers();
+    assert_eq!(containers.len(), 3, "{containers:?}");
+    for pod in &pods {
+        let name = text(pod, "/metadata/name");
+        let prefix = format!(
+            "k8s_nginx_{name}_production_{}_0 ",
+            text(pod, "/metadata/uid")
+        );
+        let shown = containers
+            .iter()
+            .any(|container| container.starts_with(&prefix));
+        assert!(shown, "docker ps shows {name}: {containers:?}");
+    }
+    let network = format!("{}_pods", project.name());
+    let url = format!("http://{}/", text(&pods[0], "/status/podIP"));
+    let page = docker(&[
+        "run",
+        "--rm",
+        "--network",
+        &network,
+        "busybox:1.36",
+        "wget",
+        "-qO-",
+        "-T5",
+        &url,
+    ]);
+    assert!(
+        page.contains("Welcome to nginx"),
+        "a Pod answers at its address: {page}"
+    );
+}
+
+fn replicas_come_and_go_while_pods_run(project: &Project, kubectl: &Kubectl) {
+    let before = project.pod_containers();
+    project.compose("up -d --no-build --scale replicaset-controller=4 --scale node-agent=6");
+    assert_eq!(project.service("replicaset-controller").len(), 4);
+    nodes(
+        kubectl,
+        &["node-1", "node-2", "node-3", "node-4", "node-5", "node-6"],
+    );
+    project.compose("up -d --no-build --scale replicaset-controller=1 --scale node-agent=1");
+    assert_eq!(project.service("node-agent").len(), 1);
+    assert_eq!(
+        project.pod_containers(),
+        before,
+        "Pods run on without their agents"
+    );
+    project.compose("up -d --no-build");
+    nodes(kubectl, &["node-1", "node-2", "node-3"]);
+
+    kubectl.ok("scale deployment/web-frontend -n production --replicas 5");
+    ready(project, kubectl, 5);
+    let after = project.pod_containers();
+    assert!(
+        before.iter().all(|container| after.contains(container)),
+        "{before:?} {after:?}"
+    );
+    kubectl.ok("scale deployment/web-frontend -n production --replicas 3");
+    ready(project, kubectl, 3);
+}
+
+/// Checks I3 from outside: kubectl sees no failure when a gateway dies.
+fn a_gateway_dies_and_kubectl_goes_on(project: &Project, kubectl: &Kubectl) {
+    let gateways = project.service("gateway");
+    assert_eq!(gateways.len(), 2);
+    docker(&["kill", &gateways[0]]);
+    for _ in 0..CALLS {
+        kubectl.ok("get deployments -n production --request-timeout=10s");
+    }
+    kubectl.ok("scale deployment/web-frontend -n production --replicas 4");
+    ready(project, kubectl, 4);
+    docker(&["start", &gateways[0]]);
+}
+
+fn objects_outlive_restarts(project: &Project, kubectl: &Kubectl) {
+    let uid =
+        || kubectl.ok("get deployment/web-frontend -n production -o jsonpath={.metadata.uid}");
+    let before = uid();
+    project.compose("restart");
+    ready(project, kubectl, 4);
+    assert_eq!(uid(), before);
+
+    project.compose("down");
+    assert_eq!(
+        project.left(false),
+        Vec::<String>::new(),
+        "down leaves nothing but volumes"
+    );
+    project.compose("up -d --no-build");
+    ready(project, kubectl, 4);
+    assert_eq!(uid(), before);
+}
+
+fn the_end_leaves_nothing(project: &Project, kubectl: &Kubectl) {
+    project.compose("down -v");
+    assert_eq!(
+        project.left(true),
+        Vec::<String>::new(),
+        "down -v leaves nothing"
+    );
+    project.compose("up -d --no-build front");
+    let namespaces = eventually("the new cluster answers", || {
+        let output = kubectl.run("get namespaces --no-headers --request-timeout=5s");
+        output.success.then_some(output.stdout).ok_or(output.stderr)
+    });
+    assert!(
+        !namespaces.contains("production"),
+        "forgotten: {namespaces}"
+    );
+}
+
+/// Waits until that many Pods, and no others, are ready and have a container that runs.
+fn ready(project: &Project, kubectl: &Kubectl, count: usize) {
+    eventually("the Pods are ready and run", || {
+        let output = kubectl.run("get pods -n production --no-headers --request-timeout=5s");
+        let lines: Vec<_> = output.stdout.lines().collect();
+        let ready = lines.iter().filter(|line| line.contains("1/1")).count();
+        let containers = project.pod_containers();
+        let all = [ready, lines.len(), containers.len()] == [count; 3];
+        all.then_some(())
+            .ok_or_else(|| format!("{}{}{containers:?}", output.stdout, output.stderr))
+    });
+}
+
+fn pods(kubectl: &Kubectl) -> Vec<Value> {
+    let list = kubectl.json("get pods -n production");
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
