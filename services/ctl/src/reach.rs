@@ -24,11 +24,15 @@ impl Reach {
         Self { folder, given }
     }
 
-    /// The same, at `address` unless another was given.
+    /// The address that was given, if one was.
+    pub fn given(&self) -> Option<&str> {
+        self.given.as_deref()
+    }
+
+    /// The same, at `address`.
     #[must_use]
-    pub fn or(&self, address: &str) -> Self {
-        let given = self.given.clone().unwrap_or_else(|| address.to_owned());
-        Self::new(self.folder.clone(), Some(given))
+    pub fn at(&self, address: String) -> Self {
+        Self::new(self.folder.clone(), Some(address))
     }
 
     /// Where the gateways are, comma separated.

@@ -16,12 +16,17 @@ pub enum Cluster {
 }
 
 impl Cluster {
-    /// The cluster that is meant.
-    pub async fn open(reach: &Reach, options: &Options) -> anyhow::Result<Self> {
-        match &options.compose {
-            Some(project) => Ok(Self::Compose(Compose::open(project).await?)),
-            None => Ok(Self::Local(Local::open(&reach.folder)?)),
-        }
+    /// The cluster that is meant, and the way to its API.
+    pub async fn open(reach: &Reach, options: &Options) -> anyhow::Result<(Self, Reach)> {
+        let Some(project) = &options.compose else {
+            return Ok((Self::Local(Local::open(&reach.folder)?), reach.clone()));
+        };
+        let compose = Compose::open(project).await?;
+        let reach = match reach.given() {
+            Some(_) => reach.clone(),
+            None => reach.at(compose.published().await?),
+        };
+        Ok((Self::Compose(compose), reach))
     }
 
     /// The instances of a service that run.

@@ -11,8 +11,9 @@ use bollard::models::{
 use bollard::query_parameters::ListContainersOptions;
 
 use super::options::Fault;
+use crate::shape::address;
 
-/// Where a gateway listens inside its container.
+/// Where gateways listen inside their containers.
 const PORT: u16 = 6443;
 /// As much of a container's id as is its host name.
 const SHORT: usize = 12;
@@ -49,6 +50,20 @@ impl Compose {
         Ok(compose)
     }
 
+    /// Where on this machine the gateways are published, by whichever container.
+    pub async fn published(&self) -> anyhow::Result<String> {
+        let containers = self.containers(None).await?;
+        let mut ports = containers
+            .into_iter()
+            .flat_map(|container| container.ports.unwrap_or_default());
+        let port = ports.find_map(|port| port.public_port.filter(|_| port.private_port == PORT));
+        let project = &self.project;
+        let port = port.with_context(|| {
+            format!("{project} publishes no gateway; --gateway says where it is")
+        })?;
+        Ok(address(port))
+    }
+
     /// The instances of a service that run: `<service>-<host name>`.
     pub async fn replicas(&self, service: &str) -> anyhow::Result<Vec<String>> {
         let containers = self.containers(Some(service)).await?;
@@ -60,7 +75,7 @@ impl Compose {
     /// Where the gateways tell their metrics: the engine's networks are reached from this machine.
     pub async fn gateways(&self) -> anyhow::Result<Vec<SocketAddr>> {
         let containers = self.containers(Some("gateway")).await?;
-        let addresses = containers.into_iter().filter_map(address);
+        let addresses = containers.into_iter().filter_map(ip);
         Ok(addresses.map(|ip| (ip, PORT).into()).collect())
     }
 
@@ -147,7 +162,7 @@ impl Compose {
     }
 }
 
-fn address(container: ContainerSummary) -> Option<IpAddr> {
+fn ip(container: ContainerSummary) -> Option<IpAddr> {
     let networks = container.network_settings?.networks?;
     let addresses = networks.into_values().filter_map(|end| end.ip_address);
     addresses.filter_map(|ip| ip.parse().ok()).next()

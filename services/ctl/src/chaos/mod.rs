@@ -24,7 +24,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::reach::Reach;
-use crate::shape::address;
 use cluster::Cluster;
 use load::{Load, NAMESPACE};
 use options::Fault;
@@ -33,24 +32,19 @@ use report::{Row, table};
 use round::Round;
 use witness::Witness;
 
-/// Where compose publishes the gateways.
-const PUBLISHED: u16 = 6443;
-
 /// Plays the rounds; fails if anything was doubled, lost or late.
 pub async fn chaos(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
-    let reach = match options.compose {
-        Some(_) => reach.or(&address(PUBLISHED)),
-        None => reach.clone(),
-    };
-    here::ensure(&reach.addresses()?).await?;
+    if let Some(given) = reach.given() {
+        here::ensure(given).await?;
+    }
     if options.compose.is_none() && options.fault == Fault::Partition {
         bail!(
             "partition needs a compose cluster (--compose PROJECT): the processes of a local one talk over loopback, \
              which cannot be cut for one of them; pause is the nearest to it"
         );
     }
+    let (mut cluster, reach) = Cluster::open(reach, options).await?;
     let gateway = reach.gateway()?;
-    let mut cluster = Cluster::open(&reach, options).await?;
     if cluster.replicas(&options.service).await?.is_empty() {
         bail!("no replica of {} runs", options.service);
     }
