@@ -79,6 +79,8 @@ impl Running {
     /// Asks it to stop, and makes it stop once `patience` is over. Answers whether it stopped by itself.
     pub async fn stop(&self, patience: Duration) -> bool {
         self.signal(Signal::SIGTERM);
+        // One that somebody froze could not follow.
+        self.signal(Signal::SIGCONT);
         let willing = self.gone(patience).await;
         if !willing {
             self.signal(Signal::SIGKILL);
