@@ -10,5 +10,7 @@ mod history;
 mod main_job;
 mod mistakes;
 mod succession;
+mod replicas;
+mod rolling;
 mod web;
 mod why;

@@ -35,6 +35,7 @@ impl Default for Size {
 pub struct Cluster {
     folder: TempDir,
     gateways: Vec<String>,
+    gateway_flags: Vec<String>,
     etcd: String,
     peer: String,
     processes: BTreeMap<String, Process>,
@@ -94,9 +95,7 @@ impl Cluster {
     /// etcd and so many gateways, nothing else.
     pub fn bare_with(gateways: usize) -> Self {
         let mut cluster = Self::without_etcd();
-        cluster
-            .gateways
-            .resize_with(gateways, || format!("127.0.0.1:{}", free_port()));
+        (1..gateways).for_each(|_| cluster.add_gateway());
         cluster.start_etcd();
         for n in 0..gateways {
             cluster.start_gateway_at(n);
@@ -111,6 +110,7 @@ impl Cluster {
         let cluster = Self {
             folder: TempDir::new().expect("a temporary folder"),
             gateways: vec![format!("127.0.0.1:{}", free_port())],
+            gateway_flags: Vec::new(),
             etcd: url(),
             peer: url(),
             processes: BTreeMap::new(),
@@ -122,6 +122,16 @@ impl Cluster {
         );
         std::fs::write(cluster.folder().join("kubeconfig"), kubeconfig).expect("it is writable");
         cluster
+    }
+
+    /// What gateways that start from now on are told besides.
+    pub fn set_gateway_flags(&mut self, flags: &[&str]) {
+        self.gateway_flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    }
+
+    /// A port for one more gateway, which does not run yet.
+    pub fn add_gateway(&mut self) {
+        self.gateways.push(format!("127.0.0.1:{}", free_port()));
     }
 
     /// Where logs and state are.
@@ -211,7 +221,8 @@ impl Cluster {
             "--listen",
             &self.gateways[n],
         ];
-        let flags = flags.map(str::to_owned);
+        let flags = flags.map(str::to_owned).into_iter();
+        let flags = flags.chain(self.gateway_flags.iter().cloned());
         let command = std::iter::once(binary("gateway")).chain(flags).collect();
         let process = Process::start(self.folder.path(), &name, command);
         self.processes.insert(name, process);

@@ -1,22 +1,30 @@
 //! Several real services at once: a cluster of real processes over real etcd, and the kubectl that drives it.
 
+mod audience;
 mod cluster;
+mod happened;
 mod history;
 pub mod jaeger;
 mod kubectl;
 mod process;
+mod proxy;
 mod reign;
 mod setpoint;
 mod kubectl;
 mod process;
 mod reign;
+mod traffic;
 mod wait;
 mod wire;
 
+pub use audience::{Audience, client};
 pub use cluster::{Cluster, Size, fast_election};
+pub use happened::happened;
 pub use history::{Entry, History};
 pub use kubectl::{Kubectl, Output};
 pub use process::Process;
+pub use proxy::Proxy;
 pub use reign::{Handover, Reign};
+pub use traffic::Traffic;
 pub use wait::{eventually, free_port};
 pub use wire::Wire;

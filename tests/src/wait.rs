@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a busy machine before a test gives up.
-const DEADLINE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Looks again and again until `holds` answers `Ok`, and gives that answer back.
 ///
