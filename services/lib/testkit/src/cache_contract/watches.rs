@@ -179,8 +179,9 @@ pub async fn a_watcher_whose_client_takes_nothing_is_ended(subject: impl Subject
     let start = Start::Initial(AtLeast::Newest);
     let mut stalled = watch(&cache, config_maps(), start).await.unwrap();
     take(&mut stalled, 1).await;
-    let kept = cache.list(&config_maps(), AtLeast::Newest).await.unwrap();
-    let kept = Arc::downgrade(&kept.items[1]);
+    let listed = cache.list(&config_maps(), AtLeast::Newest).await.unwrap();
+    let kept = Arc::downgrade(&listed.items[1]);
+    drop(listed);
     unset::<ConfigMap>(&store, "b").await;
     let gone = async {
         while kept.upgrade().is_some() {
