@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
-use crate::project::root;
+use crate::project::{binaries, root};
 
 fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect("it is there")
@@ -59,4 +60,25 @@ fn the_dockerfile_needs_no_image_but_the_one_it_names() {
     let bases = docker.lines().filter_map(|line| line.strip_prefix("FROM "));
     let bases: BTreeSet<_> = bases.filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(bases, BTreeSet::from(["${RUST_IMAGE}", "scratch"]));
+}
+
+#[test]
+fn every_service_takes_the_settings_file_that_is_shipped_for_it() {
+    let folder = root().join("deploy/config");
+    let files = fs::read_dir(folder).expect("it is there");
+    let files: Vec<_> = files
+        .map(|file| file.expect("it is readable").path())
+        .collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let service = file.file_stem().expect("it has a name");
+        let output = Command::new(binaries().join(service))
+            .args(["health", "--listen", "127.0.0.1:0", "--config"])
+            .arg(&file)
+            .output()
+            .expect("services are built with their tests");
+        // Nobody can be asked on port 0; wrong settings are another thing, and exit 64.
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{}: {text}", file.display());
+    }
 }

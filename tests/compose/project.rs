@@ -129,16 +129,20 @@ impl Drop for Project {
     }
 }
 
+/// Where the programs under test are.
+pub fn binaries() -> PathBuf {
+    let test = std::env::current_exe().expect("a test is a program");
+    let folder = test.ancestors().nth(2);
+    folder
+        .expect("tests are in target/<profile>/deps")
+        .to_owned()
+}
+
 /// The images of compose.yaml, our own out of the binaries under test. An image that is as it should be is left alone.
 fn images() {
-    let test = std::env::current_exe().expect("a test is a program");
-    let binaries = test
-        .ancestors()
-        .nth(2)
-        .expect("tests are in target/<profile>/deps");
     let output = Command::new(root().join("deploy/offline"))
         .arg("--binaries")
-        .arg(binaries)
+        .arg(binaries())
         .output()
         .expect("it is executable");
     said("deploy/offline", &output);

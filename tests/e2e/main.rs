@@ -12,5 +12,6 @@ mod mistakes;
 mod replicas;
 mod rolling;
 mod succession;
+mod nodes;
 mod web;
 mod why;

@@ -14,6 +14,7 @@ pub struct Settings {
     listen: SocketAddr,
     #[serde(with = "host::duration")]
     stall: Duration,
+    #[serde(with = "host::duration")]
     event_ttl: Duration,
     etcd: Etcd,
     flaps: Flaps,

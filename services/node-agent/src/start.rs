@@ -22,7 +22,7 @@ use crate::act::Hands;
 use crate::agent::Agent;
 use crate::ledger::Ledger;
 use crate::node::heartbeat::Heartbeat;
-use crate::node::{Machine, Node};
+use crate::node::{Machine, Node, farewell};
 use crate::pod::PodView;
 use crate::runtime::docker::{Docker, Engine};
 use crate::runtime::process::Processes;
@@ -137,6 +137,7 @@ async fn serve<R: Runtime>(
         rounds,
     });
     let (cached, shutdown) = (host.health().check("informers"), host.shutdown());
+    let names = nodes.iter().map(|node| node.name.clone()).collect();
     let alive = heartbeats(&host, &settings, &machine, nodes, &gateway);
     let work = async {
         pods.synced().await;
@@ -148,7 +149,7 @@ async fn serve<R: Runtime>(
         () = work => {}
         ((), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive) } => {}
     }
-    presence.leave().await;
+    tokio::join!(farewell(&gateway, names), presence.leave());
     Ok(())
 }
 

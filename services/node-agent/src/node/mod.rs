@@ -1,5 +1,6 @@
 //! The nodes of this process: who they are, and that they are alive.
 
+mod farewell;
 pub mod heartbeat;
 mod machine;
 mod report;
@@ -10,6 +11,7 @@ use setpoint_model::hash::fnv32a;
 use setpoint_model::pod::Requests;
 use setpoint_model::quantity::Amount;
 
+pub use farewell::farewell;
 pub use machine::Machine;
 pub use report::{labels, status, taints};
 
