@@ -59,6 +59,10 @@ impl host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
             (
+                "stall",
+                "How long a watcher may read nothing of what is sent before it is cut off",
+            ),
+            (
                 "event_ttl",
                 "How long an Event is kept after it was last told",
             ),
