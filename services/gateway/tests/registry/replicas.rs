@@ -44,9 +44,26 @@ async fn what_one_gateway_has_given_no_other_gives() {
 }
 
 #[tokio::test]
-async fn addresses_are_unique_however_many_gateways_give_them_at_once() {
-    let gateways = [World::start().await];
-    let gateways = [gateways[0].beside().await, gateways[0].beside().await];
+async fn of_two_gateways_that_give_the_same_at_once_one_gives_it() {
+    let first = World::start().await;
+    let second = first.beside().await;
+    let ask = async |gateway: &World, side: &str, n: usize| {
+        let mut service = service(&format!("{side}{n}"));
+        service.spec.cluster_ip = format!("10.96.7.{n}");
+        gateway.create(&service).await
+    };
+    for n in 0..30 {
+        let (a, b) = tokio::join!(ask(&first, "a", n), ask(&second, "b", n));
+        let reasons: Vec<_> = [a, b].into_iter().filter_map(Result::err).collect();
+        assert_eq!(reasons.len(), 1, "10.96.7.{n}");
+        assert_eq!(reasons[0].reason, Reason::Invalid);
+    }
+}
+
+#[tokio::test]
+async fn many_services_at_once_all_get_something_of_their_own() {
+    let first = World::start().await;
+    let gateways = [first.beside().await, first.beside().await];
     let created = (0..60).map(|n| {
         let gateway = &gateways[n % 2];
         async move { gateway.create(&service(&format!("s{n}"))).await.unwrap() }
