@@ -2,12 +2,14 @@
 
 mod docker;
 mod engine;
+mod events;
 mod failover;
 mod faults;
 mod fencing;
 mod flaps;
 mod history;
 mod main_job;
+mod metrics;
 mod mistakes;
 mod nodes;
 mod replicas;

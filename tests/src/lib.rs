@@ -4,6 +4,7 @@ mod audience;
 mod cluster;
 mod happened;
 mod history;
+pub mod http;
 pub mod jaeger;
 mod kubectl;
 mod process;

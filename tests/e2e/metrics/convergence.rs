@@ -1,0 +1,67 @@
+//! Convergence is counted once a generation, whoever is restarted in between and through whichever gateway.
+
+use setpoint_tests::{Cluster, Size, eventually, http};
+
+use super::scene::Scene;
+use crate::web;
+
+/// How many generations of a kind the gateways have seen met, together.
+fn met(addresses: &[String], kind: &str) -> u64 {
+    let series = format!("setpoint_convergence_seconds_count{{kind=\"{kind}\"}} ");
+    let count = |address: &String| {
+        let text = Scene::text(address);
+        let line = text.lines().find_map(|line| line.strip_prefix(&series));
+        line.map_or(0, |count| count.parse::<u64>().unwrap())
+    };
+    addresses.iter().map(count).sum()
+}
+
+#[test]
+fn each_generation_is_counted_once_over_gateways_and_restarts() {
+    let size = Size {
+        gateways: 2,
+        ..Size::default()
+    };
+    let mut cluster = Cluster::start(size);
+    let kubectl = cluster.kubectl();
+    let urls = cluster.gateway_urls();
+    let gateways: Vec<_> = urls
+        .split(',')
+        .map(|url| url.trim_start_matches("http://").to_owned())
+        .collect();
+    web::apply(&kubectl);
+    let deployments = |count: u64| {
+        eventually(
+            &format!("{count} generations of the Deployment are met"),
+            || {
+                let met = met(&gateways, "Deployment");
+                (met == count).then_some(()).ok_or_else(|| met.to_string())
+            },
+        );
+    };
+    deployments(1);
+    assert_eq!(met(&gateways, "Pod"), 3);
+    assert_eq!(met(&gateways, "ReplicaSet"), 1);
+
+    let controller = cluster.process("deployment-controller-0");
+    controller.kill();
+    controller.restart();
+    let scaled = r#"{"spec":{"replicas":4}}"#;
+    let path = "/apis/apps/v1/namespaces/production/deployments/web-frontend";
+    let merge = [("Content-Type", "application/merge-patch+json")];
+    let reply = http::send("PATCH", &gateways[1], path, &merge, scaled).unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    web::until_ready(&kubectl, 4);
+    deployments(2);
+    assert_eq!(met(&gateways, "Pod"), 4);
+
+    let pod = web::text(&web::pods(&kubectl)[0], "/metadata/name").to_owned();
+    kubectl.ok(&format!("delete pod {pod} -n production --wait=true"));
+    web::until_ready(&kubectl, 4);
+    deployments(2);
+    assert_eq!(
+        met(&gateways, "Pod"),
+        5,
+        "the new Pod is new, the Deployment is not"
+    );
+}

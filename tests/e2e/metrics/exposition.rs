@@ -1,0 +1,67 @@
+//! Prometheus' text format, read strictly.
+
+#![allow(
+    clippy::panic,
+    reason = "a line that cannot be read is what the test is about"
+)]
+
+use std::collections::BTreeMap;
+
+/// One metric of a process.
+#[derive(Debug, Default)]
+pub struct Family {
+    pub help: String,
+    pub r#type: String,
+    pub samples: usize,
+}
+
+/// Every metric in the text, by its name.
+///
+/// # Panics
+/// When a line is none, or a sample comes before its HELP and TYPE.
+pub fn read(text: &str) -> BTreeMap<String, Family> {
+    let mut families = BTreeMap::<String, Family>::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap_or((rest, ""));
+            assert!(!families.contains_key(name), "{name} is there twice");
+            families.entry(name.to_owned()).or_default().help = help.to_owned();
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap_or((rest, ""));
+            families.entry(name.to_owned()).or_default().r#type = kind.to_owned();
+        } else if !line.is_empty() {
+            let name = sample(line);
+            let family = family_of(&families, name);
+            let family = family.unwrap_or_else(|| panic!("no HELP and TYPE before: {line}"));
+            families.entry(family).or_default().samples += 1;
+        }
+    }
+    families
+}
+
+/// The metric that a series belongs to: histograms have three series.
+pub fn family_of(families: &BTreeMap<String, Family>, series: &str) -> Option<String> {
+    let parts = ["_bucket", "_sum", "_count"];
+    let base = parts.iter().find_map(|part| series.strip_suffix(part));
+    let histogram = base.filter(|base| {
+        families
+            .get(*base)
+            .is_some_and(|family| family.r#type == "histogram")
+    });
+    let name = histogram.or_else(|| families.contains_key(series).then_some(series));
+    name.map(str::to_owned)
+}
+
+/// The name of the series in a line, which has a number at its end.
+fn sample(line: &str) -> &str {
+    let (series, value) = line.rsplit_once(' ').unwrap_or((line, ""));
+    let number = value.parse::<f64>().is_ok() || value == "+Inf" || value == "-Inf";
+    assert!(number, "no number: {line}");
+    let name = series.split('{').next().unwrap_or_default();
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    assert!(
+        !name.is_empty() && name.chars().all(letter),
+        "no name: {line}"
+    );
+    name
+}

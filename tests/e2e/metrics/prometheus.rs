@@ -1,0 +1,113 @@
+//! A real Prometheus over a real cluster: every replica is scraped, and every panel has data.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::Command;
+
+use serde_json::Value;
+use setpoint_tests::{Process, eventually, free_port, http};
+
+use super::dashboards;
+use super::scene::Scene;
+
+#[test]
+fn prometheus_finds_every_replica_and_every_panel_shows_something() {
+    if Command::new("prometheus")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        eprintln!("SKIPPED: prometheus is not installed (Debian: apt-get install prometheus)");
+        return;
+    }
+    let scene = Scene::play();
+    let targets = scene.targets();
+    let replicas = targets.values().flatten().count();
+    let (_process, address) = start(&scene, &targets);
+    eventually("all replicas are scraped", || {
+        let up = query(&address, "sum(up)")?;
+        let up = up.first().map(String::as_str).unwrap_or_default();
+        (up == replicas.to_string())
+            .then_some(())
+            .ok_or(format!("{up} of {replicas}"))
+    });
+    // A rate needs something that happens between two looks.
+    scene.act();
+    scene.fenced();
+    for expression in dashboards::expressions() {
+        let asked = expression.replace("$__rate_interval", "1m");
+        eventually(&format!("there is data for {expression}"), || {
+            let values = query(&address, &asked)?;
+            (!values.is_empty())
+                .then_some(())
+                .ok_or_else(|| "none".to_owned())
+        });
+    }
+}
+
+/// The settings that are shipped find replicas by DNS, which there is none of here.
+#[test]
+fn the_settings_for_prometheus_are_valid_and_name_every_service() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/prometheus.yml");
+    let text = std::fs::read_to_string(path).unwrap();
+    for service in [
+        "gateway",
+        "deployment-controller",
+        "replicaset-controller",
+        "scheduler",
+        "node-agent",
+    ] {
+        assert!(text.contains(&format!("names: [{service}]")), "{service}");
+    }
+    match Command::new("promtool")
+        .args(["check", "config", path])
+        .output()
+    {
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(_) => eprintln!("SKIPPED: promtool is not installed, so it cannot judge the settings"),
+    }
+}
+
+fn start(scene: &Scene, targets: &BTreeMap<String, Vec<String>>) -> (Process, String) {
+    let mut config =
+        "global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n".to_owned();
+    for (job, addresses) in targets {
+        writeln!(
+            config,
+            "- job_name: {job}\n  static_configs: [{{ targets: {addresses:?} }}]"
+        )
+        .unwrap();
+    }
+    let folder = scene.cluster.folder();
+    let file = folder.join("prometheus.yml");
+    std::fs::write(&file, config).unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let flags = [
+        ("config.file", file.display().to_string()),
+        (
+            "storage.tsdb.path",
+            folder.join("tsdb").display().to_string(),
+        ),
+        ("web.listen-address", address.clone()),
+    ];
+    let flags = flags.map(|(name, value)| format!("--{name}={value}"));
+    let command = std::iter::once("prometheus".to_owned())
+        .chain(flags)
+        .collect();
+    (Process::start(folder, "prometheus", command), address)
+}
+
+/// The values of an instant query.
+fn query(address: &str, expression: &str) -> Result<Vec<String>, String> {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    let escaped: String = expression.bytes().map(escape).collect();
+    let reply = http::get(address, &format!("/api/v1/query?query={escaped}"));
+    let reply = reply.map_err(|error| error.to_string())?;
+    let answer: Value = serde_json::from_str(&reply.body).map_err(|_| reply.body.clone())?;
+    let result = answer["data"]["result"].as_array().ok_or(reply.body)?;
+    let values = result.iter().filter_map(|one| one["value"][1].as_str());
+    Ok(values.map(str::to_owned).collect())
+}

@@ -1,0 +1,101 @@
+//! A cluster in which everything has happened that metrics tell of, and where its services answer.
+
+use std::collections::BTreeMap;
+
+use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
+
+use super::exposition::{self, Family};
+use crate::web;
+
+/// A running cluster with some history.
+pub struct Scene {
+    pub cluster: Cluster,
+    pub kubectl: Kubectl,
+}
+
+impl Scene {
+    /// Two gateways, a rollout, a scale, a fenced write, and two managers at odds.
+    pub fn play() -> Self {
+        let size = Size {
+            gateways: 2,
+            replicas: 2,
+            ..Size::default()
+        };
+        let cluster = Cluster::start(size);
+        let kubectl = cluster.kubectl();
+        web::apply(&kubectl);
+        let scene = Self { cluster, kubectl };
+        scene.act();
+        scene.fenced();
+        scene
+    }
+
+    /// Something that makes every loop turn.
+    pub fn act(&self) {
+        let kubectl = &self.kubectl;
+        for replicas in [5, 3] {
+            kubectl.ok(&format!(
+                "scale deployment/web-frontend -n production --replicas={replicas}"
+            ));
+            web::until_ready(kubectl, replicas);
+        }
+    }
+
+    /// A write under a term that does not stand.
+    pub fn fenced(&self) {
+        let leader = self.cluster.leader("scheduler");
+        let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late"}}"#;
+        let path = "/api/v1/namespaces/default/configmaps";
+        let fence = [
+            ("Content-Type", "application/json"),
+            ("setpoint-fence", "setpoint-system/scheduler/4711"),
+        ];
+        let reply = http::send("POST", &self.gateways()[0], path, &fence, body).unwrap();
+        assert_eq!(reply.status, 409, "{leader} leads: {}", reply.body);
+    }
+
+    /// Where the gateways listen.
+    pub fn gateways(&self) -> Vec<String> {
+        let urls = self.cluster.gateway_urls();
+        let addresses = urls.split(',').map(|url| url.trim_start_matches("http://"));
+        addresses.map(str::to_owned).collect()
+    }
+
+    /// Where every replica listens, by its service.
+    pub fn targets(&self) -> BTreeMap<String, Vec<String>> {
+        let mut targets = BTreeMap::from([("gateway".to_owned(), self.gateways())]);
+        let leases = self.kubectl.json("get leases -n setpoint-replicas");
+        for lease in leases["items"].as_array().unwrap() {
+            let meta = &lease["metadata"];
+            let service = web::text(meta, "/labels/setpoint.dev~1service");
+            let address = web::text(meta, "/annotations/setpoint.dev~1address");
+            let addresses = targets.entry(service.to_owned()).or_default();
+            addresses.push(address.to_owned());
+        }
+        targets
+    }
+
+    /// The text of a process's metrics.
+    pub fn text(address: &str) -> String {
+        eventually(&format!("{address} tells its metrics"), || {
+            let reply = http::get(address, "/metrics").map_err(|error| error.to_string())?;
+            (reply.status == 200)
+                .then_some(reply.body)
+                .ok_or_else(|| reply.status.to_string())
+        })
+    }
+
+    /// All metrics of all processes.
+    pub fn metrics(&self) -> BTreeMap<String, Family> {
+        let mut all = BTreeMap::new();
+        for address in self.targets().into_values().flatten() {
+            for (name, family) in exposition::read(&Self::text(&address)) {
+                let known: &mut Family = all.entry(name).or_default();
+                known.samples += family.samples;
+                known.help = family.help;
+                known.r#type = family.r#type;
+            }
+        }
+        all
+    }
+}

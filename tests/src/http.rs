@@ -1,0 +1,56 @@
+//! The simplest HTTP client there is: one request, one connection.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An answer.
+#[derive(Debug)]
+pub struct Reply {
+    /// Its HTTP status.
+    pub status: u16,
+    /// Its text.
+    pub body: String,
+}
+
+/// Asks `<host>:<port>` for a path.
+///
+/// # Errors
+/// When nobody answers.
+pub fn get(address: &str, path: &str) -> std::io::Result<Reply> {
+    send("GET", address, path, &[], "")
+}
+
+/// Sends a request; headers say of what type its body is.
+///
+/// # Errors
+/// When nobody answers.
+pub fn send(
+    method: &str,
+    address: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> std::io::Result<Reply> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let headers = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"));
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {}\r\n{}\r\n{body}",
+        body.len(),
+        headers.collect::<String>()
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    Ok(Reply {
+        status: status.unwrap_or_default(),
+        body: body.to_owned(),
+    })
+}
