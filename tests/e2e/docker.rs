@@ -42,6 +42,7 @@ fn a_pod_is_containers_that_survive_kills_and_agents() {
     assert!(applied.success, "{}", applied.stderr);
     it_runs_in_three_containers(&engine, &kubectl);
     a_killed_container_is_restarted(&engine, &kubectl);
+    kubectl_reads_logs(&kubectl);
     a_killed_pause_brings_a_new_sandbox(&engine, &kubectl);
     an_agent_that_comes_back_starts_nothing_twice(&engine, &mut cluster, &kubectl);
     a_pod_that_went_while_the_agent_was_away_is_removed(&engine, &mut cluster, &kubectl);
@@ -102,6 +103,19 @@ fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
     assert_eq!(
         pod.pointer(last).map(|end| end["exitCode"].clone()),
         Some(137.into())
+    );
+}
+
+fn kubectl_reads_logs(kubectl: &Kubectl) {
+    assert_eq!(kubectl.ok("logs web -c main"), "hello $(NAME)\n");
+    assert_eq!(
+        kubectl.ok("logs web -c main --previous --limit-bytes=5"),
+        "hello"
+    );
+    let stamped = kubectl.ok("logs web -c main --timestamps --since=1h");
+    assert!(
+        stamped.starts_with("20") && stamped.ends_with("Z hello $(NAME)\n"),
+        "{stamped}"
     );
 }
 
@@ -174,4 +188,8 @@ fn a_pod_whose_image_cannot_be_had_says_so(kubectl: &Kubectl) {
         let found = said.iter().any(|word| listed.contains(word));
         found.then_some(()).ok_or(listed)
     });
+    let refused = kubectl.fails("logs none");
+    let why =
+        "container \"main\" in pod \"none\" is waiting to start: trying and failing to pull image";
+    assert!(refused.contains(why), "{refused}");
 }

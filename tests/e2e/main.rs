@@ -8,6 +8,7 @@ mod faults;
 mod fencing;
 mod flaps;
 mod history;
+mod logs;
 mod main_job;
 mod metrics;
 mod mistakes;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use setpoint_host::{Check, Host};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let cache = Cache::start(store.clone(), settings.cache());
     let registry = Arc::new(Registry::new(store, cache.clone()));
     tokio::join!(
-        host.serve(edge::router(registry.clone())),
+        // What is passed on from elsewhere has no end that the cache would bring.
+        host.serve(edge::router(registry.clone()).layer(Extension(shutdown.clone()))),
         report(cache.clone(), check, shutdown.clone()),
         registry
             .clone()

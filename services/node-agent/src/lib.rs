@@ -11,6 +11,7 @@ mod agent;
 mod environment;
 mod expand;
 mod ledger;
+mod logs;
 mod metrics;
 mod node;
 mod plan;

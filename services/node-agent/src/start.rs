@@ -11,7 +11,7 @@ use setpoint_machinery::gateway::ListOptions;
 use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::queue::Limiter;
 use setpoint_machinery::{
-    Barrier, Delta, Gateway, Informer, Journal, Presence, Queue, Recorder, View as _,
+    Barrier, Delta, Gateway, Informer, Journal, Presence, Queue, Recorder, View as _, reachable,
 };
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
@@ -21,6 +21,7 @@ use tracing::{info, warn};
 use crate::act::Hands;
 use crate::agent::Agent;
 use crate::ledger::Ledger;
+use crate::logs::Logs;
 use crate::node::heartbeat::Heartbeat;
 use crate::node::{Machine, Node, farewell};
 use crate::pod::PodView;
@@ -117,8 +118,7 @@ async fn serve<R: Runtime>(
         .writes_events()
         .then(|| Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name));
     let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
-    let (api, routes) = (host.clone(), journal.routes().into_axum_router());
-    tokio::spawn(async move { api.serve(routes).await });
+    let api = journal.routes().into_axum_router();
     let agent = Arc::new(Agent {
         hands: Hands {
             runtime,
@@ -138,7 +138,11 @@ async fn serve<R: Runtime>(
     });
     let (cached, shutdown) = (host.health().check("informers"), host.shutdown());
     let names = nodes.iter().map(|node| node.name.clone()).collect();
-    let alive = heartbeats(&host, &settings, &machine, nodes, &gateway);
+    let address = reachable(&gateway, host.advertised()).await;
+    let alive = heartbeats(&host, &settings, &machine, nodes, &gateway, address);
+    let api = api.merge(Logs::router(Arc::clone(&agent), host.shutdown()));
+    let listener = host.clone();
+    tokio::spawn(async move { listener.serve(api).await });
     let work = async {
         pods.synced().await;
         cached.pass();
@@ -198,6 +202,7 @@ async fn heartbeats(
     machine: &Machine,
     nodes: Vec<Node>,
     gateway: &Gateway,
+    address: String,
 ) {
     let check = host.health().check("nodes");
     let count = nodes.len();
@@ -205,6 +210,7 @@ async fn heartbeats(
     let beats = nodes.into_iter().enumerate().map(|(index, node)| {
         let heartbeat = Heartbeat {
             node,
+            address: address.clone(),
             machine: machine.clone(),
             gateway: gateway.clone(),
             every: settings.heartbeat,

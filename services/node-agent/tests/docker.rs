@@ -6,13 +6,11 @@ mod support;
 
 use std::time::Duration;
 
-use bollard::query_parameters::{
-    KillContainerOptions, ListContainersOptionsBuilder, LogsOptionsBuilder,
-};
+use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
 use setpoint_node_agent::runtime::{
-    Error, File, Limits, Mount, Pull, Runtime, Sandbox, Volume, VolumeKind,
+    Error, File, Limits, LogOptions, Mount, Pull, Runtime, Sandbox, Volume, VolumeKind,
 };
 use support::docker::{bench, bench_with, client, cluster, settings};
 use support::{Bench, container, id, pod, sandbox, uid};
@@ -53,20 +51,6 @@ async fn names(client: &bollard::Docker) -> Vec<String> {
         .collect();
     names.sort();
     names
-}
-
-async fn output(client: &bollard::Docker, bench: &Bench<Docker>, attempt: u32) -> String {
-    let handle = bench.container(attempt).unwrap().handle;
-    let options = LogsOptionsBuilder::default()
-        .stdout(true)
-        .stderr(true)
-        .build();
-    let chunks: Vec<_> = client
-        .logs(&handle, Some(options))
-        .try_collect()
-        .await
-        .unwrap();
-    chunks.iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test]
@@ -233,7 +217,7 @@ async fn a_container_that_somebody_starts_again_is_killed_because_its_time_is_ov
 
 #[tokio::test]
 async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret() {
-    let (client, bench) = engine_or_skip!();
+    let (_, bench) = engine_or_skip!();
     let file = |path: &str, content: &str| File {
         path: path.into(),
         content: content.into(),
@@ -275,7 +259,7 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
     bench.runtime.start(writer).await.unwrap();
     bench.exited(0).await;
     assert_eq!(
-        output(&client, &bench, 0).await,
+        bench.log(0, LogOptions::default()).await,
         "from a map\nhush\none file\n1\n1\n777\n440\n"
     );
     let mut reader = container(1, &["ls", "/scratch", "/memory"]);
@@ -285,7 +269,7 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
     bench.runtime.start(reader).await.unwrap();
     bench.exited(1).await;
     assert_eq!(
-        output(&client, &bench, 1).await,
+        bench.log(1, LogOptions::default()).await,
         "/memory:\nleft\n\n/scratch:\nleft\n"
     );
 }

@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use setpoint_node_agent::runtime::{Runtime, State};
+use setpoint_node_agent::runtime::{LogOptions, Runtime, State};
 use support::{Bench, container, id, pod, sandbox, uid};
 
 macro_rules! on_every_runtime {
@@ -25,6 +25,23 @@ macro_rules! on_every_runtime {
             $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(super::support::simulated()).await; })*
         }
     };
+}
+/// Pretended containers write nothing.
+macro_rules! on_every_runtime_that_runs {
+    ($($name:ident)*) => {
+        $(mod $name {
+            #[tokio::test] async fn process() { super::$name(super::support::process()).await; }
+            #[tokio::test] async fn docker() {
+                if let Some(bench) = super::support::docker::bench().await {
+                    super::$name(bench).await;
+                }
+            }
+        })*
+    };
+}
+on_every_runtime_that_runs! {
+    a_log_is_kept_after_the_end_and_read_from_its_tail
+    a_log_that_is_followed_ends_with_its_container
 }
 on_every_runtime! {
     a_container_that_is_not_told_to_end_runs_until_it_is_stopped
@@ -129,5 +146,35 @@ async fn attempts_are_kept_apart<R: Runtime>(bench: Bench<R>) {
         sandboxes[0].latest("main").unwrap().state,
         State::Running { .. }
     ));
+    bench.clean_up().await;
+}
+
+async fn a_log_is_kept_after_the_end_and_read_from_its_tail<R: Runtime>(bench: Bench<R>) {
+    bench
+        .start(0, &["sh", "-c", "echo one; echo two; echo three"])
+        .await;
+    bench.exited(0).await;
+    assert_eq!(
+        bench.log(0, LogOptions::default()).await,
+        "one\ntwo\nthree\n"
+    );
+    let tail = LogOptions {
+        tail: Some(2),
+        ..LogOptions::default()
+    };
+    assert_eq!(bench.log(0, tail).await, "two\nthree\n");
+    bench.clean_up().await;
+}
+
+async fn a_log_that_is_followed_ends_with_its_container<R: Runtime>(bench: Bench<R>) {
+    bench
+        .start(0, &["sh", "-c", "echo one; sleep 1; echo two"])
+        .await;
+    bench.running(0).await;
+    let follow = LogOptions {
+        follow: true,
+        ..LogOptions::default()
+    };
+    assert_eq!(bench.log(0, follow).await, "one\ntwo\n");
     bench.clean_up().await;
 }

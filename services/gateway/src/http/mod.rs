@@ -7,6 +7,7 @@ mod accept;
 mod body;
 mod delete;
 mod discovery;
+mod log;
 mod openapi;
 mod options;
 mod query;

@@ -7,11 +7,12 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Method, Uri};
+use tokio_util::sync::CancellationToken;
 
 use super::query::Query;
 use super::reply::Failure;
 use super::route::Route;
-use super::{delete, not_allowed, not_found, read, watch, write};
+use super::{delete, log, not_allowed, not_found, read, watch, write};
 use crate::access::Verb;
 use crate::registry::Registry;
 
@@ -30,12 +31,13 @@ pub(super) async fn serve(
     route: Option<Extension<Route>>,
     method: Method,
     uri: Uri,
-    query: Query,
     headers: HeaderMap,
+    stop: Option<Extension<CancellationToken>>,
     body: Body,
 ) -> Result<Response, Failure> {
     let Extension(route) = route.ok_or_else(not_found)?;
     let verb = verb(&method, &route, &uri).ok_or_else(not_allowed)?;
+    let query = Query::parse(uri.query().unwrap_or_default());
     let asked = Asked {
         registry,
         route,
@@ -43,6 +45,9 @@ pub(super) async fn serve(
         headers,
         body,
     };
+    if asked.route.subresource == "log" {
+        return Ok(log::log(asked, stop).await?);
+    }
     let reply = match verb {
         Verb::Watch => return Ok(watch::watch(asked).await?),
         Verb::Get => read::get(asked).await,
@@ -63,6 +68,8 @@ pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
     match (method.as_str(), named, part) {
         ("POST", true, "binding") => Some(Verb::Create),
         (_, _, "binding") => None,
+        ("GET", true, "log") => Some(Verb::Get),
+        (_, _, "log") => None,
         ("GET" | "HEAD", true, _) => Some(Verb::Get),
         ("PUT", true, _) => Some(Verb::Update),
         ("PATCH", true, _) => Some(Verb::Patch),

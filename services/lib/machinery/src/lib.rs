@@ -38,7 +38,7 @@ pub use gateway::Gateway;
 pub use informer::{Delta, Informer, Reader};
 pub use journal::{Journal, Subject};
 pub use plan::{Outcome, Plan, Step};
-pub use presence::Presence;
+pub use presence::{Presence, reachable};
 pub use queue::{Queue, Ticket};
 pub use reconciler::Reconciler;
 pub use view::{View, Whole};

@@ -108,7 +108,7 @@ impl Replica {
             Some(lease) => Some(lease.metadata.clone()),
             None => self.former().await?,
         };
-        let address = self.reachable().await;
+        let address = reachable(&self.gateway, &self.address).await;
         let lease = self.lease(meta.as_ref(), &address);
         let written = match meta {
             Some(_) => self.gateway.update(&lease).await,
@@ -144,41 +144,6 @@ impl Replica {
         Lease { metadata, spec }
     }
 
-    /// Its address, with an IP in place of an unspecified one.
-    async fn reachable(&self) -> String {
-        let local = match self.address.parse::<SocketAddr>() {
-            Ok(listening) if listening.ip().is_unspecified() => self.local(listening.port()).await,
-            _ => None,
-        };
-        local.unwrap_or_else(|| self.address.clone())
-    }
-
-    /// Where packets to the gateway come from. No packet is sent for it.
-    async fn local(&self, port: u16) -> Option<String> {
-        let gateways = self.gateway.host().split(',');
-        for gateway in gateways {
-            let gateway = gateway
-                .rsplit("//")
-                .next()
-                .unwrap_or(gateway)
-                .trim_end_matches('/');
-            for target in tokio::net::lookup_host(gateway).await.into_iter().flatten() {
-                let own: SocketAddr = match target.is_ipv4() {
-                    true => ([0, 0, 0, 0], 0).into(),
-                    false => ([0u16; 8], 0).into(),
-                };
-                let Ok(socket) = UdpSocket::bind(own).await else {
-                    continue;
-                };
-                if socket.connect(target).await.is_ok() {
-                    let ip = socket.local_addr().ok()?.ip();
-                    return Some(SocketAddr::new(ip, port).to_string());
-                }
-            }
-        }
-        None
-    }
-
     /// A later life under the same name has written since, if the Lease is no longer as this one left it.
     async fn remove(&self, lease: &Lease) {
         let unchanged = Preconditions {
@@ -190,6 +155,40 @@ impl Replica {
             debug!(replica = self.instance, %error, "its Lease is left to expire");
         }
     }
+}
+
+/// Where others find a process that listens at `address`: with an IP in place of an unspecified one.
+pub async fn reachable(gateway: &Gateway, address: &str) -> String {
+    let local = match address.parse::<SocketAddr>() {
+        Ok(listening) if listening.ip().is_unspecified() => local(gateway, listening.port()).await,
+        _ => None,
+    };
+    local.unwrap_or_else(|| address.to_owned())
+}
+
+/// Where packets to the gateway come from. No packet is sent for it.
+async fn local(gateway: &Gateway, port: u16) -> Option<String> {
+    for gateway in gateway.host().split(',') {
+        let gateway = gateway
+            .rsplit("//")
+            .next()
+            .unwrap_or(gateway)
+            .trim_end_matches('/');
+        for target in tokio::net::lookup_host(gateway).await.into_iter().flatten() {
+            let own: SocketAddr = match target.is_ipv4() {
+                true => ([0, 0, 0, 0], 0).into(),
+                false => ([0u16; 8], 0).into(),
+            };
+            let Ok(socket) = UdpSocket::bind(own).await else {
+                continue;
+            };
+            if socket.connect(target).await.is_ok() {
+                let ip = socket.local_addr().ok()?.ip();
+                return Some(SocketAddr::new(ip, port).to_string());
+            }
+        }
+    }
+    None
 }
 
 /// The instance's name as an object can have it.
@@ -223,7 +222,7 @@ mod tests {
                 instance: "a-0".to_owned(),
                 address: address.to_owned(),
             };
-            replica.reachable().await
+            reachable(&replica.gateway, &replica.address).await
         };
         assert_eq!(announced("0.0.0.0:8080").await, "127.0.0.1:8080");
         assert_eq!(announced("10.1.2.3:8080").await, "10.1.2.3:8080");

@@ -23,6 +23,8 @@ const LEASE_SECONDS: i32 = 40;
 pub struct Heartbeat {
     /// The node.
     pub node: Node,
+    /// Where its agent listens, host and port.
+    pub address: String,
     /// The machine that it is.
     pub machine: Machine,
     /// Whom to tell.
@@ -85,7 +87,9 @@ impl Heartbeat {
             Err(error) if error.reason == Reason::NotFound => self.create().await?,
             known => self.relabel(known?).await?,
         };
-        let status = status(&self.node, &self.machine, &known.status, Timestamp::now());
+        let now = Timestamp::now();
+        let (node, address) = (&self.node, self.address.as_str());
+        let status = status(node, &self.machine, address, &known.status, now);
         let uid = known.metadata.uid.clone();
         self.gateway
             .update_status(&core::Node { status, ..known })

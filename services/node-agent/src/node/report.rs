@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use setpoint_model::condition;
-use setpoint_proto::core::{NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo, Taint};
+use setpoint_proto::core::{
+    DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo,
+    Taint,
+};
 use setpoint_proto::meta::Quantity;
 
 use super::Node;
@@ -55,7 +58,14 @@ fn runtime(node: &Node) -> &'static str {
 }
 
 /// The node's status now. What others wrote into it stays.
-pub fn status(node: &Node, machine: &Machine, reported: &NodeStatus, now: Timestamp) -> NodeStatus {
+pub fn status(
+    node: &Node,
+    machine: &Machine,
+    address: &str,
+    reported: &NodeStatus,
+    now: Timestamp,
+) -> NodeStatus {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     let resources: BTreeMap<_, _> = [
         ("cpu", node.cpu.clone()),
         ("memory", node.memory.clone()),
@@ -67,7 +77,12 @@ pub fn status(node: &Node, machine: &Machine, reported: &NodeStatus, now: Timest
         capacity: resources.clone(),
         allocatable: resources,
         conditions: conditions(node, reported, now),
-        addresses: addresses(node),
+        addresses: addresses(node, host),
+        daemon_endpoints: NodeDaemonEndpoints {
+            kubelet_endpoint: DaemonEndpoint {
+                port: port.parse().unwrap_or_default(),
+            },
+        },
         node_info: info(node, machine),
         ..reported.clone()
     }
@@ -137,9 +152,9 @@ fn engine(node: &Node) -> Option<(&str, &str, &str, &str)> {
     }
 }
 
-fn addresses(node: &Node) -> Vec<NodeAddress> {
+fn addresses(node: &Node, host: &str) -> Vec<NodeAddress> {
     let addresses = [
-        ("InternalIP", node.ip.to_string()),
+        ("InternalIP", host.trim_matches(['[', ']']).to_owned()),
         ("Hostname", node.name.clone()),
     ];
     let addresses = addresses.map(|(kind, address)| NodeAddress {

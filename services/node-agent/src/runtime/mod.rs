@@ -2,6 +2,7 @@
 
 mod config;
 pub mod docker;
+pub mod log;
 pub mod process;
 mod script;
 pub mod simulated;
@@ -19,6 +20,8 @@ use setpoint_model::Key;
 pub use config::{
     ContainerConfig, File, Limits, Mount, Pull, SandboxConfig, Security, Volume, VolumeKind,
 };
+
+pub use log::{Log, LogOptions};
 
 /// Tells the agent to look at a Pod, because something of it changed.
 ///
@@ -57,6 +60,13 @@ pub trait Runtime: Send + Sync + 'static {
         grace: Duration,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// What a container wrote.
+    fn log(
+        &self,
+        id: &ContainerId,
+        options: &LogOptions,
+    ) -> impl Future<Output = Result<Log, Error>> + Send;
+
     /// Forgets a container that has exited.
     fn remove(&self, id: &ContainerId) -> impl Future<Output = Result<(), Error>> + Send;
 
@@ -85,6 +95,9 @@ pub enum Error {
     /// The shim that was to watch over a container did not come up.
     #[error("the shim of {0} did not start in time")]
     Shim(String),
+    /// The runtime does not do such things.
+    #[error("{0}")]
+    Unsupported(String),
     /// The image is not there: not yet, or not at all.
     #[error("{message}")]
     Image {

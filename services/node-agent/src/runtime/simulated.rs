@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_model::Key;
@@ -10,8 +11,8 @@ use setpoint_model::Key;
 use super::script::Script;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Exit, Runtime, Sandbox, SandboxConfig, State,
-    Wake,
+    Container, ContainerConfig, ContainerId, Error, Exit, Log, LogOptions, Runtime, Sandbox,
+    SandboxConfig, State, Wake,
 };
 
 /// Fake containers. They start after a delay, run as their [`Script`] says, and stop at once when asked to.
@@ -121,6 +122,11 @@ impl Runtime for Simulated {
         };
         self.exit(id, Exit::new(0, started, now));
         Ok(())
+    }
+
+    async fn log(&self, id: &ContainerId, _: &LogOptions) -> Result<Log, Error> {
+        self.shared.table.lock().container(id)?;
+        Ok(futures::stream::empty().boxed())
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
 use setpoint_model::Key;
 use setpoint_node_agent::runtime::process::Processes;
 use setpoint_node_agent::runtime::simulated::Simulated;
 use setpoint_node_agent::runtime::{
-    Container, ContainerConfig, ContainerId, Exit, Limits, Pull, Runtime, Sandbox, SandboxConfig,
-    Security, State, Wake,
+    Container, ContainerConfig, ContainerId, Exit, Limits, LogOptions, Pull, Runtime, Sandbox,
+    SandboxConfig, Security, State, Wake,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -167,6 +168,13 @@ impl<R: Runtime> Bench<R> {
     /// Waits until the runtime says that something changed.
     pub async fn changed(&self) {
         self.woken.notified().await;
+    }
+
+    /// What the container wrote.
+    pub async fn log(&self, attempt: u32, options: LogOptions) -> String {
+        let log = self.runtime.log(&id(attempt), &options).await.unwrap();
+        let pieces = timeout(PATIENCE, log.try_collect::<Vec<_>>()).await;
+        String::from_utf8(pieces.expect("the log ends").unwrap().concat()).unwrap()
     }
 
     pub async fn running(&self, attempt: u32) {

@@ -110,6 +110,7 @@ pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'stat
 fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
     match subresource {
         "binding" => &["create"],
+        "log" => &["get"],
         _ => &["get", "patch", "update"],
     }
 }

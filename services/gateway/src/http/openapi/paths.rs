@@ -66,6 +66,7 @@ pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
 fn part(kind: &'static Kind, subresource: &str) -> Value {
     match subresource {
         "binding" => json!({ "post": operation("post", kind) }),
+        "log" => json!({ "get": operation("get", kind) }),
         _ => json!({
             "get": operation("get", kind),
             "put": operation("put", kind),

@@ -12,6 +12,7 @@ mod engine;
 mod identity;
 mod image;
 mod life;
+mod log;
 mod seen;
 mod settings;
 mod sweep;
@@ -31,7 +32,8 @@ use tokio_util::task::AbortOnDropHandle;
 use self::image::Images;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Runtime, Sandbox, SandboxConfig, Wake,
+    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Runtime, Sandbox,
+    SandboxConfig, Wake,
 };
 
 pub use self::engine::{Engine, Unusable};
@@ -130,6 +132,11 @@ impl Runtime for Docker {
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {
         Shared::stop(&self.shared, id, grace).await
+    }
+
+    async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
+        let handle = self.shared.table.lock().container(id)?.handle.clone();
+        Ok(log::read(&self.shared.engine, handle, options))
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use setpoint_machinery::Backoff;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-use super::identity::{CLUSTER, NODE, filter};
+use super::identity::{CLUSTER, Identity, NODE, filter};
 use super::seen::{Seen, address, identity, lost};
 use super::{Pause, Shared, absent};
 use crate::runtime::{Container, State};
@@ -132,44 +132,33 @@ impl Shared {
         if seen == Seen::Unborn {
             return;
         }
-        let image = container
-            .config
-            .as_ref()
-            .and_then(|config| config.image.clone());
-        let known = Container {
-            id: identity.id.clone(),
-            image: image.unwrap_or_default(),
-            image_id: container.image.clone().unwrap_or_default(),
-            handle: handle.clone(),
-            backoff: identity.backoff,
-            state: State::Starting,
-        };
-        let over = {
-            let mut table = self.table.lock();
-            if table.key(&identity.id.uid).is_none() {
-                table.add(identity.sandbox());
-                table.lose(&identity.id.uid);
-            }
-            let over = matches!(
-                table.container(&identity.id).map(|known| &known.state),
-                Ok(State::Exited(_))
-            );
-            // Its sandbox is there: it was added above, if need be.
-            let _ = table.insert(known.clone());
-            table.recognise(&known);
-            match &seen {
-                Seen::Running(since) => table.started(&identity.id, *since),
-                Seen::Exited(exit) => drop(table.exited(&identity.id, exit.clone())),
-                Seen::Unborn => {}
-            }
-            over && matches!(seen, Seen::Running(_))
-        };
+        let over = self.note_container(known(container, &identity), &identity, &seen);
         if over {
             // Somebody started it again behind the agent's back, and another attempt may run by now.
             info!(container = %identity.id, "its time was over; it is killed");
             self.kill(&handle, "SIGKILL").await;
         }
         (self.wake)(&identity.pod);
+    }
+
+    /// Takes in how a container fares; says whether it runs although it had ended.
+    fn note_container(&self, known: Container, identity: &Identity, seen: &Seen) -> bool {
+        let id = &identity.id;
+        let mut table = self.table.lock();
+        if table.key(&id.uid).is_none() {
+            table.add(identity.sandbox());
+            table.lose(&id.uid);
+        }
+        let before = table.container(id).map(|known| known.state.clone());
+        table.recognise(&known);
+        // Its sandbox is there: it was added above, if need be.
+        let _ = table.insert(known);
+        match seen {
+            Seen::Running(since) => table.started(id, *since),
+            Seen::Exited(exit) => drop(table.exited(id, exit.clone())),
+            Seen::Unborn => {}
+        }
+        matches!((before, seen), (Ok(State::Exited(_)), Seen::Running(_)))
     }
 
     /// The engine knows a container no longer.
@@ -196,6 +185,20 @@ impl Shared {
         if let Some(pod) = pod {
             (self.wake)(&pod);
         }
+    }
+}
+
+/// A container as the engine describes it, but for how it fares.
+fn known(container: &ContainerInspectResponse, identity: &Identity) -> Container {
+    let config = container.config.as_ref();
+    let image = config.and_then(|config| config.image.clone());
+    Container {
+        id: identity.id.clone(),
+        image: image.unwrap_or_default(),
+        image_id: container.image.clone().unwrap_or_default(),
+        handle: container.id.clone().unwrap_or_default(),
+        backoff: identity.backoff,
+        state: State::Starting,
     }
 }
 

@@ -10,6 +10,7 @@
 mod adopt;
 mod folder;
 mod hold;
+mod log;
 pub mod shim;
 mod sweep;
 
@@ -33,7 +34,8 @@ use self::folder::Folder;
 use self::hold::Hold;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Runtime, Sandbox, SandboxConfig, State, Wake,
+    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Runtime, Sandbox,
+    SandboxConfig, State, Wake,
 };
 
 pub use self::sweep::sweep;
@@ -195,6 +197,19 @@ impl Runtime for Processes {
             }
         });
         Ok(())
+    }
+
+    async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
+        self.shared.table.lock().container(id)?;
+        let path = self.folder(id).path().join("log");
+        let file = File::open(path).map_err(|source| lost(id, source))?;
+        let (this, watched) = (self.clone(), id.clone());
+        let over = move || {
+            let mut table = this.shared.table.lock();
+            let found = table.container(&watched);
+            found.map_or(true, |found| matches!(found.state, State::Exited(_)))
+        };
+        log::read(&id.to_string(), file, options, over)
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

@@ -1,0 +1,236 @@
+//! What a container wrote: asked for here, read from the agent of its node, and passed on as it comes.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use futures::{StreamExt as _, TryStreamExt as _};
+use http::header::CONTENT_TYPE;
+use jiff::Timestamp;
+use setpoint_codec::kinds;
+use setpoint_proto::core::{Container, Node, Pod};
+use setpoint_proto::setpoint::LogsRequest;
+use setpoint_proto::setpoint::node_client::NodeClient;
+use setpoint_proto::{ApiError, Reason};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Endpoint};
+
+use super::options;
+use super::query::Query;
+use super::resources::Asked;
+use crate::registry::{Call, Registry, Target};
+use crate::store::cache::AtLeast;
+
+/// An agent that does not answer by then is not there.
+const DIAL: Duration = Duration::from_secs(5);
+/// One that went without a word while it was followed is noticed after so long, twice.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+
+/// Answers with the log of a container.
+pub(super) async fn log(
+    asked: Asked,
+    stop: Option<Extension<CancellationToken>>,
+) -> Result<Response, ApiError> {
+    let mut request = request(&asked.query)?;
+    let call = options::call(&asked.query, &asked.headers)?;
+    let (registry, route) = (&asked.registry, &asked.route);
+    let pod: Pod = read(registry, &call, "Pod", &route.namespace, &route.name).await?;
+    request.namespace.clone_from(&pod.metadata.namespace);
+    request.pod.clone_from(&pod.metadata.name);
+    request.container = container(&pod, asked.query.get("container"))?;
+    let plain = [(CONTENT_TYPE, "text/plain")];
+    if pod.spec.node_name.is_empty() {
+        return Ok((plain, Body::empty()).into_response());
+    }
+    let node: Node = read(registry, &call, "Node", "", &pod.spec.node_name).await?;
+    let mut agent = NodeClient::new(dial(&node).await?);
+    let pieces = agent.logs(request).await?.into_inner();
+    let pieces = pieces.map_ok(|piece| piece.data);
+    let stop = stop.map(|Extension(stop)| stop).unwrap_or_default();
+    let pieces = pieces.take_until(stop.cancelled_owned());
+    Ok((plain, Body::from_stream(pieces)).into_response())
+}
+
+async fn read<T: prost::Message + Default>(
+    registry: &Registry,
+    call: &Call,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<T, ApiError> {
+    let kind = kinds().by_kind("v1", kind);
+    let kind = kind.ok_or_else(|| internal("there is no such kind"))?;
+    let target = Target::new(kind, namespace, name, "")?;
+    let found = registry.get(call, &target, AtLeast::Newest).await?;
+    T::decode(found.raw).map_err(|error| internal(error.to_string()))
+}
+
+/// What is asked for, checked as Kubernetes checks it.
+fn request(query: &Query) -> Result<LogsRequest, ApiError> {
+    let at_least = |name: &'static str, least: i64, words: &str| match query.number(name)? {
+        Some(number) if number < least => Err(options::invalid(name, words)),
+        number => Ok(number),
+    };
+    let seconds = at_least("sinceSeconds", 1, "must be greater than 0")?;
+    let time = match query.get("sinceTime") {
+        None => None,
+        Some(text) => {
+            let time = text.parse::<Timestamp>();
+            let time = time.map_err(|_| {
+                options::invalid("sinceTime", "must be a time as RFC 3339 writes it")
+            })?;
+            Some(time.as_second())
+        }
+    };
+    if seconds.is_some() && time.is_some() {
+        let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+        return Err(options::invalid("sinceSeconds", detail));
+    }
+    let now = Timestamp::now().as_second();
+    Ok(LogsRequest {
+        previous: query.flag("previous"),
+        follow: query.flag("follow"),
+        timestamps: query.flag("timestamps"),
+        tail_lines: at_least("tailLines", 0, "must be greater than or equal to 0")?,
+        since_seconds: seconds.map(|seconds| now.saturating_sub(seconds)).or(time),
+        limit_bytes: at_least("limitBytes", 1, "must be greater than 0")?,
+        ..LogsRequest::default()
+    })
+}
+
+/// The container that is meant: the one named, or the only one.
+fn container(pod: &Pod, named: Option<&str>) -> Result<String, ApiError> {
+    let (spec, name) = (&pod.spec, &pod.metadata.name);
+    let refused = |message| Err(ApiError::new(Reason::BadRequest, message));
+    let names = |containers: &[Container]| {
+        let names: Vec<_> = containers.iter().map(|one| one.name.as_str()).collect();
+        names.join(" ")
+    };
+    match (named, spec.containers.as_slice()) {
+        (Some(named), containers) => {
+            let mut all = containers.iter().chain(&spec.init_containers);
+            match all.any(|container| container.name == named) {
+                true => Ok(named.to_owned()),
+                false => refused(format!("container {named} is not valid for pod {name}")),
+            }
+        }
+        (None, [only]) if spec.init_containers.is_empty() => Ok(only.name.clone()),
+        (None, containers) => {
+            let mut message = format!(
+                "a container name must be specified for pod {name}, choose one of: [{}]",
+                names(containers)
+            );
+            if !spec.init_containers.is_empty() {
+                message += &format!(
+                    " or one of the init containers: [{}]",
+                    names(&spec.init_containers)
+                );
+            }
+            refused(message)
+        }
+    }
+}
+
+/// A connection to the agent of a node.
+async fn dial(node: &Node) -> Result<Channel, ApiError> {
+    let addresses = &node.status.addresses;
+    let address = addresses
+        .iter()
+        .find(|address| address.r#type == "InternalIP");
+    let host = address.map_or("", |address| address.address.as_str());
+    let host = match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    };
+    let port = node.status.daemon_endpoints.kubelet_endpoint.port;
+    let url = format!("http://{host}:{port}");
+    let unreachable = |error: tonic::transport::Error| {
+        let cause = error
+            .source()
+            .map_or_else(|| error.to_string(), ToString::to_string);
+        internal(format!(
+            "cannot reach the agent of node {:?} at {host}:{port}: {cause}",
+            node.metadata.name
+        ))
+    };
+    let endpoint = Endpoint::from_shared(url).map_err(unreachable)?;
+    let endpoint = endpoint
+        .connect_timeout(DIAL)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE);
+    endpoint.connect().await.map_err(unreachable)
+}
+
+fn internal(message: impl Into<String>) -> ApiError {
+    ApiError::new(Reason::InternalError, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(init: &[&str], main: &[&str]) -> Pod {
+        let containers = |names: &[&str]| {
+            let container = |name: &&str| Container {
+                name: (*name).into(),
+                ..Container::default()
+            };
+            names.iter().map(container).collect()
+        };
+        let mut pod = Pod::default();
+        pod.metadata.name = "web".into();
+        (pod.spec.init_containers, pod.spec.containers) = (containers(init), containers(main));
+        pod
+    }
+
+    fn refusal(pod: &Pod, named: Option<&str>) -> String {
+        container(pod, named).expect_err("it is refused").message
+    }
+
+    #[test]
+    fn the_only_container_needs_no_name() {
+        assert_eq!(container(&pod(&[], &["main"]), None), Ok("main".to_owned()));
+        assert_eq!(
+            container(&pod(&["first"], &["main"]), Some("first")),
+            Ok("first".to_owned())
+        );
+        assert_eq!(
+            refusal(&pod(&[], &["a", "b"]), None),
+            "a container name must be specified for pod web, choose one of: [a b]"
+        );
+        assert_eq!(
+            refusal(&pod(&["first"], &["a"]), None),
+            "a container name must be specified for pod web, choose one of: [a] or one of the init containers: [first]"
+        );
+        assert_eq!(
+            refusal(&pod(&[], &["a"]), Some("b")),
+            "container b is not valid for pod web"
+        );
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        let refused = |text| request(&Query::parse(text)).is_err();
+        for text in [
+            "tailLines=-1",
+            "limitBytes=0",
+            "sinceSeconds=0",
+            "tailLines=x",
+            "sinceTime=x",
+        ] {
+            assert!(refused(text), "{text}");
+        }
+        assert!(refused("sinceSeconds=5&sinceTime=2026-11-21T07:00:00Z"));
+        let request = request(&Query::parse(
+            "tailLines=0&follow=true&sinceTime=1970-01-01T00:01:00Z",
+        ))
+        .unwrap();
+        assert_eq!(
+            (request.tail_lines, request.follow, request.since_seconds),
+            (Some(0), true, Some(60))
+        );
+    }
+}

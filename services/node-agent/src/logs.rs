@@ -1,0 +1,127 @@
+//! Logs for those who ask the node: `setpoint.v1.Node`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use setpoint_model::Key;
+use setpoint_proto::core::{ContainerStatus, Pod};
+use setpoint_proto::setpoint::node_server::{Node, NodeServer};
+use setpoint_proto::setpoint::{LogsPiece, LogsRequest};
+use setpoint_proto::{ApiError, Reason};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use crate::agent::Agent;
+use crate::runtime::log::limited;
+use crate::runtime::{Container, Error, LogOptions, Runtime, State};
+
+/// Hands out what containers wrote.
+pub struct Logs<R> {
+    agent: Arc<Agent<R>>,
+    shutdown: CancellationToken,
+}
+
+impl<R: Runtime> Logs<R> {
+    /// The service, for the process's own listener.
+    pub fn router(agent: Arc<Agent<R>>, shutdown: CancellationToken) -> Router {
+        let service = NodeServer::new(Self { agent, shutdown });
+        Router::new().route_service("/setpoint.v1.Node/{method}", service)
+    }
+
+    /// The attempt that was asked for.
+    fn container(&self, asked: &LogsRequest) -> Result<Container, ApiError> {
+        let key = Key::new(&asked.namespace, &asked.pod);
+        let pod = self.agent.pods.get(&key).map(|view| view.pod());
+        let pod = pod.ok_or_else(|| {
+            ApiError::new(Reason::NotFound, format!("pods {:?} not found", asked.pod))
+        })?;
+        let sandboxes = self.agent.hands.runtime.sandboxes(&key);
+        let own = sandboxes
+            .iter()
+            .find(|sandbox| sandbox.config.uid == pod.metadata.uid);
+        let mut attempts = own
+            .into_iter()
+            .flat_map(|own| own.attempts(&asked.container).rev());
+        let (last, before) = (attempts.next(), attempts.next());
+        if asked.previous {
+            return before.cloned().ok_or_else(|| missing(asked));
+        }
+        let begun = last.filter(|last| last.state != State::Starting);
+        begun.cloned().ok_or_else(|| waiting(asked, &pod))
+    }
+}
+
+#[tonic::async_trait]
+impl<R: Runtime> Node for Logs<R> {
+    type LogsStream = BoxStream<'static, Result<LogsPiece, Status>>;
+
+    async fn logs(
+        &self,
+        request: Request<LogsRequest>,
+    ) -> Result<Response<Self::LogsStream>, Status> {
+        let asked = request.into_inner();
+        let container = self.container(&asked)?;
+        let whole = |number: i64| u64::try_from(number).unwrap_or_default();
+        let options = LogOptions {
+            follow: asked.follow,
+            timestamps: asked.timestamps,
+            tail: asked.tail_lines.map(whole),
+            since: asked.since_seconds,
+        };
+        let log = self.agent.hands.runtime.log(&container.id, &options).await;
+        let mut log = log.map_err(refusal)?;
+        if let Some(limit) = asked.limit_bytes {
+            log = limited(log, whole(limit));
+        }
+        let pieces = log.map(|piece| match piece {
+            Ok(data) => Ok(LogsPiece { data }),
+            Err(error) => Err(Status::from(refusal(error))),
+        });
+        let ended = self.shutdown.clone().cancelled_owned();
+        Ok(Response::new(pieces.take_until(ended).boxed()))
+    }
+}
+
+fn missing(asked: &LogsRequest) -> ApiError {
+    let LogsRequest { container, pod, .. } = asked;
+    let message = format!("previous terminated container {container:?} in pod {pod:?} not found");
+    ApiError::new(Reason::BadRequest, message)
+}
+
+fn waiting(asked: &LogsRequest, pod: &Pod) -> ApiError {
+    let status = &pod.status;
+    let mut all = status
+        .init_container_statuses
+        .iter()
+        .chain(&status.container_statuses);
+    let found = all.find(|status| status.name == asked.container);
+    let LogsRequest { container, pod, .. } = asked;
+    let why = match found.and_then(reason) {
+        Some("ErrImagePull" | "ImagePullBackOff") => "trying and failing to pull image",
+        Some(reason) => reason,
+        None => {
+            let message = format!("container {container:?} in pod {pod:?} is not available");
+            return ApiError::new(Reason::BadRequest, message);
+        }
+    };
+    let message = format!("container {container:?} in pod {pod:?} is waiting to start: {why}");
+    ApiError::new(Reason::BadRequest, message)
+}
+
+fn reason(status: &ContainerStatus) -> Option<&str> {
+    let waiting = status.state.waiting.as_ref()?;
+    Some(waiting.reason.as_str())
+}
+
+fn refusal(error: Error) -> ApiError {
+    let reason = match error {
+        Error::Unsupported(_) => Reason::BadRequest,
+        Error::Unknown(_) => Reason::NotFound,
+        _ => Reason::InternalError,
+    };
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+    ApiError::new(reason, format!("{error}{cause}"))
+}

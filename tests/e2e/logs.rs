@@ -1,0 +1,57 @@
+//! kubectl logs, where containers are processes.
+
+use setpoint_tests::{Cluster, Size};
+
+const POD: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: talker}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: short
+    image: sh
+    command: [sh, -c, 'echo one; echo two; echo three']
+  - name: long
+    image: sh
+    command: [sh, -c, 'echo begun; sleep 2; echo done']
+";
+
+#[test]
+fn what_containers_write_is_read_by_kubectl() {
+    let cluster = Cluster::start(Size {
+        process_nodes: 1,
+        simulated_nodes: 0,
+        ..Size::default()
+    });
+    let kubectl = cluster.kubectl();
+    let applied = kubectl.with("apply", POD);
+    assert!(applied.success, "{}", applied.stderr);
+    kubectl
+        .ok("wait pod/talker --for=jsonpath={.status.containerStatuses[0].started} --timeout=60s");
+    assert_eq!(kubectl.ok("logs talker -c long --follow"), "begun\ndone\n");
+    assert_eq!(kubectl.ok("logs talker -c short"), "one\ntwo\nthree\n");
+    assert_eq!(kubectl.ok("logs talker -c short --tail=2"), "two\nthree\n");
+    assert_eq!(kubectl.ok("logs talker -c short --limit-bytes=5"), "one\nt");
+    for (asked, why) in [
+        (
+            "logs talker -c nobody",
+            "container nobody is not valid for pod talker",
+        ),
+        (
+            "logs talker -c short --previous",
+            "previous terminated container \"short\" in pod \"talker\" not found",
+        ),
+        ("logs nobody", "pods \"nobody\" not found"),
+        (
+            "logs talker -c short --timestamps",
+            "does not note when a line was written",
+        ),
+    ] {
+        let refused = kubectl.fails(asked);
+        assert!(refused.contains(why), "{asked}: {refused}");
+    }
+    let raw = "get --raw /api/v1/namespaces/default/pods/talker/log";
+    let refused = kubectl.fails(raw);
+    let why = "a container name must be specified for pod talker, choose one of: [short long]";
+    assert!(refused.contains(why), "{refused}");
+}
