@@ -118,7 +118,6 @@ async fn serve<R: Runtime>(
         .writes_events()
         .then(|| Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name));
     let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
-    let api = journal.routes().into_axum_router();
     let agent = Arc::new(Agent {
         hands: Hands {
             runtime,
@@ -140,9 +139,7 @@ async fn serve<R: Runtime>(
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(&gateway, host.advertised()).await;
     let alive = heartbeats(&host, &settings, &machine, nodes, &gateway, address);
-    let api = api.merge(Logs::router(Arc::clone(&agent), host.shutdown()));
-    let listener = host.clone();
-    tokio::spawn(async move { listener.serve(api).await });
+    tokio::spawn(answer(host.clone(), Arc::clone(&agent)));
     let work = async {
         pods.synced().await;
         cached.pass();
@@ -155,6 +152,13 @@ async fn serve<R: Runtime>(
     }
     tokio::join!(farewell(&gateway, names), presence.leave());
     Ok(())
+}
+
+/// Answers those who ask why, and those who ask what containers wrote, until shutdown.
+async fn answer<R: Runtime>(host: Host, agent: Arc<Agent<R>>) {
+    let why = agent.journal.routes().into_axum_router();
+    let logs = Logs::router(agent, host.shutdown());
+    host.serve(why.merge(logs)).await;
 }
 
 /// One node watches its own Pods; many share one watch over all Pods that are bound.
