@@ -16,5 +16,6 @@ mod nodes;
 mod replicas;
 mod rolling;
 mod succession;
+mod trace;
 mod web;
 mod why;

@@ -38,6 +38,7 @@ pub struct Cluster {
     gateway_flags: Vec<String>,
     etcd: String,
     peer: String,
+    collector: Option<String>,
     processes: BTreeMap<String, Process>,
 }
 
@@ -59,8 +60,19 @@ impl Cluster {
         Self::start_with(size, &[])
     }
 
+    /// Everything, ready, whose spans all go to this collector.
+    pub fn traced(size: Size, collector: &str) -> Self {
+        let mut cluster = Self::without_etcd();
+        cluster.collector = Some(collector.to_owned());
+        cluster.fill(size, &fast_election())
+    }
+
     fn start_with(size: Size, election: &[String]) -> Self {
-        let mut cluster = Self::bare_with(size.gateways);
+        Self::without_etcd().fill(size, election)
+    }
+
+    fn fill(self, size: Size, election: &[String]) -> Self {
+        let mut cluster = self.base(size.gateways);
         for service in ELECTED {
             for n in 0..size.replicas {
                 cluster.service(&format!("{service}-{n}"), service, election);
@@ -94,7 +106,11 @@ impl Cluster {
 
     /// etcd and so many gateways, nothing else.
     pub fn bare_with(gateways: usize) -> Self {
-        let mut cluster = Self::without_etcd();
+        Self::without_etcd().base(gateways)
+    }
+
+    fn base(self, gateways: usize) -> Self {
+        let mut cluster = self;
         (1..gateways).for_each(|_| cluster.add_gateway());
         cluster.start_etcd();
         for n in 0..gateways {
@@ -113,6 +129,7 @@ impl Cluster {
             gateway_flags: Vec::new(),
             etcd: url(),
             peer: url(),
+            collector: None,
             processes: BTreeMap::new(),
         };
         let kubeconfig = format!(
@@ -223,7 +240,7 @@ impl Cluster {
         ];
         let flags = flags.map(str::to_owned).into_iter();
         let flags = flags.chain(self.gateway_flags.iter().cloned());
-        let command = std::iter::once(binary("gateway")).chain(flags).collect();
+        let command = self.program("gateway").chain(flags).collect();
         let process = Process::start(self.folder.path(), &name, command);
         self.processes.insert(name, process);
     }
@@ -252,11 +269,20 @@ impl Cluster {
     /// Starts a service that reaches the gateways at these addresses.
     pub fn service_through(&mut self, gateway: &str, name: &str, service: &str, flags: &[String]) {
         let common = ["--instance", name, "--gateway-address", gateway].map(str::to_owned);
-        let command = std::iter::once(binary(service))
+        let command = self
+            .program(service)
             .chain(common)
             .chain(flags.iter().cloned());
         let process = Process::start(self.folder.path(), name, command.collect());
         self.processes.insert(name.to_owned(), process);
+    }
+
+    /// How a service is started: with the collector in its environment, if there is one.
+    fn program(&self, service: &str) -> impl Iterator<Item = String> + use<> {
+        let collector = self.collector.as_ref();
+        let environment = collector.map(|url| format!("OTEL_EXPORTER_OTLP_ENDPOINT={url}"));
+        let env = environment.map(|variable| ["env".to_owned(), variable]);
+        env.into_iter().flatten().chain([binary(service)])
     }
 
     fn agent(&mut self, n: usize, flags: &[String]) {

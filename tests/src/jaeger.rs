@@ -1,12 +1,18 @@
 //! A stand-in for Jaeger: takes spans by OTLP, and serves Jaeger's own UI and query API over them.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use otlp_embedded::{Config, State, TraceServiceImpl, TraceServiceServer, ui_app};
+use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+
+use crate::trace::Trace;
 
 /// One export may hold thousands of spans.
 const MESSAGE_MAX: usize = 64 << 20;
@@ -53,5 +59,68 @@ pub async fn serve(
         ended = collector => ended.map_err(io::Error::other),
         ended = pages => ended,
         () = stop => Ok(()),
+    }
+}
+
+/// One that runs inside a test, until dropped.
+pub struct Jaeger {
+    otlp: SocketAddr,
+    ui: SocketAddr,
+    _runtime: Runtime,
+}
+
+impl Jaeger {
+    /// Starts it on ports that are free.
+    pub fn start() -> Self {
+        let runtime = Runtime::new().expect("threads can be started");
+        let bind = || runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let (otlp, ui) = (bind().expect("a free port"), bind().expect("a free port"));
+        let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
+        let (spans, pages) = (address(&otlp), address(&ui));
+        runtime.spawn(serve(otlp, ui, Limits::default(), std::future::pending()));
+        Self {
+            otlp: spans,
+            ui: pages,
+            _runtime: runtime,
+        }
+    }
+
+    /// Where spans go.
+    pub fn collector(&self) -> String {
+        format!("http://{}", self.otlp)
+    }
+
+    /// Where its pages are.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.ui)
+    }
+
+    /// One trace, as far as it has arrived; empty if nothing of it has.
+    pub fn trace(&self, id: &str) -> Trace {
+        let answer = self.get(&format!("/api/traces/{id}"));
+        answer
+            .and_then(|answer| Trace::read(&answer["data"][0]))
+            .unwrap_or_default()
+    }
+
+    /// Every trace of which all parents have arrived.
+    pub fn traces(&self) -> Vec<Trace> {
+        let answer = self.get("/api/traces?limit=1000000").unwrap_or_default();
+        let traces = answer["data"].as_array().cloned().unwrap_or_default();
+        traces.iter().filter_map(Trace::read).collect()
+    }
+
+    fn get(&self, path: &str) -> Option<Value> {
+        let mut stream = TcpStream::connect(self.ui).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .ok()?;
+        // HTTP/1.0, so that the answer ends with the connection.
+        write!(stream, "GET {path} HTTP/1.0\r\nhost: {}\r\n\r\n", self.ui).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        let answer = String::from_utf8_lossy(&answer);
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        serde_json::from_str(body).ok()
     }
 }

@@ -11,6 +11,7 @@ mod process;
 mod proxy;
 mod reign;
 mod setpoint;
+pub mod trace;
 mod traffic;
 mod wait;
 mod wire;

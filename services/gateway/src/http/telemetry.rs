@@ -17,11 +17,16 @@ use crate::metrics;
 /// Wraps a request in its span, and counts it when its answer begins.
 pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     let route = Route::of(request.uri().path());
-    let span = span(&request, route.as_ref());
     let verb = route
         .as_ref()
         .and_then(|route| verb(request.method(), route, request.uri()));
     let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let asked = request.headers().get(TRACEPARENT).cloned();
+    // Reads change nothing: as traces of their own they would bury what people look for.
+    let span = match writes || asked.is_some() {
+        true => span(&request, route.as_ref()),
+        false => Span::none(),
+    };
     let method = request.method().clone();
     let dry_run = is_dry_run(request.uri());
     if let Some(route) = route.clone() {
@@ -33,7 +38,6 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
         dry_run,
         ..about(route.as_ref())
     });
-    let asked = request.headers().get(TRACEPARENT).cloned();
     let answer = async {
         let mut response = next.run(request).await;
         if writes {

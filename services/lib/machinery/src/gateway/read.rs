@@ -39,13 +39,21 @@ impl Gateway {
     /// # Errors
     /// `NotFound`, or what kept the gateway from answering.
     pub async fn get<T: Resource>(&self, key: &Key) -> Result<T, ApiError> {
+        unpack(&self.object(T::RESOURCE, key).await?)
+    }
+
+    /// One object with its revision and the cause of its last write, its kind named as in a URL, for example `pods`.
+    ///
+    /// # Errors
+    /// `NotFound`, or what kept the gateway from answering.
+    pub async fn object(&self, resource: &str, key: &Key) -> Result<Object, ApiError> {
         let request = GetRequest {
-            resource: T::RESOURCE.to_owned(),
+            resource: resource.to_owned(),
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             ..GetRequest::default()
         };
-        unpack(&self.call(Verb::Get, request, rpc!(get)).await?)
+        self.call(Verb::Get, request, rpc!(get)).await
     }
 
     /// The newest state of all of a kind, fetched page by page.

@@ -1,0 +1,209 @@
+//! What a user does to a Deployment, and what of it must be seen.
+
+use std::collections::BTreeSet;
+
+use setpoint_tests::trace::Trace;
+
+use super::watched::{Path, Watched};
+use crate::web::{apply, pods, text, until_ready};
+
+const SERVICES: [&str; 5] = [
+    "deployment-controller",
+    "gateway",
+    "node-agent",
+    "replicaset-controller",
+    "scheduler",
+];
+
+/// From the ReplicaSet's round to the Deployment's report, for one new Pod.
+const POD: Path<'_> = &[
+    ("replicaset-controller", "reconcile"),
+    ("replicaset-controller", "Create"),
+    ("gateway", "POST pods"),
+    ("scheduler", "schedule"),
+    ("gateway", "POST pods"),
+    ("node-agent", "reconcile"),
+    ("node-agent", "report"),
+    ("gateway", "PUT pods"),
+    ("replicaset-controller", "reconcile"),
+    ("replicaset-controller", "report"),
+    ("gateway", "PUT replicasets"),
+    ("deployment-controller", "reconcile"),
+    ("deployment-controller", "report"),
+];
+
+pub fn an_apply(watched: &Watched) {
+    apply(&watched.kubectl);
+    until_ready(&watched.kubectl, 3);
+    let to_the_set: Path<'_> = &[
+        (
+            "gateway",
+            "POST /apis/apps/v1/namespaces/{namespace}/deployments",
+        ),
+        ("deployment-controller", "reconcile"),
+        ("deployment-controller", "Create"),
+        ("gateway", "POST replicasets"),
+    ];
+    let pods = [to_the_set, &POD[..7]].concat();
+    let whole = [to_the_set, POD].concat();
+    let trace = watched.cascade(&[(&pods, 3), (&whole, 1)]);
+    is_whole(watched, &trace);
+    let started = [to_the_set, &POD[..6], &[("node-agent", "Start")]].concat();
+    assert_eq!(trace.follow(&started).len(), 3, "{}", trace.tree());
+    reasons_are_told(&trace);
+}
+
+pub fn a_scale(watched: &Watched) {
+    watched
+        .kubectl
+        .ok("scale deployment/web-frontend -n production --replicas=4");
+    until_ready(&watched.kubectl, 4);
+    let whole = [
+        &[
+            (
+                "gateway",
+                "PATCH /apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
+            ),
+            ("deployment-controller", "reconcile"),
+            ("deployment-controller", "Scale"),
+            ("gateway", "PATCH replicasets"),
+        ][..],
+        POD,
+    ];
+    is_whole(watched, &watched.cascade(&[(&whole.concat(), 1)]));
+}
+
+pub fn a_rollout(watched: &Watched) {
+    watched
+        .kubectl
+        .ok("set image deployment/web-frontend -n production nginx=nginx:1.26");
+    rolled_out(watched);
+    let whole = [
+        &[
+            (
+                "gateway",
+                "PATCH /apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+            ),
+            ("deployment-controller", "reconcile"),
+            ("deployment-controller", "Create"),
+            ("gateway", "POST replicasets"),
+        ][..],
+        POD,
+    ];
+    let trace = watched.cascade(&[(&whole.concat(), 1)]);
+    is_whole(watched, &trace);
+    let deletes = trace.spans.iter().filter(|span| span.name == "DELETE pods");
+    assert!(deletes.count() >= 4, "the old Pods go in it, too");
+}
+
+pub fn a_deleted_pod(watched: &Watched) {
+    let victim = text(&pods(&watched.kubectl)[0], "/metadata/name").to_owned();
+    watched
+        .kubectl
+        .ok(&format!("delete pod {victim} -n production --wait=true"));
+    until_ready(&watched.kubectl, 4);
+    let deletion = (
+        "gateway",
+        "DELETE /api/v1/namespaces/{namespace}/pods/{name}",
+    );
+    let replaced = [&[deletion][..], POD].concat();
+    let gone: Path<'_> = &[
+        deletion,
+        ("node-agent", "reconcile"),
+        ("node-agent", "Delete"),
+        ("gateway", "DELETE pods"),
+    ];
+    let _ = gone;
+    let trace = watched.cascade(&[(&replaced, 1)]);
+    is_whole(watched, &trace);
+    let removed = trace.spans.iter().find(|span| span.name == "DELETE pods");
+    assert!(removed.is_some(), "{}", trace.tree());
+}
+
+pub fn a_killed_leader(watched: &mut Watched) {
+    for service in [
+        "deployment-controller",
+        "replicaset-controller",
+        "scheduler",
+    ] {
+        let leader = watched.cluster.leader(service);
+        let image = format!("nginx:{service}");
+        watched.kubectl.ok(&format!(
+            "set image deployment/web-frontend -n production nginx={image}"
+        ));
+        watched.cluster.process(&leader).kill();
+        rolled_out(watched);
+        is_whole(watched, &watched.cascade(&[]));
+        watched.cluster.process(&leader).restart();
+    }
+}
+
+/// Heartbeats and reads leave no traces; every trace there is has all its spans.
+pub fn nothing_else_was_drawn(watched: &Watched) {
+    for trace in watched.jaeger.traces() {
+        let root = trace.roots()[0];
+        let reads = ["GET", "HEAD", "LIST", "WATCH"];
+        assert!(
+            !reads.iter().any(|read| root.name.starts_with(read)),
+            "{}",
+            trace.tree()
+        );
+        assert!(
+            !root.name.contains("leases") && !root.name.contains("events"),
+            "{}",
+            trace.tree()
+        );
+    }
+}
+
+fn rolled_out(watched: &Watched) {
+    watched
+        .kubectl
+        .ok("rollout status deployment/web-frontend -n production --timeout=60s");
+}
+
+/// One root, all services, one object's cascade in no other trace, and no time unaccounted for.
+fn is_whole(watched: &Watched, trace: &Trace) {
+    let tree = trace.tree();
+    assert_eq!(trace.roots().len(), 1, "{tree}");
+    assert!(trace.orphans().is_empty(), "{tree}");
+    let services: BTreeSet<_> = SERVICES.into();
+    assert_eq!(trace.services(), services, "{tree}");
+    assert!(trace.explained() >= 0.95, "{}\n{tree}", trace.explained());
+    let began = trace.spans[0].start;
+    let others =
+        watched.jaeger.traces().into_iter().filter(|other| {
+            other.id != trace.id && other.spans.iter().any(|span| span.start >= began)
+        });
+    let about = |other: &Trace| other.tree().contains("reconcile");
+    let strangers: Vec<_> = others.filter(about).map(|other| other.tree()).collect();
+    assert!(strangers.is_empty(), "{strangers:#?}\nbeside\n{tree}");
+}
+
+fn reasons_are_told(trace: &Trace) {
+    for span in &trace.spans {
+        let tag = |key: &str| {
+            span.tag(key)
+                .and_then(|value| value.as_str())
+                .unwrap_or_default()
+        };
+        match (&*span.service, &*span.name) {
+            ("gateway", name) if name.starts_with("POST") || name.starts_with("PUT") => {
+                assert_eq!(
+                    tag("span.kind").len() + tag("k8s.namespace.name").len(),
+                    "production".len()
+                );
+            }
+            (_, "reconcile") => {
+                assert!(!tag("setpoint.object").is_empty() && !tag("setpoint.outcome").is_empty());
+                assert!(!tag("setpoint.revision").is_empty(), "{:?}", span.tags);
+                assert!(
+                    span.tag("setpoint.generation").is_some()
+                        && span.tag("setpoint.attempt").is_some()
+                );
+            }
+            (_, "Create" | "Scale" | "Start" | "schedule") => assert!(!tag("because").is_empty()),
+            _ => {}
+        }
+    }
+}
