@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::folder::Folder;
 use crate::reach::Reach;
-use crate::{chaos, down, history, leaders, status, up, why};
+use crate::{chaos, down, history, leaders, status, trace, up, why};
 
 /// Brings a Setpoint cluster up and down on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -36,6 +36,8 @@ enum Command {
     Status,
     /// Show who leads each service, who stands by, and how fresh their leases are
     Leaders(leaders::Options),
+    /// Show the last cascade of an object as a waterfall: who did what when, and why
+    Trace(trace::Options),
     /// Break replicas of a service under load, again and again, and say what that has cost
     Chaos(chaos::Options),
     /// Say why an object is as it is: who wrote it, what each controller did about it, and what it waits for
@@ -57,6 +59,7 @@ impl Cli {
             Command::Down => down::down(&reach.folder).await,
             Command::Status => status::status(&reach.folder).await,
             Command::Leaders(options) => leaders::leaders(&reach, &options).await,
+            Command::Trace(options) => trace::trace(&reach, &options).await,
             Command::Chaos(options) => chaos::chaos(&reach, &options).await,
             Command::Why(options) => why::why(&reach, &options).await,
             Command::History(options) => history::history(&reach, &options).await,

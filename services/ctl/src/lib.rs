@@ -22,6 +22,7 @@ mod roster;
 mod shape;
 mod status;
 mod subject;
+mod trace;
 mod up;
 mod why;
 

@@ -68,6 +68,8 @@ impl Telemetry {
                 .with_tracer(provider.tracer("setpoint"))
                 .with_location(false)
                 .with_threads(false)
+                .with_target(false)
+                .with_tracked_inactivity(false)
                 .with_filter(Targets::new().with_target("setpoint", Level::INFO))
         });
         registry()
