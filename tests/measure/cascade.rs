@@ -58,7 +58,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Creates the Deployment, waits until all its Pods are ready, and deletes it again.
-async fn one(gateway: &Gateway, name: &str, replicas: i32) -> anyhow::Result<Duration> {
+pub async fn one(gateway: &Gateway, name: &str, replicas: i32) -> anyhow::Result<Duration> {
     let key = Key::new("default", name);
     let start = Instant::now();
     gateway.create(&deployment(name, replicas)).await?;

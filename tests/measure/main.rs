@@ -8,6 +8,7 @@ mod load;
 mod process;
 mod report;
 mod start;
+mod tracing;
 mod watch;
 mod writes;
 
@@ -43,6 +44,8 @@ enum Part {
     Watch,
     /// From one Deployment to N Pods Running.
     Cascade,
+    /// What exporting every span costs.
+    Tracing,
     /// Bytes per cached Pod.
     Informer,
     /// Memory and CPU of the idle cluster.
@@ -69,6 +72,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if asked(Part::Cascade) {
         cascade::measure(&mut report).await?;
+    }
+    if asked(Part::Tracing) {
+        tracing::measure(&mut report, options.seconds).await?;
     }
     if asked(Part::Informer) {
         informer::measure(&mut report).await?;

@@ -19,7 +19,7 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let raw = raw_etcd(cluster.etcd_url(), seconds).await?;
     let gateway = cluster.process("gateway-0").pid();
     let before = cpu(gateway);
-    let ours = creates(&cluster.gateway_url(), seconds).await?;
+    let ours = creates(&cluster.gateway_url(), 0, seconds).await?;
     let spent = cpu(gateway) - before;
     report.add("raw etcd CAS at 64 callers", raw.rate, "/s");
     report.add("raw etcd CAS, p99", raw.percentile(0.99), "ms");
@@ -54,7 +54,8 @@ async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
     .await
 }
 
-async fn creates(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
+/// Creates that no `turn` before has made.
+pub async fn creates(url: &str, turn: usize, seconds: f64) -> anyhow::Result<load::Load> {
     let settings = Settings {
         address: url.to_owned(),
         ..Default::default()
@@ -66,7 +67,7 @@ async fn creates(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
         let object = ConfigMap {
             metadata: ObjectMeta {
                 namespace: "default".to_owned(),
-                name: format!("bench-{caller}-{n}"),
+                name: format!("bench-{turn}-{caller}-{n}"),
                 ..Default::default()
             },
             data: [("data".to_owned(), data.clone())].into(),

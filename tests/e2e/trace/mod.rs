@@ -1,5 +1,7 @@
 //! What a user sets off is one trace: through real processes, into a real collector, read by Jaeger's query API.
 
+mod limits;
+mod picture;
 mod story;
 mod watched;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use setpoint_tests::trace::Trace;
 
+use super::picture;
 use super::watched::{Path, Watched};
 use crate::web::{apply, pods, text, until_ready};
 
@@ -51,6 +52,27 @@ pub fn an_apply(watched: &Watched) {
     let started = [to_the_set, &POD[..6], &[("node-agent", "Start")]].concat();
     assert_eq!(trace.follow(&started).len(), 3, "{}", trace.tree());
     reasons_are_told(&trace);
+    the_terminal_shows(watched, &trace);
+    picture::shows(watched, &trace);
+}
+
+fn the_terminal_shows(watched: &Watched, trace: &Trace) {
+    let url = watched.jaeger.url();
+    let asked = format!("trace deployment/web-frontend -n production --jaeger {url}");
+    let output = watched.cluster.setpoint_at(0, &asked);
+    assert!(output.success, "{}", output.stderr);
+    let link = format!("{url}/trace/{}\n", trace.id);
+    assert!(output.stdout.ends_with(&link), "{}", output.stdout);
+    for word in SERVICES
+        .iter()
+        .chain(&["the best of the nodes that fit", "delivery"])
+    {
+        assert!(
+            output.stdout.contains(word),
+            "no {word} in\n{}",
+            output.stdout
+        );
+    }
 }
 
 pub fn a_scale(watched: &Watched) {
@@ -107,13 +129,6 @@ pub fn a_deleted_pod(watched: &Watched) {
         "DELETE /api/v1/namespaces/{namespace}/pods/{name}",
     );
     let replaced = [&[deletion][..], POD].concat();
-    let gone: Path<'_> = &[
-        deletion,
-        ("node-agent", "reconcile"),
-        ("node-agent", "Delete"),
-        ("gateway", "DELETE pods"),
-    ];
-    let _ = gone;
     let trace = watched.cascade(&[(&replaced, 1)]);
     is_whole(watched, &trace);
     let removed = trace.spans.iter().find(|span| span.name == "DELETE pods");

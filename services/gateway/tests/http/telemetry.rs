@@ -59,3 +59,16 @@ async fn requests_are_counted_by_what_they_are_about() {
     assert_eq!(count("GET", "404"), 1.0);
     assert_eq!(count("GET", "200"), 0.0);
 }
+
+/// Without a tracer there is nothing to tell but what the caller brought; that goes on, in the answer and in the object's cause.
+#[tokio::test]
+async fn where_nobody_traces_the_callers_trace_is_passed_on() {
+    let api = Api::start().await;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for (sent, told) in [(parent, Some(parent)), ("nonsense", None)] {
+        let request = Request::post(CONFIGMAPS).header("traceparent", sent);
+        let reply = api.send(request, configmap(&sent[..2])).await;
+        let found = reply.headers.get("traceparent");
+        assert_eq!(found.map(|text| text.to_str().unwrap()), told);
+    }
+}

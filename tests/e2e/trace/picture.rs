@@ -1,0 +1,62 @@
+//! The trace's page, as a person sees it.
+
+use std::path::Path;
+use std::process::Command;
+
+use setpoint_tests::eventually;
+use setpoint_tests::trace::Trace;
+
+use super::watched::Watched;
+
+/// Renders the page where Chromium is installed, and reads on it what a person would.
+///
+/// `SETPOINT_PICTURE` names a file that keeps the picture.
+pub fn shows(watched: &Watched, trace: &Trace) {
+    if Command::new("chromium").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: the trace's page is not looked at, since there is no chromium");
+        return;
+    }
+    let url = format!("{}/trace/{}", watched.jaeger.url(), trace.id);
+    let folder = watched.cluster.folder();
+    eventually("the page shows the trace", || {
+        let page = chromium(folder, &["--dump-dom", &url]);
+        let words = [
+            "deployment-controller",
+            "node-agent",
+            "schedule",
+            "reconcile",
+        ];
+        let missing = words.iter().find(|word| !page.contains(**word));
+        missing.map_or(Ok(()), |word| {
+            Err(format!("no {word:?} in {} bytes", page.len()))
+        })
+    });
+    if let Some(picture) = std::env::var_os("SETPOINT_PICTURE") {
+        let screenshot = format!("--screenshot={}", Path::new(&picture).display());
+        chromium(
+            folder,
+            &[
+                "--window-size=1500,1100",
+                "--hide-scrollbars",
+                &screenshot,
+                &url,
+            ],
+        );
+    }
+}
+
+fn chromium(folder: &Path, arguments: &[&str]) -> String {
+    let profile = format!("--user-data-dir={}", folder.join("chromium").display());
+    let output = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=10000",
+            &profile,
+        ])
+        .args(arguments)
+        .output();
+    let output = output.expect("it was there a moment ago");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
