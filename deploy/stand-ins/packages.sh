@@ -19,7 +19,7 @@ packages() {
 fetch() {
     tree=$cache/$suite/tree
     local stamp=$cache/$suite/unpacked archives=$cache/$suite/cache/archives
-    [ "$(cat "$stamp" 2>/dev/null)" = "$*" ] && return
+    unpacked "$stamp" "$@" && return
     say "fetching and unpacking $* of $suite"
     rm -rf "$tree" "$stamp" "$archives"
     mkdir -p "$tree" "$cache/$suite/lists/partial" "$archives/partial"
@@ -31,6 +31,12 @@ fetch() {
     for package in "$archives"/*.deb; do dpkg-deb -f "$package" Package Version | paste -s -; done >"$cache/$suite/versions"
     rm -rf "$archives"
     echo "$*" >"$stamp"
+}
+
+unpacked() { # STAMP PACKAGE...
+    local stamp=$1 package
+    shift
+    for package in "$@"; do grep -qsw -e "$package" "$stamp" || return; done
 }
 
 # Where this machine gets Debian from is where its other releases are, if anywhere.

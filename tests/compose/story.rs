@@ -28,6 +28,7 @@ fn tell(project: &Project) {
     project.compose("up -d --no-build");
     nodes(&kubectl, &["node-1", "node-2", "node-3"]);
     pods_are_containers(project, &kubectl);
+    the_cascade_is_a_trace(project);
     replicas_come_and_go_while_pods_run(project, &kubectl);
     a_gateway_dies_and_kubectl_goes_on(project, &kubectl);
     objects_outlive_restarts(project, &kubectl);
@@ -86,6 +87,26 @@ fn pods_are_containers(project: &Project, kubectl: &Kubectl) {
         page.contains("Welcome to nginx"),
         "a Pod answers at its address: {page}"
     );
+}
+
+fn the_cascade_is_a_trace(project: &Project) {
+    let network = format!("{}_control", project.name());
+    let url = "http://jaeger:16686/api/traces?service=gateway&limit=100";
+    eventually("Jaeger knows of the node agents' part", || {
+        let found = docker(&[
+            "run",
+            "--rm",
+            "--network",
+            &network,
+            "busybox:1.36",
+            "wget",
+            "-qO-",
+            "-T5",
+            url,
+        ]);
+        let all = found.contains(r#""serviceName":"node-agent""#);
+        all.then_some(()).ok_or(found)
+    });
 }
 
 fn replicas_come_and_go_while_pods_run(project: &Project, kubectl: &Kubectl) {

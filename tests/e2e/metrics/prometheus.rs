@@ -34,6 +34,7 @@ fn prometheus_finds_every_replica_and_every_panel_shows_something() {
     // A rate needs something that happens between two looks.
     scene.act();
     scene.fenced();
+    scene.fight();
     for expression in dashboards::expressions() {
         let asked = expression.replace("$__rate_interval", "1m");
         eventually(&format!("there is data for {expression}"), || {

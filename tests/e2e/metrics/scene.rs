@@ -27,6 +27,8 @@ impl Scene {
         let scene = Self { cluster, kubectl };
         scene.act();
         scene.fenced();
+        scene.kubectl.ok("create configmap prize --from-literal=owner=nobody");
+        scene.fight();
         scene
     }
 
@@ -52,6 +54,16 @@ impl Scene {
         ];
         let reply = http::send("POST", &self.gateways()[0], path, &fence, body).unwrap();
         assert_eq!(reply.status, 409, "{leader} leads: {}", reply.body);
+    }
+
+    /// Two managers take a field from each other.
+    pub fn fight(&self) {
+        for manager in ["alice", "bob"].iter().cycle().take(8) {
+            let patch = format!(r#"{{"data":{{"owner":"{manager}"}}}}"#);
+            self.kubectl.ok(&format!(
+                "patch configmap prize --field-manager={manager} -p {patch}"
+            ));
+        }
     }
 
     /// Where the gateways listen.
