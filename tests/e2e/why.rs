@@ -74,7 +74,7 @@ fn pod(name: &str, container: &str) -> String {
 
 #[test]
 fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
-    let cluster = cluster(0, 2);
+    let mut cluster = cluster(0, 2);
     let kubectl = cluster.kubectl();
     kubectl.ok("create namespace production");
     create(
@@ -122,7 +122,10 @@ fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
         page.success && page.stdout.contains("Unschedulable"),
         "{page:?}"
     );
-    assert!(page.stdout.contains("node-0: Insufficient cpu"), "{page:?}");
+    assert!(
+        page.stdout.contains("node-0-0: Insufficient cpu"),
+        "{page:?}"
+    );
     let unknown = cluster.setpoint_at(0, "why pod/none -n production");
     assert!(
         !unknown.success && unknown.stderr.contains("\"none\" not found"),
@@ -132,6 +135,14 @@ fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
     assert!(
         unknown.stderr.contains("doesn't have a resource type"),
         "{unknown:?}"
+    );
+
+    cluster.process("replicaset-controller-1").kill();
+    let page = cluster.setpoint_at(0, "why pod/big -n production").stdout;
+    let (_, silent) = page.split_once("Did not answer:").expect("one is dead");
+    assert!(
+        silent.contains("replicaset-controller-1: ") && silent.contains("cannot be reached"),
+        "{page}"
     );
 }
 

@@ -126,7 +126,7 @@ impl Service {
 
     async fn delete_object(&self, request: Request<DeleteRequest>) -> Result<Answer, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let call = call(&metadata)?;
+        let call = call(&metadata)?.by(asked.field_manager);
         let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
         let options = asked.options.unwrap_or_default();
         let deleted = self.registry.delete(&call, &target, &options);

@@ -1,9 +1,11 @@
 //! The one version of the one object that a write is meant for.
 
+use std::fmt;
+
 use crate::{Key, Meta, Revision};
 
 /// Names an object so exactly that a write cannot hit another, nor one that has changed since it was looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// Where it is.
     pub key: Key,
@@ -11,6 +13,13 @@ pub struct Target {
     pub uid: String,
     /// Tells it from its own later versions.
     pub revision: Revision,
+}
+
+/// Its name alone: plans are read by people, who know objects by nothing else.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.key, f)
+    }
 }
 
 impl Target {

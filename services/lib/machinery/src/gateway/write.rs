@@ -154,6 +154,7 @@ impl Gateway {
                 preconditions: preconditions.into_message(),
                 ..DeleteOptions::default()
             }),
+            field_manager: self.writer.to_string(),
         };
         written(&self.call(Verb::Delete, request, rpc!(delete)).await?)
     }
