@@ -1,5 +1,7 @@
 //! Events as users of kubectl know them: who tells what of whom, counted instead of repeated.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 use serde_json::{Value, json};
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 

@@ -1,5 +1,7 @@
 //! Convergence is counted once a generation, whoever is restarted in between and through whichever gateway.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 use setpoint_tests::{Cluster, Size, eventually, http};
 
 use super::scene::Scene;

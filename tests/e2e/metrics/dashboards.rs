@@ -1,5 +1,7 @@
 //! What the dashboards ask for.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! Metrics: valid, documented, and there where a dashboard asks for them.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 mod convergence;
 mod dashboards;
 mod exposition;

@@ -1,5 +1,7 @@
 //! A real Prometheus over a real cluster: every replica is scraped, and every panel has data.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;

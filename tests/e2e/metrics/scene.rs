@@ -1,5 +1,7 @@
 //! A cluster in which everything has happened that metrics tell of, and where its services answer.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 use std::collections::BTreeMap;
 
 use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
@@ -27,7 +29,9 @@ impl Scene {
         let scene = Self { cluster, kubectl };
         scene.act();
         scene.fenced();
-        scene.kubectl.ok("create configmap prize --from-literal=owner=nobody");
+        scene
+            .kubectl
+            .ok("create configmap prize --from-literal=owner=nobody");
         scene.fight();
         scene
     }

@@ -67,7 +67,7 @@ async fn where_nobody_traces_the_callers_trace_is_passed_on() {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     for (sent, told) in [(parent, Some(parent)), ("nonsense", None)] {
         let request = Request::post(CONFIGMAPS).header("traceparent", sent);
-        let reply = api.send(request, configmap(&sent[..2])).await;
+        let reply = api.send(request, configmap(&sent[..2]).to_string()).await;
         let found = reply.headers.get("traceparent");
         assert_eq!(found.map(|text| text.to_str().unwrap()), told);
     }
