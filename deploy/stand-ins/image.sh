@@ -39,10 +39,11 @@ image() { # NAME FOLDER CHANGE...
     shift 2
     mkdir -p "$folder/tmp" "$folder/etc"
     chmod 1777 "$folder/tmp"
-    [ -e "$folder/etc/passwd" ] || printf 'root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$folder/etc/passwd"
-    [ -e "$folder/etc/group" ] || printf 'root:x:0:\nnobody:x:65534:\nnogroup:x:65533:\n' >"$folder/etc/group"
+    printf 'root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$folder/etc/passwd"
+    printf 'root:x:0:\nnogroup:x:65534:\n' >"$folder/etc/group"
     digest=$({ pack "$folder"; printf '%s\n' "$@"; } | sha256sum | cut -c -64)
-    known=$(docker image inspect -f "{{ index .Config.Labels \"$label\" }} {{ index .Config.Labels \"$label.digest\" }}" "$name" 2>/dev/null) || known=none
+    known="{{ index .Config.Labels \"$label\" }} {{ index .Config.Labels \"$label.digest\" }}"
+    known=$(docker image inspect -f "$known" "$name" 2>/dev/null) || known=none
     case $known in
         none | "true "*) ;;
         *) say "$name is there and no stand-in: left as it is"; return ;;

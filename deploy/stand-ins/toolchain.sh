@@ -6,8 +6,8 @@ dockerfile_images() {
     docker image inspect "$base" >/dev/null 2>&1 || toolchain "$base"
     for service in "${services[@]}" setpoint; do
         say "building setpoint/$service with deploy/Dockerfile"
-        buildkit build --quiet -f deploy/Dockerfile --target "$service" --label "$label=true" -t "setpoint/$service" . >/dev/null ||
-            fail "deploy/Dockerfile does not build $service"
+        buildkit build --quiet -f deploy/Dockerfile --target "$service" --label "$label=true" \
+            -t "setpoint/$service" . >/dev/null || fail "deploy/Dockerfile does not build $service"
     done
 }
 
@@ -15,7 +15,7 @@ dockerfile_images() {
 buildkit() {
     local docker
     for docker in $(type -ap docker); do
-        if [ "$("$docker" buildx version >/dev/null 2>&1; echo $?)" = 0 ] || "$docker" --version | grep -q 'version 20\.'; then
+        if "$docker" buildx version >/dev/null 2>&1 || "$docker" --version | grep -q 'version 20\.'; then
             DOCKER_BUILDKIT=1 "$docker" "$@"
             return
         fi
@@ -30,8 +30,8 @@ toolchain() {
     sysroot=$(rustc --print sysroot)
     say "making $1: debootstrap, gcc and $(rustc --version) (some minutes)"
     root rm -rf "$folder"
-    root debootstrap --variant=minbase --include=gcc,libc6-dev,make,pkg-config,ca-certificates "$(codename)" "$folder" >"$cache/debootstrap.log" 2>&1 ||
-        fail "debootstrap failed, see $cache/debootstrap.log"
+    root debootstrap --variant=minbase --include=gcc,libc6-dev,make,pkg-config,ca-certificates \
+        "$(codename)" "$folder" >"$cache/debootstrap.log" 2>&1 || fail "debootstrap failed, see $cache/debootstrap.log"
     root mkdir -p "$folder/usr/local/cargo" "$folder/usr/local/rust"
     root cp -a "$sysroot/bin" "$sysroot/lib" "$folder/usr/local/rust/"
     # Whom this machine trusts, the build inside must trust too.
