@@ -170,7 +170,8 @@ impl Span {
         found.map(|(_, value)| value)
     }
 
-    fn is(&self, (service, name): &(&str, &str)) -> bool {
+    /// Is it this service's step of this name? One that ends with `…` stands for all that begin like it.
+    pub fn is(&self, (service, name): &(&str, &str)) -> bool {
         let named = match name.strip_suffix('…') {
             Some(beginning) => self.name.starts_with(beginning),
             None => self.name == *name,

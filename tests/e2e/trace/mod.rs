@@ -27,7 +27,7 @@ fn what_a_user_sets_off_is_one_trace_that_explains_its_time() {
 
 /// The successor goes on in the trace of what it finishes.
 #[test]
-fn a_cascade_whose_leader_is_killed_stays_one_trace() {
+fn a_cascade_whose_leader_ends_stays_one_trace() {
     let mut watched = Watched::start(Size {
         replicas: 2,
         process_nodes: 0,
@@ -35,5 +35,6 @@ fn a_cascade_whose_leader_is_killed_stays_one_trace() {
         ..Size::default()
     });
     story::an_apply(&watched);
+    story::a_stopped_leader(&mut watched);
     story::a_killed_leader(&mut watched);
 }

@@ -22,6 +22,13 @@ impl Watched {
         let jaeger = Jaeger::start();
         let cluster = Cluster::traced(size, &jaeger.collector());
         let kubectl = cluster.kubectl();
+        for service in [
+            "deployment-controller",
+            "replicaset-controller",
+            "scheduler",
+        ] {
+            cluster.leader(service);
+        }
         Self {
             jaeger,
             cluster,
@@ -38,6 +45,11 @@ impl Watched {
             if !orphans.is_empty() {
                 return Err(format!("orphans: {orphans:?}\n{}", trace.tree()));
             }
+            for service in ["replicaset-controller", "deployment-controller"] {
+                if !trace.spans.iter().any(|span| span.is(&(service, "report"))) {
+                    return Err(format!("no report of the {service}\n{}", trace.tree()));
+                }
+            }
             for (path, times) in paths {
                 let found = trace.follow(path).len();
                 if found < *times {
@@ -45,6 +57,20 @@ impl Watched {
                 }
             }
             Ok(trace)
+        })
+    }
+
+    /// What there is of the trace of the Deployment's last write, once so many services have a part in it and no others
+    /// than these miss a parent.
+    pub fn arrived(&self, services: usize, bereft: &[&str]) -> Trace {
+        let id = self.last_cause();
+        eventually("all have a part in the cascade", || {
+            let trace = self.jaeger.trace(&id);
+            let orphans = trace.orphans();
+            let excused = orphans.iter().all(|span| bereft.contains(&&*span.service));
+            let all = trace.services().len() == services;
+            let tree = trace.tree();
+            (all && excused).then_some(trace).ok_or(tree)
         })
     }
 
