@@ -70,11 +70,23 @@ pub fn parse(traceparent: &str) -> Option<SpanContext> {
 
 /// Makes a span the child of the remote one that `traceparent` names; leaves it a root if that is none.
 pub fn adopt(span: &Span, traceparent: &str) {
+    adopt_call(span, traceparent, None);
+}
+
+/// The same of a call's span, which also keeps the call's `tracestate`.
+pub fn adopt_call(span: &Span, traceparent: &str, tracestate: Option<&str>) {
     if let Some(parent) = parse(traceparent) {
+        let state = tracestate.and_then(|text| text.parse().ok());
+        let parent = with_state(&parent, state.unwrap_or_default());
         let context = opentelemetry::Context::new().with_remote_span_context(parent);
         // It fails only when no tracer listens, and then there is nothing to adopt.
         let _ = span.set_parent(context);
     }
+}
+
+fn with_state(span: &SpanContext, state: TraceState) -> SpanContext {
+    let (trace, id, flags) = (span.trace_id(), span.span_id(), span.trace_flags());
+    SpanContext::new(trace, id, flags, span.is_remote(), state)
 }
 
 /// Links a span to writes that it does not follow from, but has to do with.
@@ -88,6 +100,9 @@ pub fn link<'c>(span: &Span, causes: impl IntoIterator<Item = &'c Cause>) {
 pub fn fail(span: &Span, why: String) {
     span.set_status(Status::error(why));
 }
+
+/// The attribute that the span around a call has.
+pub const RPC_SYSTEM: &str = "rpc.system";
 
 /// Attributes whose names are only known at run time.
 pub trait Label {

@@ -4,8 +4,10 @@
 //! `.proto` files of this crate, whose options also carry every rule that is not a type (see [`DESCRIPTORS`]).
 
 mod any;
+mod caller;
 pub mod cause;
 mod error;
+pub mod exported;
 mod lenient;
 pub mod lineage;
 mod number;
@@ -25,6 +27,7 @@ mod kinds {
 }
 
 pub use any::Any;
+pub use caller::Caller;
 pub use error::{ApiError, FENCED, Reason, Retry};
 pub use kinds::SCALARS;
 pub use lineage::Lineage;

@@ -2,15 +2,17 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::Cause;
+use opentelemetry::trace::SpanId;
+
 use crate::cause::parse;
+use crate::{Caller, Cause};
 
 /// The header and metadata key of a W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";
 /// The header and metadata key of what a vendor adds to it (<https://www.w3.org/TR/trace-context/#tracestate-header>).
 pub const TRACESTATE: &str = "tracestate";
-/// Our member of the `tracestate`: `setpoint=<began_ns>;<depth>`.
-const MEMBER: &str = "setpoint=";
+/// Our member of the `tracestate`: `setpoint=<began_ns>;<depth>`, and of who reports its spans `;<caller>;<follows>`.
+pub(crate) const VENDOR: &str = "setpoint";
 
 /// Where in which cascade a write stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,20 +49,29 @@ impl Lineage {
         }
     }
 
-    /// The `tracestate` of a request that belongs to it; `None` where a cascade begins.
-    pub fn tracestate(&self) -> Option<String> {
+    /// The `tracestate` of a request that belongs to it; `None` where there is nothing to say.
+    pub fn tracestate(&self, caller: Option<Caller>) -> Option<String> {
         let Self {
             began_ns, depth, ..
         } = self;
-        (*began_ns > 0).then(|| format!("{MEMBER}{began_ns};{depth}"))
+        let caller = caller.map(Caller::suffix).unwrap_or_default();
+        let says = *began_ns > 0 || !caller.is_empty();
+        says.then(|| format!("{VENDOR}={began_ns};{depth}{caller}"))
+    }
+
+    /// The span that it follows from; invalid without one.
+    pub fn follows(&self) -> SpanId {
+        parse(&self.traceparent).map_or(SpanId::INVALID, |context| context.span_id())
     }
 }
 
 fn read(tracestate: &str) -> Option<(i64, u32)> {
-    let member = tracestate
+    let members = tracestate
         .split(',')
-        .find_map(|member| member.trim().strip_prefix(MEMBER))?;
-    let (began, depth) = member.split_once(';')?;
+        .filter_map(|member| member.split_once('='));
+    let (_, ours) = members.into_iter().find(|(key, _)| key.trim() == VENDOR)?;
+    let mut parts = ours.split(';');
+    let (began, depth) = (parts.next()?, parts.next()?);
     let began = began
         .parse()
         .ok()
@@ -93,10 +104,10 @@ mod tests {
             began_ns: 1_700_000_000_000_000_000,
             depth: 3,
         };
-        let state = lineage.tracestate().expect("it goes on");
+        let state = lineage.tracestate(None).expect("it goes on");
         assert_eq!(of(&state), lineage);
         assert_eq!(of(&format!("other=1, {state}")), lineage);
-        assert_eq!(Lineage::default().tracestate(), None);
+        assert_eq!(Lineage::default().tracestate(None), None);
     }
 
     #[test]

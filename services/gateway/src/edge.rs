@@ -7,14 +7,15 @@ use axum::body::Body;
 use axum::response::Response;
 use http::Request;
 use http::header::CONTENT_TYPE;
+use setpoint_host::Callers;
 use tower::{Service as _, service_fn};
 
 use crate::registry::Registry;
 use crate::{grpc, http as rest};
 
 /// Everything that the gateway answers, but for its own health and metrics.
-pub fn router(registry: Arc<Registry>) -> Router {
-    let grpc = grpc::router(registry.clone());
+pub fn router(registry: Arc<Registry>, callers: Callers) -> Router {
+    let grpc = grpc::router(registry.clone(), callers);
     let rest = rest::router(registry);
     let switch = service_fn(move |request: Request<Body>| {
         let mut chosen = if is_grpc(&request) {

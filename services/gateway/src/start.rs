@@ -31,7 +31,9 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let registry = Arc::new(Registry::new(store, cache.clone()));
     tokio::join!(
         // What is passed on from elsewhere has no end that the cache would bring.
-        host.serve(edge::router(registry.clone()).layer(Extension(shutdown.clone()))),
+        host.serve(
+            edge::router(registry.clone(), host.callers()).layer(Extension(shutdown.clone()))
+        ),
         report(cache.clone(), check, shutdown.clone()),
         registry
             .clone()

@@ -10,7 +10,7 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::cache::{self, Cache};
-use setpoint_host::serve;
+use setpoint_host::{Callers, serve};
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
@@ -41,7 +41,7 @@ async fn serve_gateway() -> (SocketAddr, DropGuard) {
     let stop = CancellationToken::new();
     tokio::spawn(serve::serve(
         listener,
-        setpoint_gateway::router(registry),
+        setpoint_gateway::router(registry, Callers::default()),
         Duration::from_secs(30),
         stop.clone(),
     ));

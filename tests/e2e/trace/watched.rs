@@ -60,20 +60,6 @@ impl Watched {
         })
     }
 
-    /// What there is of the trace of the Deployment's last write, once so many services have a part in it and no others
-    /// than these miss a parent.
-    pub fn arrived(&self, services: usize, bereft: &[&str]) -> Trace {
-        let id = self.last_cause();
-        eventually("all have a part in the cascade", || {
-            let trace = self.jaeger.trace(&id);
-            let orphans = trace.orphans();
-            let excused = orphans.iter().all(|span| bereft.contains(&&*span.service));
-            let all = trace.services().len() == services;
-            let tree = trace.tree();
-            (all && excused).then_some(trace).ok_or(tree)
-        })
-    }
-
     fn last_cause(&self) -> String {
         let settings = Settings {
             address: self.cluster.gateway_url(),

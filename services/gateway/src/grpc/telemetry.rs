@@ -4,7 +4,7 @@ use setpoint_codec::Kind;
 use setpoint_proto::cause::{self, Label as _};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
-use setpoint_proto::lineage::TRACEPARENT;
+use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
 use setpoint_proto::{ApiError, Resource as _};
 use tonic::metadata::MetadataMap;
 use tracing::{Instrument as _, Span, info_span};
@@ -73,9 +73,8 @@ impl<'a> About<'a> {
     }
 
     fn span(&self, metadata: &MetadataMap) -> Span {
-        let parent = metadata
-            .get(TRACEPARENT)
-            .and_then(|value| value.to_str().ok());
+        let said = |name| metadata.get(name).and_then(|value| value.to_str().ok());
+        let parent = said(TRACEPARENT);
         if parent.is_none() && !self.begins_a_trace() {
             return Span::none();
         }
@@ -95,7 +94,7 @@ impl<'a> About<'a> {
             subresource,
         );
         if let Some(parent) = parent {
-            cause::adopt(&span, parent);
+            cause::adopt_call(&span, parent, said(TRACESTATE));
         }
         span
     }

@@ -56,3 +56,4 @@ pub use health::{Check, Health};
 pub use process::Host;
 pub use run::run;
 pub use settings::Settings;
+pub use telemetry::{Callers, Reporter};

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::health::Health;
-use crate::telemetry::Log;
+use crate::telemetry::{Callers, Log};
 use crate::{debug, grpc, probes};
 
 /// What a running process offers to the service inside it. Cheap to clone.
@@ -24,6 +24,7 @@ pub struct Host {
     stop: CancellationToken,
     health: Health,
     log: Log,
+    callers: Callers,
     app: Arc<OnceLock<Router>>,
 }
 
@@ -43,8 +44,16 @@ impl Host {
             stop,
             health: Health::default(),
             log,
+            callers: Callers::default(),
             app: Arc::default(),
         }
+    }
+
+    /// The same, which knows whose spans its own are below.
+    #[must_use]
+    pub(crate) fn called_by(mut self, callers: Callers) -> Self {
+        self.callers = callers;
+        self
     }
 
     /// The same, reached by others under this name or IP unless it is empty.
@@ -84,6 +93,11 @@ impl Host {
     /// What decides whether the process is ready.
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// Those who call this process, and report which of their spans were exported.
+    pub fn callers(&self) -> Callers {
+        self.callers.clone()
     }
 
     /// Answers on the process's own listener with `app`, beside health and metrics, until shutdown.

@@ -16,7 +16,7 @@ use crate::process::Host;
 use crate::serve;
 use crate::settings::{self, Common, Settings};
 use crate::shutdown::Signals;
-use crate::telemetry::{Log, Telemetry};
+use crate::telemetry::Telemetry;
 
 /// What sysexits.h calls EX_USAGE: the settings are wrong, and trying again will not help.
 const USAGE: u8 = 64;
@@ -59,7 +59,7 @@ where
             return ExitCode::from(USAGE);
         }
     };
-    let outcome = live(service, common, settings, telemetry.log(), start).await;
+    let outcome = live(service, common, settings, &telemetry, start).await;
     if let Err(failure) = &outcome {
         error!(error = format!("{failure:#}"), "failed");
     }
@@ -97,7 +97,7 @@ async fn live<S, F, Fut>(
     service: &'static str,
     common: Common,
     settings: S,
-    log: Log,
+    telemetry: &Telemetry,
     start: F,
 ) -> anyhow::Result<()>
 where
@@ -111,8 +111,15 @@ where
         .await
         .with_context(|| format!("cannot listen on {}", common.listen))?;
     let address = listener.local_addr()?;
-    let host = Host::new(service, common.instance, address, stop.clone(), log)
-        .advertised_as(&common.advertise);
+    let host = Host::new(
+        service,
+        common.instance,
+        address,
+        stop.clone(),
+        telemetry.log(),
+    )
+    .called_by(telemetry.callers())
+    .advertised_as(&common.advertise);
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
 
     let serving = serve::serve(listener, host.front(), common.stall, stop.clone());

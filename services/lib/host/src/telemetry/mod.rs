@@ -1,14 +1,17 @@
 //! Logs to stderr and, where a collector is named, spans to it.
 
+mod callers;
 mod line;
 mod log;
+mod parts;
 mod spans;
+#[cfg(test)]
+mod told;
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider;
-use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_proto::policy::Policy;
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
@@ -17,8 +20,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry, reload};
 
 use crate::settings::{Common, Traces};
+pub use callers::{Callers, Reporter};
 use line::Traced;
 pub use log::Log;
+use spans::Spans;
 
 /// How long the exit waits for the last spans to be exported.
 const FLUSH: Duration = Duration::from_secs(3);
@@ -45,7 +50,7 @@ pub enum Error {
 /// The process's telemetry, from start to the last flushed span.
 pub struct Telemetry {
     log: Log,
-    provider: Option<SdkTracerProvider>,
+    spans: Option<Spans>,
 }
 
 impl Telemetry {
@@ -61,11 +66,11 @@ impl Telemetry {
         };
         policy.set();
         let (filter, handle) = reload::Layer::new(log::parse(&common.log)?);
-        let provider = spans::provider(service, &common.instance).map_err(Error::Exporter)?;
+        let spans = spans::begin(service, &common.instance).map_err(Error::Exporter)?;
         // Ours only: the libraries beneath have spans of their own, which would drown a trace.
-        let spans = provider.as_ref().map(|provider| {
+        let drawn = spans.as_ref().map(|spans| {
             tracing_opentelemetry::layer()
-                .with_tracer(provider.tracer("setpoint"))
+                .with_tracer(spans.provider.tracer("setpoint"))
                 .with_location(false)
                 .with_threads(false)
                 .with_target(false)
@@ -74,12 +79,12 @@ impl Telemetry {
         });
         registry()
             .with(lines().with_filter(filter))
-            .with(spans)
+            .with(drawn)
             .try_init()
             .map_err(|_| Error::Twice)?;
         Ok(Self {
             log: Log::of(handle),
-            provider,
+            spans,
         })
     }
 
@@ -88,9 +93,15 @@ impl Telemetry {
         self.log.clone()
     }
 
+    /// Whose spans ours are below.
+    pub fn callers(&self) -> Callers {
+        let spans = self.spans.as_ref();
+        spans.map(|spans| spans.callers.clone()).unwrap_or_default()
+    }
+
     /// Sends the last spans, within a deadline: a collector that hangs does not keep the process.
     pub async fn flush(self) {
-        let Some(provider) = self.provider else {
+        let Some(Spans { provider, .. }) = self.spans else {
             return;
         };
         let flushed =

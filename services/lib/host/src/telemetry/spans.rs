@@ -1,6 +1,7 @@
 //! Spans on their way to an OpenTelemetry collector, as the standard `OTEL_*` variables ask.
 
 use std::env;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,32 +12,45 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::resource::{EnvResourceDetector, ResourceDetector};
 use opentelemetry_sdk::trace::{
-    self, BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider, SpanData,
+    self, BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider, SpanData, SpanProcessor as _,
 };
+use setpoint_proto::cause::RPC_SYSTEM;
+use setpoint_proto::exported;
 use tracing::{info, warn};
+
+use super::callers::Callers;
+use super::parts::Parts;
 
 /// How long a span waits for others at most.
 const DELAY: Duration = Duration::from_millis(200);
 /// How many spans wait at most; more are dropped. Some 30 MiB of them.
 const QUEUE: usize = 32_768;
 
-/// The provider, or `None` where no collector is named: then spans cost next to nothing.
-pub fn provider(
-    service: &'static str,
-    instance: &str,
-) -> Result<Option<SdkTracerProvider>, ExporterBuildError> {
+/// What spans go through.
+pub struct Spans {
+    pub provider: SdkTracerProvider,
+    pub callers: Callers,
+}
+
+/// The way to the collector, or `None` where none is named: then spans cost next to nothing.
+pub fn begin(service: &'static str, instance: &str) -> Result<Option<Spans>, ExporterBuildError> {
     global::set_text_map_propagator(TraceContextPropagator::new());
     if !is_wanted(|name| env::var(name).ok()) {
         return Ok(None);
     }
     // Endpoint, headers, timeouts, sampler, limits and batch sizes are read from the environment by the SDK itself.
     let exporter = SpanExporter::builder().with_tonic().build()?;
+    let resource = resource(service, instance);
+    let mut batches = batches(Calm::around(exporter));
+    batches.set_resource(&resource);
+    let callers = Callers::before(batches);
     let provider = SdkTracerProvider::builder()
-        .with_resource(resource(service, instance))
-        .with_span_processor(batches(Calm::around(exporter)))
+        .with_resource(resource)
+        .with_span_processor(Parts::before(callers.clone()))
         .build();
     global::set_tracer_provider(provider.clone());
-    Ok(Some(provider))
+    exported::begin();
+    Ok(Some(Spans { provider, callers }))
 }
 
 /// Spans leave soon, so that little is lost with a process that is killed, and a burst of them fits in the queue.
@@ -83,7 +97,19 @@ fn resource(service: &'static str, instance: &str) -> Resource {
         .build()
 }
 
-/// An exporter that says once that the collector is away, and once that it is back.
+/// The spans around calls to others, who may want to know that these have arrived.
+fn calls(batch: &[SpanData]) -> Arc<[u64]> {
+    let calls = batch.iter().filter(|span| is_call(span));
+    let ids = calls.map(|span| u64::from_be_bytes(span.span_context.span_id().to_bytes()));
+    ids.collect()
+}
+
+fn is_call(span: &SpanData) -> bool {
+    let is_call = |attribute: &KeyValue| attribute.key.as_str() == RPC_SYSTEM;
+    span.attributes.iter().any(is_call)
+}
+
+/// An exporter that says once that the collector is away, and once that it is back, and tells what it took.
 ///
 /// Spans that cannot be sent are dropped: telemetry never holds up the work it tells of.
 #[derive(Debug)]
@@ -103,8 +129,12 @@ impl<E> Calm<E> {
 
 impl<E: trace::SpanExporter> trace::SpanExporter for Calm<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let calls = calls(&batch);
         let outcome = self.inner.export(batch).await;
         let was_away = self.away.swap(outcome.is_err(), Ordering::Relaxed);
+        if outcome.is_ok() && !calls.is_empty() {
+            exported::tell(calls);
+        }
         match outcome {
             Ok(()) if was_away => info!("spans are exported again"),
             Err(error) if !was_away => {

@@ -87,6 +87,11 @@ impl Cascade {
     }
 }
 
+/// Does work that belongs to a cascade although its round may be over.
+pub(crate) async fn belonging<F: Future>(lineage: Lineage, work: F) -> F::Output {
+    LINEAGE.scope(lineage, work).await
+}
+
 /// Where writes made now stand; where a cascade begins, nothing is known.
 pub(crate) fn lineage() -> Lineage {
     LINEAGE.try_with(Lineage::clone).unwrap_or_default()

@@ -10,7 +10,7 @@ mod lookout;
 
 use std::time::Duration;
 
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::gateway::{Error, Settings};
@@ -25,18 +25,17 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// Connects when first used, and again whenever the connection is lost. What is returned beside it keeps an eye on the
-/// gateway's health for as long as it lives.
-pub(crate) fn open(settings: &Settings) -> Result<(Channel, DropGuard), Error> {
+/// Connects when first used, and again whenever the connection is lost. Until `stop`, somebody keeps an eye on the
+/// gateway's health.
+pub(crate) fn open(settings: &Settings, stop: &CancellationToken) -> Result<Channel, Error> {
     let addresses = Addresses::parse(&settings.address)?;
     // The authority of every request, whichever gateway answers it.
     let origin = with_keepalive(endpoint_of(addresses.first())?);
     let connector = Connector::new(addresses);
     let channel = origin.connect_with_connector_lazy(connector.clone());
-    let stop = CancellationToken::new();
     let looking = lookout::look_after(channel.clone(), connector);
     tokio::spawn(stop.clone().run_until_cancelled_owned(looking));
-    Ok((channel, stop.drop_guard()))
+    Ok(channel)
 }
 
 /// Can these be connected to?

@@ -9,7 +9,7 @@ use setpoint_proto::core::{EventSource, ObjectReference};
 use setpoint_proto::{Resource, cause};
 use tokio::sync::mpsc;
 
-use crate::{Gateway, metrics};
+use crate::{Gateway, cascade, metrics};
 use note::{Note, Type};
 
 /// Some seconds of a burst; whoever produces more loses the rest.
@@ -71,6 +71,7 @@ impl Recorder {
             message,
             at: jiff::Timestamp::now(),
             traceparent: cause::traceparent(),
+            lineage: cascade::lineage(),
         };
         if notes.try_send(note).is_err() {
             metrics::event_dropped();

@@ -1,6 +1,7 @@
 //! One thing worth telling.
 
 use jiff::Timestamp;
+use setpoint_proto::Lineage;
 use setpoint_proto::core::ObjectReference;
 
 /// Does it need attention?
@@ -29,4 +30,6 @@ pub(super) struct Note {
     pub(super) at: Timestamp,
     /// The span in which it happened.
     pub(super) traceparent: Option<String>,
+    /// The cascade that it belongs to.
+    pub(super) lineage: Lineage,
 }

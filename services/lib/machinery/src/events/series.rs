@@ -157,6 +157,7 @@ pub(super) fn event_key(note: &Note) -> Key {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::Lineage;
     use setpoint_proto::core::ObjectReference;
 
     use super::*;
@@ -172,6 +173,7 @@ mod tests {
             message: message.into(),
             at: Timestamp::now(),
             traceparent: None,
+            lineage: Lineage::default(),
         }
     }
 

@@ -13,7 +13,7 @@ use tracing::{Instrument as _, debug, info_span, warn};
 use super::note::Note;
 use super::series::{Counted, Repeated, Series, event_key};
 use crate::queue::Bucket;
-use crate::{Backoff, Gateway, metrics};
+use crate::{Backoff, Gateway, cascade, metrics};
 
 /// What waits is merged up to this many at once.
 const BATCH: usize = 256;
@@ -46,11 +46,13 @@ impl Writer {
         while told.recv_many(&mut batch, BATCH).await > 0 {
             for repeated in self.series.merge(batch.drain(..)) {
                 sleep(self.pace.reserve(Instant::now())).await;
-                let span = info_span!("event", reason = repeated.note.reason);
+                let span = info_span!("event", otel.kind = "client", reason = repeated.note.reason);
                 if let Some(traceparent) = &repeated.note.traceparent {
                     cause::adopt(&span, traceparent);
                 }
-                self.write(&repeated).instrument(span).await;
+                let lineage = repeated.note.lineage.clone();
+                let written = self.write(&repeated).instrument(span);
+                cascade::belonging(lineage, written).await;
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use setpoint_proto::cause::Label as _;
 use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_proto::{ApiError, FENCE, Reason, cause};
+use setpoint_proto::{ApiError, Caller, FENCE, Reason, cause};
 use tokio::time::{Instant, timeout};
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
@@ -84,7 +84,7 @@ impl Gateway {
     /// The span around a write is that of its caller: it says what is called.
     fn label(&self, verb: Verb) {
         let span = Span::current();
-        span.label("rpc.system", "grpc");
+        span.label(cause::RPC_SYSTEM, "grpc");
         span.label("rpc.service", "setpoint.v1.Objects");
         span.label("rpc.method", verb.method());
         span.label("server.address", self.host.to_string());
@@ -94,7 +94,11 @@ impl Gateway {
         let mut request = Request::new(body);
         let headers = request.metadata_mut();
         let lineage = cascade::lineage();
-        let state = lineage.tracestate();
+        let caller = self.caller.map(|id| Caller {
+            id,
+            follows: lineage.follows(),
+        });
+        let state = lineage.tracestate(caller);
         // Without a tracer the trace of the cause is passed on as it came.
         let parent = cause::traceparent().or(Some(lineage.traceparent));
         for (name, text) in [(TRACEPARENT, parent), (TRACESTATE, state)] {

@@ -5,13 +5,14 @@ mod namespace;
 mod read;
 mod seen;
 mod settings;
+mod spans;
 mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 
@@ -38,8 +39,10 @@ pub struct Gateway {
     host: Arc<str>,
     timeout: Duration,
     fence: Option<MetadataValue<Ascii>>,
-    /// Watches the gateway's health until the last clone is gone.
-    _lookout: Option<Arc<DropGuard>>,
+    /// As the gateway knows it, if it reports its spans.
+    caller: Option<u64>,
+    /// Ends what goes on in the background when the last clone is gone.
+    _stop: Option<Arc<DropGuard>>,
 }
 
 impl Gateway {
@@ -50,9 +53,11 @@ impl Gateway {
     /// # Errors
     /// When the address is no URI.
     pub fn connect(settings: &Settings, writer: &str) -> Result<Self, Error> {
-        let (channel, lookout) = channel::open(settings)?;
+        let stop = CancellationToken::new();
+        let channel = channel::open(settings, &stop)?;
         let mut gateway = Self::over(channel, settings, writer);
-        gateway._lookout = Some(Arc::new(lookout));
+        gateway.caller = spans::report(gateway.channel(), stop.clone());
+        gateway._stop = Some(Arc::new(stop.drop_guard()));
         Ok(gateway)
     }
 
@@ -65,7 +70,8 @@ impl Gateway {
             host: settings.host().into(),
             timeout: settings.timeout,
             fence: None,
-            _lookout: None,
+            caller: None,
+            _stop: None,
         }
     }
 
