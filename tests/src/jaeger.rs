@@ -72,9 +72,17 @@ pub struct Jaeger {
 impl Jaeger {
     /// Starts it on ports that are free.
     pub fn start() -> Self {
+        Self::start_at(0)
+    }
+
+    /// Starts it where somebody already sends spans to; 0 is any port that is free.
+    pub fn start_at(port: u16) -> Self {
         let runtime = Runtime::new().expect("threads can be started");
-        let bind = || runtime.block_on(TcpListener::bind("127.0.0.1:0"));
-        let (otlp, ui) = (bind().expect("a free port"), bind().expect("a free port"));
+        let bind = |port| runtime.block_on(TcpListener::bind(("127.0.0.1", port)));
+        let (otlp, ui) = (
+            bind(port).expect("the port is free"),
+            bind(0).expect("a free port"),
+        );
         let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
         let (spans, pages) = (address(&otlp), address(&ui));
         runtime.spawn(serve(otlp, ui, Limits::default(), std::future::pending()));

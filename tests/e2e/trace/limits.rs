@@ -2,8 +2,10 @@
 
 use std::net::TcpListener;
 
+use serde_json::Value;
 use setpoint_tests::jaeger::Jaeger;
-use setpoint_tests::{Cluster, Size, eventually};
+use setpoint_tests::trace::Trace;
+use setpoint_tests::{Cluster, Size, eventually, free_port};
 
 use crate::web::{apply, until_ready};
 
@@ -26,6 +28,75 @@ fn a_collector_that_hangs_holds_nothing_up() {
     for name in ["scheduler-0", "deployment-controller-0", "gateway-0"] {
         assert!(cluster.process(name).stop(), "{name} ends in good order");
     }
+}
+
+/// Spans are lost while nobody takes them, and nothing else is; the log says so once.
+#[test]
+fn a_collector_that_is_away_is_missed_once_and_found_again() {
+    let port = free_port();
+    let mut cluster = Cluster::traced(SMALL, &format!("http://127.0.0.1:{port}"));
+    let kubectl = cluster.kubectl();
+    apply(&kubectl);
+    until_ready(&kubectl, 3);
+    let controller = "deployment-controller-0";
+    let mut said = |what: &str| {
+        let log = cluster.process(controller).log();
+        (log.matches(what).count() == 1).then_some(()).ok_or(log)
+    };
+    eventually("it is missed", || {
+        said("spans cannot be exported and are dropped until they can")
+    });
+    let jaeger = Jaeger::start_at(port);
+    let mut images = 1..;
+    eventually("it is found again", || {
+        let image = images.next().expect("there are enough numbers");
+        kubectl.ok(&format!(
+            "set image deployment/web-frontend -n production nginx=nginx:{image}"
+        ));
+        said("spans are exported again")
+    });
+    said("spans cannot be exported and are dropped until they can").expect("it is said once");
+    eventually("what is sent arrives", || {
+        let traces = jaeger.traces();
+        let services = traces.iter().flat_map(Trace::services);
+        let arrived = services
+            .into_iter()
+            .any(|service| service == "deployment-controller");
+        arrived.then_some(()).ok_or(format!("{} traces", traces.len()))
+    });
+}
+
+/// Each line that belongs to a span says so, in the words of OpenTelemetry.
+#[test]
+fn a_log_line_leads_to_its_span() {
+    let jaeger = Jaeger::start();
+    let size = Size {
+        replicas: 0,
+        ..SMALL
+    };
+    let mut cluster = Cluster::traced(size, &jaeger.collector());
+    let flags = ["--log", "debug"].map(str::to_owned);
+    let controller = "deployment-controller-0";
+    cluster.service(controller, "deployment-controller", &flags);
+    let kubectl = cluster.kubectl();
+    kubectl.ok("create deployment logged --image=nginx:1.25");
+    eventually(
+        "a line names a span of the controller's that arrives",
+        || {
+            let log = cluster.process(controller).log();
+            let lines = log
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            let found = lines.into_iter().any(|line: Value| {
+                let id = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+                let trace = jaeger.trace(&id("trace_id"));
+                let mut spans = trace.spans.iter();
+                spans
+                    .any(|span| span.id == id("span_id") && span.service == "deployment-controller")
+            });
+            found.then_some(()).ok_or(log)
+        },
+    );
 }
 
 /// What follows from an old trace begins another, with a link back.

@@ -38,3 +38,16 @@ fn a_cascade_whose_leader_ends_stays_one_trace() {
     story::a_stopped_leader(&mut watched);
     story::a_killed_leader(&mut watched);
 }
+
+/// What the gateway had begun to tell is told when it ends in good order, and what waits for it goes on.
+#[test]
+fn a_cascade_whose_gateway_is_restarted_stays_one_trace() {
+    let mut watched = Watched::start(Size {
+        replicas: 1,
+        process_nodes: 0,
+        simulated_nodes: 3,
+        ..Size::default()
+    });
+    story::an_apply(&watched);
+    story::a_restarted_gateway(&mut watched);
+}

@@ -154,6 +154,27 @@ pub fn a_killed_leader(watched: &mut Watched) {
     }
 }
 
+/// Whoever asks it meanwhile asks again; nothing that it had begun to tell is lost.
+pub fn a_restarted_gateway(watched: &mut Watched) {
+    roll_out(watched, "restarted");
+    let gateway = watched.cluster.process("gateway-0");
+    assert!(gateway.stop(), "it ends in good order");
+    gateway.restart();
+    eventually("the rollout goes on", || {
+        let status = watched
+            .kubectl
+            .run("rollout status deployment/web-frontend -n production --timeout=60s");
+        status.success.then_some(()).ok_or(status.stderr)
+    });
+    is_one(watched, &watched.cascade(&[]));
+}
+
+fn roll_out(watched: &Watched, tag: &str) {
+    watched.kubectl.ok(&format!(
+        "set image deployment/web-frontend -n production nginx=nginx:{tag}"
+    ));
+}
+
 /// Begins a rollout, has its way with the leader, and waits until the rollout is done and another leads.
 fn roll_out_and<T>(
     watched: &mut Watched,
@@ -161,10 +182,7 @@ fn roll_out_and<T>(
     end: impl Fn(&mut Process) -> T,
 ) -> String {
     let leader = watched.cluster.leader(service);
-    let image = format!("nginx:{leader}");
-    watched.kubectl.ok(&format!(
-        "set image deployment/web-frontend -n production nginx={image}"
-    ));
+    roll_out(watched, &leader);
     end(watched.cluster.process(&leader));
     rolled_out(watched);
     // Its lease is taken over only now, if its work was done when it ended.

@@ -41,6 +41,9 @@ impl Watched {
         let id = self.last_cause();
         eventually("the cascade is drawn", || {
             let trace = self.jaeger.trace(&id);
+            if trace.spans.is_empty() {
+                return Err(format!("nothing of {id}"));
+            }
             let orphans = trace.orphans();
             if !orphans.is_empty() {
                 return Err(format!("orphans: {orphans:?}\n{}", trace.tree()));

@@ -54,7 +54,7 @@ pub fn begin(service: &'static str, instance: &str) -> Result<Option<Spans>, Exp
 }
 
 /// Spans leave soon, so that little is lost with a process that is killed, and a burst of them fits in the queue.
-fn batches(exporter: Calm<SpanExporter>) -> BatchSpanProcessor {
+fn batches(exporter: impl trace::SpanExporter + 'static) -> BatchSpanProcessor {
     let unless_set = |name, value| env::var_os(name).is_none().then_some(value);
     let mut batches = BatchConfigBuilder::default();
     if let Some(delay) = unless_set("OTEL_BSP_SCHEDULE_DELAY", DELAY) {
@@ -161,7 +161,13 @@ impl<E: trace::SpanExporter> trace::SpanExporter for Calm<E> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use opentelemetry::Context;
+    use parking_lot::Mutex;
+
     use super::*;
+    use crate::telemetry::told::Pen;
 
     fn wanted(variables: &[(&str, &str)]) -> bool {
         is_wanted(|name| {
@@ -192,6 +198,53 @@ mod tests {
         assert!(!wanted(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]));
         assert!(!wanted(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]));
         assert!(wanted(&[endpoint, ("OTEL_SDK_DISABLED", "false")]));
+    }
+
+    /// Takes nothing until it is let go, and counts.
+    #[derive(Debug)]
+    struct Stuck {
+        gate: Arc<Mutex<()>>,
+        taken: Arc<AtomicUsize>,
+    }
+
+    impl trace::SpanExporter for Stuck {
+        async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+            drop(self.gate.lock());
+            self.taken.fetch_add(batch.len(), Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+            Ok(())
+        }
+
+        fn force_flush(&self) -> OTelSdkResult {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_collector_that_is_stuck_costs_spans_and_not_memory() {
+        let (gate, taken) = (Arc::new(Mutex::new(())), Arc::new(AtomicUsize::new(0)));
+        let stuck = Stuck {
+            gate: gate.clone(),
+            taken: taken.clone(),
+        };
+        let held = gate.lock();
+        let pen = Pen::through(Parts::before(batches(stuck)));
+        let drawn = 2 * QUEUE;
+        for _ in 0..drawn {
+            pen.draw("write", &Context::new());
+        }
+        drop(held);
+        pen.provider.force_flush().unwrap();
+        let taken = taken.load(Ordering::Relaxed);
+        // One batch was on its way while the queue filled up.
+        let batch = 512;
+        assert!(
+            (QUEUE..=QUEUE + batch).contains(&taken),
+            "{taken} of {drawn}"
+        );
     }
 
     #[test]
