@@ -85,7 +85,12 @@ impl Jaeger {
         );
         let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
         let (spans, pages) = (address(&otlp), address(&ui));
-        runtime.spawn(serve(otlp, ui, Limits::default(), std::future::pending()));
+        let limits = Limits {
+            // Its reckoning overshoots, and what is over the limit is forgotten as a whole.
+            memory: 8 << 30,
+            ..Limits::default()
+        };
+        runtime.spawn(serve(otlp, ui, limits, std::future::pending()));
         Self {
             otlp: spans,
             ui: pages,

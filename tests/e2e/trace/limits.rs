@@ -62,7 +62,9 @@ fn a_collector_that_is_away_is_missed_once_and_found_again() {
         let arrived = services
             .into_iter()
             .any(|service| service == "deployment-controller");
-        arrived.then_some(()).ok_or(format!("{} traces", traces.len()))
+        arrived
+            .then_some(())
+            .ok_or(format!("{} traces", traces.len()))
     });
 }
 

@@ -25,9 +25,9 @@ fn what_a_user_sets_off_is_one_trace_that_explains_its_time() {
     story::nothing_else_was_drawn(&watched);
 }
 
-/// The successor goes on in the trace of what it finishes.
+/// The successor goes on in the trace of what it finishes; and what a gateway had begun to tell is told when it stops.
 #[test]
-fn a_cascade_whose_leader_ends_stays_one_trace() {
+fn a_cascade_through_stops_and_kills_stays_one_trace() {
     let mut watched = Watched::start(Size {
         replicas: 2,
         process_nodes: 0,
@@ -37,17 +37,5 @@ fn a_cascade_whose_leader_ends_stays_one_trace() {
     story::an_apply(&watched);
     story::a_stopped_leader(&mut watched);
     story::a_killed_leader(&mut watched);
-}
-
-/// What the gateway had begun to tell is told when it ends in good order, and what waits for it goes on.
-#[test]
-fn a_cascade_whose_gateway_is_restarted_stays_one_trace() {
-    let mut watched = Watched::start(Size {
-        replicas: 1,
-        process_nodes: 0,
-        simulated_nodes: 3,
-        ..Size::default()
-    });
-    story::an_apply(&watched);
     story::a_restarted_gateway(&mut watched);
 }
