@@ -31,8 +31,8 @@ impl Change {
             let missing = stage.iter().filter(|member| find(member).is_none());
             missing.cloned().collect()
         });
-        // etcd and the gateways are told only where etcd is, and that cannot change while it runs.
-        let told = everyone[2].iter();
+        // etcd is told only where it is, and that cannot change while it runs.
+        let told = everyone[1..].iter().flatten();
         let misinformed =
             told.filter(|member| find(member).is_some_and(|running| !running.agrees(member)));
         let wanted = |name: &String| everyone.iter().flatten().any(|member| member.name == *name);
@@ -114,7 +114,7 @@ async fn start(folder: &Folder, stage: &[Member]) -> anyhow::Result<()> {
 
 async fn watch(member: &Member, mut started: Started<'_>) -> anyhow::Result<()> {
     let took = started.ready().await?;
-    println!("  {:<26} ready after {}", member.name, seconds(took));
+    println!("  {:<29} ready after {}", member.name, seconds(took));
     Ok(())
 }
 

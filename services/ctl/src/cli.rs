@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::folder::Folder;
 use crate::reach::Reach;
-use crate::{chaos, down, history, leaders, status, trace, up, why};
+use crate::{chaos, down, history, leaders, relay, status, trace, up, why};
 
 /// Brings a Setpoint cluster up and down on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -44,6 +44,9 @@ enum Command {
     Why(why::Options),
     /// Show an object's writes as far back as the store remembers: when, who, which fields
     History(history::Options),
+    /// Pass connections on; `setpoint up --relays` starts these
+    #[command(hide = true)]
+    Relay(relay::Options),
 }
 
 impl Cli {
@@ -63,6 +66,7 @@ impl Cli {
             Command::Chaos(options) => chaos::chaos(&reach, &options).await,
             Command::Why(options) => why::why(&reach, &options).await,
             Command::History(options) => history::history(&reach, &options).await,
+            Command::Relay(options) => relay::relay(&options).await,
         }
     }
 }

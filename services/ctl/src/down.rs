@@ -50,9 +50,9 @@ pub async fn stop(folder: &Folder, names: &[String]) -> usize {
 
 async fn end(running: &Running) {
     match running.stop(PATIENCE).await {
-        true => println!("  {:<26} stopped", running.name),
+        true => println!("  {:<29} stopped", running.name),
         false => println!(
-            "  {:<26} killed: it did not stop within {PATIENCE:?}",
+            "  {:<29} killed: it did not stop within {PATIENCE:?}",
             running.name
         ),
     }

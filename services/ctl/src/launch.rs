@@ -31,7 +31,7 @@ pub struct Started<'a> {
     since: Instant,
 }
 
-/// Finds the program of a service: beside this one, or for etcd wherever the shell finds it.
+/// Finds the program of a service: beside this one, or this one for a relay, or for etcd wherever the shell finds it.
 pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "etcd" {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -42,6 +42,9 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
             .context("etcd is not installed (Debian and Ubuntu: apt-get install etcd-server)");
     }
     let own = env::current_exe().context("where this program is")?;
+    if service == "relay" {
+        return Ok(own);
+    }
     let path = own.with_file_name(service);
     match path.is_file() {
         true => Ok(path),
@@ -132,7 +135,7 @@ async fn until_ready(name: &str, port: u16, path: &str) {
     let (begin, mut silence) = (Instant::now(), SILENCE);
     while let Err(why) = probe::ask(port, path).await {
         if begin.elapsed() >= silence {
-            println!("  {name:<26} waiting: {why}");
+            println!("  {name:<29} waiting: {why}");
             silence *= 2;
         }
         sleep(ASK).await;

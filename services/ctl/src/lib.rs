@@ -18,6 +18,7 @@ mod moment;
 mod port;
 mod probe;
 mod reach;
+mod relay;
 mod roster;
 mod shape;
 mod status;

@@ -1,7 +1,7 @@
 //! Who belongs to a cluster on this machine.
 
 use crate::folder::Folder;
-use crate::shape::{Profile, Shape, address};
+use crate::shape::{LOOPBACK, Profile, Shape, address, addresses};
 
 /// Services of which one replica leads and the others stand by.
 pub const ELECTED: [&str; 3] = [
@@ -9,6 +9,10 @@ pub const ELECTED: [&str; 3] = [
     "replicaset-controller",
     "scheduler",
 ];
+/// What the name of each relay begins with; the rest is the name of its caller.
+const RELAY: &str = "relay-";
+/// Relays listen at addresses of loopback from 127.0.100.1 on; those of Pods begin with 127.1 and higher.
+const RELAYS: usize = 100;
 /// Nodes that run their containers as processes of this machine, each with an agent of its own.
 pub const NODES: [&str; 2] = ["node-0", "node-1"];
 /// Nodes that only pretend to, all in one agent.
@@ -25,6 +29,8 @@ pub struct Member {
     pub service: &'static str,
     /// `<service>-<n>`.
     pub name: String,
+    /// `<n>`.
+    index: usize,
     /// What it is told, beside where to listen.
     pub args: Vec<String>,
     /// The port it must have; the others take any.
@@ -36,6 +42,7 @@ impl Member {
         Self {
             service,
             name: format!("{service}-{index}"),
+            index,
             args: Vec::new(),
             port: None,
         }
@@ -52,8 +59,16 @@ impl Member {
     }
 }
 
+/// The name of the relay between this caller and the gateways.
+pub fn relay(caller: &str) -> String {
+    format!("{RELAY}{caller}")
+}
+
 /// The service of `<service>-<n>`.
 pub fn service(name: &str) -> &str {
+    if name.starts_with(RELAY) {
+        return "relay";
+    }
     name.rsplit_once('-').map_or(name, |(service, _)| service)
 }
 
@@ -69,21 +84,45 @@ pub fn health(name: &str) -> &'static str {
 pub fn stage(name: &str) -> usize {
     match service(name) {
         "etcd" => 0,
-        "gateway" => 1,
+        "gateway" | "relay" => 1,
         _ => 2,
     }
 }
 
 /// Everyone, in the order of their start: each stage needs the one before it.
 pub fn stages(folder: &Folder, shape: &Shape) -> [Vec<Member>; 3] {
-    let addresses = shape.addresses();
-    let rest = elected(shape).chain(agents(folder));
-    let rest = rest.map(|member| member.told("--gateway-address", &addresses));
-    [
-        vec![etcd(folder, shape)],
-        gateways(shape).collect(),
-        rest.collect(),
-    ]
+    let callers: Vec<_> = elected(shape).chain(agents(folder)).collect();
+    let relays = callers.iter().filter(|_| shape.relays);
+    let relays = relays.map(|caller| relay_of(caller, shape));
+    let middle = gateways(shape).chain(relays).collect();
+    let told = callers.into_iter().map(|caller| {
+        let gateways = addresses(&way_of(&caller, shape), &shape.gateways);
+        caller.told("--gateway-address", gateways)
+    });
+    [vec![etcd(folder, shape)], middle, told.collect()]
+}
+
+/// The IP at which this caller finds the gateways: their own, or that of its relay, on the same ports.
+fn way_of(caller: &Member, shape: &Shape) -> String {
+    if !shape.relays {
+        return LOOPBACK.to_owned();
+    }
+    let row = ELECTED
+        .iter()
+        .position(|service| *service == caller.service);
+    let row = RELAYS + row.unwrap_or(ELECTED.len());
+    format!("127.0.{row}.{}", caller.index + 1)
+}
+
+fn relay_of(caller: &Member, shape: &Shape) -> Member {
+    let mut relay = Member::new("relay", caller.index);
+    relay.name = self::relay(&caller.name);
+    relay.args.push("relay".to_owned());
+    for port in &shape.gateways {
+        relay = relay.told("--to", format!("{LOOPBACK}:{port}"));
+    }
+    // Last, or one that is told of more gateways would seem to be told of these.
+    relay.told("--at", way_of(caller, shape))
 }
 
 fn etcd(folder: &Folder, shape: &Shape) -> Member {
@@ -148,16 +187,31 @@ mod tests {
 
     use super::*;
 
-    fn roster(profile: Profile) -> [Vec<Member>; 3] {
-        let folder = Folder::find(Path::new("/nowhere"), None);
-        let shape = Shape {
+    fn shape(profile: Profile) -> Shape {
+        Shape {
             gateways: vec![7443, 7444],
             replicas: 3,
             profile,
+            relays: false,
             etcd: 7379,
             etcd_peer: 7380,
+        }
+    }
+
+    fn roster(profile: Profile) -> [Vec<Member>; 3] {
+        stages(&nowhere(), &shape(profile))
+    }
+
+    fn relayed() -> [Vec<Member>; 3] {
+        let relays = Shape {
+            relays: true,
+            ..shape(Profile::Standard)
         };
-        stages(&folder, &shape)
+        stages(&nowhere(), &relays)
+    }
+
+    fn nowhere() -> Folder {
+        Folder::find(Path::new("/nowhere"), None)
     }
 
     #[test]
@@ -186,7 +240,7 @@ mod tests {
 
     #[test]
     fn each_name_is_in_the_stage_that_it_starts_in() {
-        for (index, members) in roster(Profile::Standard).iter().enumerate() {
+        for (index, members) in relayed().iter().enumerate() {
             for member in members {
                 assert_eq!(service(&member.name), member.service);
                 assert_eq!(stage(&member.name), index);
@@ -207,6 +261,28 @@ mod tests {
                 .any(|arg| arg == "http://127.0.0.1:7443,http://127.0.0.1:7444");
             assert!(told, "{} is not told", member.name);
         }
+    }
+
+    #[test]
+    fn whoever_has_a_relay_is_told_of_no_other_way_to_the_gateways() {
+        let [_, middle, rest] = relayed();
+        let relays = middle.iter().filter(|member| member.service == "relay");
+        let relays: Vec<_> = relays.collect();
+        assert_eq!(relays.len(), rest.len());
+        for (member, own) in rest.iter().zip(&relays) {
+            assert_eq!(own.name, relay(&member.name));
+            let ip = own.args.last().unwrap();
+            let told = format!("http://{ip}:7443,http://{ip}:7444");
+            assert_eq!(member.args.last(), Some(&told));
+            let same = relays.iter().filter(|relay| relay.args.last() == Some(ip));
+            assert_eq!(same.count(), 1, "{ip}");
+        }
+        let expected = "relay --to 127.0.0.1:7443 --to 127.0.0.1:7444 --at 127.0.102.2";
+        let scheduler = relays.iter().find(|one| one.name == "relay-scheduler-1");
+        assert_eq!(
+            scheduler.map(|one| one.args.join(" ")).as_deref(),
+            Some(expected)
+        );
     }
 
     #[test]

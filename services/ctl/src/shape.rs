@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::folder::Folder;
 use crate::port;
 
+/// Where everything listens but relays.
+pub const LOOPBACK: &str = "127.0.0.1";
+
 /// How soon a standby takes over from a leader that crashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -30,6 +33,8 @@ pub struct Shape {
     pub replicas: usize,
     /// How soon a standby takes over.
     pub profile: Profile,
+    /// Is there a relay between each caller of the gateways and these?
+    pub relays: bool,
     /// etcd's client port.
     pub etcd: u16,
     /// etcd's peer port.
@@ -42,6 +47,7 @@ impl Default for Shape {
             gateways: vec![6443],
             replicas: 2,
             profile: Profile::Standard,
+            relays: false,
             etcd: 2379,
             etcd_peer: 2380,
         }
@@ -69,10 +75,9 @@ impl Shape {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Every gateway's address, as members are told them: comma separated.
+    /// Every gateway's address, comma separated.
     pub fn addresses(&self) -> String {
-        let addresses = self.gateways.iter().map(|port| address(*port));
-        addresses.collect::<Vec<_>>().join(",")
+        addresses(LOOPBACK, &self.gateways)
     }
 
     /// As many gateways as `count`, on the first port and on those after it that nobody uses.
@@ -94,7 +99,13 @@ impl Shape {
 
 /// Where a gateway on `port` is.
 pub fn address(port: u16) -> String {
-    format!("http://127.0.0.1:{port}")
+    addresses(LOOPBACK, &[port])
+}
+
+/// What listens at `ip` on these ports, comma separated.
+pub fn addresses(ip: &str, ports: &[u16]) -> String {
+    let addresses = ports.iter().map(|port| format!("http://{ip}:{port}"));
+    addresses.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

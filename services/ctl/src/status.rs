@@ -28,14 +28,14 @@ pub async fn status(folder: &Folder) -> anyhow::Result<ExitCode> {
     let others: Vec<_> = others.filter(|name| !names.contains(name)).collect();
     names.extend(others);
     let lines = join_all(names.into_iter().map(|name| look(folder, name))).await;
-    println!("{:<26} {:>8} {:>6}  STATE", "NAME", "PID", "PORT");
+    println!("{:<29} {:>8} {:>6}  STATE", "NAME", "PID", "PORT");
     for line in &lines {
         let state = line
             .state
             .as_ref()
             .map_or_else(String::as_str, |state| *state);
         println!(
-            "{:<26} {:>8} {:>6}  {state}",
+            "{:<29} {:>8} {:>6}  {state}",
             line.name, line.pid, line.port
         );
     }

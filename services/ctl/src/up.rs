@@ -41,6 +41,10 @@ pub struct Options {
     /// How soon a standby takes over from a leader that crashed [default: standard]
     #[arg(long, value_enum)]
     profile: Option<Profile>,
+    /// Connect each controller, scheduler and node agent to the gateways through a relay of its own, which `chaos
+    /// partition` can silence; `--relays=false` takes them out again [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    relays: Option<bool>,
 }
 
 impl Options {
@@ -53,6 +57,7 @@ impl Options {
         shape.etcd = self.etcd_port.unwrap_or(shape.etcd);
         shape.etcd_peer = self.etcd_peer_port.unwrap_or(shape.etcd_peer);
         shape.profile = self.profile.unwrap_or(shape.profile);
+        shape.relays = self.relays.unwrap_or(shape.relays);
         shape.replicas = self.replicas.map_or(shape.replicas, usize::from);
         let gateways = self.gateways.map_or(shape.gateways.len(), usize::from);
         shape.resize(gateways)?;

@@ -19,7 +19,9 @@ impl Cluster {
     /// The cluster that is meant, and the way to its API.
     pub async fn open(reach: &Reach, options: &Options) -> anyhow::Result<(Self, Reach)> {
         let Some(project) = &options.compose else {
-            return Ok((Self::Local(Local::open(&reach.folder)?), reach.clone()));
+            let local = Local::open(&reach.folder)?;
+            local.ensure(options.fault, &options.service)?;
+            return Ok((Self::Local(local), reach.clone()));
         };
         let compose = Compose::open(project).await?;
         let reach = match reach.given() {

@@ -12,7 +12,7 @@ use crate::folder::Folder;
 use crate::launch;
 use crate::member::{PATIENCE, Running};
 use crate::port;
-use crate::roster::{Member, service, stages};
+use crate::roster::{Member, relay, service, stages};
 use crate::shape::Shape;
 
 /// The processes of a state folder, which nobody else changes meanwhile.
@@ -43,6 +43,28 @@ impl Local {
         })
     }
 
+    /// Can this be done to a process of `service` at all?
+    pub fn ensure(&self, fault: Fault, service: &str) -> anyhow::Result<()> {
+        if fault != Fault::Partition {
+            return Ok(());
+        }
+        if !self.shape.relays {
+            bail!(
+                "partition needs relays to cut, between replicas and gateways: `setpoint up --relays` puts them into this \
+                 cluster while it runs"
+            );
+        }
+        let members = stages(&self.folder, &self.shape);
+        let mut members = members.iter().flatten();
+        let has_relay = members.any(|member| member.name == relay(&format!("{service}-0")));
+        match has_relay {
+            true => Ok(()),
+            false => bail!(
+                "partition is for controllers, the scheduler and node agents: there is no relay before {service}"
+            ),
+        }
+    }
+
     /// The names of a service's processes that run.
     pub fn replicas(&self, of: &str) -> Vec<String> {
         let recorded = self.folder.recorded().into_iter();
@@ -60,24 +82,20 @@ impl Local {
 
     /// Breaks a process. What is to be undone is known before anything is done.
     pub async fn inflict(&mut self, fault: Fault, name: &str) -> anyhow::Result<()> {
-        let running = self.running(name)?;
         match fault {
             Fault::Kill => {
+                let running = self.running(name)?;
                 self.pending = Some(Pending::Start(name.to_owned()));
                 running.signal(Signal::SIGKILL);
             }
             Fault::Restart => {
+                let running = self.running(name)?;
                 self.pending = Some(Pending::Start(name.to_owned()));
                 running.stop(PATIENCE).await;
             }
-            Fault::Pause => {
-                self.pending = Some(Pending::Thaw(name.to_owned()));
-                running.signal(Signal::SIGSTOP);
-            }
-            Fault::Partition => bail!(
-                "processes of one machine talk over loopback, which cannot be cut for one of them: \
-                 partition needs a compose cluster (--compose PROJECT); pause is the nearest to it here"
-            ),
+            Fault::Pause => self.freeze(name.to_owned())?,
+            // A network that has fallen silent, without a word to either side.
+            Fault::Partition => self.freeze(relay(name))?,
         }
         Ok(())
     }
@@ -89,6 +107,13 @@ impl Local {
             Some(Pending::Thaw(name)) => self.running(&name)?.signal(Signal::SIGCONT),
             Some(Pending::Start(name)) => self.start(&name).await?,
         }
+        Ok(())
+    }
+
+    fn freeze(&mut self, name: String) -> anyhow::Result<()> {
+        let running = self.running(&name)?;
+        self.pending = Some(Pending::Thaw(name));
+        running.signal(Signal::SIGSTOP);
         Ok(())
     }
 

@@ -26,7 +26,6 @@ use tokio::time::Instant;
 use crate::reach::Reach;
 use cluster::Cluster;
 use load::{Load, NAMESPACE};
-use options::Fault;
 pub use options::Options;
 use report::{Row, table};
 use round::Round;
@@ -36,12 +35,6 @@ use witness::Witness;
 pub async fn chaos(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(given) = reach.given() {
         here::ensure(given).await?;
-    }
-    if options.compose.is_none() && options.fault == Fault::Partition {
-        bail!(
-            "partition needs a compose cluster (--compose PROJECT): the processes of a local one talk over loopback, \
-             which cannot be cut for one of them; pause is the nearest to it"
-        );
     }
     let (mut cluster, reach) = Cluster::open(reach, options).await?;
     let gateway = reach.gateway()?;

@@ -15,7 +15,7 @@ pub enum Fault {
     Kill,
     /// Freeze it for longer than its lease lasts, then let it go on
     Pause,
-    /// Cut it off the network for longer than its lease lasts (compose clusters only)
+    /// Cut it off the gateways for longer than its lease lasts (a local cluster needs `setpoint up --relays` for it)
     Partition,
     /// Stop it in good order and start it again
     Restart,

@@ -26,6 +26,21 @@ fn a_cluster_grows_and_shrinks_while_it_runs() {
     let text = cluster.up(&[]);
     assert!(text.contains("nothing was changed"), "numbers stay: {text}");
 
+    let text = cluster.up(&["--relays"]);
+    assert!(text.contains("starting the 12 of 27"), "{text}");
+    assert!(text.contains("Restarting 12 processes"), "{text}");
+    assert_eq!(ready(&cluster), 27);
+    let text = cluster.up(&["--gateways", "1", "--replicas", "1"]);
+    assert!(
+        text.contains("Restarting 12 processes"),
+        "both sides: {text}"
+    );
+    assert!(text.contains("Stopping 13 processes too many"), "{text}");
+    assert_eq!(ready(&cluster), 14);
+    let text = cluster.up(&["--relays=false", "--gateways", "2", "--replicas", "3"]);
+    assert!(text.contains("Stopping 6 processes too many"), "{text}");
+    assert_eq!(ready(&cluster), 15);
+
     let text = cluster.up(&["--replicas", "1", "--gateways", "1"]);
     assert!(text.contains("Stopping 7 processes too many"), "{text}");
     assert!(!text.contains("killed"), "{text}");
