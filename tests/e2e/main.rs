@@ -1,5 +1,6 @@
 //! The whole cluster, end to end: real etcd, real processes, real kubectl.
 
+mod clock;
 mod docker;
 mod engine;
 mod events;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::{Kubectl, Process, eventually, free_port};
+use crate::{Kubectl, Process, WallClock, eventually, free_port};
 
 /// How many of what.
 #[derive(Clone, Copy, Debug)]
@@ -268,11 +268,29 @@ impl Cluster {
 
     /// Starts a service that reaches the gateways at these addresses.
     pub fn service_through(&mut self, gateway: &str, name: &str, service: &str, flags: &[String]) {
+        let program = self.program(service);
+        self.launch(program, gateway, name, flags);
+    }
+
+    /// Starts a service that goes by this wall clock.
+    pub fn service_by(&mut self, clock: &WallClock, name: &str, service: &str, flags: &[String]) {
+        let environment = clock.environment().into_iter();
+        let program = ["env".to_owned()].into_iter().chain(environment);
+        let program = program.chain([binary(service)]);
+        let gateways = self.gateway_urls();
+        self.launch(program, &gateways, name, flags);
+        WallClock::clear_up(self.process(name));
+    }
+
+    fn launch(
+        &mut self,
+        program: impl Iterator<Item = String>,
+        gateway: &str,
+        name: &str,
+        flags: &[String],
+    ) {
         let common = ["--instance", name, "--gateway-address", gateway].map(str::to_owned);
-        let command = self
-            .program(service)
-            .chain(common)
-            .chain(flags.iter().cloned());
+        let command = program.chain(common).chain(flags.iter().cloned());
         let process = Process::start(self.folder.path(), name, command.collect());
         self.processes.insert(name.to_owned(), process);
     }

@@ -1,6 +1,7 @@
 //! Several real services at once: a cluster of real processes over real etcd, and the kubectl that drives it.
 
 mod audience;
+mod clock;
 mod cluster;
 mod happened;
 mod history;
@@ -17,6 +18,7 @@ mod wait;
 mod wire;
 
 pub use audience::{Audience, client};
+pub use clock::WallClock;
 pub use cluster::{Cluster, Size, fast_election};
 pub use happened::happened;
 pub use history::{Entry, History};
