@@ -1,5 +1,6 @@
 //! The cluster of `compose.yaml`, unmodified, driven from outside with Compose and kubectl.
 
+mod chaos;
 mod file;
 mod project;
 mod story;
