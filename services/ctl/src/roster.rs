@@ -1,5 +1,7 @@
 //! Who belongs to a cluster on this machine.
 
+use std::net::Ipv4Addr;
+
 use crate::folder::Folder;
 use crate::shape::{LOOPBACK, Profile, Shape, address, addresses};
 
@@ -35,6 +37,8 @@ pub struct Member {
     pub args: Vec<String>,
     /// The port it must have; the others take any.
     pub port: Option<u16>,
+    /// The IP at which a relay stands for the gateways.
+    pub at: Option<Ipv4Addr>,
 }
 
 impl Member {
@@ -45,6 +49,7 @@ impl Member {
             index,
             args: Vec::new(),
             port: None,
+            at: None,
         }
     }
 
@@ -116,13 +121,15 @@ fn way_of(caller: &Member, shape: &Shape) -> String {
 
 fn relay_of(caller: &Member, shape: &Shape) -> Member {
     let mut relay = Member::new("relay", caller.index);
+    let way = way_of(caller, shape);
     relay.name = self::relay(&caller.name);
+    relay.at = way.parse().ok();
     relay.args.push("relay".to_owned());
     for port in &shape.gateways {
         relay = relay.told("--to", format!("{LOOPBACK}:{port}"));
     }
     // Last, or one that is told of more gateways would seem to be told of these.
-    relay.told("--at", way_of(caller, shape))
+    relay.told("--at", way)
 }
 
 fn etcd(folder: &Folder, shape: &Shape) -> Member {

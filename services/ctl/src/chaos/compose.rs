@@ -96,6 +96,9 @@ impl Compose {
                 self.docker.pause_container(&id).await?;
             }
             Fault::Partition => self.cut(&id).await?,
+            Fault::Delay => bail!(
+                "delay needs a cluster of `setpoint up --relays`: the engine's networks cut, but hold nothing back"
+            ),
         }
         Ok(())
     }

@@ -23,6 +23,10 @@ const STEP: &str = "setpoint.dev/chaos-step";
 /// Pods at rest, and at most.
 const FEWEST: u64 = 3;
 const MOST: u64 = 9;
+/// At most, where so much work is wanted that some of it is always under way.
+const MANY: u64 = 60;
+/// So many steps lead to the most.
+const STEPS: u64 = 6;
 /// Between two steps, so that something is always under way: simulated containers start at once, others do not.
 const BRISK: Duration = Duration::from_millis(60);
 const CALM: Duration = Duration::from_millis(250);
@@ -37,6 +41,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Load {
     gateway: Gateway,
     simulated: bool,
+    most: u64,
     tried: u64,
     scaled: u64,
     step: u64,
@@ -49,11 +54,18 @@ impl Load {
         Self {
             gateway: gateway.clone(),
             simulated,
+            most: MOST,
             tried: 0,
             scaled: 0,
             step: 0,
             created: Vec::new(),
         }
+    }
+
+    /// The same, with so much work that some of it is always under way.
+    #[must_use]
+    pub fn heavy(self) -> Self {
+        Self { most: MANY, ..self }
     }
 
     /// Makes it, after removing what an earlier one left.
@@ -163,7 +175,7 @@ impl Load {
     }
 
     async fn change(&mut self) -> Result<(), ApiError> {
-        let patch = change(self.tried, self.scaled);
+        let patch = change(self.tried, self.scaled, self.most);
         self.gateway.patch::<Deployment>(&key(), "", patch).await?;
         self.step = self.tried;
         Ok(())
@@ -179,9 +191,9 @@ fn step_of(deployment: &Deployment) -> u64 {
     step.and_then(|step| step.parse().ok()).unwrap_or_default()
 }
 
-/// One Pod more with each step until there are enough, and now and then another template.
-fn change(step: u64, scaled: u64) -> Value {
-    let replicas = MOST.min(FEWEST + scaled);
+/// A few Pods more with each step until there are enough, and now and then another template.
+fn change(step: u64, scaled: u64, most: u64) -> Value {
+    let replicas = most.min(FEWEST + scaled * (most - FEWEST) / STEPS);
     let roll = (step / ROLL).to_string();
     json!({
         "metadata": {"annotations": {STEP: step.to_string()}},
@@ -222,10 +234,13 @@ mod tests {
 
     #[test]
     fn a_round_only_ever_scales_up_so_that_a_pod_too_many_cannot_hide() {
-        let replicas = |scaled| change(scaled, scaled)["spec"]["replicas"].as_u64().unwrap();
-        let steps: Vec<_> = (0..20).map(replicas).collect();
-        assert!(steps.is_sorted());
-        assert_eq!((steps[0], steps[19]), (FEWEST, MOST));
+        for most in [MOST, MANY] {
+            let change = |scaled| change(scaled, scaled, most);
+            let replicas = |scaled| change(scaled)["spec"]["replicas"].as_u64().unwrap();
+            let steps: Vec<_> = (0..20).map(replicas).collect();
+            assert!(steps.is_sorted());
+            assert_eq!((steps[0], steps[19]), (FEWEST, most));
+        }
     }
 
     #[test]

@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use nix::fcntl::Flock;
 use nix::sys::signal::Signal;
+use tokio::time::sleep;
 
+use super::held::held;
 use super::options::Fault;
 use crate::folder::Folder;
 use crate::launch;
@@ -26,8 +29,19 @@ pub struct Local {
 /// What is to be undone.
 enum Pending {
     Start(String),
-    Thaw(String),
+    /// One after the other.
+    Thaw(Vec<String>),
 }
+
+/// Whoever is at work has sent something to hold back after so many looks, or does not work.
+const LOOKS: usize = 25;
+/// How long a relay is frozen for a look, and how long it goes on after one in vain.
+const CLOSED: Duration = Duration::from_millis(25);
+const OPEN: Duration = Duration::from_millis(10);
+/// More bytes than signs of life take: one of them at least is of a real write.
+const WORTH: usize = 1000;
+/// Between two that are frozen or go on: what the first holds back has arrived before the second is heard of again.
+const MOMENT: Duration = Duration::from_millis(200);
 
 impl Local {
     /// The cluster that runs from `folder`.
@@ -45,12 +59,12 @@ impl Local {
 
     /// Can this be done to a process of `service` at all?
     pub fn ensure(&self, fault: Fault, service: &str) -> anyhow::Result<()> {
-        if fault != Fault::Partition {
+        if !matches!(fault, Fault::Partition | Fault::Delay) {
             return Ok(());
         }
         if !self.shape.relays {
             bail!(
-                "partition needs relays to cut, between replicas and gateways: `setpoint up --relays` puts them into this \
+                "there are no relays to freeze between replicas and gateways: `setpoint up --relays` puts them into this \
                  cluster while it runs"
             );
         }
@@ -60,7 +74,7 @@ impl Local {
         match has_relay {
             true => Ok(()),
             false => bail!(
-                "partition is for controllers, the scheduler and node agents: there is no relay before {service}"
+                "this is for controllers, the scheduler and node agents: there is no relay before {service}"
             ),
         }
     }
@@ -93,28 +107,61 @@ impl Local {
                 self.pending = Some(Pending::Start(name.to_owned()));
                 running.stop(PATIENCE).await;
             }
-            Fault::Pause => self.freeze(name.to_owned())?,
+            Fault::Pause => self.freeze(vec![name.to_owned()]).await?,
             // A network that has fallen silent, without a word to either side.
-            Fault::Partition => self.freeze(relay(name))?,
+            Fault::Partition => self.freeze(vec![relay(name)]).await?,
+            Fault::Delay => self.delay(name).await?,
         }
         Ok(())
     }
 
     /// Undoes what is broken, if anything is, and waits until the process is ready.
     pub async fn heal(&mut self) -> anyhow::Result<()> {
-        match self.pending.take() {
-            None => {}
-            Some(Pending::Thaw(name)) => self.running(&name)?.signal(Signal::SIGCONT),
-            Some(Pending::Start(name)) => self.start(&name).await?,
+        if let Some(Pending::Thaw(names)) = &self.pending {
+            // Forgotten only afterwards: an interruption may come between two.
+            self.signal(names, Signal::SIGCONT).await?;
+        }
+        if let Some(Pending::Start(name)) = self.pending.take() {
+            self.start(&name).await?;
         }
         Ok(())
     }
 
-    fn freeze(&mut self, name: String) -> anyhow::Result<()> {
-        let running = self.running(&name)?;
-        self.pending = Some(Pending::Thaw(name));
-        running.signal(Signal::SIGSTOP);
-        Ok(())
+    async fn freeze(&mut self, names: Vec<String>) -> anyhow::Result<()> {
+        self.pending = Some(Pending::Thaw(names.clone()));
+        self.signal(&names, Signal::SIGSTOP).await
+    }
+
+    /// Holds a process's writes back in its relay as soon as there are any, and freezes it: it cannot take them back, as one
+    /// would that is only cut off.
+    async fn delay(&mut self, name: &str) -> anyhow::Result<()> {
+        let relay = relay(name);
+        let ip = self.member(&relay)?.at.context("relays have an IP")?;
+        self.freeze(vec![relay.clone()]).await?;
+        let passing = self.running(&relay)?;
+        for _ in 0..LOOKS {
+            sleep(CLOSED).await;
+            if held(ip) >= WORTH {
+                break;
+            }
+            passing.signal(Signal::SIGCONT);
+            sleep(OPEN).await;
+            passing.signal(Signal::SIGSTOP);
+        }
+        self.freeze(vec![relay, name.to_owned()]).await
+    }
+
+    /// Signals those named, with a moment between two of them; fails after the last if one did not run.
+    async fn signal(&self, names: &[String], signal: Signal) -> anyhow::Result<()> {
+        let mut outcome = Ok(());
+        for (position, name) in names.iter().enumerate() {
+            if position > 0 {
+                sleep(MOMENT).await;
+            }
+            let sent = self.running(name).map(|running| running.signal(signal));
+            outcome = outcome.and(sent);
+        }
+        outcome
     }
 
     fn running(&self, name: &str) -> anyhow::Result<Running> {

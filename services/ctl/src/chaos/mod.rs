@@ -6,6 +6,7 @@ mod account;
 mod cluster;
 mod compose;
 mod fenced;
+mod held;
 mod here;
 mod load;
 mod local;
@@ -26,6 +27,7 @@ use tokio::time::Instant;
 use crate::reach::Reach;
 use cluster::Cluster;
 use load::{Load, NAMESPACE};
+use options::Fault;
 pub use options::Options;
 use report::{Row, table};
 use round::Round;
@@ -41,7 +43,11 @@ pub async fn chaos(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode>
     if cluster.replicas(&options.service).await?.is_empty() {
         bail!("no replica of {} runs", options.service);
     }
-    let mut load = Load::new(&gateway, options.compose.is_none());
+    let load = Load::new(&gateway, options.compose.is_none());
+    let mut load = match options.fault {
+        Fault::Delay => load.heavy(),
+        _ => load,
+    };
     let mut rows = Vec::new();
     let played = play(options, &gateway, &mut cluster, &mut load, &mut rows).await;
     // Both, whatever has failed.

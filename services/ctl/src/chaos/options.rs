@@ -17,6 +17,8 @@ pub enum Fault {
     Pause,
     /// Cut it off the gateways for longer than its lease lasts (a local cluster needs `setpoint up --relays` for it)
     Partition,
+    /// Hold back what it sends, freeze it, and let that arrive when another leads (only with `setpoint up --relays`)
+    Delay,
     /// Stop it in good order and start it again
     Restart,
 }
@@ -43,7 +45,7 @@ pub struct Options {
     /// Begin no round after so long, such as 10m
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub time: Option<Duration>,
-    /// How long a pause or a partition lasts, such as 5s [default: 2s longer than the lease]
+    /// How long a pause, a partition or a delay lasts, such as 5s [default: 2s longer than the lease]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub pause: Option<Duration>,
     /// The same seed makes the same choices [default: any, and printed]
@@ -78,13 +80,14 @@ impl Fault {
             Self::Kill => "kill",
             Self::Pause => "pause",
             Self::Partition => "cut off",
+            Self::Delay => "delay",
             Self::Restart => "restart",
         }
     }
 
     /// Is the process to stay broken for a while, whoever takes over meanwhile?
     pub fn lasts(self) -> bool {
-        matches!(self, Self::Pause | Self::Partition)
+        matches!(self, Self::Pause | Self::Partition | Self::Delay)
     }
 }
 

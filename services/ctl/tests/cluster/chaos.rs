@@ -59,6 +59,19 @@ fn leaders_that_are_cut_off_are_replaced_and_stand_by_once_they_are_back() {
     assert_sound(&cluster);
 }
 
+/// Checks L5: what a leader sent before it froze arrives when another leads, and is refused.
+#[test]
+fn writes_that_arrive_late_are_refused_and_counted() {
+    let cluster = Cluster::new();
+    cluster.up(&["--profile", "fast", "--relays"]);
+    eventually("a fault strikes while something is under way", || {
+        let text = chaos(&cluster, "delay");
+        assert_free_of_cost(&text);
+        (total(&text)[0] != "0").then_some(())
+    });
+    assert_sound(&cluster);
+}
+
 /// Each of the two rounds had another leader, and nothing was late, doubled or lost.
 fn assert_free_of_cost(text: &str) {
     assert_eq!(text.matches(", nobody led for ").count(), 2, "{text}");
