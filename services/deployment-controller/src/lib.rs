@@ -40,7 +40,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let deployments = gateway.informer::<Deployment>();
     let sets = gateway.informer::<Set>();
     let events = Recorder::new(gateway.clone(), host.service(), host.instance());
-    let reconciler = Deployments::new(deployments.reader(), sets.reader(), events);
+    let reconciler = Deployments::new(deployments.reader(), sets.reader(), events.clone());
     let keepers = reconciler.keepers();
 
     let presence = Presence::announce(
@@ -68,7 +68,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     controller
         .run(settings.election, host.instance(), host.shutdown())
         .await?;
-    presence.leave().await;
+    tokio::join!(presence.leave(), events.finish());
     Ok(())
 }
 

@@ -117,12 +117,13 @@ async fn serve<R: Runtime>(
     let recorder = settings
         .writes_events()
         .then(|| Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name));
+    let tell = Tell::new(recorder);
     let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
     let agent = Arc::new(Agent {
         hands: Hands {
             runtime,
             gateway: gateway.clone(),
-            tell: Tell::new(recorder),
+            tell: tell.clone(),
         },
         ledger: Ledger::new(nodes.iter().map(|node| (node.name.clone(), node.room))),
         nodes: nodes
@@ -150,7 +151,7 @@ async fn serve<R: Runtime>(
         () = work => {}
         ((), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive) } => {}
     }
-    tokio::join!(farewell(&gateway, names), presence.leave());
+    tokio::join!(farewell(&gateway, names), presence.leave(), tell.finish());
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, Pod
 use crate::world::Trouble;
 
 /// Writes Events, unless they are switched off.
+#[derive(Clone)]
 pub struct Tell {
     recorder: Option<Recorder>,
 }
@@ -14,6 +15,13 @@ impl Tell {
     /// With a recorder; without one, nobody is told anything.
     pub fn new(recorder: Option<Recorder>) -> Self {
         Self { recorder }
+    }
+
+    /// Sees to it that what was told is written now, since nothing more will be.
+    pub async fn finish(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.finish().await;
+        }
     }
 
     /// A container was started, in place of which perhaps only a placeholder runs.

@@ -35,7 +35,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let gateway = Gateway::connect(&settings.gateway, host.service())?;
     let (sets, pods) = (gateway.informer::<Set>(), gateway.informer::<Pod>());
     let events = Recorder::new(gateway.clone(), host.service(), host.instance());
-    let reconciler = ReplicaSets::new(sets.reader(), pods.reader(), events);
+    let reconciler = ReplicaSets::new(sets.reader(), pods.reader(), events.clone());
     let keepers = reconciler.keepers();
 
     let presence = Presence::announce(
@@ -63,7 +63,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     controller
         .run(settings.election, host.instance(), host.shutdown())
         .await?;
-    presence.leave().await;
+    tokio::join!(presence.leave(), events.finish());
     Ok(())
 }
 

@@ -58,7 +58,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shift = Shift::new(
         pods.reader(),
         nodes.reader(),
-        events,
+        events.clone(),
         journal,
         settings.clone(),
     );
@@ -89,6 +89,6 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         work,
     )
     .await?;
-    presence.leave().await;
+    tokio::join!(presence.leave(), events.finish());
     Ok(())
 }

@@ -1,19 +1,28 @@
 //! Events: what a controller tells the people who watch, without ever waiting for it.
 
+mod desk;
 mod known;
 mod note;
 mod series;
 mod writer;
 
+use std::time::Duration;
+
 use setpoint_proto::core::{EventSource, ObjectReference};
 use setpoint_proto::{Resource, cause};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{info_span, warn};
 
 use crate::{Gateway, cascade, metrics};
+use desk::Desk;
 use note::{Note, Type};
 
 /// Some seconds of a burst; whoever produces more loses the rest.
 const MAX_WAITING: usize = 1024;
+/// Whoever stops does not wait longer for its last Events.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Tells people what happened to an object. Clones share one line.
 ///
@@ -21,7 +30,13 @@ const MAX_WAITING: usize = 1024;
 /// many Events, some are dropped, and the metrics say how many.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    notes: Option<mpsc::Sender<Note>>,
+    line: Option<Line>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    notes: mpsc::Sender<Note>,
+    closing: CancellationToken,
 }
 
 impl Recorder {
@@ -43,13 +58,17 @@ impl Recorder {
             host: host.to_owned(),
         };
         let (notes, told) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(writer::Writer::new(gateway, source, instance).run(told));
-        Self { notes: Some(notes) }
+        let closing = CancellationToken::new();
+        let desk = Desk::new(told, closing.clone());
+        tokio::spawn(writer::Writer::new(gateway, source, instance).run(desk));
+        Self {
+            line: Some(Line { notes, closing }),
+        }
     }
 
     /// Tells nobody, for tests.
     pub const fn silent() -> Self {
-        Self { notes: None }
+        Self { line: None }
     }
 
     /// Something went as it should.
@@ -62,18 +81,32 @@ impl Recorder {
         self.tell(about, Type::Warning, reason, message.into());
     }
 
+    /// Sees to it that what was told is written now; what is told later is lost. For a process that is about to end.
+    pub async fn finish(&self) {
+        let Some(line) = &self.line else { return };
+        line.closing.cancel();
+        if timeout(FAREWELL, line.notes.closed()).await.is_err() {
+            warn!("the last events are not written");
+        }
+    }
+
     fn tell(&self, about: &ObjectReference, kind: Type, reason: &str, message: String) {
-        let Some(notes) = &self.notes else { return };
+        let Some(line) = &self.line else { return };
+        // Not a child in the eyes of `tracing`: that would keep its parent open until the Event is written.
+        let span = info_span!(parent: None, "event", otel.kind = "client", reason);
+        if let Some(traceparent) = cause::traceparent() {
+            cause::adopt(&span, &traceparent);
+        }
         let note = Note {
             about: about.clone(),
             kind,
             reason: reason.to_owned(),
             message,
             at: jiff::Timestamp::now(),
-            traceparent: cause::traceparent(),
+            span,
             lineage: cascade::lineage(),
         };
-        if notes.try_send(note).is_err() {
+        if line.notes.try_send(note).is_err() {
             metrics::event_dropped();
         }
     }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use setpoint_proto::Lineage;
 use setpoint_proto::core::ObjectReference;
+use tracing::Span;
 
 /// Does it need attention?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,8 +29,8 @@ pub(super) struct Note {
     pub(super) reason: String,
     pub(super) message: String,
     pub(super) at: Timestamp,
-    /// The span in which it happened.
-    pub(super) traceparent: Option<String>,
+    /// From here until it is written, below the span in which it happened.
+    pub(super) span: Span,
     /// The cascade that it belongs to.
     pub(super) lineage: Lineage,
 }

@@ -172,7 +172,7 @@ mod tests {
             reason: "Created".into(),
             message: message.into(),
             at: Timestamp::now(),
-            traceparent: None,
+            span: tracing::Span::none(),
             lineage: Lineage::default(),
         }
     }

@@ -5,18 +5,16 @@ use std::time::Duration;
 use setpoint_model::Key;
 use setpoint_proto::core::{Event, EventSource};
 use setpoint_proto::meta::{ObjectMeta, Time};
-use setpoint_proto::{ApiError, Reason, cause};
-use tokio::sync::mpsc;
+use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, sleep};
-use tracing::{Instrument as _, debug, info_span, warn};
+use tracing::{Instrument as _, debug, warn};
 
+use super::desk::Desk;
 use super::note::Note;
 use super::series::{Counted, Repeated, Series, event_key};
 use crate::queue::Bucket;
 use crate::{Backoff, Gateway, cascade, metrics};
 
-/// What waits is merged up to this many at once.
-const BATCH: usize = 256;
 const PER_SECOND: f64 = 50.0;
 const BURST: f64 = 100.0;
 const TRIES: usize = 3;
@@ -41,18 +39,17 @@ impl Writer {
         }
     }
 
-    pub(super) async fn run(mut self, mut told: mpsc::Receiver<Note>) {
-        let mut batch = Vec::with_capacity(BATCH);
-        while told.recv_many(&mut batch, BATCH).await > 0 {
-            for repeated in self.series.merge(batch.drain(..)) {
+    pub(super) async fn run(mut self, mut desk: Desk) {
+        loop {
+            let notes = desk.next().await;
+            if notes.is_empty() {
+                return;
+            }
+            for repeated in self.series.merge(notes.into_iter()) {
                 sleep(self.pace.reserve(Instant::now())).await;
-                let span = info_span!("event", otel.kind = "client", reason = repeated.note.reason);
-                if let Some(traceparent) = &repeated.note.traceparent {
-                    cause::adopt(&span, traceparent);
-                }
-                let lineage = repeated.note.lineage.clone();
-                let written = self.write(&repeated).instrument(span);
-                cascade::belonging(lineage, written).await;
+                let written = self.write(&repeated);
+                let written = written.instrument(repeated.note.span.clone());
+                cascade::belonging(repeated.note.lineage.clone(), written).await;
             }
         }
     }

@@ -1,4 +1,6 @@
-//! The recorder counts repetitions and never waits.
+//! The recorder counts repetitions, and never holds up who tells.
+
+use std::time::Duration;
 
 use setpoint_machinery::{Recorder, events};
 use setpoint_proto::core::Event;
@@ -30,6 +32,55 @@ async fn repetitions_are_counted_in_one_event() {
     assert_eq!(event.metadata.namespace, "default");
     assert_eq!(event.reporting_instance, "test-controller-0");
     assert_eq!((fake.calls("Create"), fake.calls("Patch")), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_is_written_after_the_work_and_repetitions_meanwhile_are_one_write() {
+    let fake = Fake::start();
+    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let about = events::reference_to(&fake.put(&config_map("a")));
+    for _ in 0..3 {
+        recorder.normal(&about, "Created", "it is there");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(fake.calls("Create"), 0, "the work comes first");
+    eventually("it is written", async || fake.all::<Event>().len() == 1).await;
+    assert_eq!(fake.all::<Event>()[0].count, 3);
+    assert_eq!((fake.calls("Create"), fake.calls("Patch")), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_is_written_before_the_end_and_nothing_after_it() {
+    let fake = Fake::start();
+    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let about = events::reference_to(&fake.put(&config_map("a")));
+    for n in 0..3 {
+        recorder.normal(&about, "Created", format!("pod {n}"));
+    }
+    let clone = recorder.clone();
+    recorder.finish().await;
+    assert_eq!(fake.all::<Event>().len(), 3);
+    clone.normal(&about, "Created", "too late");
+    clone.finish().await;
+    assert_eq!(fake.all::<Event>().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_does_not_wait_for_a_gateway_that_hangs() {
+    let fake = Fake::start();
+    fake.set_faults(Faults {
+        hang: vec!["Create"],
+        ..Faults::default()
+    });
+    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    recorder.normal(
+        &events::reference_to(&config_map("a")),
+        "Created",
+        "it is there",
+    );
+    let start = tokio::time::Instant::now();
+    recorder.finish().await;
+    assert!(start.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test(start_paused = true)]
