@@ -86,7 +86,7 @@ impl Registry {
             witness: Witness {
                 key: keys::ALLOTTED.into(),
                 expect: last.map_or(Expect::Absent, Expect::At),
-                touch: true,
+                put: Some(service.metadata.name.clone().into()),
             },
             _turn: turn,
         }))

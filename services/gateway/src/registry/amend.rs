@@ -108,9 +108,8 @@ impl Registry {
         let write = Write::update(target.path(), old.revision, value);
         let write = write
             .fenced(call.fence.clone())
-            .advancing(term)
             .relying(witness(&allotment));
-        match self.store.commit(write).await {
+        match self.store.commit(term.with(write)).await {
             Ok(revision) => {
                 tally.count_unless(call.dry_run);
                 kept(Answer::written(new, &raw, revision, Some(cause)))
@@ -131,11 +130,12 @@ impl Registry {
         new: Box<dyn Object>,
     ) -> Result<Round, ApiError> {
         let cause = call.cause();
+        let term = terms::forget(&*self.store, &*old.object).await?;
         let write = Write::delete(target.path(), old.revision);
         let write = write.fenced(call.fence.clone()).because(cause.clone());
         let revision = match call.dry_run {
             true => Ok(old.revision),
-            false => self.store.commit(write).await,
+            false => self.store.commit(term.with(write)).await,
         };
         match revision {
             Ok(revision) => {
@@ -163,7 +163,7 @@ fn beaten(
         store::Error::Conflict { current: None } => {
             Err(errors::not_found(target.kind, &target.name))
         }
-        store::Error::TermMoved { .. } => Ok(Round::Beaten(new, None)),
+        store::Error::TermMoved { .. } | store::Error::Overtaken => Ok(Round::Beaten(new, None)),
         other => Err(errors::of_write(other, target, call)),
     }
 }

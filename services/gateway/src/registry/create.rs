@@ -15,7 +15,7 @@ use super::{
     terms,
 };
 use crate::access::Verb;
-use crate::store::{self, Term, Witness, Write};
+use crate::store::{self, Witness, Write};
 
 /// How many generated names are tried. Two Pods of a set meet once in millions; eight meetings mean something else.
 const NAMES: usize = 8;
@@ -23,7 +23,7 @@ const NAMES: usize = 8;
 /// An object that is ready to be written, and what must hold for that.
 struct Draft {
     object: Box<dyn Object>,
-    term: Option<Term>,
+    term: terms::Move,
     witnesses: Vec<Witness>,
     /// Is its name made up, so that another will do as well?
     generates: bool,
@@ -95,8 +95,8 @@ impl Registry {
             let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
             let write = Write::create(target.path(), value)
                 .fenced(call.fence.clone())
-                .advancing(draft.term.clone())
                 .relying(draft.witnesses.clone());
+            let write = draft.term.clone().with(write);
             match self.insert_once(call, write).await {
                 Ok(revision) => {
                     tally.count_unless(call.dry_run);

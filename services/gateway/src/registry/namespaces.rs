@@ -68,7 +68,7 @@ impl Registry {
             return Ok(Some(Witness {
                 key: namespace.path(),
                 expect: Expect::At(state.revision),
-                touch: false,
+                put: None,
             }));
         }
         let why = format!(

@@ -15,7 +15,10 @@ pub const FAREWELL: &str = "/setpoint/farewell";
 /// Rewritten whenever Services are given addresses or ports, so that two gateways never give the same.
 pub const ALLOTTED: &str = "/setpoint/allotted";
 
-/// Where the standing term of a lease is kept.
+/// The highest term of any Lease that is gone. It never falls.
+pub const PAST_TERM: &str = "/setpoint/past-term";
+
+/// Where the standing term of a lease is kept, as long as there is the Lease.
 pub fn term(lease: &Key) -> String {
     format!("/setpoint/terms/{}/{}", lease.namespace, lease.name)
 }

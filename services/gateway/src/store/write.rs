@@ -19,7 +19,7 @@ pub struct Write {
     pub value: Option<Bytes>,
     /// The lease term that must stand.
     pub fence: Option<Fence>,
-    /// The lease term that begins with this write.
+    /// The lease term that begins or is forgotten with this write.
     pub term: Option<Term>,
     /// Why it is deleted. The cause of a put stands in its envelope.
     pub cause: Option<Cause>,
@@ -34,8 +34,8 @@ pub struct Witness {
     pub key: String,
     /// How it was seen.
     pub expect: Expect,
-    /// Is it written anew by the same transaction? Then of several writes that have seen it so, one commits.
-    pub touch: bool,
+    /// What the same transaction writes there, if anything: then of several writes that have seen it so, one commits.
+    pub put: Option<Bytes>,
 }
 
 /// How the entry must stand for a write to commit.
@@ -58,7 +58,7 @@ pub struct Fence {
     pub term: u64,
 }
 
-/// The beginning of a lease's term.
+/// The beginning of a lease's term, or the end of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
     /// Of the Lease.
@@ -67,8 +67,8 @@ pub struct Term {
     pub lease: String,
     /// The term that stands now; `None`: there has been none.
     pub from: Option<u64>,
-    /// The term that stands from here on.
-    pub to: u64,
+    /// The term that stands from here on; `None`: it is forgotten with its Lease, and every fence that names it holds.
+    pub to: Option<u64>,
 }
 
 impl Write {
@@ -106,7 +106,7 @@ impl Write {
         self
     }
 
-    /// The same write, with which a lease term begins.
+    /// The same write, with which a lease term begins or is forgotten.
     #[must_use]
     pub fn advancing(mut self, term: Option<Term>) -> Self {
         self.term = term;

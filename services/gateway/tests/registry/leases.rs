@@ -1,7 +1,10 @@
 //! Terms of leases, and writes that carry one.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use setpoint_gateway::registry::Call;
-use setpoint_gateway::store::Fence;
+use setpoint_gateway::store::{Fence, Range, Store as _};
 use setpoint_proto::Reason;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::ConfigMap;
@@ -112,6 +115,66 @@ async fn a_lease_made_anew_begins_a_term_that_nobody_has_had() {
         .await
         .unwrap_err();
     assert!(error.is_fenced());
+}
+
+/// However Leases come and go: no term of a name comes back, and of those that are gone one key is left in all.
+#[tokio::test]
+async fn the_terms_of_leases_that_are_gone_are_forgotten_and_never_come_back() {
+    let world = World::start().await;
+    let mut begun = BTreeMap::<String, BTreeSet<i32>>::new();
+    let mut there = BTreeSet::new();
+    for turn in 0..400_u32 {
+        let name = format!("lease-{}", rand::random_range(0..4));
+        let mut held = lease(&format!("holder-{turn}"));
+        held.metadata.name.clone_from(&name);
+        if there.contains(&name) && rand::random() {
+            let options = DeleteOptions::default();
+            world.delete::<Lease>(&name, options).await.unwrap();
+            there.remove(&name);
+            continue;
+        }
+        let held = match there.insert(name.clone()) {
+            true => world.create(&held).await,
+            false => world.update(&held).await,
+        };
+        let (now, former) = (term(&held.unwrap()), begun.entry(name).or_default());
+        assert!(former.last().is_none_or(|last| *last < now));
+        former.insert(now);
+    }
+    for name in there {
+        let options = DeleteOptions::default();
+        world.delete::<Lease>(&name, options).await.unwrap();
+    }
+    let range = Range::all("/setpoint/");
+    let left = world.store.list(range).await.unwrap().entries;
+    let keys: Vec<_> = left.iter().map(|entry| &*entry.key).collect();
+    assert_eq!(keys, ["/setpoint/past-term"]);
+}
+
+/// Checks L5: whenever in the making of a Lease another of its name comes and goes, each has a term of its own.
+#[tokio::test(start_paused = true)]
+async fn two_lives_of_a_lease_never_share_a_term() {
+    let mut met = 0;
+    for at in 0..50 {
+        let world = World::start().await;
+        let slow = world.beside().await;
+        slow.store.delay(Duration::from_millis(10));
+        let (one, other) = (lease("a"), lease("b"));
+        let brief = async {
+            tokio::time::sleep(Duration::from_millis(at)).await;
+            let held = world.create(&other).await?;
+            let options = DeleteOptions::default();
+            world.delete::<Lease>("scheduler", options).await?;
+            Ok::<_, setpoint_proto::ApiError>(held)
+        };
+        let (long, brief) = tokio::join!(slow.create(&one), brief);
+        let long = long.unwrap();
+        if let Ok(brief) = brief {
+            assert_ne!(term(&long), term(&brief), "after {at} ms");
+            met += 1;
+        }
+    }
+    assert!(met > 20, "{met}");
 }
 
 #[tokio::test]

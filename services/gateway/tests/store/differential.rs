@@ -21,7 +21,7 @@ enum Operation {
         expect: Guess,
         value: Option<u8>,
         fence: Option<u64>,
-        term: Option<(Option<u64>, u64)>,
+        term: Option<(Option<u64>, Option<u64>)>,
     },
     Get {
         key: u8,
@@ -46,7 +46,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         prop_oneof![4 => Just(Guess::Current), 1 => Just(Guess::Absent), 1 => Just(Guess::Stale)];
     let value = prop::option::weighted(0.7, any::<u8>());
     let fence = prop::option::weighted(0.2, 0..3u64);
-    let term = prop::option::weighted(0.2, (prop::option::of(0..3u64), 0..3u64));
+    let term = prop::option::weighted(0.2, (prop::option::of(0..3u64), prop::option::of(0..3u64)));
     let write =
         (0..4u8, guess, value, fence, term).prop_map(|(key, expect, value, fence, term)| {
             Operation::Write {

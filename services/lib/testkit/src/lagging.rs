@@ -1,12 +1,14 @@
-//! A store that can be held up or cut off: how a replica that lags, or is partitioned, sees it.
+//! A store that can be slowed down, held up or cut off: how a replica that lags, or is partitioned, sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use setpoint_gateway::store::{Batch, Entry, Error, Page, Range, Store, Write};
 use setpoint_model::Revision;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 type Changes = BoxStream<'static, Result<Batch, Error>>;
 
@@ -20,6 +22,8 @@ pub struct Lagging {
 struct Line {
     /// Answers come, changes do not.
     held: bool,
+    /// How long each call is on its way.
+    delay: Duration,
     /// Nothing comes, and nothing goes.
     cut: bool,
     /// How often it was cut: a watch does not survive even the shortest.
@@ -38,6 +42,11 @@ impl Lagging {
         self.line.send_modify(|line| line.held = true);
     }
 
+    /// From here on each call takes so long to arrive.
+    pub fn delay(&self, by: Duration) {
+        self.line.send_modify(|line| line.delay = by);
+    }
+
     /// From here on nothing works, and watches break.
     pub fn cut(&self) {
         self.line.send_modify(|line| {
@@ -52,7 +61,11 @@ impl Lagging {
             .send_modify(|line| (line.held, line.cut) = (false, false));
     }
 
-    fn check(&self) -> Result<(), Error> {
+    async fn pass(&self) -> Result<(), Error> {
+        let delay = self.line.borrow().delay;
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
         match self.line.borrow().cut {
             true => Err(cut_off()),
             false => Ok(()),
@@ -67,7 +80,7 @@ fn cut_off() -> Error {
 impl Store for Lagging {
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
         async move {
-            self.check()?;
+            self.pass().await?;
             self.store.get(key).await
         }
         .boxed()
@@ -79,7 +92,7 @@ impl Store for Lagging {
         at: Revision,
     ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
         async move {
-            self.check()?;
+            self.pass().await?;
             self.store.get_at(key, at).await
         }
         .boxed()
@@ -87,7 +100,7 @@ impl Store for Lagging {
 
     fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
         async move {
-            self.check()?;
+            self.pass().await?;
             self.store.list(range).await
         }
         .boxed()
@@ -95,7 +108,7 @@ impl Store for Lagging {
 
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
         async move {
-            self.check()?;
+            self.pass().await?;
             self.store.commit(write).await
         }
         .boxed()
@@ -103,7 +116,7 @@ impl Store for Lagging {
 
     fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
         async move {
-            self.check()?;
+            self.pass().await?;
             self.store.revision().await
         }
         .boxed()

@@ -163,10 +163,10 @@ impl History {
         self.revision += 1;
         let revision = Revision::from_raw(self.revision);
         if let Some(term) = &write.term {
-            self.put(term.key(), Some(term.to.to_string().into()));
+            self.put(term.key(), term.to.map(|to| to.to_string().into()));
         }
-        for witness in write.witnesses.iter().filter(|witness| witness.touch) {
-            self.put(witness.key.clone(), Some(write.key.clone().into()));
+        for witness in write.witnesses.iter().filter(|w| w.put.is_some()) {
+            self.put(witness.key.clone(), witness.put.clone());
         }
         self.put(write.key.clone(), write.value.clone());
         let change = Change {

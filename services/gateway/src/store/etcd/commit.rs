@@ -96,10 +96,15 @@ fn operations(write: &Write) -> Vec<TxnOp> {
         None => TxnOp::delete(key, None),
     }];
     if let Some(term) = &write.term {
-        operations.push(TxnOp::put(term.key(), term.to.to_string(), None));
+        operations.push(match term.to {
+            Some(to) => TxnOp::put(term.key(), to.to_string(), None),
+            None => TxnOp::delete(term.key(), None),
+        });
     }
-    let touched = write.witnesses.iter().filter(|witness| witness.touch);
-    operations.extend(touched.map(|witness| TxnOp::put(witness.key.as_str(), key, None)));
+    operations.extend(write.witnesses.iter().filter_map(|witness| {
+        let value = witness.put.as_deref()?;
+        Some(TxnOp::put(witness.key.as_str(), value, None))
+    }));
     if let (None, Some(cause)) = (&write.value, &write.cause) {
         operations.push(TxnOp::put(keys::FAREWELL, cause.encode_to_vec(), None));
     }

@@ -22,19 +22,20 @@ async fn begin(
     from: Option<u64>,
     to: u64,
 ) -> Result<Revision, Error> {
+    let write = Write::create(key(lease), value("lease"));
+    store.commit(write.advancing(term(from, Some(to)))).await
+}
+
+fn term(from: Option<u64>, to: Option<u64>) -> Option<Term> {
     let Fence {
+        namespace, lease, ..
+    } = fence(0);
+    Some(Term {
         namespace,
-        lease: name,
-        ..
-    } = fence(to);
-    let term = Term {
-        namespace,
-        lease: name,
+        lease,
         from,
         to,
-    };
-    let write = Write::create(key(lease), value("lease"));
-    store.commit(write.advancing(Some(term))).await
+    })
 }
 
 async fn write(store: &Arc<dyn Store>, name: &str, term: u64) -> Result<Revision, Error> {
@@ -64,6 +65,21 @@ pub async fn a_term_begins_only_after_the_one_that_stood(subject: impl Subject) 
     assert_eq!(store.get(&key("second")).await, Ok(None));
     let kept = store.get(&fence(1).key()).await.unwrap().unwrap();
     assert_eq!(Term::read(&kept.value), Some(1));
+}
+
+/// Checks L5.
+pub async fn a_term_that_is_forgotten_stands_no_more_and_leaves_nothing(subject: impl Subject) {
+    let store = subject.store();
+    let made = begin(&store, "lease", None, 1).await.unwrap();
+    let end = |from| Write::delete(key("lease"), made).advancing(term(from, None));
+    let stands = Some(1);
+    let moved = Err(Error::TermMoved { stands });
+    assert_eq!(store.commit(end(Some(0))).await, moved);
+    store.commit(end(stands)).await.unwrap();
+    assert_eq!(store.get(&fence(1).key()).await, Ok(None));
+    assert_eq!(write(&store, "too-late", 1).await, Err(Error::Fenced));
+    begin(&store, "lease", None, 2).await.unwrap();
+    assert_eq!(write(&store, "too-late", 1).await, Err(Error::Fenced));
 }
 
 /// Checks L5.

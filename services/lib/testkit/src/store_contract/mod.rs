@@ -30,6 +30,7 @@ macro_rules! store_contract {
             an_acknowledged_write_is_read_by_everyone
             a_fenced_write_commits_only_while_its_term_stands
             a_term_begins_only_after_the_one_that_stood
+            a_term_that_is_forgotten_stands_no_more_and_leaves_nothing
             a_stale_object_is_a_conflict_even_within_the_term
             a_write_commits_only_while_its_witnesses_stand
             pages_of_one_revision_do_not_see_later_writes

@@ -109,10 +109,10 @@ pub async fn an_acknowledged_write_is_read_by_everyone(subject: impl Subject) {
 /// Of two writes that have seen the same, one commits, although they are of different objects.
 pub async fn a_write_commits_only_while_its_witnesses_stand(subject: impl Subject) {
     let store = subject.store();
-    let seen = |expect, touch| Witness {
+    let seen = |expect, touch: bool| Witness {
         key: key("witness"),
         expect,
-        touch,
+        put: touch.then(|| value("seen")),
     };
     let commit = async |name: &str, witness: Witness| {
         let write = Write::create(key(name), value("1"));
@@ -123,7 +123,7 @@ pub async fn a_write_commits_only_while_its_witnesses_stand(subject: impl Subjec
     assert_eq!(late, Err(Error::Overtaken));
     assert_eq!(store.get(&key("second")).await, Ok(None));
     let witness = store.get(&key("witness")).await.unwrap().unwrap();
-    assert_eq!(witness.revision, touched);
+    assert_eq!((witness.revision, witness.value), (touched, value("seen")));
 
     let at = Expect::At(touched);
     commit("second", seen(at, false)).await.unwrap();
