@@ -1,18 +1,19 @@
 //! Starting a process of the cluster and waiting until it is ready.
 
 use std::fs::{self, File};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use std::{env, io};
 
 use anyhow::{Context, bail};
+use setpoint_host::probe;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::folder::Folder;
 use crate::member::{MARK, mark};
-use crate::probe;
 use crate::roster::{Member, health};
 
 /// Between two questions whether a process is ready.
@@ -133,9 +134,10 @@ fn how(ended: io::Result<ExitStatus>) -> String {
 /// Asks until the answer is yes; says now and then what it waits for.
 async fn until_ready(name: &str, port: u16, path: &str) {
     let (begin, mut silence) = (Instant::now(), SILENCE);
-    while let Err(why) = probe::ask(port, path).await {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    while let Err(why) = probe::ask(address, path).await {
         if begin.elapsed() >= silence {
-            println!("  {name:<29} waiting: {why}");
+            println!("  {name:<29} {why}");
             silence *= 2;
         }
         sleep(ASK).await;

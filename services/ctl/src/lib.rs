@@ -16,7 +16,6 @@ mod leaders;
 mod member;
 mod moment;
 mod port;
-mod probe;
 mod reach;
 mod relay;
 mod roster;

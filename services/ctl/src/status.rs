@@ -1,12 +1,13 @@
 //! `setpoint status`: what runs, and is it ready?
 
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 
 use futures::future::join_all;
+use setpoint_host::probe;
 
 use crate::folder::Folder;
 use crate::member::Running;
-use crate::probe;
 use crate::roster::{health, stages};
 use crate::shape::Shape;
 
@@ -56,17 +57,14 @@ async fn look(folder: &Folder, name: String) -> Line {
     };
     let port = running.port();
     let state = match port {
-        Some(port) => probe::ask(port, health(&name)).await,
-        None => Err("its port is not recorded".to_owned()),
+        Some(port) => probe::ask((Ipv4Addr::LOCALHOST, port).into(), health(&name)).await,
+        None => Err("cannot be asked: its port is not recorded".to_owned()),
     };
-    let state = state
-        .map(|()| "ready")
-        .map_err(|why| format!("not ready: {why}"));
     let port = port.map_or_else(|| "-".to_owned(), |port| port.to_string());
     Line {
         name,
         pid: running.pid.to_string(),
         port,
-        state,
+        state: state.map(|()| "ready"),
     }
 }

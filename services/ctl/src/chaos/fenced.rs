@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::join_all;
+use setpoint_host::probe;
 use tokio::time::timeout;
-
-use crate::probe;
 
 /// The counter, of which there is one for each lease.
 const COUNTER: &str = "setpoint_fenced_writes_total";
@@ -24,7 +23,7 @@ impl Fenced {
     pub async fn ask(gateways: &[SocketAddr]) -> Self {
         let asked = gateways.iter().map(|gateway| async {
             let answer = timeout(PATIENCE, probe::fetch(*gateway, "/metrics", LONGEST)).await;
-            Some((*gateway, sum(&answer.ok()?.ok()?)))
+            Some((*gateway, sum(&answer.ok()?.ok()?.body)))
         });
         Self(join_all(asked).await.into_iter().flatten().collect())
     }

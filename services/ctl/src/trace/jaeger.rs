@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
+use setpoint_host::probe::fetch;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
-
-use crate::probe::fetch;
 
 /// A cascade over thousands of Pods is some tens of megabytes.
 const LONGEST: u64 = 256 << 20;
@@ -34,10 +33,9 @@ pub async fn ask(url: &str, path: &str) -> anyhow::Result<Value> {
     )
     .await;
     let answer = answer.context("it does not answer")??;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let status = head.lines().next().unwrap_or_default();
-    if !status.contains(" 200") {
-        bail!("{}", if body.is_empty() { status } else { body.trim() });
+    match answer.body.trim() {
+        body if answer.is_ok() => serde_json::from_str(body).context("its answer is no JSON"),
+        "" => bail!("{}", answer.status),
+        body => bail!("{body}"),
     }
-    serde_json::from_str(body).context("its answer is no JSON")
 }

@@ -40,7 +40,7 @@ mod debug;
 mod grpc;
 mod health;
 mod patience;
-mod probe;
+pub mod probe;
 mod probes;
 mod process;
 mod run;

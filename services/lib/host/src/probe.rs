@@ -1,4 +1,4 @@
-//! Asking a process on this machine whether it is ready: what `<service> health` does.
+//! Asking a process over HTTP, most of all whether it is ready: what `<service> health` does, and who watches others.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,21 +13,41 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Health reports are short; more would not be one.
 const LONGEST: u64 = 16 << 10;
 
+/// What a process answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// The first line, such as `HTTP/1.1 200 OK`.
+    pub status: String,
+    /// What follows the head.
+    pub body: String,
+}
+
+impl Answer {
+    fn read(answer: &str) -> Self {
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+        Self {
+            status: head.lines().next().unwrap_or_default().to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    /// Did all go well?
+    pub fn is_ok(&self) -> bool {
+        self.status.split(' ').nth(1) == Some("200")
+    }
+}
+
 /// Asks whoever listens at `listen` for its `/readyz`.
 ///
 /// # Errors
 /// Why it is not ready, in one line.
-pub async fn ready(listen: SocketAddr) -> Result<(), String> {
+pub(crate) async fn ready(listen: SocketAddr) -> Result<(), String> {
     if listen.port() == 0 {
         return Err(
             "cannot be asked: it listens on any free port; give --listen a port".to_owned(),
         );
     }
-    match timeout(PATIENCE, fetch(reachable(listen))).await {
-        Ok(Ok(answer)) => judge(&answer),
-        Ok(Err(error)) => Err(format!("does not listen on {listen}: {error}")),
-        Err(_) => Err(format!("does not answer within {} s", PATIENCE.as_secs())),
-    }
+    ask(reachable(listen), "/readyz").await
 }
 
 /// Nobody can be reached at "every address", but who listens there listens on the loopback too.
@@ -40,29 +60,43 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-/// HTTP/1.0, so that the answer ends with the connection.
-async fn fetch(address: SocketAddr) -> io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET /readyz HTTP/1.0\r\nhost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut answer).await?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+/// Asks whoever listens at `address` for its health report at `path`.
+///
+/// # Errors
+/// Why it is not ready, in one line that goes on where its name left off.
+pub async fn ask(address: SocketAddr, path: &str) -> Result<(), String> {
+    match timeout(PATIENCE, fetch(address, path, LONGEST)).await {
+        Ok(Ok(answer)) => judge(&answer),
+        Ok(Err(error)) => Err(format!("does not listen on {address}: {error}")),
+        Err(_) => Err(format!("does not answer within {} s", PATIENCE.as_secs())),
+    }
 }
 
-fn judge(answer: &str) -> Result<(), String> {
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
-    let status = head.lines().next().unwrap_or_default();
-    if status.split(' ').nth(1) == Some("200") {
+/// What a process answers, but no more than `longest` bytes of it, its head included.
+///
+/// # Errors
+/// When it cannot be reached, or the connection breaks.
+pub async fn fetch(address: SocketAddr, path: &str, longest: u64) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect(address).await?;
+    // HTTP/1.0, so that the answer ends with the connection.
+    let request = format!("GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(longest).read_to_end(&mut answer).await?;
+    Ok(Answer::read(&String::from_utf8_lossy(&answer)))
+}
+
+fn judge(answer: &Answer) -> Result<(), String> {
+    if answer.is_ok() {
         return Ok(());
     }
-    let failed: Vec<_> = body
-        .lines()
+    let lines = answer.body.lines();
+    let failed: Vec<_> = lines
         .filter_map(|line| line.strip_prefix("[-]"))
         .map(|line| line.replacen(" failed:", ":", 1))
         .collect();
     match failed.is_empty() {
-        true => Err(format!("is not ready: it answered {status:?}")),
+        true => Err(format!("is not ready: it answered {:?}", answer.status)),
         false => Err(format!("is not ready: {}", failed.join("; "))),
     }
 }
@@ -73,6 +107,7 @@ mod tests {
 
     #[test]
     fn every_check_that_fails_is_a_reason() {
+        let judge = |answer: &str| judge(&Answer::read(answer));
         assert_eq!(judge("HTTP/1.0 200 OK\r\n\r\nok"), Ok(()));
         let answer = "HTTP/1.0 500 Internal Server Error\r\nx: y\r\n\r\n\
             [+]a ok\n[-]etcd failed: no answer\n[-]cache failed: starting\nreadyz check failed\n";
@@ -89,5 +124,15 @@ mod tests {
         assert_eq!(ask("0.0.0.0:8080"), "127.0.0.1:8080");
         assert_eq!(ask("[::]:8080"), "[::1]:8080");
         assert_eq!(ask("10.1.2.3:80"), "10.1.2.3:80");
+    }
+
+    #[tokio::test]
+    async fn where_nobody_listens_nobody_is_ready() {
+        let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = held.local_addr().unwrap();
+        drop(held);
+        let why = ask(address, "/readyz").await.unwrap_err();
+        let known = format!("does not listen on {address}: ");
+        assert!(why.starts_with(&known), "{why}");
     }
 }
