@@ -6,6 +6,7 @@
 )]
 
 mod barrier;
+mod causes;
 mod clocks;
 mod controller;
 mod election;

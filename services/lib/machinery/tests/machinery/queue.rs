@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use proptest::prelude::*;
-use setpoint_machinery::queue::{Limiter, MAX_CAUSES};
+use setpoint_machinery::queue::Limiter;
 use setpoint_machinery::{Queue, Ticket};
 use setpoint_proto::Cause;
 use tokio::time::{Instant, advance};
 
 use crate::fake::soon;
 
-fn queue() -> Queue<u32> {
+pub fn queue() -> Queue<u32> {
     Queue::new("test", Limiter::default())
 }
 
 /// The next key, if there is one now.
-fn next(queue: &Queue<u32>) -> Option<Ticket<u32>> {
+pub fn next(queue: &Queue<u32>) -> Option<Ticket<u32>> {
     queue.next().now_or_never().flatten()
 }
 
-fn cause(n: usize) -> Option<Cause> {
+pub fn cause(n: usize) -> Option<Cause> {
     let writer = n.to_string();
     Some(Cause {
         writer,
@@ -42,13 +42,6 @@ async fn a_key_added_twice_is_taken_once_with_both_causes() {
     let writers: Vec<_> = ticket.causes.iter().map(|cause| &*cause.writer).collect();
     assert_eq!((ticket.key, writers), (1, vec!["1", "2"]));
     assert_eq!(next(&queue).unwrap().key, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn causes_of_a_key_that_nobody_takes_are_bounded() {
-    let queue = queue();
-    (0..1000).for_each(|n| queue.add(1, cause(n)));
-    assert_eq!(next(&queue).unwrap().causes.len(), MAX_CAUSES);
 }
 
 /// Checks I7.
@@ -350,52 +343,4 @@ async fn the_metrics_of_a_queue_are_true_whenever_they_are_read() {
     assert_eq!(longest, Some(7.0));
     drop((_ticket, queue));
     assert_eq!(gauge("workqueue_depth"), Some(0.0), "it is gone");
-}
-
-fn traced(began: i64) -> Cause {
-    Cause {
-        traceparent: format!("00-{began:032x}-00f067aa0ba902b7-01"),
-        began_ns: began,
-        ..Cause::default()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_too_many_causes_the_youngest_traces_are_kept() {
-    let queue = queue();
-    (1..=1000).for_each(|began| queue.add(1, Some(traced(began))));
-    let ticket = next(&queue).unwrap();
-    assert!(ticket.causes.iter().all(|cause| cause.began_ns > 990));
-}
-
-#[tokio::test(start_paused = true)]
-async fn another_look_is_for_the_same_causes_unless_something_happens_before() {
-    let queue = queue();
-    queue.add(1, cause(1));
-    next(&queue).unwrap().done(Some(Duration::from_secs(5)));
-    advance(Duration::from_secs(5)).await;
-    let ticket = next(&queue).unwrap();
-    assert_eq!(ticket.causes[0].writer, "1");
-    ticket.done(Some(Duration::from_secs(5)));
-    queue.add(1, None);
-    assert!(
-        next(&queue).unwrap().causes.is_empty(),
-        "it is no part of it"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_unfinished_owns_what_happens_by_itself() {
-    let queue = queue();
-    queue.add(1, cause(1));
-    let ticket = next(&queue).unwrap();
-    ticket.unfinished(true);
-    ticket.done(None);
-    queue.add(1, None);
-    let ticket = next(&queue).unwrap();
-    assert_eq!(ticket.causes[0].writer, "1", "a container has started");
-    ticket.unfinished(false);
-    ticket.done(None);
-    queue.add(1, None);
-    assert!(next(&queue).unwrap().causes.is_empty(), "it has crashed");
 }
