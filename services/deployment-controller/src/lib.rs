@@ -35,7 +35,7 @@ pub use world::{Deployments, World};
 ///
 /// # Errors
 /// When the gateway's address is no URI, or the lease cannot be kept.
-pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+pub async fn start(host: Host, Settings(settings): Settings) -> anyhow::Result<()> {
     let gateway = Gateway::connect(&settings.gateway, host.service())?;
     let deployments = gateway.informer::<Deployment>();
     let sets = gateway.informer::<Set>();
@@ -50,24 +50,15 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         host.advertised(),
     );
     let journal = Journal::new(host.service(), host.instance(), apps::Deployment::RESOURCE);
-    let (api, rounds) = (host.clone(), journal.routes().into_axum_router());
-    tokio::spawn(async move { api.serve(rounds).await });
+    host.offer(journal.routes().into_axum_router());
     let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(deployments, |deployment| Some(deployment.meta.key.clone()))
         .watches(sets, keepers)
-        .workers(settings.workers)
-        .limiter(settings.limiter)
-        .resync(settings.resync)
+        .settings(settings)
         .journal(&journal);
-    let (mut synced, informers) = (controller.ready(), host.health().check("informers"));
-    tokio::spawn(async move {
-        if synced.wait_for(|synced| *synced).await.is_ok() {
-            informers.pass();
-        }
-    });
-    controller
-        .run(settings.election, host.instance(), host.shutdown())
-        .await?;
+    let informers = host.health().check("informers");
+    informers.pass_when(controller.ready());
+    controller.run(host.instance(), host.shutdown()).await?;
     tokio::join!(presence.leave(), events.finish());
     Ok(())
 }

@@ -140,7 +140,9 @@ async fn serve<R: Runtime>(
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(&gateway, host.advertised()).await;
     let alive = heartbeats(&host, &settings, &machine, nodes, &gateway, address);
-    tokio::spawn(answer(host.clone(), Arc::clone(&agent)));
+    let why = agent.journal.routes().into_axum_router();
+    let logs = Logs::router(Arc::clone(&agent), host.shutdown());
+    host.offer(why.merge(logs));
     let work = async {
         pods.synced().await;
         cached.pass();
@@ -153,13 +155,6 @@ async fn serve<R: Runtime>(
     }
     tokio::join!(farewell(&gateway, names), presence.leave(), tell.finish());
     Ok(())
-}
-
-/// Answers those who ask why, and those who ask what containers wrote, until shutdown.
-async fn answer<R: Runtime>(host: Host, agent: Arc<Agent<R>>) {
-    let why = agent.journal.routes().into_axum_router();
-    let logs = Logs::router(agent, host.shutdown());
-    host.serve(why.merge(logs)).await;
 }
 
 /// One node watches its own Pods; many share one watch over all Pods that are bound.

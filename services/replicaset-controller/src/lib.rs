@@ -31,7 +31,7 @@ pub use world::{ReplicaSets, World};
 ///
 /// # Errors
 /// When the gateway's address is no URI, or the lease cannot be kept.
-pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+pub async fn start(host: Host, Settings(settings): Settings) -> anyhow::Result<()> {
     let gateway = Gateway::connect(&settings.gateway, host.service())?;
     let (sets, pods) = (gateway.informer::<Set>(), gateway.informer::<Pod>());
     let events = Recorder::new(gateway.clone(), host.service(), host.instance());
@@ -45,24 +45,15 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         host.advertised(),
     );
     let journal = Journal::new(host.service(), host.instance(), apps::ReplicaSet::RESOURCE);
-    let (api, rounds) = (host.clone(), journal.routes().into_axum_router());
-    tokio::spawn(async move { api.serve(rounds).await });
+    host.offer(journal.routes().into_axum_router());
     let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(sets, |set| Some(set.meta.key.clone()))
         .watches(pods, keepers)
-        .workers(settings.workers)
-        .limiter(settings.limiter)
-        .resync(settings.resync)
+        .settings(settings)
         .journal(&journal);
-    let (mut synced, informers) = (controller.ready(), host.health().check("informers"));
-    tokio::spawn(async move {
-        if synced.wait_for(|synced| *synced).await.is_ok() {
-            informers.pass();
-        }
-    });
-    controller
-        .run(settings.election, host.instance(), host.shutdown())
-        .await?;
+    let informers = host.health().check("informers");
+    informers.pass_when(controller.ready());
+    controller.run(host.instance(), host.shutdown()).await?;
     tokio::join!(presence.leave(), events.finish());
     Ok(())
 }

@@ -53,8 +53,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     );
     let events = Recorder::new(gateway.clone(), &settings.scheduler_name, host.instance());
     let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
-    let (api, rounds) = (host.clone(), journal.routes().into_axum_router());
-    tokio::spawn(async move { api.serve(rounds).await });
+    host.offer(journal.routes().into_axum_router());
     let shift = Shift::new(
         pods.reader(),
         nodes.reader(),

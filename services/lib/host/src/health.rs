@@ -94,6 +94,15 @@ impl Check {
         self.set(Err(why.into()));
     }
 
+    /// It is well as soon as this says so; `starting` until then.
+    pub fn pass_when(self, mut well: watch::Receiver<bool>) {
+        tokio::spawn(async move {
+            if well.wait_for(|well| *well).await.is_ok() {
+                self.pass();
+            }
+        });
+    }
+
     fn set(&self, result: Result<(), String>) {
         self.health.state.send_if_modified(|state| {
             let known = state.checks.get(&self.name);

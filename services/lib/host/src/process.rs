@@ -100,12 +100,17 @@ impl Host {
         self.callers.clone()
     }
 
-    /// Answers on the process's own listener with `app`, beside health and metrics, until shutdown.
+    /// Answers on the process's own listener with `app`, beside health and metrics.
     ///
     /// Only the first call counts. What streams should end on [`Host::shutdown`] by itself, or the drain has to cut it.
-    pub async fn serve(&self, app: Router) {
+    pub fn offer(&self, app: Router) {
         let first = self.app.set(app).is_ok();
         debug_assert!(first, "a process has one API");
+    }
+
+    /// The same for a process that does nothing else until shutdown.
+    pub async fn serve(&self, app: Router) {
+        self.offer(app);
         self.stop.cancelled().await;
     }
 

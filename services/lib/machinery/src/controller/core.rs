@@ -9,8 +9,8 @@ use tokio::time::{Instant, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use super::Settings;
 use super::source::{Inbox, Inlet, Source};
-use crate::queue::Limiter;
 use crate::round::{Fenced, Rounds};
 use crate::{Barrier, Gateway, Journal, Queue, Reconciler, Term, metrics};
 
@@ -22,9 +22,7 @@ pub(super) struct Core<R> {
     pub(super) name: &'static str,
     pub(super) reconciler: Arc<R>,
     pub(super) gateway: Gateway,
-    pub(super) workers: usize,
-    pub(super) limiter: Limiter,
-    pub(super) resync: Duration,
+    pub(super) settings: Settings,
     pub(super) sources: Vec<Box<dyn Source>>,
     pub(super) barrier: Barrier,
     pub(super) inbox: Inbox,
@@ -40,8 +38,8 @@ impl<R: Reconciler> Core<R> {
             () = shutdown.cancelled() => return,
             () = self.catch_up(&barrier, &term) => {}
         }
-        let queue = Queue::new(self.name, self.limiter);
-        let metrics = Arc::new(metrics::Rounds::new(self.name, self.workers));
+        let queue = Queue::new(self.name, self.settings.limiter);
+        let metrics = Arc::new(metrics::Rounds::new(self.name, self.settings.workers));
         *self.inbox.write() = Some(Inlet {
             queue: queue.clone(),
             metrics: metrics.clone(),
@@ -83,7 +81,7 @@ impl<R: Reconciler> Core<R> {
     ) {
         let worker = || worker(rounds.clone(), queue.clone(), shutdown.clone());
         let mut workers = JoinSet::new();
-        for _ in 0..self.workers {
+        for _ in 0..self.settings.workers {
             workers.spawn(worker());
         }
         while let Some(ended) = workers.join_next().await {
@@ -113,10 +111,11 @@ impl<R: Reconciler> Core<R> {
     }
 
     async fn resync_forever(&self, queue: &Queue<Key>) {
-        if self.resync.is_zero() {
+        let every = self.settings.resync;
+        if every.is_zero() {
             return std::future::pending().await;
         }
-        let mut ticks = interval_at(Instant::now() + self.resync, self.resync);
+        let mut ticks = interval_at(Instant::now() + every, every);
         loop {
             ticks.tick().await;
             for source in &self.sources {

@@ -1,10 +1,10 @@
 //! A controller's process: informers from the start, workers while it leads.
 
 mod core;
+mod settings;
 mod source;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use setpoint_model::Key;
@@ -12,16 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::queue::Limiter;
+pub use settings::{Error, Settings};
+
 use crate::{Barrier, Gateway, Informer, Journal, Reconciler, View, election};
 use core::Core;
 use source::{Inbox, Watched, wake};
-
-/// Reconcilers are made to miss nothing; this repairs what they missed nevertheless.
-const RESYNC: Duration = Duration::from_secs(600);
-
-/// Rounds mostly wait for the gateway: a few at once fill the time.
-const WORKERS: usize = 4;
 
 /// Runs a reconciler. Its informers run from the start, so that a standby is warm; its workers only while it leads.
 pub struct Controller<R> {
@@ -38,9 +33,7 @@ impl<R: Reconciler> Controller<R> {
             name,
             reconciler: Arc::new(reconciler),
             gateway,
-            workers: WORKERS,
-            limiter: Limiter::default(),
-            resync: RESYNC,
+            settings: Settings::default(),
             sources: Vec::new(),
             barrier: Barrier::default(),
             inbox: Inbox::default(),
@@ -79,17 +72,10 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// How many keys are worked on at once.
+    /// How it works; as by default unless told.
     #[must_use]
-    pub const fn workers(mut self, workers: usize) -> Self {
-        self.core.workers = workers;
-        self
-    }
-
-    /// How long failing keys rest.
-    #[must_use]
-    pub const fn limiter(mut self, limiter: Limiter) -> Self {
-        self.core.limiter = limiter;
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.core.settings = settings;
         self
     }
 
@@ -97,13 +83,6 @@ impl<R: Reconciler> Controller<R> {
     #[must_use]
     pub fn journal(mut self, journal: &Journal) -> Self {
         self.core.journal = journal.clone();
-        self
-    }
-
-    /// How often every key is looked at without a reason; zero for never.
-    #[must_use]
-    pub const fn resync(mut self, every: Duration) -> Self {
-        self.core.resync = every;
         self
     }
 
@@ -120,7 +99,6 @@ impl<R: Reconciler> Controller<R> {
     /// When the election's settings cannot work.
     pub async fn run(
         mut self,
-        election: election::Settings,
         instance: impl Into<String>,
         shutdown: CancellationToken,
     ) -> Result<(), election::Error> {
@@ -136,6 +114,7 @@ impl<R: Reconciler> Controller<R> {
         self.ready.send_replace(true);
         let (core, instance) = (&self.core, instance.into());
         let (gateway, done) = (core.gateway.clone(), shutdown.clone());
+        let election = core.settings.election.clone();
         election::run(gateway, election, core.name, &instance, shutdown, |term| {
             core.lead(term, done.clone())
         })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use setpoint_machinery::gateway::Preconditions;
 use setpoint_machinery::{
-    Controller, Gateway, Outcome, Plan, Reader, Receipt, Reconciler, View, Whole, election,
+    Controller, Gateway, Outcome, Plan, Reader, Receipt, Reconciler, View, Whole,
 };
 use setpoint_model::{Key, owner};
 use setpoint_proto::coordination::Lease;
@@ -138,8 +138,7 @@ impl Process {
         };
         let controller = Controller::new("copies", copies, gateway).watches(configs, key_of);
         let shutdown = CancellationToken::new();
-        let settings = election::Settings::default();
-        let run = controller.run(settings, instance, shutdown.clone());
+        let run = controller.run(instance, shutdown.clone());
         let task = tokio::spawn(async move { run.await.unwrap() });
         Self {
             rounds,
