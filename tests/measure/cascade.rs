@@ -6,20 +6,12 @@ use serde_json::json;
 use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_model::Key;
 use setpoint_proto::apps::{Deployment, DeploymentSpec};
-use setpoint_proto::core::{Container, PodSpec, PodTemplateSpec};
-use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 use setpoint_tests::{Cluster, Size};
 
-use crate::process::cpu;
+use crate::app;
+use crate::process::{SERVICES, cpu};
 use crate::report::Report;
 
-const SERVICES: [&str; 5] = [
-    "gateway-0",
-    "deployment-controller-0",
-    "replicaset-controller-0",
-    "scheduler-0",
-    "node-agent-0",
-];
 /// How many Pods, and how often: one alone takes a few milliseconds, of which a single late timer is a good part.
 const RUNS: [(i32, usize); 3] = [(1, 31), (100, 3), (1000, 3)];
 /// What a run leaves to do, such as Events of its end, does not count towards the next.
@@ -97,33 +89,12 @@ async fn until(gateway: &Gateway, key: &Key, replicas: i32) -> anyhow::Result<()
 }
 
 fn deployment(name: &str, replicas: i32) -> Deployment {
-    let labels = [("app".to_owned(), name.to_owned())];
     Deployment {
-        metadata: ObjectMeta {
-            namespace: "default".to_owned(),
-            name: name.to_owned(),
-            ..Default::default()
-        },
+        metadata: app::metadata(name),
         spec: DeploymentSpec {
             replicas: Some(replicas),
-            selector: Some(LabelSelector {
-                match_labels: labels.clone().into(),
-                ..Default::default()
-            }),
-            template: PodTemplateSpec {
-                metadata: ObjectMeta {
-                    labels: labels.into(),
-                    ..Default::default()
-                },
-                spec: PodSpec {
-                    containers: vec![Container {
-                        name: "app".to_owned(),
-                        image: "app:1".to_owned(),
-                        ..Default::default()
-                    }],
-                    ..Default::default()
-                },
-            },
+            selector: Some(app::selector(name)),
+            template: app::template(name),
             ..Default::default()
         },
         ..Default::default()

@@ -5,12 +5,11 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetSpec};
-use setpoint_proto::core::{Container, PodSpec, PodTemplateSpec};
-use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 use setpoint_tests::{Cluster, Handover, History, Reign, eventually, fast_election};
 use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::interval;
 
+use crate::app;
 use crate::report::Report;
 
 const SERVICE: &str = "replicaset-controller";
@@ -153,33 +152,12 @@ fn tell_of(report: &mut Report, what: &str, mut gaps: Vec<Duration>) {
 }
 
 fn set(name: &str) -> ReplicaSet {
-    let labels = [("app".to_owned(), name.to_owned())];
     ReplicaSet {
-        metadata: ObjectMeta {
-            namespace: "default".to_owned(),
-            name: name.to_owned(),
-            ..Default::default()
-        },
+        metadata: app::metadata(name),
         spec: ReplicaSetSpec {
             replicas: Some(1),
-            selector: Some(LabelSelector {
-                match_labels: labels.clone().into(),
-                ..Default::default()
-            }),
-            template: PodTemplateSpec {
-                metadata: ObjectMeta {
-                    labels: labels.into(),
-                    ..Default::default()
-                },
-                spec: PodSpec {
-                    containers: vec![Container {
-                        name: "app".to_owned(),
-                        image: "app:1".to_owned(),
-                        ..Default::default()
-                    }],
-                    ..Default::default()
-                },
-            },
+            selector: Some(app::selector(name)),
+            template: app::template(name),
             ..Default::default()
         },
         ..Default::default()

@@ -4,16 +4,8 @@ use std::time::Duration;
 
 use setpoint_tests::{Cluster, Size};
 
-use crate::process::{cpu, memory};
+use crate::process::{SERVICES, cpu, memory};
 use crate::report::Report;
-
-const SERVICES: [&str; 5] = [
-    "gateway-0",
-    "deployment-controller-0",
-    "replicaset-controller-0",
-    "scheduler-0",
-    "node-agent-0",
-];
 
 /// Memory of one of each service, and the CPU of all together over `seconds`.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! Measures the cluster as a whole. Rates depend on the machine; ratios within one run, CPU and memory say more.
 
+mod app;
 mod cascade;
 mod failover;
 mod idle;

@@ -2,6 +2,15 @@
 
 use std::time::Duration;
 
+/// One of each service.
+pub const SERVICES: [&str; 5] = [
+    "gateway-0",
+    "deployment-controller-0",
+    "replicaset-controller-0",
+    "scheduler-0",
+    "node-agent-0",
+];
+
 /// CPU time of a process, all threads, user and system.
 pub fn cpu(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
