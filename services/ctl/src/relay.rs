@@ -111,8 +111,10 @@ async fn answer(mut asking: TcpStream) -> io::Result<()> {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use setpoint_host::probe;
+
     use super::*;
-    use crate::{port, probe};
+    use crate::port;
 
     /// A relay to whoever listens here.
     async fn through() -> (TcpListener, TcpStream) {
@@ -155,6 +157,9 @@ mod tests {
         let port = port::free(1).unwrap()[0];
         let health = bind((Ipv4Addr::LOCALHOST, port).into()).await.unwrap();
         tokio::spawn(answer_all(health));
-        assert_eq!(probe::ask(port, "/readyz").await, Ok(()));
+        assert_eq!(
+            probe::ask((Ipv4Addr::LOCALHOST, port).into(), "/readyz").await,
+            Ok(())
+        );
     }
 }

@@ -80,3 +80,30 @@ pub enum Error {
     #[error("workers must be at least 1")]
     NoWorkers,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_with_the_reason() {
+        let why = |settings: Settings| settings.validate().unwrap_err().to_string();
+        assert!(Settings::default().validate().is_ok());
+        let idle = Settings {
+            workers: 0,
+            ..Settings::default()
+        };
+        assert_eq!(why(idle), "workers must be at least 1");
+        let nowhere = Settings {
+            gateway: gateway::Settings {
+                timeout: Duration::ZERO,
+                ..gateway::Settings::default()
+            },
+            ..Settings::default()
+        };
+        assert_eq!(
+            why(nowhere),
+            "the gateway's timeout must be longer than zero"
+        );
+    }
+}
