@@ -351,6 +351,33 @@ async fn a_sweep_leaves_nothing_of_a_cluster() {
     assert!(client.inspect_volume(&volume).await.is_err());
 }
 
+/// Two agents that start at once make two, where the engine lets them.
+#[tokio::test]
+async fn two_networks_of_one_name_are_no_trouble() {
+    let Some(client) = client().await else { return };
+    let name = format!("setpoint-test-{}", uid());
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let request = bollard::models::NetworkCreateRequest {
+            name: name.clone(),
+            ..Default::default()
+        };
+        made.extend(client.create_network(request).await.ok());
+    }
+    let network = name.clone();
+    let bench = bench_with(Settings {
+        network,
+        ..settings()
+    })
+    .await;
+    let held = bench.runtime.run_sandbox(sandbox()).await;
+    drop(bench);
+    for network in made {
+        client.remove_network(&network.id).await.unwrap();
+    }
+    held.unwrap();
+}
+
 #[tokio::test]
 async fn without_a_socket_there_is_no_engine() {
     let settings = Settings {

@@ -31,7 +31,12 @@ pub fn pause(
     let mounts = volumes
         .iter()
         .map(|volume| mount(&sandbox.uid, &volume.name, &volume::inside(volume), false));
-    let endpoints = HashMap::from([(engine.network.clone(), EndpointSettings::default())]);
+    let endpoint = EndpointSettings {
+        // Without it the engine goes by the network's name, which another network may have, too.
+        network_id: Some(engine.network.clone()),
+        ..EndpointSettings::default()
+    };
+    let endpoints = HashMap::from([(engine.network.clone(), endpoint)]);
     ContainerCreateBody {
         image: Some(image.to_owned()),
         hostname: Some(hostname(sandbox)),

@@ -174,7 +174,14 @@ async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Erro
             )])),
             ..NetworkCreateRequest::default()
         };
-        client.create_network(request).await?;
+        match client.create_network(request).await {
+            Ok(_) => {}
+            // An engine that has each name only once: another agent was quicker.
+            Err(Error::DockerResponseServerError {
+                status_code: 409, ..
+            }) => {}
+            Err(error) => return Err(error),
+        }
     }
     let id = named(client, name).await?.unwrap_or_default();
     let network = client.inspect_network(&id, None).await?;
@@ -182,7 +189,7 @@ async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Erro
     Ok((id, address))
 }
 
-/// The engine lets two agents make networks of one name at once: all take the one with the smallest id.
+/// Older engines let two agents make networks of one name at once: all take the one with the smallest id.
 async fn named(client: &Docker, name: &str) -> Result<Option<String>, Error> {
     let filters = HashMap::from([("name", vec![name])]);
     let options = ListNetworksOptionsBuilder::default()
