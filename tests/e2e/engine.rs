@@ -26,7 +26,7 @@ impl Engine {
             eprintln!("SKIPPED: no Docker engine answers");
             return None;
         }
-        import();
+        known_image();
         let cluster = format!("e2e-{}", std::process::id());
         Some(Self { cluster })
     }
@@ -122,19 +122,23 @@ impl Drop for Engine {
     }
 }
 
-/// Makes the image, which no registry has.
-fn import() {
+/// Makes the image, which no registry has, unless it is there.
+fn known_image() {
     let known = Command::new("docker")
         .args(["image", "inspect", IMAGE])
         .output()
         .is_ok_and(|output| output.status.success());
-    if known {
-        return;
+    if !known {
+        import(IMAGE, "");
     }
+}
+
+/// Makes an image; one with a mark of its own shares nothing with others.
+pub fn import(name: &str, mark: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let script = format!(
         "mkdir -p bin tmp && cp \"$(command -v busybox)\" bin/ && for applet in sh sleep cat echo env; do ln bin/busybox bin/$applet; done && \
-         tar -c . | docker import -c 'CMD [\"sh\", \"-c\", \"trap exit TERM; sleep 1000000 & wait\"]' - {IMAGE}"
+         echo '{mark}' >mark && tar -c . | docker import -c 'CMD [\"sh\", \"-c\", \"trap exit TERM; sleep 1000000 & wait\"]' - {name}"
     );
     shell(folder.path(), &script);
 }

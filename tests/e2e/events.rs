@@ -16,7 +16,7 @@ fn events(kubectl: &Kubectl, what: &str) -> Vec<String> {
 }
 
 /// Waits for an Event with these words, apart from its age.
-fn told(kubectl: &Kubectl, what: &str, before: &str, after: &str) {
+pub fn told(kubectl: &Kubectl, what: &str, before: &str, after: &str) {
     eventually(&format!("{what}: {before} … {after}"), || {
         let lines = events(kubectl, what);
         let found = lines.iter().any(|line| {

@@ -14,6 +14,8 @@ mod main_job;
 mod metrics;
 mod mistakes;
 mod nodes;
+mod pulls;
+mod registry;
 mod replicas;
 mod rolling;
 mod succession;

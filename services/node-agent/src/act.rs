@@ -124,15 +124,21 @@ impl<R: Runtime> Hands<R> {
             mounts: self.mounts(&pod.object, container).await?,
         };
         let placeholder = config.command.is_empty() && R::RUNS_COMMANDS && !R::RUNS_IMAGES;
-        match self.runtime.start(config).await {
-            Err(runtime::Error::Image { reason, message }) => {
+        let origin = match self.runtime.start(config).await {
+            Err(runtime::Error::Image {
+                reason,
+                message,
+                pulling,
+            }) => {
                 let trouble = Trouble { reason, message };
-                self.tell.without_image(&pod.object, container, &trouble);
+                self.tell
+                    .without_image(&pod.object, container, &trouble, pulling);
                 let container = name.to_owned();
                 return Err(Error::Config { container, trouble });
             }
             started => started?,
-        }
+        };
+        self.tell.with_image(&pod.object, container, origin);
         let ignored = request::ignored(container, R::RUNS_IMAGES);
         self.tell
             .started(&pod.object, container, attempt, placeholder, &ignored);
@@ -169,7 +175,9 @@ impl<R: Runtime> Hands<R> {
 
     fn room(&self, pod: &Pod, made: Result<(), runtime::Error>) -> Result<(), Error> {
         match made {
-            Err(runtime::Error::Image { reason, message }) => {
+            Err(runtime::Error::Image {
+                reason, message, ..
+            }) => {
                 self.tell.no_sandbox(pod, &message);
                 let (container, trouble) = (String::new(), Trouble { reason, message });
                 Err(Error::Config { container, trouble })

@@ -3,6 +3,8 @@
 use setpoint_machinery::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
 
+use crate::duration;
+use crate::runtime::Origin;
 use crate::world::Trouble;
 
 /// Writes Events, unless they are switched off.
@@ -68,20 +70,60 @@ impl Tell {
         });
     }
 
-    /// A container waits for its image, which cannot be had.
-    pub fn without_image(&self, pod: &Pod, container: &Container, trouble: &Trouble) {
-        let Trouble { reason, message } = trouble;
-        let name = Some(container.name.as_str());
-        match *reason {
-            "ContainerCreating" => {}
-            "ImagePullBackOff" => self.normal(pod, name, "BackOff", || {
-                format!("Back-off pulling image {:?}", container.image)
+    /// A container has its image.
+    pub fn with_image(&self, pod: &Pod, container: &Container, origin: Origin) {
+        let Container { name, image, .. } = container;
+        match origin {
+            Origin::Nowhere => {}
+            Origin::Machine => self.normal(pod, Some(name), "Pulled", || {
+                format!("Container image {image:?} already present on machine")
             }),
-            reason => {
-                self.warning(pod, name, "Failed", || message.clone());
-                self.warning(pod, name, "Failed", || format!("Error: {reason}"));
-            }
+            Origin::Registry(pulled) => self.normal(pod, Some(name), "Pulled", || {
+                format!(
+                    "Successfully pulled image {image:?} in {} ({} including waiting). Image size: {} bytes.",
+                    duration::print(pulled.took),
+                    duration::print(pulled.waited),
+                    pulled.bytes
+                )
+            }),
         }
+    }
+
+    /// A container waits for its image, a pull of which has perhaps just begun.
+    pub fn without_image(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        trouble: &Trouble,
+        pulling: bool,
+    ) {
+        match (trouble.reason, pulling) {
+            ("ContainerCreating", _) | ("ImagePullBackOff", true) => {}
+            _ => self.no_image(pod, container, trouble),
+        }
+        if pulling {
+            self.normal(pod, Some(&container.name), "Pulling", || {
+                format!("Pulling image {:?}", container.image)
+            });
+        }
+    }
+
+    fn no_image(&self, pod: &Pod, container: &Container, trouble: &Trouble) {
+        let Container { name, image, .. } = container;
+        let Trouble { reason, message } = trouble;
+        match *reason {
+            "ErrImagePull" => self.warning(pod, Some(name), "Failed", || {
+                format!("Failed to pull image {image:?}: {message}")
+            }),
+            "ImagePullBackOff" => self.normal(pod, Some(name), "BackOff", || {
+                format!("Back-off pulling image {image:?}")
+            }),
+            "InvalidImageName" => {
+                self.warning(pod, Some(name), "InspectFailed", || message.clone());
+            }
+            reason => self.warning(pod, Some(name), reason, || message.clone()),
+        }
+        self.warning(pod, Some(name), "Failed", || format!("Error: {reason}"));
     }
 
     /// A Pod waits for a volume.

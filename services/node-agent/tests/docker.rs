@@ -10,9 +10,10 @@ use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuild
 use futures::TryStreamExt as _;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
 use setpoint_node_agent::runtime::{
-    Error, File, Limits, LogOptions, Mount, Pull, Runtime, Sandbox, Volume, VolumeKind,
+    Error, File, Limits, LogOptions, Mount, Origin, Pull, Runtime, Sandbox, Volume, VolumeKind,
 };
 use support::docker::{bench, bench_with, client, cluster, settings};
+use support::registry::Registry;
 use support::{Bench, container, id, pod, sandbox, uid};
 
 /// An engine and a runtime on it, or the end of the test.
@@ -281,6 +282,63 @@ async fn reason(bench: &Bench<Docker>, pull: Pull) -> &'static str {
         Err(Error::Image { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
+}
+
+/// Where the image of an attempt comes from, once it is there; or why it is not. Also how many pulls began.
+async fn origin(
+    bench: &Bench<Docker>,
+    attempt: u32,
+    image: &str,
+    pull: Pull,
+) -> (Result<Origin, &'static str>, usize) {
+    let mut begun = 0;
+    loop {
+        let mut config = container(attempt, &["true"]);
+        (config.image, config.pull) = (image.to_owned(), pull);
+        match bench.runtime.start(config).await {
+            Ok(origin) => return (Ok(origin), begun),
+            Err(Error::Image {
+                reason, pulling, ..
+            }) => {
+                begun += usize::from(pulling);
+                if reason != "ContainerCreating" {
+                    return (Err(reason), begun);
+                }
+                bench.changed().await;
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_image_is_pulled_when_its_policy_says_so() {
+    let Some(registry) = Registry::start().await else {
+        return;
+    };
+    let (client, bench) = engine_or_skip!();
+    let image = registry.image(&client).await;
+    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let never = origin(&bench, 0, &image, Pull::Never).await;
+    assert_eq!(never, (Err("ErrImageNeverPull"), 0));
+    let (found, begun) = origin(&bench, 0, &image, Pull::IfNotPresent).await;
+    let Ok(Origin::Registry(pulled)) = found else {
+        panic!("{found:?}");
+    };
+    assert!(pulled.bytes > 1 << 20 && pulled.took <= pulled.waited && !pulled.took.is_zero());
+    assert_eq!((begun, bench.exited(0).await.code), (1, 0));
+    let there = (Ok(Origin::Machine), 0);
+    assert_eq!(origin(&bench, 1, &image, Pull::IfNotPresent).await, there);
+    assert_eq!(origin(&bench, 2, &image, Pull::Never).await, there);
+    let (again, begun) = origin(&bench, 3, &image, Pull::Always).await;
+    assert!(matches!((again, begun), (Ok(Origin::Registry(_)), 1)));
+    let missing = image.trim_end_matches(":1").to_owned() + ":2";
+    let failed = origin(&bench, 4, &missing, Pull::IfNotPresent).await;
+    assert_eq!(failed, (Err("ErrImagePull"), 1));
+    let rests = origin(&bench, 4, &missing, Pull::IfNotPresent).await;
+    assert_eq!(rests, (Err("ImagePullBackOff"), 0));
+    let wrong = origin(&bench, 4, "Not/A/Name", Pull::Always).await;
+    assert_eq!(wrong, (Err("InvalidImageName"), 0));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod config;
 pub mod docker;
 pub mod log;
+mod origin;
 pub mod process;
 mod script;
 pub mod simulated;
@@ -22,6 +23,7 @@ pub use config::{
 };
 
 pub use log::{Log, LogOptions};
+pub use origin::{Origin, Pulled};
 
 /// Tells the agent to look at a Pod, because something of it changed.
 ///
@@ -51,7 +53,8 @@ pub trait Runtime: Send + Sync + 'static {
     fn run_sandbox(&self, config: SandboxConfig) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Starts a container; when it returns, the container runs, will soon, or has failed to and says so in its state.
-    fn start(&self, config: ContainerConfig) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Gives where its image came from.
+    fn start(&self, config: ContainerConfig) -> impl Future<Output = Result<Origin, Error>> + Send;
 
     /// Asks a container to stop and sees to it that it does once `grace` has passed. Does not wait.
     fn stop(
@@ -105,6 +108,8 @@ pub enum Error {
         reason: &'static str,
         /// For people.
         message: String,
+        /// Has a pull of it just begun?
+        pulling: bool,
     },
     /// The container engine refused, or did not answer.
     #[error("the engine cannot {what}")]

@@ -11,8 +11,8 @@ use setpoint_model::Key;
 use super::script::Script;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Exit, Log, LogOptions, Runtime, Sandbox,
-    SandboxConfig, State, Wake,
+    Container, ContainerConfig, ContainerId, Error, Exit, Log, LogOptions, Origin, Runtime,
+    Sandbox, SandboxConfig, State, Wake,
 };
 
 /// Fake containers. They start after a delay, run as their [`Script`] says, and stop at once when asked to.
@@ -91,7 +91,7 @@ impl Runtime for Simulated {
         Ok(())
     }
 
-    async fn start(&self, config: ContainerConfig) -> Result<(), Error> {
+    async fn start(&self, config: ContainerConfig) -> Result<Origin, Error> {
         let new = self
             .shared
             .table
@@ -99,11 +99,11 @@ impl Runtime for Simulated {
             .insert(Container::starting(&config))?;
         let script = Script::of(&config.line());
         if !new {
-            return Ok(());
+            return Ok(Origin::Nowhere);
         }
         if self.shared.start_delay.is_zero() {
             self.run(&config.id, script);
-            return Ok(());
+            return Ok(Origin::Nowhere);
         }
         let this = self.clone();
         tokio::spawn(async move {
@@ -111,7 +111,7 @@ impl Runtime for Simulated {
             this.run(&config.id, script);
             this.wake(&config.id.uid);
         });
-        Ok(())
+        Ok(Origin::Nowhere)
     }
 
     async fn stop(&self, id: &ContainerId, _grace: Duration) -> Result<(), Error> {

@@ -1,12 +1,11 @@
 //! What to report of one container.
 
-use std::time::Duration;
-
 use setpoint_proto::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus,
 };
 
+use crate::duration;
 use crate::restart::Policy;
 use crate::runtime::{self, ContainerId, Exit, State};
 use crate::world::{Bound, LOST, Last, Trouble, World};
@@ -152,7 +151,7 @@ fn back_off(pod: &Bound, world: &World, container: &Container, status: &mut Cont
     }
     let message = format!(
         "back-off {} restarting failed container={} pod={}",
-        go_duration(ended.rest()),
+        duration::print(ended.rest()),
         container.name,
         pod.label(),
     );
@@ -191,14 +190,6 @@ fn image_id(container: &runtime::Container) -> &str {
     }
 }
 
-/// Whole seconds as Go prints them: `40s`, `2m40s`.
-fn go_duration(duration: Duration) -> String {
-    match (duration.as_secs() / 60, duration.as_secs() % 60) {
-        (0, seconds) => format!("{seconds}s"),
-        (minutes, seconds) => format!("{minutes}m{seconds}s"),
-    }
-}
-
 impl Bound {
     /// As Kubernetes names a container: its runtime and the runtime's own id.
     pub fn id_of(&self, container: &runtime::Container) -> String {
@@ -217,16 +208,5 @@ impl Bound {
     fn is_init(&self, name: &str) -> bool {
         let mut init = self.object.spec.init_containers.iter();
         init.any(|container| container.name == name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_as_go_prints_them() {
-        let print = |seconds| go_duration(Duration::from_secs(seconds));
-        assert_eq!([print(10), print(80), print(300)], ["10s", "1m20s", "5m0s"]);
     }
 }

@@ -60,27 +60,30 @@ pub async fn client() -> Option<bollard::Docker> {
     }
     static IMPORTED: OnceCell<()> = OnceCell::const_new();
     let client = client?;
-    IMPORTED.get_or_init(|| import(&client)).await;
+    let known = async {
+        let (name, tag) = IMAGE.split_once(':').unwrap();
+        if client.inspect_image(IMAGE).await.is_err() {
+            import(&client, name, tag, "").await;
+        }
+    };
+    IMPORTED.get_or_init(|| known).await;
     Some(client)
 }
 
-async fn import(client: &bollard::Docker) {
-    if client.inspect_image(IMAGE).await.is_ok() {
-        return;
-    }
-    let (name, tag) = IMAGE.split_once(':').unwrap();
+/// Makes an image of this name; one with a mark of its own shares nothing with others.
+pub async fn import(client: &bollard::Docker, name: &str, tag: &str, mark: &str) {
     let options = CreateImageOptionsBuilder::default()
         .from_src("-")
         .repo(name)
         .tag(tag)
         .changes(vec![SLEEP.to_owned()])
         .build();
-    let files = body_full(files().into());
+    let files = body_full(files(mark).into());
     let import = client.create_image(Some(options), Some(files), None);
     import.try_collect::<Vec<_>>().await.unwrap();
 }
 
-fn files() -> Vec<u8> {
+fn files(mark: &str) -> Vec<u8> {
     let found = Command::new("sh")
         .args(["-c", "command -v busybox"])
         .output();
@@ -111,6 +114,12 @@ fn files() -> Vec<u8> {
             .append_data(&mut header, folder, std::io::empty())
             .unwrap();
     }
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(mark.len().try_into().unwrap());
+    archive
+        .append_data(&mut header, "etc/mark", mark.as_bytes())
+        .unwrap();
     archive.into_inner().unwrap()
 }
 

@@ -4,6 +4,7 @@
 
 pub mod docker;
 pub mod line;
+pub mod registry;
 
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::info;
 
-use super::refused;
-use crate::runtime::{Error, Pull, Wake};
+use super::{absent, refused};
+use crate::runtime::{Error, Origin, Pull, Pulled, Wake};
 
 /// A pull in which nothing happens for so long is given up.
 const STALLED: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ type Who = (String, String);
 #[derive(Default)]
 struct Attempts {
     under_way: bool,
-    there: bool,
+    pulled: Option<Pulled>,
     failure: Option<Failure>,
 }
 
@@ -61,7 +61,8 @@ impl Images {
         }
     }
 
-    /// Sees to it that the image is there. While it is not, says why; wakes the Pod when that changes.
+    /// Sees to it that the image is there, and says where from. While it is not, says why; wakes the Pod when that
+    /// changes.
     ///
     /// # Errors
     /// [`Error::Image`] as long as it is not there.
@@ -71,25 +72,40 @@ impl Images {
         who: Who,
         image: &str,
         pull: Pull,
-    ) -> Result<(), Error> {
-        if pull != Pull::Always {
-            match self.client.inspect_image(image).await {
-                Ok(_) => {
-                    self.pulls.lock().remove(&who);
-                    return Ok(());
-                }
-                Err(Refusal::DockerResponseServerError {
-                    status_code: 404, ..
-                }) => {}
-                Err(error) => return Err(refused(format!("look at image {image}"), error)),
-            }
+    ) -> Result<Origin, Error> {
+        let there = !self.is_under_way(&who) && self.is_there(image).await?;
+        if there && pull != Pull::Always {
+            let attempts = self.pulls.lock().remove(&who);
+            let pulled = attempts.and_then(|attempts| attempts.pulled);
+            return Ok(pulled.map_or(Origin::Machine, Origin::Registry));
         }
         if pull == Pull::Never {
             let message =
                 format!("Container image {image:?} is not present with pull policy of Never");
-            return Err(unavailable("ErrImageNeverPull", message));
+            return Err(unavailable("ErrImageNeverPull", message, false));
         }
         self.fetch(pod, who, image)
+    }
+
+    /// The engine has an image a moment before its pull is over.
+    fn is_under_way(&self, who: &Who) -> bool {
+        let pulls = self.pulls.lock();
+        pulls.get(who).is_some_and(|attempts| attempts.under_way)
+    }
+
+    async fn is_there(&self, image: &str) -> Result<bool, Error> {
+        match self.client.inspect_image(image).await {
+            Ok(_) => Ok(true),
+            Err(error) if absent(&error) => Ok(false),
+            Err(Refusal::DockerResponseServerError {
+                status_code: 400,
+                message,
+            }) => {
+                let message = format!("Failed to apply default image tag {image:?}: {message}");
+                Err(unavailable("InvalidImageName", message, false))
+            }
+            Err(error) => Err(refused(format!("look at image {image}"), error)),
+        }
     }
 
     /// Forgets what the containers of a Pod waited for.
@@ -98,39 +114,56 @@ impl Images {
     }
 
     /// How it stands with a pull; begins one if it is time to.
-    fn fetch(self: &Arc<Self>, pod: &Key, who: Who, image: &str) -> Result<(), Error> {
+    fn fetch(self: &Arc<Self>, pod: &Key, who: Who, image: &str) -> Result<Origin, Error> {
         let mut pulls = self.pulls.lock();
         let attempts = pulls.entry(who.clone()).or_default();
-        if std::mem::take(&mut attempts.there) {
+        if let Some(pulled) = attempts.pulled {
             pulls.remove(&who);
-            return Ok(());
+            return Ok(Origin::Registry(pulled));
         }
         let rests = attempts
             .failure
             .as_ref()
             .is_some_and(|failure| failure.until > Instant::now());
-        if !attempts.under_way && !rests {
+        let begins = !attempts.under_way && !rests;
+        if begins {
             attempts.under_way = true;
             let (this, pod, image) = (Arc::clone(self), pod.clone(), image.to_owned());
             tokio::spawn(async move { this.pull(pod, who, image).await });
         }
-        Err(attempts.say(image))
+        Err(attempts.say(image, begins))
     }
 
     async fn pull(self: Arc<Self>, pod: Key, who: Who, image: String) {
         info!(%pod, image, "pulling");
-        let outcome = match self.slots.acquire().await {
-            Ok(_slot) => self.download(&image).await,
-            Err(_) => return,
+        let asked = Instant::now();
+        let Ok(slot) = self.slots.acquire().await else {
+            return;
         };
+        let began = Instant::now();
+        let outcome = self.download(&image).await;
+        drop(slot);
+        let (took, waited) = (began.elapsed(), asked.elapsed());
+        let bytes = self.size(&image).await;
         if let Some(attempts) = self.pulls.lock().get_mut(&who) {
             attempts.under_way = false;
             match outcome {
-                Ok(()) => attempts.there = true,
+                Ok(()) => {
+                    attempts.pulled = Some(Pulled {
+                        took,
+                        waited,
+                        bytes,
+                    });
+                }
                 Err(message) => attempts.failed(message),
             }
         }
         (self.wake)(&pod);
+    }
+
+    async fn size(&self, image: &str) -> i64 {
+        let found = self.client.inspect_image(image).await.ok();
+        found.and_then(|image| image.size).unwrap_or_default()
     }
 
     async fn download(&self, image: &str) -> Result<(), String> {
@@ -165,24 +198,27 @@ impl Attempts {
     }
 
     /// A failure is told once as what it is, and then as what is rested from.
-    fn say(&mut self, image: &str) -> Error {
+    fn say(&mut self, image: &str, begins: bool) -> Error {
         let Some(failure) = &mut self.failure else {
-            return unavailable("ContainerCreating", String::new());
+            return unavailable("ContainerCreating", String::new(), begins);
         };
         if std::mem::replace(&mut failure.told, true) {
             let message = format!(
                 "Back-off pulling image {image:?}: ErrImagePull: {}",
                 failure.message
             );
-            return unavailable("ImagePullBackOff", message);
+            return unavailable("ImagePullBackOff", message, begins);
         }
-        let message = format!("failed to pull image {image:?}: {}", failure.message);
-        unavailable("ErrImagePull", message)
+        unavailable("ErrImagePull", failure.message.clone(), begins)
     }
 }
 
-fn unavailable(reason: &'static str, message: String) -> Error {
-    Error::Image { reason, message }
+fn unavailable(reason: &'static str, message: String, pulling: bool) -> Error {
+    Error::Image {
+        reason,
+        message,
+        pulling,
+    }
 }
 
 /// The name of an image, and its tag or digest: without one, the engine would fetch every tag there is.
@@ -209,7 +245,7 @@ mod tests {
     }
 
     fn reason(attempts: &mut Attempts) -> &'static str {
-        match attempts.say("nginx") {
+        match attempts.say("nginx", false) {
             Error::Image { reason, .. } => reason,
             _ => "",
         }

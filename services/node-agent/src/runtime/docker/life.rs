@@ -14,7 +14,7 @@ use tracing::warn;
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::seen::{Seen, address, identity};
 use super::{Pause, Shared, absent, create, refused, volume};
-use crate::runtime::{ContainerConfig, ContainerId, Error, Pull, SandboxConfig, State};
+use crate::runtime::{ContainerConfig, ContainerId, Error, Origin, Pull, SandboxConfig, State};
 
 impl Shared {
     /// Starts the container that holds a Pod together, unless it runs, and fills the Pod's volumes.
@@ -92,18 +92,17 @@ impl Shared {
         (self.wake)(&identity.pod);
     }
 
-    /// Makes a container and starts it; gives what the engine says of it then.
+    /// Makes a container and starts it; gives what the engine says of it then, and where its image came from.
     pub(super) async fn launch(
         &self,
         config: &ContainerConfig,
-    ) -> Result<ContainerInspectResponse, Error> {
+    ) -> Result<(ContainerInspectResponse, Origin), Error> {
         let id = &config.id;
         let pod = self.table.lock().key(&id.uid);
         let pod = pod.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
         let who = (id.uid.clone(), id.name.clone());
-        self.images
-            .ensure(&pod, who, &config.image, config.pull)
-            .await?;
+        let images = &self.images;
+        let origin = images.ensure(&pod, who, &config.image, config.pull).await?;
         let pause = self.pauses.lock().get(&id.uid).cloned();
         let pause = pause.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
         let identity = Identity::of(pod, config);
@@ -122,7 +121,7 @@ impl Shared {
                 Err(refused(format!("start container {id}"), error))
             }
             // It ran, or it failed in a way that the engine remembers.
-            _ => Ok(seen),
+            _ => Ok((seen, origin)),
         }
     }
 

@@ -32,7 +32,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::image::Images;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Runtime, Sandbox,
+    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Origin, Runtime, Sandbox,
     SandboxConfig, Wake,
 };
 
@@ -114,20 +114,20 @@ impl Runtime for Docker {
         self.shared.hold_together(config).await
     }
 
-    async fn start(&self, config: ContainerConfig) -> Result<(), Error> {
+    async fn start(&self, config: ContainerConfig) -> Result<Origin, Error> {
         let new = {
             let mut table = self.shared.table.lock();
             table.insert(Container::starting(&config))?
         };
         if !new {
-            return Ok(());
+            return Ok(Origin::Machine);
         }
         let launched = self.shared.launch(&config).await;
         match &launched {
-            Ok(container) => self.shared.note(container).await,
+            Ok((container, _)) => self.shared.note(container).await,
             Err(_) => self.shared.table.lock().forget(&config.id),
         }
-        launched.map(drop)
+        launched.map(|(_, origin)| origin)
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {

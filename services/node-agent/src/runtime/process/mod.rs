@@ -34,7 +34,7 @@ use self::folder::Folder;
 use self::hold::Hold;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Runtime, Sandbox,
+    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Origin, Runtime, Sandbox,
     SandboxConfig, State, Wake,
 };
 
@@ -149,14 +149,14 @@ impl Runtime for Processes {
         Ok(())
     }
 
-    async fn start(&self, config: ContainerConfig) -> Result<(), Error> {
+    async fn start(&self, config: ContainerConfig) -> Result<Origin, Error> {
         let new = self
             .shared
             .table
             .lock()
             .insert(Container::starting(&config))?;
         if !new {
-            return Ok(());
+            return Ok(Origin::Nowhere);
         }
         let (id, folder) = (&config.id, self.folder(&config.id));
         let launched = match folder.create(&config) {
@@ -166,6 +166,7 @@ impl Runtime for Processes {
         match launched {
             Ok(Some(shim)) => self
                 .adopt(id, &folder, Some(shim))
+                .map(|()| Origin::Nowhere)
                 .map_err(|source| lost(id, source)),
             failed => {
                 // The folder is claimed in the shim's place, so that a late one cannot run what counts as failed.

@@ -1,0 +1,115 @@
+//! Images out of a registry, and what the kubelet's Events say of them.
+
+use setpoint_tests::{Kubectl, eventually};
+
+use crate::engine::Engine;
+use crate::events::told;
+use crate::registry::Registry;
+
+fn apply(kubectl: &Kubectl, name: &str, image: &str, policy: &str) {
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: production}}\nspec:\n  containers:\n  - {{name: main, image: '{image}', imagePullPolicy: {policy}}}\n"
+    );
+    let applied = kubectl.with("apply", &pod);
+    assert!(applied.success, "{}", applied.stderr);
+}
+
+fn runs(kubectl: &Kubectl, name: &str) {
+    kubectl.ok(&format!(
+        "wait -n production --for=condition=Ready pod/{name} --timeout=60s"
+    ));
+}
+
+fn shows(kubectl: &Kubectl, name: &str, word: &str) {
+    eventually(&format!("kubectl shows {word} for {name}"), || {
+        let line = kubectl.run(&format!("get pod {name} -n production --no-headers"));
+        let found = line.stdout.contains(word);
+        found.then_some(()).ok_or(line.stdout + &line.stderr)
+    });
+}
+
+/// One story in one cluster, since starting one is what takes long.
+#[test]
+fn a_pod_has_its_image_pulled_as_its_policy_says() {
+    let Some(engine) = Engine::find() else { return };
+    let Some(registry) = Registry::start(&engine) else {
+        return;
+    };
+    let cluster = engine.cluster();
+    let kubectl = cluster.kubectl();
+    kubectl.ok("create namespace production");
+    let image = registry.image.as_str();
+    a_pod_that_never_pulls_goes_without(&kubectl, image);
+    a_missing_image_is_pulled(&kubectl, image);
+    an_image_that_is_there_is_used(&kubectl, image);
+    an_image_that_is_there_is_pulled_if_wanted(&kubectl, image);
+    an_image_that_the_registry_lacks_is_tried_again(&kubectl, image);
+}
+
+fn a_pod_that_never_pulls_goes_without(kubectl: &Kubectl, image: &str) {
+    apply(kubectl, "never", image, "Never");
+    shows(kubectl, "never", "ErrImageNeverPull");
+    let message =
+        format!("kubelet Container image \"{image}\" is not present with pull policy of Never");
+    told(kubectl, "pod never", "Warning ErrImageNeverPull", &message);
+    told(
+        kubectl,
+        "pod never",
+        "Warning Failed",
+        "kubelet Error: ErrImageNeverPull",
+    );
+}
+
+fn a_missing_image_is_pulled(kubectl: &Kubectl, image: &str) {
+    apply(kubectl, "pulls", image, "IfNotPresent");
+    runs(kubectl, "pulls");
+    let pulling = format!("kubelet Pulling image \"{image}\"");
+    told(kubectl, "pod pulls", "Normal Pulling", &pulling);
+    let pulled = format!("kubelet Successfully pulled image \"{image}\" in ");
+    told(kubectl, "pod pulls", "Normal Pulled", &pulled);
+    told(
+        kubectl,
+        "pod pulls",
+        "Normal Pulled",
+        "including waiting). Image size: ",
+    );
+}
+
+fn an_image_that_is_there_is_used(kubectl: &Kubectl, image: &str) {
+    for (name, policy) in [("there", "IfNotPresent"), ("content", "Never")] {
+        apply(kubectl, name, image, policy);
+        runs(kubectl, name);
+        let there = format!("kubelet Container image \"{image}\" already present on machine");
+        told(kubectl, &format!("pod {name}"), "Normal Pulled", &there);
+    }
+    // What went without has an image now.
+    runs(kubectl, "never");
+}
+
+fn an_image_that_is_there_is_pulled_if_wanted(kubectl: &Kubectl, image: &str) {
+    apply(kubectl, "always", image, "Always");
+    runs(kubectl, "always");
+    let pulled = format!("kubelet Successfully pulled image \"{image}\" in ");
+    told(kubectl, "pod always", "Normal Pulled", &pulled);
+}
+
+fn an_image_that_the_registry_lacks_is_tried_again(kubectl: &Kubectl, image: &str) {
+    let image = image.trim_end_matches(":1").to_owned() + ":2";
+    apply(kubectl, "lacks", &image, "IfNotPresent");
+    shows(kubectl, "lacks", "ImagePullBackOff");
+    for (before, after) in [
+        ("Normal Pulling", format!("Pulling image \"{image}\"")),
+        (
+            "Warning Failed",
+            format!("Failed to pull image \"{image}\": "),
+        ),
+        ("Warning Failed", "Error: ErrImagePull".to_owned()),
+        (
+            "Normal BackOff",
+            format!("Back-off pulling image \"{image}\""),
+        ),
+        ("Warning Failed", "Error: ImagePullBackOff".to_owned()),
+    ] {
+        told(kubectl, "pod lacks", before, &format!("kubelet {after}"));
+    }
+}
