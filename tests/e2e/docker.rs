@@ -18,6 +18,7 @@ kind: Pod
 metadata: {{name: web}}
 spec:
   volumes: [{{name: words, configMap: {{name: words}}}}]
+  initContainers: [{{name: first, image: {IMAGE}, command: [echo, prepared]}}]
   containers:
   - name: main
     image: {IMAGE}
@@ -70,6 +71,12 @@ fn ready(kubectl: &Kubectl, restarts: [i64; 2]) -> Value {
     )
 }
 
+/// How often its init container has run again.
+fn prepared_again(pod: &Value) -> Option<i64> {
+    pod.pointer("/status/initContainerStatuses/0/restartCount")?
+        .as_i64()
+}
+
 fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
     let pod = ready(kubectl, [0, 0]);
     let running = engine.running();
@@ -99,6 +106,7 @@ fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
 fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
     engine.kill("k8s_main_");
     let pod = ready(kubectl, [1, 0]);
+    assert_eq!(prepared_again(&pod), Some(0));
     let last = "/status/containerStatuses/0/lastState/terminated";
     assert_eq!(
         pod.pointer(last).map(|end| end["exitCode"].clone()),
@@ -121,7 +129,9 @@ fn kubectl_reads_logs(kubectl: &Kubectl) {
 
 fn a_killed_pause_brings_a_new_sandbox(engine: &Engine, kubectl: &Kubectl) {
     engine.kill("k8s_POD_");
-    ready(kubectl, [2, 1]);
+    let pod = ready(kubectl, [2, 1]);
+    assert_eq!(prepared_again(&pod), Some(1));
+    assert_eq!(kubectl.ok("logs web -c first"), "prepared\n");
     let running = engine.running();
     assert_eq!(running.len(), 3, "{running:?}");
     assert!(running[0].contains("_1/"), "{running:?}");

@@ -14,7 +14,7 @@ use setpoint_machinery::Plan;
 use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::Container;
 
-use crate::restart::{Policy, is_sidecar};
+use crate::restart::{Ended, Policy, is_sidecar};
 use crate::runtime::{self, ContainerId, Sandbox, State};
 use crate::world::{Bound, Last, Past, World};
 
@@ -123,12 +123,16 @@ impl Bound {
             return alive.for_each(|container| stop(plan, world, container, grace, because));
         }
         let spec = &self.object.spec;
-        let policy = Policy::of(spec);
-        let starts = |container: &Container| match world.past(&container.name).last {
-            Last::Ended(ended) => policy.restarts(ended.code),
-            _ => true,
+        let over = |container: &Container, policy: Policy| match world.past(&container.name).last {
+            Last::Ended(ended) => !policy.restarts(ended.code),
+            _ => false,
         };
-        if spec.containers.iter().any(starts) {
+        let failed = |container: &Container| {
+            over(container, Policy::of_init(spec, container)) && !self.is_through(world, container)
+        };
+        let mut containers = spec.containers.iter();
+        let starts = containers.any(|container| !over(container, Policy::of(spec)));
+        if starts && !spec.init_containers.iter().any(failed) {
             plan.step(Action::RunSandbox { ip }, because);
         }
     }
@@ -139,9 +143,15 @@ impl Bound {
             .init_containers
             .iter()
             .filter(|container| !self.is_through(world, container));
-        if let Some(container) = waiting.next() {
-            keep_up(plan, world, container, Policy::of_init(spec, container));
-        }
+        let Some(container) = waiting.next() else {
+            return;
+        };
+        let policy = match world.past(&container.name).last {
+            // It did its part in a sandbox that is lost, and does it again whatever the policy.
+            Last::Ended(Ended { code: 0, .. }) => Policy::Always,
+            _ => Policy::of_init(spec, container),
+        };
+        keep_up(plan, world, container, policy);
     }
 
     fn run(&self, world: &World, plan: &mut Plan<Action>) {
@@ -194,13 +204,14 @@ impl Bound {
 /// Starts a container that should run and does not.
 fn keep_up(plan: &mut Plan<Action>, world: &World, container: &Container, policy: Policy) {
     let Past { next, last } = world.past(&container.name);
+    let because = match world.present(&container.name) {
+        Last::Never => "the container ended in a sandbox that is lost",
+        _ => "the container ended, and its policy is to restart it",
+    };
     let (backoff, because) = match last {
         Last::Never => (Duration::ZERO, "the container was never started"),
         Last::Ended(ended) if policy.restarts(ended.code) => match ended.wait(world.now) {
-            Duration::ZERO => (
-                ended.next_backoff(),
-                "the container ended, and its policy is to restart it",
-            ),
+            Duration::ZERO => (ended.next_backoff(), because),
             wait => return plan.look_again(wait),
         },
         _ => return,

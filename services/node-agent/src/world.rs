@@ -8,7 +8,7 @@ use setpoint_model::pod as model;
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
 
 use crate::ledger::Admission;
-use crate::restart::Ended;
+use crate::restart::{Ended, Policy};
 use crate::runtime::{self, Sandbox, State};
 use crate::status::status;
 
@@ -130,6 +130,16 @@ impl World {
         }
     }
 
+    /// How a container fares in the sandbox as it is: what it did in one that was lost counts no more.
+    pub fn present(&self, name: &str) -> Last {
+        let sandbox = self.sandbox();
+        let latest = sandbox.and_then(|sandbox| Some((sandbox, sandbox.latest(name)?)));
+        match latest {
+            Some((sandbox, latest)) if latest.sandbox == sandbox.id => Last::of(latest),
+            _ => Last::Never,
+        }
+    }
+
     /// What was last reported of a container.
     pub fn reported(&self, name: &str) -> Option<&ContainerStatus> {
         let status = &self.pod.as_ref()?.object.status;
@@ -171,20 +181,30 @@ impl Last {
 }
 
 impl Bound {
-    /// May its containers start: have all init containers done their part?
+    /// May its containers start: have all init containers done their part in this sandbox?
     pub fn initialized(&self, world: &World) -> bool {
         let spec = &self.object.spec;
-        let begun = |container: &Container| world.past(&container.name).last != Last::Never;
+        let begun = |container: &Container| world.present(&container.name) != Last::Never;
+        let through = |container: &Container| self.is_through(world, container);
         spec.containers.iter().any(begun)
-            || spec
-                .init_containers
-                .iter()
-                .all(|container| self.is_through(world, container))
+            || spec.init_containers.iter().all(through)
+            || self.is_over(world)
+    }
+
+    /// Have all its containers ended, never to start again?
+    fn is_over(&self, world: &World) -> bool {
+        let spec = &self.object.spec;
+        let policy = Policy::of(spec);
+        let over = |container: &Container| match world.past(&container.name).last {
+            Last::Ended(ended) => !policy.restarts(ended.code),
+            _ => false,
+        };
+        spec.containers.iter().all(over)
     }
 
     /// Has this init container done its part?
     pub fn is_through(&self, world: &World, container: &Container) -> bool {
-        match world.past(&container.name).last {
+        match world.present(&container.name) {
             Last::Running => crate::restart::is_sidecar(container),
             Last::Ended(ended) => ended.code == 0 && !crate::restart::is_sidecar(container),
             Last::Never | Last::Starting => false,

@@ -194,6 +194,9 @@ async fn a_sandbox_whose_pause_is_killed_is_lost_and_made_anew() {
     bench.start(1, &[]).await;
     bench.running(1).await;
     bench.sandbox_is(|sandbox| sandbox.ready).await;
+    let anew = the_sandbox(&bench).id;
+    let in_it = [0, 1].map(|attempt| bench.container(attempt).unwrap().sandbox == anew);
+    assert_eq!(in_it, [false, true]);
     let names = names(&client).await;
     let pauses = names.iter().filter(|name| name.contains("POD"));
     assert_eq!(

@@ -141,6 +141,49 @@ fn init_containers_run_one_by_one_before_the_others() {
 }
 
 #[test]
+fn a_new_sandbox_is_prepared_as_the_first_was() {
+    let mut play = Play::of(pod("OnFailure", &["first", "second"], &["web"]));
+    play.settle();
+    play.exit("first", 0);
+    play.settle();
+    play.exit("second", 0);
+    play.settle();
+    assert_eq!(play.summary(), summary("Running", true));
+    play.lose_sandbox();
+    play.settle();
+    play.exit("web", 137);
+    play.settle();
+    assert_eq!(play.reported("first").restart_count, 1);
+    assert!(play.reported("first").state.running.is_some());
+    assert!(play.reported("web").state.running.is_none());
+    let initialized = condition::get(&play.pod().status.conditions, "Initialized").unwrap();
+    assert_eq!(initialized.status, "False");
+    play.exit("first", 0);
+    play.settle();
+    play.exit("second", 0);
+    play.settle();
+    assert_eq!(play.reported("second").restart_count, 1);
+    assert_eq!(play.reported("web").restart_count, 1);
+    assert_eq!(play.summary(), summary("Running", true));
+}
+
+#[test]
+fn a_pod_that_never_restarts_ends_with_its_sandbox() {
+    for init in [&[][..], &["first"]] {
+        let mut play = Play::of(pod("Never", init, &["web"]));
+        play.settle();
+        play.lose_sandbox();
+        play.settle();
+        play.exit("first", 137);
+        play.exit("web", 137);
+        play.done.clear();
+        play.settle();
+        assert_eq!(play.summary().0, "Failed");
+        assert_eq!(play.done, []);
+    }
+}
+
+#[test]
 fn a_failed_init_container_of_a_pod_that_never_restarts_is_its_end() {
     let mut play = Play::of(pod("Never", &["first"], &["web"]));
     play.settle();

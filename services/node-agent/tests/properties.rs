@@ -14,6 +14,7 @@ enum Happening {
     Exit(usize, i32),
     Pass(u64),
     Forget,
+    LoseSandbox,
     Delete(i64),
 }
 
@@ -22,6 +23,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(137)]).prop_map(|(who, code)| Happening::Exit(who, code)),
         3 => (0..700_u64).prop_map(Happening::Pass),
         1 => Just(Happening::Forget),
+        1 => Just(Happening::LoseSandbox),
         1 => (0..60_i64).prop_map(Happening::Delete),
     ];
     proptest::collection::vec(one, 0..25)
@@ -44,6 +46,7 @@ proptest! {
                 Happening::Exit(who, code) => play.exit(NAMES[who], code),
                 Happening::Pass(seconds) => play.pass(seconds),
                 Happening::Forget => play.world.sandboxes.clear(),
+                Happening::LoseSandbox => play.lose_sandbox(),
                 Happening::Delete(grace) => play.delete(grace),
             }
             play.settle();

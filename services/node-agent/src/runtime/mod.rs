@@ -154,6 +154,8 @@ impl fmt::Display for ContainerId {
 pub struct Sandbox {
     /// The Pod that it is for.
     pub config: SandboxConfig,
+    /// What the runtime itself calls it: another one each time that it is made anew; empty where that never happens.
+    pub id: String,
     /// Does it still hold what the containers share? One that does not has to be made anew.
     pub ready: bool,
     /// By name, then attempt.
@@ -186,6 +188,8 @@ impl Sandbox {
 pub struct Container {
     /// Which it is.
     pub id: ContainerId,
+    /// The sandbox that it started in, as the runtime calls it.
+    pub sandbox: String,
     /// As it was started from.
     pub image: String,
     /// What the image really is, if its name does not say all.
@@ -203,6 +207,7 @@ impl Container {
     pub fn starting(config: &ContainerConfig) -> Self {
         Self {
             id: config.id.clone(),
+            sandbox: String::new(),
             image: config.image.clone(),
             image_id: String::new(),
             handle: String::new(),

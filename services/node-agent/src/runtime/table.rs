@@ -37,18 +37,23 @@ impl Table {
         let containers = Vec::new();
         self.sandboxes.entry(pod).or_default().push(Sandbox {
             config,
+            id: String::new(),
             ready: true,
             containers,
         });
         true
     }
 
-    /// Adds a container; `false` if it is known already.
+    /// Adds a container, to the sandbox as it is now unless it says otherwise; `false` if it is known already.
     ///
     /// # Errors
     /// Without its sandbox.
-    pub fn insert(&mut self, container: Container) -> Result<bool, Error> {
-        let containers = &mut self.sandbox(&container.id.uid)?.containers;
+    pub fn insert(&mut self, mut container: Container) -> Result<bool, Error> {
+        let sandbox = self.sandbox(&container.id.uid)?;
+        if container.sandbox.is_empty() {
+            container.sandbox.clone_from(&sandbox.id);
+        }
+        let containers = &mut sandbox.containers;
         let place = containers.binary_search_by(|other| other.id.cmp(&container.id));
         if let Err(place) = place {
             containers.insert(place, container);
@@ -97,6 +102,13 @@ impl Table {
         }
     }
 
+    /// What the runtime calls the sandbox now.
+    pub fn name(&mut self, uid: &str, id: String) {
+        if let Ok(sandbox) = self.sandbox(uid) {
+            sandbox.id = id;
+        }
+    }
+
     /// The sandbox is there, at this address.
     pub fn restore(&mut self, uid: &str, ip: Option<Ipv4Addr>) {
         if let Ok(sandbox) = self.sandbox(uid) {
@@ -115,6 +127,7 @@ impl Table {
     pub fn recognise(&mut self, seen: &Container) {
         if let Ok(known) = self.container(&seen.id) {
             known.handle.clone_from(&seen.handle);
+            known.sandbox.clone_from(&seen.sandbox);
             known.image_id.clone_from(&seen.image_id);
         }
     }

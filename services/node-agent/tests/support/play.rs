@@ -100,7 +100,7 @@ impl Play {
     pub fn carry_out(&mut self, action: Action) {
         self.done.push(action.clone());
         match action {
-            Action::RunSandbox { ip } => self.add_sandbox("uid-1", ip),
+            Action::RunSandbox { ip } => self.run_sandbox(ip),
             Action::Start {
                 name,
                 attempt,
@@ -136,6 +136,23 @@ impl Play {
         }
     }
 
+    /// Makes it, or makes it anew.
+    fn run_sandbox(&mut self, ip: Ipv4Addr) {
+        let mut all = self.world.sandboxes.iter_mut();
+        match all.find(|sandbox| sandbox.config.uid == "uid-1") {
+            Some(lost) => (lost.ready, lost.id) = (true, format!("{}+", lost.id)),
+            None => self.add_sandbox("uid-1", ip),
+        }
+    }
+
+    /// What the containers share is lost; the containers do not notice.
+    pub fn lose_sandbox(&mut self) {
+        self.world
+            .sandboxes
+            .iter_mut()
+            .for_each(|sandbox| sandbox.ready = false);
+    }
+
     pub fn add_sandbox(&mut self, uid: &str, ip: Ipv4Addr) {
         let config = SandboxConfig {
             namespace: "default".into(),
@@ -148,6 +165,7 @@ impl Play {
         let containers = Vec::new();
         self.world.sandboxes.push(Sandbox {
             config,
+            id: uid.into(),
             ready: true,
             containers,
         });
@@ -155,6 +173,10 @@ impl Play {
 
     fn start(&mut self, name: String, attempt: u32, backoff: Duration) {
         let since = self.world.now;
+        let before = self.pod().spec.init_containers.iter();
+        let before = before.take_while(|init| init.name != name);
+        let init = before.filter(|init| init.restart_policy.is_none());
+        let init: Vec<_> = init.map(|init| init.name.clone()).collect();
         let sandbox = self
             .world
             .sandboxes
@@ -166,6 +188,16 @@ impl Play {
                 .attempts(&name)
                 .all(|known| matches!(known.state, State::Exited(_))),
             "two at once"
+        );
+        let prepared = |init: &String| {
+            let latest = sandbox
+                .latest(init)
+                .filter(|latest| latest.sandbox == sandbox.id);
+            matches!(latest.map(|latest| &latest.state), Some(State::Exited(exit)) if exit.code == 0)
+        };
+        assert!(
+            init.iter().all(prepared),
+            "{name} starts in a sandbox that is prepared"
         );
         let id = ContainerId {
             uid: "uid-1".into(),
@@ -192,6 +224,7 @@ impl Play {
         let stopping = None;
         let mut container = runtime::Container::starting(&config);
         container.state = State::Running { since, stopping };
+        container.sandbox.clone_from(&sandbox.id);
         sandbox.containers.push(container);
         sandbox.containers.sort_by(|a, b| a.id.cmp(&b.id));
     }

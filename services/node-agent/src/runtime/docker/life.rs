@@ -73,7 +73,7 @@ impl Shared {
         seen: &Seen,
         address: Option<std::net::Ipv4Addr>,
     ) {
-        let uid = &identity.id.uid;
+        let (uid, handle) = (&identity.id.uid, pause.handle.clone());
         {
             let mut pauses = self.pauses.lock();
             match pauses.get(uid) {
@@ -84,6 +84,7 @@ impl Shared {
         {
             let mut table = self.table.lock();
             table.add(identity.sandbox());
+            table.name(uid, handle);
             match seen {
                 Seen::Running(_) => table.restore(uid, address),
                 _ => drop(table.lose(uid)),

@@ -74,6 +74,14 @@ pub fn identity(container: &ContainerInspectResponse) -> Option<Identity> {
     Identity::parse(container.config.as_ref()?.labels.as_ref()?)
 }
 
+/// The container whose namespaces a container is in.
+pub fn sandbox(container: &ContainerInspectResponse) -> String {
+    let host = container.host_config.as_ref();
+    let mode = host.and_then(|host| host.network_mode.as_deref());
+    let pause = mode.and_then(|mode| mode.strip_prefix("container:"));
+    pause.unwrap_or_default().to_owned()
+}
+
 /// The first address that a container has.
 pub fn address(container: &ContainerInspectResponse) -> Option<std::net::Ipv4Addr> {
     let networks = container.network_settings.as_ref()?.networks.as_ref()?;

@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::identity::{CLUSTER, Identity, NODE, filter};
-use super::seen::{Seen, address, identity, lost};
+use super::seen::{Seen, address, identity, lost, sandbox};
 use super::{Pause, Shared, absent};
 use crate::runtime::{Container, State};
 
@@ -194,6 +194,7 @@ fn known(container: &ContainerInspectResponse, identity: &Identity) -> Container
     let image = config.and_then(|config| config.image.clone());
     Container {
         id: identity.id.clone(),
+        sandbox: sandbox(container),
         image: image.unwrap_or_default(),
         image_id: container.image.clone().unwrap_or_default(),
         handle: container.id.clone().unwrap_or_default(),
