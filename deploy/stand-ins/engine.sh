@@ -13,19 +13,32 @@ install() {
 }
 
 engine() {
-    has docker && docker info >/dev/null 2>&1 && return
-    has dockerd || install docker.io docker-compose iptables
+    answers && return
+    if ! has dockerd; then
+        install docker.io docker-compose iptables
+        answers && return # where packages start what they bring
+    fi
     mkdir -p "$cache"
-    say "no container engine answers: starting dockerd, log in $cache/dockerd.log, stop it with: kill \$(cat /var/run/docker.pid)"
+    say "no container engine answers: starting dockerd, log in $cache/dockerd.log, stop it with: $(as_root)kill \$(cat /var/run/docker.pid)"
     root setsid dockerd >"$cache/dockerd.log" 2>&1 </dev/null &
     local _
     for _ in $(seq 60); do
-        docker info >/dev/null 2>&1 && return
+        answers && return
+        [ -n "$(jobs -r)" ] || break
         sleep 0.5
     done
     tail -n 3 "$cache/dockerd.log" >&2
-    fail "dockerd does not answer after 30 s"
+    fail "dockerd does not answer, see $cache/dockerd.log"
 }
+
+answers() {
+    local said
+    said=$(docker info 2>&1) && return
+    case $said in *"permission denied"*) fail "a container engine runs, and $(id -un) may not talk to it" ;; esac
+    return 1
+}
+
+as_root() { [ "$(id -u)" = 0 ] || echo "sudo "; }
 
 # Compose 2 is a plugin of the docker command; Debian has it from 13 on.
 compose_plugin() {
