@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use super::{Bench, uid, waker};
 
 /// A few programs of Debian's static busybox; without a command it sleeps until it is asked to stop.
-pub const IMAGE: &str = "setpoint-test/busybox:1";
+pub const IMAGE: &str = "setpoint-test/busybox:2";
 /// Where the engine listens.
 pub const SOCKET: &str = "/var/run/docker.sock";
 const APPLETS: [&str; 12] = [
@@ -118,7 +118,7 @@ fn files(mark: &str) -> Vec<u8> {
     header.set_mode(0o644);
     header.set_size(mark.len().try_into().unwrap());
     archive
-        .append_data(&mut header, "etc/mark", mark.as_bytes())
+        .append_data(&mut header, "srv/mark", mark.as_bytes())
         .unwrap();
     archive.into_inner().unwrap()
 }

@@ -178,6 +178,22 @@ impl<R: Runtime> Bench<R> {
         String::from_utf8(pieces.expect("the log ends").unwrap().concat()).unwrap()
     }
 
+    /// What the container has written, once that is so many lines.
+    pub async fn said(&self, attempt: u32, lines: usize) -> String {
+        let options = LogOptions {
+            follow: true,
+            ..LogOptions::default()
+        };
+        let mut log = self.runtime.log(&id(attempt), &options).await.unwrap();
+        let mut said = String::new();
+        while said.lines().count() < lines {
+            let piece = timeout(PATIENCE, log.try_next()).await;
+            let piece = piece.expect("it says something").unwrap();
+            said += std::str::from_utf8(&piece.expect("it says more")).unwrap();
+        }
+        said
+    }
+
     pub async fn running(&self, attempt: u32) {
         self.until(attempt, |state| {
             matches!(state, State::Running { .. }).then_some(())

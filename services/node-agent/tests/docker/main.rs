@@ -1,19 +1,21 @@
-//! What only an engine can show: kills from outside, memory, volumes, images, and agents that die and come back.
+//! What only an engine can show: kills from outside, memory, and agents that die and come back.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod allowed;
+mod images;
+mod sight;
+#[path = "../support/mod.rs"]
 mod support;
+mod volumes;
 
 use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
-use setpoint_node_agent::runtime::{
-    Error, File, Limits, LogOptions, Mount, Origin, Pull, Runtime, Sandbox, Volume, VolumeKind,
-};
+use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, Volume, VolumeKind};
 use support::docker::{bench, bench_with, client, cluster, settings};
-use support::registry::Registry;
 use support::{Bench, container, id, pod, sandbox, uid};
 
 /// An engine and a runtime on it, or the end of the test.
@@ -109,9 +111,17 @@ async fn a_program_that_does_not_exist_is_a_start_error() {
 async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace() {
     let (_, bench) = engine_or_skip!();
     bench
-        .start(0, &["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
+        .start(
+            0,
+            &[
+                "sh",
+                "-c",
+                "trap '' TERM; echo up; while :; do sleep 1; done",
+            ],
+        )
         .await;
     bench.running(0).await;
+    bench.said(0, 1).await;
     let asked = std::time::Instant::now();
     bench
         .runtime
@@ -145,10 +155,8 @@ async fn an_agent_that_comes_back_adopts_what_runs_and_starts_nothing_twice() {
     second.clean_up().await;
 }
 
-/// Checks N2.
-#[tokio::test]
-async fn a_container_that_was_made_and_not_started_is_made_anew() {
-    let (client, bench) = engine_or_skip!();
+/// Makes the second attempt at a container behind the back of the agent, as one would that did not hear the answer.
+async fn made_before(client: &bollard::Docker, bench: &Bench<Docker>) -> String {
     bench.start(0, &["true"]).await;
     bench.exited(0).await;
     let made = client
@@ -161,6 +169,8 @@ async fn a_container_that_was_made_and_not_started_is_made_anew() {
         .unwrap();
     let labels = labels.map(|mut labels| {
         labels.insert("setpoint.dev/attempt".into(), "1".into());
+        // Whatever becomes of it, no event says so.
+        labels.remove("setpoint.dev/node");
         labels
     });
     let body = bollard::models::ContainerCreateBody {
@@ -172,14 +182,87 @@ async fn a_container_that_was_made_and_not_started_is_made_anew() {
     let options = bollard::query_parameters::CreateContainerOptionsBuilder::default()
         .name(&name)
         .build();
-    let left = client
-        .create_container(Some(options), body)
-        .await
-        .unwrap()
-        .id;
+    let made = client.create_container(Some(options), body).await;
+    made.unwrap().id
+}
+
+/// Checks N2.
+#[tokio::test]
+async fn a_container_that_was_made_and_not_started_is_made_anew() {
+    let (client, bench) = engine_or_skip!();
+    let left = made_before(&client, &bench).await;
     bench.start(1, &["sh", "-c", "exit 7"]).await;
     assert_eq!(bench.exited(1).await.code, 7);
     assert_ne!(bench.container(1).unwrap().handle, left);
+}
+
+/// Checks N2.
+#[tokio::test]
+async fn a_container_that_was_started_before_is_not_started_again() {
+    let (client, bench) = engine_or_skip!();
+    let left = made_before(&client, &bench).await;
+    client.start_container(&left, None).await.unwrap();
+    bench.start(1, &[]).await;
+    bench.running(1).await;
+    assert_eq!(bench.container(1).unwrap().handle, left);
+}
+
+/// Checks N2.
+#[tokio::test]
+async fn what_runs_for_another_node_is_none_of_this_one() {
+    let (_, bench) = engine_or_skip!();
+    bench.start(0, &[]).await;
+    bench.running(0).await;
+    let engine = Engine::connect(&settings()).await.unwrap();
+    let wake = std::sync::Arc::new(|_: &setpoint_model::Key| {});
+    let other = Docker::open(engine, &settings(), "another", wake).await;
+    assert_eq!(other.unwrap().pods(), []);
+}
+
+/// Checks N2.
+#[tokio::test]
+async fn an_attempt_that_has_ended_is_not_started_again() {
+    let (client, bench) = engine_or_skip!();
+    bench.start(0, &["true"]).await;
+    bench.exited(0).await;
+    let handle = bench.container(0).unwrap().handle;
+    let began = async || {
+        let seen = client.inspect_container(&handle, None).await.unwrap();
+        seen.state.unwrap().started_at
+    };
+    let before = began().await;
+    bench.start(0, &["true"]).await;
+    assert_eq!(began().await, before);
+}
+
+/// Nothing of a Pod outlives it in the engine: no container, no volume.
+#[tokio::test]
+async fn a_removed_sandbox_leaves_nothing_in_the_engine() {
+    let (client, bench) = engine_or_skip!();
+    let mut sandbox = sandbox();
+    let scratch = Volume {
+        name: "scratch".into(),
+        kind: VolumeKind::Empty,
+    };
+    sandbox.volumes = vec![scratch];
+    bench.runtime.run_sandbox(sandbox).await.unwrap();
+    bench.start(0, &[]).await;
+    bench.running(0).await;
+    assert!(bench.runtime.remove_sandbox(&uid()).await.is_err());
+    bench.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
+    bench.exited(0).await;
+    bench.start(1, &["true"]).await;
+    bench.exited(1).await;
+    bench.runtime.remove(&id(0)).await.unwrap();
+    assert_eq!(
+        names(&client).await.len(),
+        2,
+        "a pause and the last attempt"
+    );
+    bench.runtime.remove_sandbox(&uid()).await.unwrap();
+    assert_eq!(names(&client).await, Vec::<String>::new());
+    let volume = format!("k8s_{}_scratch", uid());
+    assert!(client.inspect_volume(&volume).await.is_err());
 }
 
 #[tokio::test]
@@ -217,180 +300,6 @@ async fn a_container_that_somebody_starts_again_is_killed_because_its_time_is_ov
     let mut end = std::pin::pin!(client.wait_container(&handle, None));
     let ended = tokio::time::timeout(Duration::from_secs(20), end.try_next()).await;
     assert!(ended.is_ok(), "it still runs");
-}
-
-#[tokio::test]
-async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret() {
-    let (_, bench) = engine_or_skip!();
-    let file = |path: &str, content: &str| File {
-        path: path.into(),
-        content: content.into(),
-        mode: 0o440,
-    };
-    let files = |file, secret| VolumeKind::Files {
-        files: vec![file],
-        secret,
-    };
-    let mut sandbox = sandbox();
-    sandbox.volumes = [
-        ("config", files(file("conf.d/a", "from a map\n"), false)),
-        ("secret", files(file("key", "hush\n"), true)),
-        ("scratch", VolumeKind::Empty),
-        ("memory", VolumeKind::Memory(1 << 20)),
-    ]
-    .map(|(name, kind)| Volume {
-        name: name.into(),
-        kind,
-    })
-    .into();
-    bench.runtime.run_sandbox(sandbox).await.unwrap();
-    let mount = |volume: &str, copies| Mount {
-        volume: volume.into(),
-        path: format!("/{volume}"),
-        read_only: false,
-        copies,
-    };
-    let script = "cat /config/conf.d/a /secret/key /etc/one; touch /scratch/left /memory/left; \
-                  grep -c 'tmpfs /memory' /proc/mounts; grep -c 'tmpfs /secret' /proc/mounts; stat -c %a /scratch /secret/key";
-    let mut writer = container(0, &["sh", "-c", script]);
-    writer.security.user = "1000".into();
-    writer.security.groups = vec!["0".into()];
-    let one = mount("config", vec![file("/etc/one", "one file\n")]);
-    writer.mounts = ["config", "secret", "scratch", "memory"]
-        .map(|name| mount(name, Vec::new()))
-        .into();
-    writer.mounts.push(one);
-    bench.runtime.start(writer).await.unwrap();
-    bench.exited(0).await;
-    assert_eq!(
-        bench.log(0, LogOptions::default()).await,
-        "from a map\nhush\none file\n1\n1\n777\n440\n"
-    );
-    let mut reader = container(1, &["ls", "/scratch", "/memory"]);
-    reader.mounts = ["scratch", "memory"]
-        .map(|name| mount(name, Vec::new()))
-        .into();
-    bench.runtime.start(reader).await.unwrap();
-    bench.exited(1).await;
-    assert_eq!(
-        bench.log(1, LogOptions::default()).await,
-        "/memory:\nleft\n\n/scratch:\nleft\n"
-    );
-}
-
-async fn reason(bench: &Bench<Docker>, pull: Pull) -> &'static str {
-    let mut config = container(0, &[]);
-    (config.image, config.pull) = ("127.0.0.1:9/setpoint-test/none:1".into(), pull);
-    match bench.runtime.start(config).await {
-        Err(Error::Image { reason, .. }) => reason,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Where the image of an attempt comes from, once it is there; or why it is not. Also how many pulls began.
-async fn origin(
-    bench: &Bench<Docker>,
-    attempt: u32,
-    image: &str,
-    pull: Pull,
-) -> (Result<Origin, &'static str>, usize) {
-    let mut begun = 0;
-    loop {
-        let mut config = container(attempt, &["true"]);
-        (config.image, config.pull) = (image.to_owned(), pull);
-        match bench.runtime.start(config).await {
-            Ok(origin) => return (Ok(origin), begun),
-            Err(Error::Image {
-                reason, pulling, ..
-            }) => {
-                begun += usize::from(pulling);
-                if reason != "ContainerCreating" {
-                    return (Err(reason), begun);
-                }
-                bench.changed().await;
-            }
-            Err(other) => panic!("{other:?}"),
-        }
-    }
-}
-
-#[tokio::test]
-async fn an_image_is_pulled_when_its_policy_says_so() {
-    let Some(registry) = Registry::start().await else {
-        return;
-    };
-    let (client, bench) = engine_or_skip!();
-    let image = registry.image(&client).await;
-    bench.runtime.run_sandbox(sandbox()).await.unwrap();
-    let never = origin(&bench, 0, &image, Pull::Never).await;
-    assert_eq!(never, (Err("ErrImageNeverPull"), 0));
-    let (found, begun) = origin(&bench, 0, &image, Pull::IfNotPresent).await;
-    let Ok(Origin::Registry(pulled)) = found else {
-        panic!("{found:?}");
-    };
-    assert!(pulled.bytes > 1 << 20 && pulled.took <= pulled.waited && !pulled.took.is_zero());
-    assert_eq!((begun, bench.exited(0).await.code), (1, 0));
-    let there = (Ok(Origin::Machine), 0);
-    assert_eq!(origin(&bench, 1, &image, Pull::IfNotPresent).await, there);
-    assert_eq!(origin(&bench, 2, &image, Pull::Never).await, there);
-    let (again, begun) = origin(&bench, 3, &image, Pull::Always).await;
-    assert!(matches!((again, begun), (Ok(Origin::Registry(_)), 1)));
-    let missing = image.trim_end_matches(":1").to_owned() + ":2";
-    let failed = origin(&bench, 4, &missing, Pull::IfNotPresent).await;
-    assert_eq!(failed, (Err("ErrImagePull"), 1));
-    let rests = origin(&bench, 4, &missing, Pull::IfNotPresent).await;
-    assert_eq!(rests, (Err("ImagePullBackOff"), 0));
-    let wrong = origin(&bench, 4, "Not/A/Name", Pull::Always).await;
-    assert_eq!(wrong, (Err("InvalidImageName"), 0));
-}
-
-#[tokio::test]
-async fn an_image_that_cannot_be_had_is_told_in_the_words_of_the_kubelet() {
-    let (_, bench) = engine_or_skip!();
-    bench.runtime.run_sandbox(sandbox()).await.unwrap();
-    assert_eq!(reason(&bench, Pull::Never).await, "ErrImageNeverPull");
-    assert_eq!(
-        reason(&bench, Pull::IfNotPresent).await,
-        "ContainerCreating"
-    );
-    let failed = async {
-        loop {
-            bench.changed().await;
-            match reason(&bench, Pull::IfNotPresent).await {
-                "ContainerCreating" => {}
-                other => return other,
-            }
-        }
-    };
-    let failed = tokio::time::timeout(Duration::from_secs(60), failed)
-        .await
-        .unwrap();
-    assert_eq!(failed, "ErrImagePull");
-    assert_eq!(reason(&bench, Pull::IfNotPresent).await, "ImagePullBackOff");
-    assert!(bench.container(0).is_none());
-}
-
-/// What happens while the connection to the engine is broken is seen once it is back.
-#[tokio::test]
-async fn an_engine_out_of_sight_is_found_again() {
-    let Some(client) = client().await else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("engine.sock");
-    let mut line = support::line::Line::new(&socket, support::docker::SOCKET);
-    let bench = bench_with(Settings {
-        socket,
-        ..settings()
-    })
-    .await;
-    bench.start(0, &[]).await;
-    bench.running(0).await;
-    line.cut().await;
-    kill(&client, &bench.container(0).unwrap().handle).await;
-    assert!(bench.runtime.start(container(1, &[])).await.is_err());
-    line.mend();
-    assert_eq!(bench.exited(0).await.code, 137);
-    bench.start(1, &[]).await;
-    bench.running(1).await;
 }
 
 #[tokio::test]
