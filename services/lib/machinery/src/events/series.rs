@@ -38,8 +38,8 @@ struct Similar {
     counted: HashMap<Line, Counted>,
 }
 
-/// Its message, or `None` for all that is combined.
-type Line = Option<String>;
+/// The part of the object that it is about, and its message; or `None` for all that is combined.
+type Line = Option<(String, String)>;
 
 /// An Event that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Repeated {
     }
 
     fn line(&self) -> Line {
-        (!self.combined).then(|| self.note.message.clone())
+        (!self.combined).then(|| words(&self.note))
     }
 }
 
@@ -84,7 +84,7 @@ impl Series {
         for mut note in notes {
             let group = group(&note);
             let combined = self.groups.entry(group.clone()).is_one_too_many(&note);
-            let line = (!combined).then(|| note.message.clone());
+            let line = (!combined).then(|| words(&note));
             if combined {
                 note.message.insert_str(0, COMBINED);
             }
@@ -137,6 +137,10 @@ impl Similar {
     }
 }
 
+fn words(note: &Note) -> (String, String) {
+    (note.about.field_path.clone(), note.message.clone())
+}
+
 fn group(note: &Note) -> Group {
     let about = match note.about.uid.as_str() {
         "" => format!("{}/{}", note.about.namespace, note.about.name),
@@ -182,6 +186,21 @@ mod tests {
         let merged = Series::default().merge(["a", "b", "a"].into_iter().map(note));
         let told: Vec<_> = merged.iter().map(|r| (&*r.note.message, r.times)).collect();
         assert_eq!(told, [("a", 2), ("b", 1)]);
+    }
+
+    #[test]
+    fn what_says_the_same_of_another_part_of_the_object_is_another_event() {
+        let of = |part: &str| {
+            let mut note = note("a");
+            note.about.field_path = part.into();
+            note
+        };
+        let merged = Series::default().merge(["first", "main", "main"].into_iter().map(of));
+        let told: Vec<_> = merged
+            .iter()
+            .map(|r| (&*r.note.about.field_path, r.times))
+            .collect();
+        assert_eq!(told, [("first", 1), ("main", 2)]);
     }
 
     #[test]
