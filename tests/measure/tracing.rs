@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -20,14 +21,15 @@ use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use crate::process::{SERVICES, cpu};
 use crate::report::Report;
 use crate::{cascade, writes};
 
 /// Odd, so that there is a median; many, since the two rates differ by less than two runs of the same do.
-const TURNS: usize = 7;
+const TURNS: usize = 15;
 const PODS: i32 = 300;
 
-/// The rate of each cluster in turn, and the ratio of their medians.
+/// The rate of each cluster in turn, and the median of the turns' ratios.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let size = Size {
         replicas: 1,
@@ -37,15 +39,16 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     };
     let taken = Arc::new(AtomicUsize::new(0));
     let collector = format!("http://{}", sink(taken.clone()).await?);
-    let clusters = [Cluster::start(size), Cluster::traced(size, &collector)];
+    let mut clusters = [Cluster::start(size), Cluster::traced(size, &collector)];
     let mut creates = [Vec::new(), Vec::new()];
     let mut pods = [Vec::new(), Vec::new()];
+    let mut spent = [Duration::ZERO; 2];
     for turn in 0..TURNS {
         // Who begins would else be the one with the quieter machine.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
             let url = clusters[side].gateway_url();
-            creates[side].push(writes::creates(&url, turn, seconds / 2.0).await?.rate);
+            creates[side].push(writes::creates(&url, turn, seconds / 4.0).await?.rate);
         }
         for side in order {
             let settings = Settings {
@@ -53,18 +56,32 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
                 ..Default::default()
             };
             let gateway = Gateway::connect(&settings, "bench")?;
+            let pids = SERVICES.map(|name| clusters[side].process(name).pid());
+            let before: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
             let took = cascade::one(&gateway, &format!("traced-{turn}"), PODS).await?;
             pods[side].push(f64::from(PODS) / took.as_secs_f64());
+            spent[side] += pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
         }
     }
     let taken = taken.load(Ordering::Relaxed);
     anyhow::ensure!(taken > 0, "no span was exported");
     report.add("spans that were exported", taken as f64 / 1e6, "MB");
+    let per_pod = spent.map(|spent| spent.as_secs_f64() * 1e6 / (TURNS as f64 * f64::from(PODS)));
+    report.add(
+        "CPU of all services for a Pod, tracing off",
+        per_pod[0],
+        "µs",
+    );
+    report.add(
+        "CPU of all services for a Pod, every span exported",
+        per_pod[1],
+        "µs",
+    );
     for (what, [off, on]) in [("gateway creates", creates), ("Pods of a cascade", pods)] {
-        let (off, on) = (median(off), median(on));
-        report.add(format!("{what}, tracing off"), off, "/s");
-        report.add(format!("{what}, every span exported"), on, "/s");
-        report.add(format!("{what}, traced ÷ untraced"), on / off, "");
+        let ratios = on.iter().zip(&off).map(|(on, off)| on / off).collect();
+        report.add(format!("{what}, tracing off"), median(off), "/s");
+        report.add(format!("{what}, every span exported"), median(on), "/s");
+        report.add(format!("{what}, traced ÷ untraced"), median(ratios), "");
     }
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::{self, Write as _};
 
-use opentelemetry::Context;
 use opentelemetry::trace::{SpanContext, TraceContextExt};
+use tracing::dispatcher::get_default;
 use tracing::{Event, Subscriber};
+use tracing_opentelemetry::get_otel_context;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
@@ -49,16 +50,27 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let trace = Context::current().span().span_context().clone();
-        if !trace.is_valid() {
+        let Some(trace) = trace(context) else {
             return self.inner.format_event(context, writer, event);
-        }
+        };
         let mut line = String::new();
         self.inner
             .format_event(context, Writer::new(&mut line), event)?;
         self.style.append(&mut line, &trace)?;
         writer.write_str(&line)
     }
+}
+
+/// Of the span in which something is logged, if it is traced.
+fn trace<S, N>(context: &FmtContext<'_, S, N>) -> Option<SpanContext>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    let span = context.lookup_current()?.id();
+    let traced = get_default(|dispatch| get_otel_context(&span, dispatch))?;
+    let trace = traced.span().span_context().clone();
+    trace.is_valid().then_some(trace)
 }
 
 impl Style {

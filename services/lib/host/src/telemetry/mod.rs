@@ -75,6 +75,8 @@ impl Telemetry {
                 .with_threads(false)
                 .with_target(false)
                 .with_tracked_inactivity(false)
+                // Else each poll of each task would set and unset it; whoever needs it asks the span.
+                .with_context_activation(false)
                 .with_filter(Targets::new().with_target("setpoint", Level::INFO))
         });
         registry()
