@@ -58,7 +58,8 @@ impl Callers {
 
     /// A caller begins to report.
     pub fn meet(&self, caller: u64) -> Reporter {
-        self.shared.kept.lock().insert(caller, Kept::default());
+        // It may be back before its former connection is known to be broken.
+        self.shared.kept.lock().entry(caller).or_default();
         Reporter {
             callers: self.clone(),
             caller,
