@@ -72,38 +72,24 @@ fn pods_are_containers(project: &Project, kubectl: &Kubectl) {
     }
     let network = format!("{}_pods", project.name());
     let url = format!("http://{}/", text(&pods[0], "/status/podIP"));
-    let page = docker(&[
-        "run",
-        "--rm",
-        "--network",
-        &network,
-        "busybox:1.36",
-        "wget",
-        "-qO-",
-        "-T5",
-        &url,
-    ]);
+    let page = fetched(&network, &url);
     assert!(
         page.contains("Welcome to nginx"),
         "a Pod answers at its address: {page}"
     );
 }
 
+/// What a container of this network is answered.
+fn fetched(network: &str, url: &str) -> String {
+    let client = ["run", "--rm", "--network", network, "busybox:1.36"];
+    docker(&[&client[..], &["wget", "-qO-", "-T5", url]].concat())
+}
+
 fn the_cascade_is_a_trace(project: &Project) {
     let network = format!("{}_control", project.name());
     let url = "http://jaeger:16686/api/traces?service=gateway&limit=100";
     eventually("Jaeger knows of the node agents' part", || {
-        let found = docker(&[
-            "run",
-            "--rm",
-            "--network",
-            &network,
-            "busybox:1.36",
-            "wget",
-            "-qO-",
-            "-T5",
-            url,
-        ]);
+        let found = fetched(&network, url);
         let all = found.contains(r#""serviceName":"node-agent""#);
         all.then_some(()).ok_or(found)
     });

@@ -15,7 +15,6 @@ mod metrics;
 mod mistakes;
 mod nodes;
 mod pulls;
-mod registry;
 mod replicas;
 mod rolling;
 mod succession;

@@ -1,10 +1,10 @@
 //! Images out of a registry, and what the kubelet's Events say of them.
 
+use setpoint_testkit::ImageRegistry;
 use setpoint_tests::{Kubectl, eventually};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, import};
 use crate::events::told;
-use crate::registry::Registry;
 
 fn apply(kubectl: &Kubectl, name: &str, image: &str, policy: &str) {
     let pod = format!(
@@ -28,17 +28,26 @@ fn shows(kubectl: &Kubectl, name: &str, word: &str) {
     });
 }
 
+/// An image that only the registry has.
+fn image_in(registry: &ImageRegistry, engine: &Engine) -> String {
+    let image = format!("{}:1", registry.name("pulled"));
+    import(&image, &image);
+    engine.docker(&format!("push {image}"));
+    assert!(registry.forget(), "the engine forgets {image}");
+    image
+}
+
 /// One story in one cluster, since starting one is what takes long.
 #[test]
 fn a_pod_has_its_image_pulled_as_its_policy_says() {
     let Some(engine) = Engine::find() else { return };
-    let Some(registry) = Registry::start(&engine) else {
+    let Some(registry) = ImageRegistry::start() else {
         return;
     };
     let cluster = engine.cluster();
     let kubectl = cluster.kubectl();
     kubectl.ok("create namespace production");
-    let image = registry.image.as_str();
+    let image = &image_in(&registry, &engine);
     a_pod_that_never_pulls_goes_without(&kubectl, image);
     a_missing_image_is_pulled(&kubectl, image);
     an_image_that_is_there_is_used(&kubectl, image);

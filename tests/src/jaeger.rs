@@ -1,9 +1,8 @@
 //! A stand-in for Jaeger: takes spans by OTLP, and serves Jaeger's own UI and query API over them.
 
 use std::future::Future;
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io;
+use std::net::SocketAddr;
 
 use otlp_embedded::{Config, State, TraceServiceImpl, TraceServiceServer, ui_app};
 use serde_json::Value;
@@ -12,6 +11,7 @@ use tokio::runtime::Runtime;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use crate::http;
 use crate::trace::Trace;
 
 /// One export may hold thousands of spans.
@@ -118,22 +118,15 @@ impl Jaeger {
 
     /// Every trace of which all parents have arrived.
     pub fn traces(&self) -> Vec<Trace> {
-        let answer = self.get("/api/traces?limit=1000000").unwrap_or_default();
+        let answer = self.get("/api/traces?limit=1000000");
+        let answer = answer.expect("all are asked for, and there are none or some");
         let traces = answer["data"].as_array().cloned().unwrap_or_default();
         traces.iter().filter_map(Trace::read).collect()
     }
 
+    /// What it answers, unless it knows of no such thing.
     fn get(&self, path: &str) -> Option<Value> {
-        let mut stream = TcpStream::connect(self.ui).ok()?;
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .ok()?;
-        // HTTP/1.0, so that the answer ends with the connection.
-        write!(stream, "GET {path} HTTP/1.0\r\nhost: {}\r\n\r\n", self.ui).ok()?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).ok()?;
-        let answer = String::from_utf8_lossy(&answer);
-        let (_, body) = answer.split_once("\r\n\r\n")?;
-        serde_json::from_str(body).ok()
+        let reply = http::get(&self.ui.to_string(), path).expect("it answers");
+        (reply.status == 200).then(|| serde_json::from_str(&reply.body).expect("it is JSON"))
     }
 }

@@ -7,6 +7,7 @@
 pub mod cache_contract;
 mod cases;
 mod etcd;
+mod image_registry;
 mod lagging;
 pub mod objects;
 mod store;
@@ -14,5 +15,6 @@ pub mod store_contract;
 
 pub use cases::Subject;
 pub use etcd::Etcd;
+pub use image_registry::ImageRegistry;
 pub use lagging::Lagging;
 pub use store::Memory;

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use bollard::query_parameters::PushImageOptionsBuilder;
+use futures::TryStreamExt as _;
 use setpoint_node_agent::runtime::docker::Docker;
 use setpoint_node_agent::runtime::{Error, Origin, Pull, Runtime as _};
+use setpoint_testkit::ImageRegistry;
 
 use crate::support::docker::{bench, client};
-use crate::support::registry::Registry;
-use crate::support::{Bench, container, sandbox};
+use crate::support::{Bench, container, docker, sandbox, uid};
 
 async fn reason(bench: &Bench<Docker>, pull: Pull) -> &'static str {
     let mut config = container(0, &[]);
@@ -45,15 +47,26 @@ async fn origin(
     }
 }
 
+/// An image that only the registry has.
+async fn image_in(registry: &ImageRegistry, client: &bollard::Docker) -> String {
+    let name = registry.name(&uid());
+    docker::import(client, &name, "1", &uid()).await;
+    let options = PushImageOptionsBuilder::default().tag("1").build();
+    let pushed = client.push_image(&name, Some(options), None);
+    pushed.try_collect::<Vec<_>>().await.unwrap();
+    assert!(registry.forget(), "the engine forgets {name}");
+    format!("{name}:1")
+}
+
 #[tokio::test]
 async fn an_image_is_pulled_when_its_policy_says_so() {
-    let Some(registry) = Registry::start().await else {
+    let Some(registry) = ImageRegistry::start() else {
         return;
     };
     let (Some(client), Some(bench)) = (client().await, bench().await) else {
         return;
     };
-    let image = registry.image(&client).await;
+    let image = image_in(&registry, &client).await;
     bench.runtime.run_sandbox(sandbox()).await.unwrap();
     let never = origin(&bench, 0, &image, Pull::Never).await;
     assert_eq!(never, (Err("ErrImageNeverPull"), 0));

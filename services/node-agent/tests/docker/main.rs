@@ -14,9 +14,9 @@ use std::time::Duration;
 use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
-use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, Volume, VolumeKind};
+use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, VolumeKind};
 use support::docker::{bench, bench_with, client, cluster, settings};
-use support::{Bench, container, id, pod, sandbox, uid};
+use support::{Bench, container, id, pod, sandbox, sandbox_with, uid};
 
 /// An engine and a runtime on it, or the end of the test.
 macro_rules! engine_or_skip {
@@ -239,12 +239,7 @@ async fn an_attempt_that_has_ended_is_not_started_again() {
 #[tokio::test]
 async fn a_removed_sandbox_leaves_nothing_in_the_engine() {
     let (client, bench) = engine_or_skip!();
-    let mut sandbox = sandbox();
-    let scratch = Volume {
-        name: "scratch".into(),
-        kind: VolumeKind::Empty,
-    };
-    sandbox.volumes = vec![scratch];
+    let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
     bench.runtime.run_sandbox(sandbox).await.unwrap();
     bench.start(0, &[]).await;
     bench.running(0).await;
@@ -305,12 +300,7 @@ async fn a_container_that_somebody_starts_again_is_killed_because_its_time_is_ov
 #[tokio::test]
 async fn a_sweep_leaves_nothing_of_a_cluster() {
     let (client, bench) = engine_or_skip!();
-    let mut sandbox = sandbox();
-    let scratch = Volume {
-        name: "scratch".into(),
-        kind: VolumeKind::Empty,
-    };
-    sandbox.volumes = vec![scratch];
+    let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
     bench.runtime.run_sandbox(sandbox).await.unwrap();
     bench.runtime.start(container(0, &[])).await.unwrap();
     let volume = format!("k8s_{}_scratch", uid());

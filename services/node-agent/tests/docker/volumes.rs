@@ -1,9 +1,9 @@
 //! Volumes: shared by the containers of a Pod, filled before they start.
 
-use setpoint_node_agent::runtime::{File, LogOptions, Mount, Runtime as _, Volume, VolumeKind};
+use setpoint_node_agent::runtime::{File, LogOptions, Mount, Runtime as _, VolumeKind};
 
 use crate::support::docker::bench;
-use crate::support::{container, sandbox};
+use crate::support::{container, sandbox_with};
 
 #[tokio::test]
 async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret() {
@@ -17,18 +17,12 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
         files: vec![file],
         secret,
     };
-    let mut sandbox = sandbox();
-    sandbox.volumes = [
+    let sandbox = sandbox_with([
         ("config", files(file("conf.d/a", "from a map\n"), false)),
         ("secret", files(file("key", "hush\n"), true)),
         ("scratch", VolumeKind::Empty),
         ("memory", VolumeKind::Memory(1 << 20)),
-    ]
-    .map(|(name, kind)| Volume {
-        name: name.into(),
-        kind,
-    })
-    .into();
+    ]);
     bench.runtime.run_sandbox(sandbox).await.unwrap();
     let mount = |volume: &str, copies| Mount {
         volume: volume.into(),
@@ -67,16 +61,10 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
 #[tokio::test]
 async fn a_volume_is_as_big_as_it_may_be_as_closed_as_it_is_to_be_and_hides_what_the_image_has() {
     let Some(bench) = bench().await else { return };
-    let mut sandbox = sandbox();
-    sandbox.volumes = [
+    let sandbox = sandbox_with([
         ("srv", VolumeKind::Empty),
         ("memory", VolumeKind::Memory(1 << 20)),
-    ]
-    .map(|(name, kind)| Volume {
-        name: name.into(),
-        kind,
-    })
-    .into();
+    ]);
     bench.runtime.run_sandbox(sandbox).await.unwrap();
     let script = "exec 2>&1; dd if=/dev/zero of=/memory/big bs=1M count=3; touch /srv/new; ls /srv";
     let mut config = container(0, &["sh", "-c", script]);

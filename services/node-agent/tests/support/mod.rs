@@ -4,7 +4,6 @@
 
 pub mod docker;
 pub mod line;
-pub mod registry;
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -18,7 +17,7 @@ use setpoint_node_agent::runtime::process::Processes;
 use setpoint_node_agent::runtime::simulated::Simulated;
 use setpoint_node_agent::runtime::{
     Container, ContainerConfig, ContainerId, Exit, Limits, LogOptions, Pull, Runtime, Sandbox,
-    SandboxConfig, Security, State, Wake,
+    SandboxConfig, Security, State, Volume, VolumeKind, Wake,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -94,6 +93,17 @@ pub fn sandbox() -> SandboxConfig {
         ip: Ipv4Addr::new(127, 9, 9, 2),
         hostname: String::new(),
         volumes: Vec::new(),
+    }
+}
+
+pub fn sandbox_with<const N: usize>(volumes: [(&str, VolumeKind); N]) -> SandboxConfig {
+    let volume = |(name, kind): (&str, VolumeKind)| Volume {
+        name: name.into(),
+        kind,
+    };
+    SandboxConfig {
+        volumes: volumes.map(volume).into(),
+        ..sandbox()
     }
 }
 

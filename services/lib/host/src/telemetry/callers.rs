@@ -103,8 +103,7 @@ impl Kept {
         None
     }
 
-    fn take(&mut self, exported: &[u64]) -> Vec<SpanData> {
-        let parents = exported.iter().map(|id| SpanId::from(*id));
+    fn take(&mut self, parents: impl Iterator<Item = SpanId>) -> Vec<SpanData> {
         let taken = parents.filter_map(|parent| self.below.remove(&parent));
         let taken: Vec<_> = taken.flatten().map(|waiting| waiting.span).collect();
         self.count -= taken.len();
@@ -114,10 +113,8 @@ impl Kept {
     fn take_older(&mut self, moment: Instant) -> Vec<SpanData> {
         let old = |waiting: &Waiting| waiting.since <= moment;
         let parents = self.below.iter().filter(|(_, below)| below.iter().any(old));
-        let parents: Vec<_> = parents
-            .map(|(parent, _)| u64::from_be_bytes(parent.to_bytes()))
-            .collect();
-        self.take(&parents)
+        let parents: Vec<_> = parents.map(|(parent, _)| *parent).collect();
+        self.take(parents.into_iter())
     }
 
     fn into_spans(self) -> impl Iterator<Item = SpanData> {
@@ -163,10 +160,7 @@ pub struct Reporter {
 impl Reporter {
     /// These spans of the caller have been exported: what is below them has a parent.
     pub fn exported(&self, spans: &[u64]) {
-        let mut kept = self.callers.shared.kept.lock();
-        let taken = kept.get_mut(&self.caller).map(|kept| kept.take(spans));
-        drop(kept);
-        self.callers.pass(taken.unwrap_or_default());
+        self.release(|kept| kept.take(spans.iter().map(|id| SpanId::from(*id))));
     }
 
     /// Waits no longer for what has been kept back for too long.
@@ -174,17 +168,24 @@ impl Reporter {
         let Some(moment) = Instant::now().checked_sub(PATIENCE) else {
             return;
         };
-        let mut kept = self.callers.shared.kept.lock();
-        let taken = kept
-            .get_mut(&self.caller)
-            .map(|kept| kept.take_older(moment));
-        drop(kept);
-        self.callers.pass(taken.unwrap_or_default());
+        self.release(|kept| kept.take_older(moment));
     }
 
     /// The caller will send the rest without reporting it.
     pub fn leave(self) {
         self.callers.pass(self.take());
+    }
+
+    /// Passes on what is taken, with nothing locked any more.
+    fn release(&self, take: impl FnOnce(&mut Kept) -> Vec<SpanData>) {
+        let taken = self
+            .callers
+            .shared
+            .kept
+            .lock()
+            .get_mut(&self.caller)
+            .map(take);
+        self.callers.pass(taken.unwrap_or_default());
     }
 
     fn take(&self) -> impl Iterator<Item = SpanData> + use<> {

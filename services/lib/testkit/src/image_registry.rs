@@ -1,28 +1,25 @@
 //! A registry of images on this machine: Debian's docker-registry, on a port of its own and with nothing in it.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use bollard::Docker;
-use bollard::query_parameters::PushImageOptionsBuilder;
-use futures::TryStreamExt as _;
 use tempfile::TempDir;
-use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
 
-use super::{docker, uid};
+/// How long it may take to come up on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Ends the registry, and removes from the engine what came from it, when dropped.
-pub struct Registry {
+pub struct ImageRegistry {
     address: String,
     process: Child,
     _folder: TempDir,
 }
 
-impl Registry {
+impl ImageRegistry {
     /// `None`, and a word about it, where the package is not installed.
-    pub async fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap().to_string();
@@ -48,33 +45,17 @@ impl Registry {
             process,
             _folder: folder,
         };
-        registry.answers().await;
+        registry.wait_until_it_answers();
         Some(registry)
     }
 
-    async fn answers(&self) {
-        let answers = async {
-            while TcpStream::connect(&self.address).await.is_err() {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        let answered = timeout(Duration::from_secs(20), answers).await;
-        answered.expect("the registry answers");
-    }
-
-    /// An image that only the registry has.
-    pub async fn image(&self, client: &Docker) -> String {
-        let name = format!("{}/setpoint-test/{}", self.address, uid());
-        docker::import(client, &name, "1", &uid()).await;
-        let options = PushImageOptionsBuilder::default().tag("1").build();
-        let pushed = client.push_image(&name, Some(options), None);
-        pushed.try_collect::<Vec<_>>().await.unwrap();
-        assert!(self.forget(), "the engine forgets {name}");
-        format!("{name}:1")
+    /// The name of an image of this registry, without a tag.
+    pub fn name(&self, image: &str) -> String {
+        format!("{}/setpoint-test/{image}", self.address)
     }
 
     /// Removes from the engine what is named after the registry.
-    fn forget(&self) -> bool {
+    pub fn forget(&self) -> bool {
         let script = format!(
             "docker images --filter reference='{}/*/*' --format '{{{{.Repository}}}}:{{{{.Tag}}}}' | xargs -r docker rmi -f",
             self.address
@@ -82,9 +63,17 @@ impl Registry {
         let forgotten = Command::new("sh").args(["-c", &script]).output();
         forgotten.is_ok_and(|output| output.status.success())
     }
+
+    fn wait_until_it_answers(&self) {
+        let start = Instant::now();
+        while TcpStream::connect(&self.address).is_err() {
+            assert!(start.elapsed() < PATIENCE, "the registry answers");
+            sleep(Duration::from_millis(20));
+        }
+    }
 }
 
-impl Drop for Registry {
+impl Drop for ImageRegistry {
     fn drop(&mut self) {
         self.forget();
         let _ = self.process.kill();
