@@ -3,7 +3,7 @@
 use opentelemetry::trace::{
     SpanContext, SpanId, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
 };
-use opentelemetry::{Key, Value};
+use opentelemetry::{Context, Key, KeyValue, Value};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -15,7 +15,9 @@ impl Cause {
     pub fn current(lineage: &Lineage, writer: impl Into<String>, term: u64) -> Self {
         let written_ns = now_ns();
         Self {
-            traceparent: traceparent().unwrap_or_else(|| lineage.traceparent.clone()),
+            traceparent: Here::now()
+                .traceparent()
+                .unwrap_or_else(|| lineage.traceparent.clone()),
             writer: writer.into(),
             term,
             written_ns,
@@ -34,19 +36,48 @@ impl Cause {
     }
 }
 
-/// The current span as a W3C `traceparent`; `None` outside any trace.
-pub fn traceparent() -> Option<String> {
-    let context = Span::current().context();
-    let span = context.span();
-    let span = span.span_context();
-    span.is_valid().then(|| {
-        format!(
-            "00-{}-{}-{:02x}",
-            span.trace_id(),
-            span.span_id(),
-            span.trace_flags().to_u8()
-        )
-    })
+/// The current span as OpenTelemetry knows it, found once for several questions.
+pub struct Here(Context);
+
+impl Here {
+    /// The span that is current now.
+    pub fn now() -> Self {
+        Self(Span::current().context())
+    }
+
+    /// As a W3C `traceparent`; `None` outside any trace.
+    pub fn traceparent(&self) -> Option<String> {
+        write(&self.context()?)
+    }
+
+    /// `None` outside any trace.
+    pub fn trace_id(&self) -> Option<TraceId> {
+        self.context().map(|span| span.trace_id())
+    }
+
+    /// Sets attributes.
+    pub fn describe(&self, attributes: impl IntoIterator<Item = KeyValue>) {
+        self.0.span().set_attributes(attributes);
+    }
+
+    /// Marks this moment as the one at which something happened.
+    pub fn mark(&self, name: &str, message: &str) {
+        let message = KeyValue::new("message", message.to_owned());
+        self.0.span().add_event(name.to_owned(), vec![message]);
+    }
+
+    fn context(&self) -> Option<SpanContext> {
+        let context = self.0.span().span_context().clone();
+        context.is_valid().then_some(context)
+    }
+}
+
+fn write(span: &SpanContext) -> Option<String> {
+    let mut text = *b"00-................................-................-..";
+    hex::encode_to_slice(span.trace_id().to_bytes(), &mut text[3..35]).ok()?;
+    hex::encode_to_slice(span.span_id().to_bytes(), &mut text[36..52]).ok()?;
+    hex::encode_to_slice([span.trace_flags().to_u8()], &mut text[53..]).ok()?;
+    String::from_utf8(text.to_vec()).ok()
 }
 
 /// Reads a W3C `traceparent` (<https://www.w3.org/TR/trace-context/#traceparent-header>); `None` unless it is a valid one.
@@ -59,34 +90,28 @@ pub fn parse(traceparent: &str) -> Option<SpanContext> {
         return None;
     }
     let context = SpanContext::new(
-        TraceId::from_hex(trace).ok()?,
-        SpanId::from_hex(span).ok()?,
-        TraceFlags::new(u8::from_str_radix(flags, 16).ok()?),
+        TraceId::from_bytes(read(trace)?),
+        SpanId::from_bytes(read(span)?),
+        TraceFlags::new(u8::from_be_bytes(read(flags)?)),
         true,
         TraceState::NONE,
     );
     context.is_valid().then_some(context)
 }
 
-/// Makes a span the child of the remote one that `traceparent` names; leaves it a root if that is none.
-pub fn adopt(span: &Span, traceparent: &str) {
-    adopt_call(span, traceparent, None);
+fn read<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    hex::decode_to_slice(text, &mut bytes).ok()?;
+    Some(bytes)
 }
 
-/// The same of a call's span, which also keeps the call's `tracestate`.
-pub fn adopt_call(span: &Span, traceparent: &str, tracestate: Option<&str>) {
+/// Makes a span the child of the remote one that `traceparent` names; leaves it a root if that is none.
+pub fn adopt(span: &Span, traceparent: &str) {
     if let Some(parent) = parse(traceparent) {
-        let state = tracestate.and_then(|text| text.parse().ok());
-        let parent = with_state(&parent, state.unwrap_or_default());
-        let context = opentelemetry::Context::new().with_remote_span_context(parent);
+        let context = Context::new().with_remote_span_context(parent);
         // It fails only when no tracer listens, and then there is nothing to adopt.
         let _ = span.set_parent(context);
     }
-}
-
-fn with_state(span: &SpanContext, state: TraceState) -> SpanContext {
-    let (trace, id, flags) = (span.trace_id(), span.span_id(), span.trace_flags());
-    SpanContext::new(trace, id, flags, span.is_remote(), state)
 }
 
 /// Links a span to writes that it does not follow from, but has to do with.
@@ -101,18 +126,30 @@ pub fn fail(span: &Span, why: String) {
     span.set_status(Status::error(why));
 }
 
-/// The attribute that the span around a call has.
+/// The attribute of spans around calls, and of those that answer one.
 pub const RPC_SYSTEM: &str = "rpc.system";
 
-/// Attributes whose names are only known at run time.
+/// Says which namespace a span is about; `None` for what has none.
+pub fn in_namespace(name: &str) -> Option<KeyValue> {
+    (!name.is_empty()).then(|| KeyValue::new("k8s.namespace.name", name.to_owned()))
+}
+
+/// Attributes that only spans have: log lines show those that a span begins with.
 pub trait Label {
     /// Sets an attribute.
     fn label(&self, key: impl Into<Key>, value: impl Into<Value>);
+
+    /// Sets several, sooner than one after another. The span has its parent by now: it cannot be changed any more.
+    fn describe(&self, attributes: impl IntoIterator<Item = KeyValue>);
 }
 
 impl Label for Span {
     fn label(&self, key: impl Into<Key>, value: impl Into<Value>) {
         self.set_attribute(key, value);
+    }
+
+    fn describe(&self, attributes: impl IntoIterator<Item = KeyValue>) {
+        Here(self.context()).describe(attributes);
     }
 }
 
@@ -125,6 +162,7 @@ mod tests {
     #[test]
     fn a_traceparent_names_its_span() {
         let context = parse(VALID).expect("it is valid");
+        assert_eq!(write(&context).as_deref(), Some(VALID));
         assert_eq!(context.trace_id().to_string(), VALID[3..35]);
         assert_eq!(context.span_id().to_string(), VALID[36..52]);
         assert!(context.is_sampled() && context.is_remote());

@@ -12,7 +12,7 @@ pub const TRACEPARENT: &str = "traceparent";
 /// The header and metadata key of what a vendor adds to it (<https://www.w3.org/TR/trace-context/#tracestate-header>).
 pub const TRACESTATE: &str = "tracestate";
 /// Our member of the `tracestate`: `setpoint=<began_ns>;<depth>`, and of who reports its spans `;<caller>;<follows>`.
-pub(crate) const VENDOR: &str = "setpoint";
+const VENDOR: &str = "setpoint";
 
 /// Where in which cascade a write stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,12 +65,16 @@ impl Lineage {
     }
 }
 
+/// What our member of a `tracestate` says.
+pub(crate) fn member(tracestate: &str) -> Option<&str> {
+    let members = tracestate.split(',');
+    let mut members = members.filter_map(|member| member.split_once('='));
+    let ours = members.find(|(key, _)| key.trim() == VENDOR);
+    ours.map(|(_, value)| value.trim())
+}
+
 fn read(tracestate: &str) -> Option<(i64, u32)> {
-    let members = tracestate
-        .split(',')
-        .filter_map(|member| member.split_once('='));
-    let (_, ours) = members.into_iter().find(|(key, _)| key.trim() == VENDOR)?;
-    let mut parts = ours.split(';');
+    let mut parts = member(tracestate)?.split(';');
     let (began, depth) = (parts.next()?, parts.next()?);
     let began = began
         .parse()

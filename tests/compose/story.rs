@@ -145,7 +145,7 @@ fn objects_outlive_restarts(project: &Project, kubectl: &Kubectl) {
     ready(project, kubectl, 4);
     assert_eq!(uid(), before);
 
-    project.compose("down");
+    project.down("");
     assert_eq!(
         project.left(false),
         Vec::<String>::new(),
@@ -157,7 +157,7 @@ fn objects_outlive_restarts(project: &Project, kubectl: &Kubectl) {
 }
 
 fn the_end_leaves_nothing(project: &Project, kubectl: &Kubectl) {
-    project.compose("down -v");
+    project.down("-v");
     assert_eq!(
         project.left(true),
         Vec::<String>::new(),

@@ -15,7 +15,7 @@ use crate::report::Report;
 /// How many Pods, and how often: one alone takes a few milliseconds, of which a single late timer is a good part.
 const RUNS: [(i32, usize); 3] = [(1, 31), (100, 3), (1000, 3)];
 /// What a run leaves to do, such as Events of its end, does not count towards the next.
-const REST: Duration = Duration::from_millis(300);
+pub const REST: Duration = Duration::from_millis(300);
 
 /// The median of some runs for 1, 100 and 1 000 Pods.
 pub async fn measure(report: &mut Report) -> anyhow::Result<()> {

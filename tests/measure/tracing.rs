@@ -25,9 +25,10 @@ use crate::process::{SERVICES, cpu};
 use crate::report::Report;
 use crate::{cascade, writes};
 
-/// Odd, so that there is a median; many, since the two rates differ by less than two runs of the same do.
-const TURNS: usize = 15;
-const PODS: i32 = 300;
+/// Odd, so that there is a median; many and short, since the two rates differ by less than two runs of the same do, and
+/// a machine is more like itself a moment ago than a while ago.
+const TURNS: usize = 41;
+const PODS: i32 = 150;
 
 /// The rate of each cluster in turn, and the median of the turns' ratios.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
@@ -48,7 +49,7 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
             let url = clusters[side].gateway_url();
-            creates[side].push(writes::creates(&url, turn, seconds / 4.0).await?.rate);
+            creates[side].push(writes::creates(&url, turn, seconds / 10.0).await?.rate);
         }
         for side in order {
             let settings = Settings {
@@ -57,9 +58,11 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
             };
             let gateway = Gateway::connect(&settings, "bench")?;
             let pids = SERVICES.map(|name| clusters[side].process(name).pid());
+            tokio::time::sleep(cascade::REST).await;
             let before: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
             let took = cascade::one(&gateway, &format!("traced-{turn}"), PODS).await?;
             pods[side].push(f64::from(PODS) / took.as_secs_f64());
+            tokio::time::sleep(cascade::REST).await;
             spent[side] += pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
         }
     }

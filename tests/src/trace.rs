@@ -32,6 +32,8 @@ pub struct Span {
     pub links: Vec<String>,
     /// Its attributes.
     pub tags: Vec<(String, Value)>,
+    /// What happened in it: of each of its events the values of all fields, the name among them.
+    pub marks: Vec<String>,
 }
 
 impl Trace {
@@ -160,6 +162,12 @@ impl Span {
                 .collect(),
             tags: tags
                 .map(|tag| (text(&tag["key"]), tag["value"].clone()))
+                .collect(),
+            marks: json["logs"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|event| event["fields"].to_string())
                 .collect(),
         })
     }

@@ -206,8 +206,8 @@ impl<R: Runtime> Agent<R> {
     async fn carry_out(&self, key: &Key, world: &World, plan: &Plan<Action>) -> Result<(), Error> {
         for step in &plan.steps {
             let (action, because) = (&step.action, step.because);
-            let span = info_span!("act", otel.name = action.name(), ?action, because);
-
+            let data = format!("{action:?}");
+            let span = info_span!("act", otel.name = action.name(), action = data, because);
             let acted = self.hands.act(world, action).instrument(span.clone()).await;
             let receipt = acted.inspect_err(|error| cause::fail(&span, error.to_string()))?;
             debug!(pod = %key, ?action, because, "done");

@@ -54,6 +54,7 @@ pub fn an_apply(watched: &Watched) {
     let started = [to_the_set, &POD[..6], &[("node-agent", "Start")]].concat();
     assert_eq!(trace.follow(&started).len(), 3, "{}", trace.tree());
     reasons_are_told(&trace);
+    events_are_marked(&trace);
     the_terminal_shows(watched, &trace);
     picture::shows(watched, &trace);
 }
@@ -239,6 +240,22 @@ fn is_one(watched: &Watched, trace: &Trace) {
     let about = |other: &Trace| other.tree().contains("reconcile");
     let strangers: Vec<_> = others.filter(about).map(|other| other.tree()).collect();
     assert!(strangers.is_empty(), "{strangers:#?}\nbeside\n{tree}");
+}
+
+/// What `kubectl describe` tells is found where it happened.
+fn events_are_marked(trace: &Trace) {
+    for (service, name, event) in [
+        ("deployment-controller", "Create", "ScalingReplicaSet"),
+        ("replicaset-controller", "Create", "SuccessfulCreate"),
+        ("scheduler", "schedule", "Successfully assigned production/"),
+    ] {
+        let spans = trace.spans.iter().filter(|span| span.service == service);
+        let marks: Vec<_> = spans.filter(|span| span.name == name).collect();
+        let marked = marks
+            .iter()
+            .any(|span| span.marks.iter().any(|mark| mark.contains(event)));
+        assert!(marked, "no {event} in {marks:#?}");
+    }
 }
 
 fn reasons_are_told(trace: &Trace) {

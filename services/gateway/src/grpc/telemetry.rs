@@ -1,11 +1,12 @@
 //! One span and one count per call, whatever becomes of it.
 
+use opentelemetry::KeyValue;
 use setpoint_codec::Kind;
-use setpoint_proto::cause::{self, Label as _};
+use setpoint_proto::cause::{self, Label as _, RPC_SYSTEM};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
 use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
-use setpoint_proto::{ApiError, Resource as _};
+use setpoint_proto::{ApiError, Caller, Resource as _};
 use tonic::metadata::MetadataMap;
 use tracing::{Instrument as _, Span, info_span};
 
@@ -17,7 +18,7 @@ use crate::registry::Target;
 pub(super) struct About<'a> {
     pub verb: Verb,
     pub kind: &'static Kind,
-    pub subresource: &'a str,
+    pub subresource: &'static str,
     pub namespace: &'a str,
     pub name: &'a str,
     pub dry_run: bool,
@@ -75,7 +76,7 @@ impl<'a> About<'a> {
     fn span(&self, metadata: &MetadataMap) -> Span {
         let said = |name| metadata.get(name).and_then(|value| value.to_str().ok());
         let parent = said(TRACEPARENT);
-        if parent.is_none() && !self.begins_a_trace() {
+        if !self.is_drawn(parent.is_some()) {
             return Span::none();
         }
         let Self {
@@ -88,20 +89,30 @@ impl<'a> About<'a> {
             "request",
             otel.name = format!("{} {}", verb.name(), kind.plural),
             otel.kind = "server",
-            rpc.system = "grpc",
-            rpc.service = "setpoint.v1.Objects",
-            rpc.method = verb.method(),
-            subresource,
         );
         if let Some(parent) = parent {
-            cause::adopt_call(&span, parent, said(TRACESTATE));
+            cause::adopt(&span, parent);
         }
+        let subresource = Some(*subresource).filter(|name| !name.is_empty());
+        let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));
+        let call = [
+            KeyValue::new(RPC_SYSTEM, "grpc"),
+            KeyValue::new("rpc.service", "setpoint.v1.Objects"),
+            KeyValue::new("rpc.method", verb.method()),
+        ];
+        let caller = said(TRACESTATE).and_then(Caller::of_call);
+        let caller = caller.map(Caller::attribute);
+        span.describe(call.into_iter().chain(subresource).chain(caller));
         span
     }
 
-    /// Reads change nothing, and heartbeats mean nothing: as traces they would bury what people look for.
-    fn begins_a_trace(&self) -> bool {
-        let chatter = [Lease::TYPE_URL, Event::TYPE_URL];
-        self.verb.writes() && !chatter.contains(&self.kind.type_url.as_str())
+    /// Reads change nothing, and heartbeats mean nothing: as traces they would bury what people look for. What an Event
+    /// tells is in the span of whom it is from.
+    fn is_drawn(&self, below_another: bool) -> bool {
+        match self.kind.type_url.as_str() {
+            Event::TYPE_URL => false,
+            Lease::TYPE_URL => below_another,
+            _ => below_another || self.verb.writes(),
+        }
     }
 }

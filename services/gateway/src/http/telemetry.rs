@@ -5,7 +5,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use setpoint_proto::cause;
+use setpoint_proto::cause::{self, Here};
 use setpoint_proto::lineage::TRACEPARENT;
 use tracing::{Instrument as _, Span, field, info_span};
 
@@ -104,7 +104,9 @@ fn span(request: &Request, route: Option<&Route>) -> Span {
 
 /// Whoever wrote can follow what comes of it; where nobody traces here, in the trace that they brought.
 fn tell_trace(headers: &mut HeaderMap, asked: Option<HeaderValue>) {
-    let traceparent = cause::traceparent().and_then(|text| HeaderValue::try_from(text).ok());
+    let traceparent = Here::now()
+        .traceparent()
+        .and_then(|text| HeaderValue::try_from(text).ok());
     let valid = |text: &HeaderValue| text.to_str().ok().and_then(cause::parse).is_some();
     if let Some(traceparent) = traceparent.or(asked.filter(valid)) {
         headers.insert(TRACEPARENT, traceparent);

@@ -1,6 +1,7 @@
 //! Names the object of a write on the request's span, as OpenTelemetry's conventions name Kubernetes' objects.
 
-use setpoint_proto::cause::Label as _;
+use opentelemetry::KeyValue;
+use setpoint_proto::cause::{self, Label as _};
 use tracing::Span;
 
 use super::Target;
@@ -11,9 +12,8 @@ pub(super) fn label(target: &Target) {
     if span.is_none() {
         return;
     }
-    if !target.namespace.is_empty() {
-        span.label("k8s.namespace.name", target.namespace.clone());
-    }
+    let namespace = cause::in_namespace(&target.namespace);
     let key = format!("k8s.{}.name", target.kind.singular);
-    span.label(key, target.name.clone());
+    let name = KeyValue::new(key, target.name.clone());
+    span.describe(namespace.into_iter().chain([name]));
 }

@@ -10,7 +10,7 @@ use setpoint_proto::{ApiError, Reason, cause};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, debug, info_span, warn};
 
-use crate::brief::{Brief, Verb};
+use crate::brief::{Brief, verb};
 use crate::cascade::Cascade;
 use crate::journal::{Journal, Note};
 use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
@@ -123,8 +123,14 @@ impl<R: Reconciler> Rounds<R> {
 
     async fn act(&self, world: &R::World, step: &Step<R::Action>) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
-        let (name, action_data) = (Verb(action), Brief(action));
-        let span = info_span!("act", otel.name = %name, otel.kind = "client", action = %action_data, because);
+        let brief = Brief(action).to_string();
+        let span = info_span!(
+            "act",
+            otel.name = verb(&brief),
+            otel.kind = "client",
+            action = brief,
+            because
+        );
         let acted = self.reconciler.act(&self.gateway, world, action);
         let result = acted.instrument(span.clone()).await;
         span.in_scope(|| match &result {

@@ -1,8 +1,13 @@
 //! Logs to stderr and, where a collector is named, spans to it.
 
 mod callers;
+mod collector;
+mod courier;
+mod encoded;
+mod environment;
 mod line;
 mod log;
+mod outbox;
 mod parts;
 mod spans;
 #[cfg(test)]
@@ -13,14 +18,15 @@ use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider;
 use setpoint_proto::policy::Policy;
-use tracing::Level;
-use tracing_subscriber::filter::Targets;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry, reload};
 
 use crate::settings::{Common, Traces};
 pub use callers::{Callers, Reporter};
+use collector::SCOPE;
 use line::Traced;
 pub use log::Log;
 use spans::Spans;
@@ -41,7 +47,7 @@ pub enum Error {
     },
     /// The collector's address or another `OTEL_*` variable is wrong.
     #[error("spans cannot be exported: {0}")]
-    Exporter(opentelemetry_otlp::ExporterBuildError),
+    Exporter(environment::Error),
     /// Someone else has set the process's subscriber.
     #[error("telemetry was started twice")]
     Twice,
@@ -67,17 +73,16 @@ impl Telemetry {
         policy.set();
         let (filter, handle) = reload::Layer::new(log::parse(&common.log)?);
         let spans = spans::begin(service, &common.instance).map_err(Error::Exporter)?;
-        // Ours only: the libraries beneath have spans of their own, which would drown a trace.
         let drawn = spans.as_ref().map(|spans| {
             tracing_opentelemetry::layer()
-                .with_tracer(spans.provider.tracer("setpoint"))
+                .with_tracer(spans.provider.tracer(SCOPE))
                 .with_location(false)
                 .with_threads(false)
                 .with_target(false)
                 .with_tracked_inactivity(false)
                 // Else each poll of each task would set and unset it; whoever needs it asks the span.
                 .with_context_activation(false)
-                .with_filter(Targets::new().with_target("setpoint", Level::INFO))
+                .with_filter(filter_fn(is_drawn))
         });
         registry()
             .with(lines().with_filter(filter))
@@ -101,17 +106,22 @@ impl Telemetry {
         spans.map(|spans| spans.callers.clone()).unwrap_or_default()
     }
 
-    /// Sends the last spans, within a deadline: a collector that hangs does not keep the process.
+    /// Sends the last spans, within a deadline.
     pub async fn flush(self) {
-        let Some(Spans { provider, .. }) = self.spans else {
-            return;
-        };
-        let flushed =
-            tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH)).await;
-        if let Ok(Err(error)) = flushed {
-            tracing::debug!(%error, "the last spans are lost");
+        if let Some(spans) = self.spans {
+            spans.finish(FLUSH).await;
         }
     }
+}
+
+/// Spans of ours only: the libraries beneath have some of their own, which would drown a trace. Of what is logged, what
+/// is wrong; the rest is found in the log by the trace's id.
+fn is_drawn(metadata: &Metadata<'_>) -> bool {
+    let least = match metadata.is_span() {
+        true => Level::INFO,
+        false => Level::WARN,
+    };
+    metadata.target().starts_with("setpoint") && *metadata.level() <= least
 }
 
 /// Text where a person reads along, JSON where a machine does; both with the ids of the trace they belong to.

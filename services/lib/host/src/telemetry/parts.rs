@@ -5,35 +5,45 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use opentelemetry::Context;
 use opentelemetry::trace::{Span as _, SpanId, TraceContextExt as _};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
 use parking_lot::Mutex;
 
-/// How many spans wait at most for the ends of their parts; more pass at once. Some 16 MiB of them.
+use super::encoded::{Encoded, Sink};
+
+/// How many spans wait at most for the ends of their parts; more pass at once. Some 5 MiB of them.
 const WAITING: usize = 16_384;
 
 /// Holds back what is below a process's first span of a trace until that one has ended, and passes it on before them.
 ///
 /// Whoever is killed takes a whole part along: of what was sent, no span misses its parent.
 #[derive(Clone, Debug)]
-pub struct Parts<P> {
-    next: P,
+pub struct Parts<S> {
+    next: S,
     open: Arc<Mutex<Open>>,
 }
 
+/// The spans of parts that are not over.
 #[derive(Debug, Default)]
 struct Open {
-    /// Of each span of a part that is not over: the part's first span.
-    firsts: HashMap<SpanId, SpanId>,
-    /// What has ended of each part, by its first span.
-    ended: HashMap<SpanId, Vec<SpanData>>,
+    spans: HashMap<SpanId, Place, RandomState>,
     waiting: usize,
 }
 
-impl<P> Parts<P> {
-    pub fn before(next: P) -> Self {
+/// Of a span in its part.
+#[derive(Debug)]
+enum Place {
+    /// The first, with what has ended below it.
+    First(Vec<Encoded>),
+    /// Below this one, which is the first.
+    Below(SpanId),
+}
+
+impl<S> Parts<S> {
+    pub fn before(next: S) -> Self {
         Self {
             next,
             open: Arc::default(),
@@ -43,49 +53,56 @@ impl<P> Parts<P> {
 
 impl Open {
     fn start(&mut self, span: SpanId, parent: SpanId) {
-        match self.firsts.get(&parent).copied() {
-            Some(first) => _ = self.firsts.insert(span, first),
-            None => {
-                self.firsts.insert(span, span);
-                self.ended.insert(span, Vec::new());
-            }
-        }
+        let place = match self.spans.get(&parent) {
+            Some(Place::First(_)) => Place::Below(parent),
+            Some(Place::Below(first)) => Place::Below(*first),
+            None => Place::First(Vec::new()),
+        };
+        self.spans.insert(span, place);
     }
 
-    /// What can be told now that this span has ended, in order.
-    fn end(&mut self, span: SpanData) -> Vec<SpanData> {
-        let id = span.span_context.span_id();
-        let first = self.firsts.get(&id).copied().unwrap_or(id);
-        if first == id {
-            return self.close(span);
-        }
-        match self.ended.get_mut(&first) {
-            Some(ended) if self.waiting < WAITING => {
+    /// What can be told now that this span has ended: itself first, if it can, then these.
+    fn end(&mut self, span: Encoded) -> (Option<Encoded>, Vec<Encoded>) {
+        let first = match self.spans.get(&span.id) {
+            Some(Place::Below(first)) => *first,
+            _ => return self.close(span),
+        };
+        match self.spans.get_mut(&first) {
+            Some(Place::First(ended)) if self.waiting < WAITING => {
                 ended.push(span);
                 self.waiting += 1;
-                Vec::new()
+                (None, Vec::new())
             }
             _ => {
-                self.firsts.remove(&id);
-                vec![span]
+                self.spans.remove(&span.id);
+                (Some(span), Vec::new())
             }
         }
     }
 
-    fn close(&mut self, first: SpanData) -> Vec<SpanData> {
-        let id = first.span_context.span_id();
-        let ended = self.ended.remove(&id).unwrap_or_default();
+    fn close(&mut self, first: Encoded) -> (Option<Encoded>, Vec<Encoded>) {
+        let ended = match self.spans.remove(&first.id) {
+            Some(Place::First(ended)) => ended,
+            _ => Vec::new(),
+        };
         self.waiting -= ended.len();
-        let mut part = vec![first];
-        part.extend(ended);
-        for span in &part {
-            self.firsts.remove(&span.span_context.span_id());
+        for span in &ended {
+            self.spans.remove(&span.id);
         }
-        part
+        (Some(first), ended)
+    }
+
+    fn left(&mut self) -> impl Iterator<Item = Encoded> + use<> {
+        self.waiting = 0;
+        let places = mem::take(&mut self.spans).into_values();
+        places.flat_map(|place| match place {
+            Place::First(ended) => ended,
+            Place::Below(_) => Vec::new(),
+        })
     }
 }
 
-impl<P: SpanProcessor> SpanProcessor for Parts<P> {
+impl<S: Sink> SpanProcessor for Parts<S> {
     fn on_start(&self, span: &mut Span, context: &Context) {
         let parent = context.span().span_context().span_id();
         let id = span.span_context().span_id();
@@ -93,20 +110,21 @@ impl<P: SpanProcessor> SpanProcessor for Parts<P> {
     }
 
     fn on_end(&self, span: SpanData) {
-        let told = self.open.lock().end(span);
-        told.into_iter().for_each(|span| self.next.on_end(span));
+        let span = Encoded::from(span);
+        let (first, below) = self.open.lock().end(span);
+        let told = first.into_iter().chain(below);
+        told.for_each(|span| self.next.take(span));
     }
 
     fn force_flush(&self) -> OTelSdkResult {
-        self.next.force_flush()
+        Ok(())
     }
 
     /// What is not over by now never will be.
-    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        let left = mem::take(&mut *self.open.lock()).ended;
-        let left = left.into_values().flatten();
-        left.for_each(|span| self.next.on_end(span));
-        self.next.shutdown_with_timeout(timeout)
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        let left = self.open.lock().left();
+        left.for_each(|span| self.next.take(span));
+        Ok(())
     }
 }
 
@@ -169,7 +187,7 @@ mod tests {
         assert_eq!(told.names().len(), 9);
         open.span().end();
         let open = parts.open.lock();
-        assert!(open.firsts.is_empty() && open.ended.is_empty() && open.waiting == 0);
+        assert!(open.spans.is_empty() && open.waiting == 0);
     }
 
     #[test]

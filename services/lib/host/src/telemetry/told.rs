@@ -1,48 +1,48 @@
 //! A tracer for tests, and what has come through its processors.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use opentelemetry::Context;
 use opentelemetry::trace::{
     SpanBuilder, SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _,
 };
-use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanProcessor};
+use opentelemetry_proto::tonic::trace::v1 as otlp;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanProcessor};
 use parking_lot::Mutex;
+use prost::Message as _;
 
-/// The last of the processors.
+use super::encoded::{Encoded, Sink};
+
+/// The last one that spans come to.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    spans: Arc<Mutex<Vec<SpanData>>>,
+    spans: Arc<Mutex<Vec<otlp::Span>>>,
 }
 
 impl Told {
     /// All there is, in order.
-    pub fn spans(&self) -> Vec<SpanData> {
+    pub fn spans(&self) -> Vec<otlp::Span> {
         self.spans.lock().clone()
     }
 
     pub fn names(&self) -> Vec<String> {
         let spans = self.spans.lock();
-        spans.iter().map(|span| span.name.to_string()).collect()
+        spans.iter().map(|span| span.name.clone()).collect()
     }
 }
 
-impl SpanProcessor for Told {
-    fn on_start(&self, _: &mut Span, _: &Context) {}
-
-    fn on_end(&self, span: SpanData) {
-        self.spans.lock().push(span);
+impl Sink for Told {
+    fn take(&self, span: Encoded) {
+        self.spans.lock().push(decoded(&span));
     }
+}
 
-    fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
-        Ok(())
-    }
+/// As a collector reads it.
+pub fn decoded(span: &Encoded) -> otlp::Span {
+    let mut message = Vec::new();
+    span.put(2, &mut message);
+    let mut spans = otlp::ScopeSpans::decode(&*message).unwrap().spans;
+    spans.pop().unwrap()
 }
 
 /// A tracer whose spans go through one processor.

@@ -5,9 +5,10 @@ mod waits;
 
 use std::future::Future;
 
+use opentelemetry::KeyValue;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::Lineage;
-use setpoint_proto::cause::{self, Label as _};
+use setpoint_proto::cause::{self, Here, Label as _};
 use setpoint_proto::lineage::now_ns;
 use setpoint_proto::policy::Policy;
 use tokio::time::Instant;
@@ -38,11 +39,9 @@ impl Cascade {
             waits::draw(parent, ticket, looked);
         }
         cause::link(&span, origin.links);
-        let namespace = &ticket.key.namespace;
-        if !namespace.is_empty() {
-            span.label("k8s.namespace.name", namespace.clone());
-        }
-        span.label("setpoint.attempt", i64::from(ticket.attempt));
+        let namespace = cause::in_namespace(&ticket.key.namespace);
+        let attempt = KeyValue::new("setpoint.attempt", i64::from(ticket.attempt));
+        span.describe(namespace.into_iter().chain([attempt]));
         Self {
             span,
             lineage: origin.lineage,
@@ -58,11 +57,12 @@ impl Cascade {
             generation,
             ..
         } = meta;
-        self.span
-            .label(format!("k8s.{kind}.name"), key.name.clone());
-        self.span.label(format!("k8s.{kind}.uid"), uid.clone());
-        self.span.label("setpoint.generation", *generation);
-        self.span.label("setpoint.revision", revision.to_string());
+        self.span.describe([
+            KeyValue::new(format!("k8s.{kind}.name"), key.name.clone()),
+            KeyValue::new(format!("k8s.{kind}.uid"), uid.clone()),
+            KeyValue::new("setpoint.generation", *generation),
+            KeyValue::new("setpoint.revision", revision.to_string()),
+        ]);
     }
 
     /// Says how the round ended.
@@ -90,6 +90,15 @@ impl Cascade {
 /// Does work that belongs to a cascade although its round may be over.
 pub(crate) async fn belonging<F: Future>(lineage: Lineage, work: F) -> F::Output {
     LINEAGE.scope(lineage, work).await
+}
+
+/// Where writes that are made later, but because of what this span does, stand.
+pub(crate) fn lineage_at(here: &Here) -> Lineage {
+    let lineage = lineage();
+    Lineage {
+        traceparent: here.traceparent().unwrap_or(lineage.traceparent),
+        ..lineage
+    }
 }
 
 /// Where writes made now stand; where a cascade begins, nothing is known.

@@ -6,7 +6,7 @@
 //!          failed ─backoff─▶ queued       looks again ─rest─▶ queued
 //! ```
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use opentelemetry::global::{self, BoxedTracer};
@@ -32,7 +32,7 @@ pub(super) fn draw(parent: &Cause, ticket: &Ticket<Key>, looked: Instant) {
     let clock = Clock::now();
     let pen = Pen {
         parent: Context::new().with_remote_span_context(context),
-        object: ticket.key.to_string(),
+        object: ticket.key.to_string().into(),
     };
     let waits = &ticket.waits;
     let written = SystemTime::UNIX_EPOCH
@@ -64,7 +64,7 @@ impl Rest {
 
 struct Pen {
     parent: Context,
-    object: String,
+    object: Arc<str>,
 }
 
 impl Pen {

@@ -8,12 +8,13 @@ mod writer;
 
 use std::time::Duration;
 
+use setpoint_proto::Resource;
+use setpoint_proto::cause::Here;
 use setpoint_proto::core::{EventSource, ObjectReference};
-use setpoint_proto::{Resource, cause};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{info_span, warn};
+use tracing::warn;
 
 use crate::{Gateway, cascade, metrics};
 use desk::Desk;
@@ -92,19 +93,15 @@ impl Recorder {
 
     fn tell(&self, about: &ObjectReference, kind: Type, reason: &str, message: String) {
         let Some(line) = &self.line else { return };
-        // Not a child in the eyes of `tracing`: that would keep its parent open until the Event is written.
-        let span = info_span!(parent: None, "event", otel.kind = "client", reason);
-        if let Some(traceparent) = cause::traceparent() {
-            cause::adopt(&span, &traceparent);
-        }
+        let here = Here::now();
+        here.mark(reason, &message);
         let note = Note {
             about: about.clone(),
             kind,
             reason: reason.to_owned(),
             message,
             at: jiff::Timestamp::now(),
-            span,
-            lineage: cascade::lineage(),
+            lineage: cascade::lineage_at(&here),
         };
         if line.notes.try_send(note).is_err() {
             metrics::event_dropped();

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use setpoint_proto::Lineage;
 use setpoint_proto::core::ObjectReference;
-use tracing::Span;
 
 /// Does it need attention?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,8 +28,6 @@ pub(super) struct Note {
     pub(super) reason: String,
     pub(super) message: String,
     pub(super) at: Timestamp,
-    /// From here until it is written, below the span in which it happened.
-    pub(super) span: Span,
     /// The cascade that it belongs to.
     pub(super) lineage: Lineage,
 }

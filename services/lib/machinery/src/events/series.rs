@@ -176,7 +176,6 @@ mod tests {
             reason: "Created".into(),
             message: message.into(),
             at: Timestamp::now(),
-            span: tracing::Span::none(),
             lineage: Lineage::default(),
         }
     }

@@ -7,7 +7,7 @@ use setpoint_proto::core::{Event, EventSource};
 use setpoint_proto::meta::{ObjectMeta, Time};
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, sleep};
-use tracing::{Instrument as _, debug, warn};
+use tracing::{debug, warn};
 
 use super::desk::Desk;
 use super::note::Note;
@@ -48,7 +48,6 @@ impl Writer {
             for repeated in self.series.merge(notes.into_iter()) {
                 sleep(self.pace.reserve(Instant::now())).await;
                 let written = self.write(&repeated);
-                let written = written.instrument(repeated.note.span.clone());
                 cascade::belonging(repeated.note.lineage.clone(), written).await;
             }
         }

@@ -3,14 +3,15 @@
 use std::future::Future;
 use std::time::Duration;
 
-use setpoint_proto::cause::Label as _;
+use opentelemetry::KeyValue;
+use setpoint_proto::cause::{Here, RPC_SYSTEM};
 use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_proto::{ApiError, Caller, FENCE, Reason, cause};
+use setpoint_proto::{ApiError, Caller, FENCE, Reason};
 use tokio::time::{Instant, timeout};
+use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
-use tracing::Span;
 
 use super::Gateway;
 use crate::{cascade, metrics};
@@ -67,10 +68,11 @@ impl Gateway {
         F: Future<Output = Result<Response<A>, Status>> + Send,
     {
         let started = Instant::now();
+        let here = Here::now();
         if verb != Verb::Get {
-            self.label(verb);
+            self.describe(verb, &here);
         }
-        let sent = send(self.client.clone(), self.request(verb, body));
+        let sent = send(self.client.clone(), self.request(verb, body, &here));
         let answer = match timeout(self.timeout, sent).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(ApiError::from(status)),
@@ -82,15 +84,16 @@ impl Gateway {
     }
 
     /// The span around a write is that of its caller: it says what is called.
-    fn label(&self, verb: Verb) {
-        let span = Span::current();
-        span.label(cause::RPC_SYSTEM, "grpc");
-        span.label("rpc.service", "setpoint.v1.Objects");
-        span.label("rpc.method", verb.method());
-        span.label("server.address", self.host.to_string());
+    fn describe(&self, verb: Verb, here: &Here) {
+        here.describe([
+            KeyValue::new(RPC_SYSTEM, "grpc"),
+            KeyValue::new("rpc.service", "setpoint.v1.Objects"),
+            KeyValue::new("rpc.method", verb.method()),
+            KeyValue::new("server.address", self.host.clone()),
+        ]);
     }
 
-    fn request<Q>(&self, verb: Verb, body: Q) -> Request<Q> {
+    fn request<Q>(&self, verb: Verb, body: Q, here: &Here) -> Request<Q> {
         let mut request = Request::new(body);
         let headers = request.metadata_mut();
         let lineage = cascade::lineage();
@@ -100,10 +103,13 @@ impl Gateway {
         });
         let state = lineage.tracestate(caller);
         // Without a tracer the trace of the cause is passed on as it came.
-        let parent = cause::traceparent().or(Some(lineage.traceparent));
+        let parent = here.traceparent().or(Some(lineage.traceparent));
         for (name, text) in [(TRACEPARENT, parent), (TRACESTATE, state)] {
             let text = text.filter(|text| !text.is_empty());
-            if let Some(value) = text.and_then(|text| text.parse().ok()) {
+            let value = text.and_then(|text| AsciiMetadataValue::try_from(text).ok());
+            if let Some(mut value) = value {
+                // No two are the same: in the connection's table of headers they would only push out the others.
+                value.set_sensitive(true);
                 headers.insert(name, value);
             }
         }

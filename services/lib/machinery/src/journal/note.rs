@@ -3,9 +3,11 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use opentelemetry::trace::TraceId;
 use setpoint_model::{Key, Meta};
+use setpoint_proto::cause::Here;
 use setpoint_proto::setpoint::{Round, Step, Verdict};
-use setpoint_proto::{cause, lineage};
+use setpoint_proto::{Cause, lineage};
 use tokio::time::Instant;
 
 use super::{Journal, Subject};
@@ -125,7 +127,7 @@ impl Note {
 
     /// The round belongs to the trace of the span that this is called in.
     pub fn traced(&mut self) {
-        self.round.trace_id = trace_id(cause::traceparent()).unwrap_or_default();
+        self.round.trace_id = written(Here::now().trace_id());
     }
 
     /// What speaks for or against each node; `more` of them are not named.
@@ -147,8 +149,8 @@ impl Note {
         round.took_ns = nanoseconds(self.began.elapsed());
         round.done = u32::try_from(done).unwrap_or(u32::MAX);
         if round.trace_id.is_empty() {
-            let first = round.causes.first().map(|cause| cause.traceparent.clone());
-            round.trace_id = trace_id(first).unwrap_or_default();
+            let first = round.causes.first().and_then(Cause::span_context);
+            round.trace_id = written(first.map(|span| span.trace_id()));
         }
         let again = match failed {
             Some(_) => again.or(Some(self.rest)),
@@ -170,9 +172,8 @@ impl Note {
     }
 }
 
-fn trace_id(traceparent: Option<String>) -> Option<String> {
-    let context = cause::parse(&traceparent?)?;
-    Some(context.trace_id().to_string())
+fn written(trace: Option<TraceId>) -> String {
+    trace.map(|id| id.to_string()).unwrap_or_default()
 }
 
 fn nanoseconds(duration: Duration) -> i64 {
