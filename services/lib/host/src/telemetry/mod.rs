@@ -19,7 +19,7 @@ use std::time::Duration;
 use opentelemetry::trace::TracerProvider;
 use setpoint_proto::policy::Policy;
 use tracing::{Level, Metadata};
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{FilterFn, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry, reload};
@@ -82,7 +82,7 @@ impl Telemetry {
                 .with_tracked_inactivity(false)
                 // Else each poll of each task would set and unset it; whoever needs it asks the span.
                 .with_context_activation(false)
-                .with_filter(filter_fn(is_drawn))
+                .with_filter(drawing())
         });
         registry()
             .with(lines().with_filter(filter))
@@ -114,6 +114,12 @@ impl Telemetry {
     }
 }
 
+/// What is drawn, with the finest level of it: without that, each line that the libraries beneath never log would be
+/// looked up instead of passed over, a hundred times for one call.
+fn drawing() -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+    filter_fn(is_drawn).with_max_level_hint(Level::INFO)
+}
+
 /// Spans of ours only: the libraries beneath have some of their own, which would drown a trace. Of what is logged, what
 /// is wrong; the rest is found in the log by the trace's id.
 fn is_drawn(metadata: &Metadata<'_>) -> bool {
@@ -142,5 +148,19 @@ fn lines() -> Box<dyn Layer<Registry> + Send + Sync> {
                 )
             })
             .boxed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::level_filters::LevelFilter;
+    use tracing_subscriber::layer::Filter;
+
+    use super::*;
+
+    #[test]
+    fn what_the_libraries_beneath_never_log_is_not_looked_up_for_being_drawn() {
+        let drawing: &dyn Filter<Registry> = &drawing();
+        assert_eq!(drawing.max_level_hint(), Some(LevelFilter::INFO));
     }
 }
