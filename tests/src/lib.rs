@@ -26,6 +26,7 @@ pub use kubectl::{Kubectl, Output};
 pub use process::Process;
 pub use proxy::Proxy;
 pub use reign::{Handover, Reign};
+pub use setpoint_testkit::free_port;
 pub use traffic::Traffic;
-pub use wait::{eventually, free_port};
+pub use wait::eventually;
 pub use wire::Wire;

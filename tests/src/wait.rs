@@ -1,6 +1,5 @@
-//! Waiting for something to become true, and for ports.
+//! Waiting for something to become true.
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a busy machine before a test gives up.
@@ -23,10 +22,4 @@ pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Result<T, String>) -
         }
         std::thread::sleep(PAUSE);
     }
-}
-
-/// A port of loopback that nobody listens on right now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("it is bound").port()
 }

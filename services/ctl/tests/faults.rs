@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use setpoint_testkit::free_port;
 use tempfile::TempDir;
 
 const SERVICES: [&str; 5] = [
@@ -28,7 +29,7 @@ impl Stage {
     fn new() -> Self {
         let stage = Self {
             root: tempfile::tempdir().unwrap(),
-            ports: free(),
+            ports: [(); 3].map(|()| free_port()),
         };
         fs::create_dir_all(stage.bin()).unwrap();
         fs::copy(env!("CARGO_BIN_EXE_setpoint"), stage.bin().join("setpoint")).unwrap();
@@ -79,11 +80,6 @@ impl Stage {
         let run = self.root.path().join(".setpoint/run");
         fs::read_dir(run).unwrap().count() == 0 && !carries_mark(self.root.path())
     }
-}
-
-fn free() -> [u16; 3] {
-    let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    held.map(|listener| listener.local_addr().unwrap().port())
 }
 
 /// Does any process live that was started for the cluster in `root`?

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use setpoint_testkit::free_port;
 use tempfile::TempDir;
 
 /// A cluster in a folder of its own. Dropping it takes it down.
@@ -26,11 +27,9 @@ impl Cluster {
             binary.with_file_name("gateway").is_file(),
             "build the workspace first: cargo build --workspace"
         );
-        let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = held.map(|listener| listener.local_addr().unwrap().port());
         Self {
             root: tempfile::tempdir().unwrap(),
-            ports,
+            ports: [(); 3].map(|()| free_port()),
         }
     }
 

@@ -103,6 +103,8 @@ fn judge(answer: &Answer) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpSocket;
+
     use super::*;
 
     #[test]
@@ -128,9 +130,10 @@ mod tests {
 
     #[tokio::test]
     async fn where_nobody_listens_nobody_is_ready() {
-        let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // It has the port, so that nobody else listens there, and does not listen itself.
+        let held = TcpSocket::new_v4().unwrap();
+        held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = held.local_addr().unwrap();
-        drop(held);
         let why = ask(address, "/readyz").await.unwrap_err();
         let known = format!("does not listen on {address}: ");
         assert!(why.starts_with(&known), "{why}");

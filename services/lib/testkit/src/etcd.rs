@@ -1,6 +1,5 @@
 //! A real etcd, of its own for one test, that can be killed, frozen and brought back.
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -11,8 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::free_port;
+
 /// How long it may take to come up on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running etcd; it ends with this value, and so does its data.
 pub struct Etcd {
@@ -29,7 +30,7 @@ impl Etcd {
     /// When there is no `etcd` to be run, or it does not come up.
     pub async fn start() -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder can be made");
-        let (client, peer) = free_ports();
+        let (client, peer) = (free_port(), free_port());
         let process = spawn(&dir, client, peer);
         let mut etcd = Self {
             dir,
@@ -139,12 +140,4 @@ async fn healthy(port: u16) -> bool {
     };
     // It does not answer at all before it has a leader.
     matches!(timeout(PATIENCE, asked).await, Ok(Ok(_))) && answer.contains(r#""health":"true""#)
-}
-
-/// Both are held until both are known, so that they differ.
-fn free_ports() -> (u16, u16) {
-    let free = || TcpListener::bind("127.0.0.1:0").expect("the loopback has free ports");
-    let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
-    let (client, peer) = (free(), free());
-    (port(&client), port(&peer))
 }

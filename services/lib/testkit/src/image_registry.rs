@@ -1,14 +1,16 @@
 //! A registry of images on this machine: Debian's docker-registry, on a port of its own and with nothing in it.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::free_port;
+
 /// How long it may take to come up on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends the registry, and removes from the engine what came from it, when dropped.
 pub struct ImageRegistry {
@@ -21,9 +23,7 @@ impl ImageRegistry {
     /// `None`, and a word about it, where the package is not installed.
     pub fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap().to_string();
-        drop(free);
+        let address = format!("127.0.0.1:{}", free_port());
         let config = folder.path().join("config.yml");
         let root = folder.path().display();
         let settings = format!(

@@ -10,6 +10,7 @@ mod etcd;
 mod image_registry;
 mod lagging;
 pub mod objects;
+mod port;
 mod store;
 pub mod store_contract;
 
@@ -17,4 +18,5 @@ pub use cases::Subject;
 pub use etcd::Etcd;
 pub use image_registry::ImageRegistry;
 pub use lagging::Lagging;
+pub use port::free_port;
 pub use store::Memory;

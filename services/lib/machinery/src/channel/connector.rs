@@ -118,7 +118,7 @@ impl tower::Service<Uri> for Connector {
 
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpSocket};
 
     use super::*;
 
@@ -135,8 +135,11 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_refuses_is_passed_over() {
-        let ((_open, open), (closed, refusing)) = (listener().await, listener().await);
-        drop(closed);
+        let (_open, open) = listener().await;
+        // It has the port, so that nobody else listens there, and does not listen itself.
+        let closed = TcpSocket::new_v4().unwrap();
+        closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let refusing = closed.local_addr().unwrap();
         let connector = connector(&[refusing, open]);
         for _ in 0..8 {
             connector.clone().connect().await.unwrap();
