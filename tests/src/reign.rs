@@ -18,8 +18,10 @@ pub struct Reign {
     pub since: i64,
     /// When that was heard.
     pub began: Instant,
-    /// When the Lease was last renewed, or given back.
+    /// When that was heard: the Lease was last renewed, or given back.
     pub last_sign: Instant,
+    /// When the gateway took that in, in nanoseconds since 1970.
+    pub last_sign_ns: i64,
     /// Was it given back?
     pub released: bool,
     /// What it had promised: so long after its last sign of life nobody else leads.
@@ -85,6 +87,7 @@ impl Reign {
             since: entry.revision,
             began: entry.seen,
             last_sign: entry.seen,
+            last_sign_ns: entry.cause.written_ns,
             released: false,
             lasts: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
             writes: None,
@@ -92,7 +95,7 @@ impl Reign {
     }
 }
 
-/// How much earlier than it was committed a write may be heard, compared to another: the watch's own delay.
+/// By how much the gateways' clock may be set meanwhile.
 const JITTER: Duration = Duration::from_millis(250);
 
 fn follow(reigns: &mut Vec<Reign>, entry: &Entry) {
@@ -106,10 +109,13 @@ fn follow(reigns: &mut Vec<Reign>, entry: &Entry) {
             assert!(holder == reign.holder || holder.is_empty(), "{lease:?}");
             reign.released = holder.is_empty();
             reign.last_sign = entry.seen;
+            reign.last_sign_ns = entry.cause.written_ns;
         }
         Some(reign) => {
             assert_eq!(term, reign.term + 1, "terms follow one another");
-            let silent = entry.seen - reign.last_sign;
+            // Not by when it was heard here: one may have been heard later than it could be, and the next one in time.
+            let silent = entry.cause.written_ns - reign.last_sign_ns;
+            let silent = Duration::from_nanos(silent.try_into().unwrap_or_default());
             assert!(
                 reign.released || silent + JITTER >= reign.lasts,
                 "{holder} displaced {} after {silent:?}",
@@ -136,17 +142,19 @@ mod tests {
     /// A history in which `write` is the only thing that differs.
     fn told(written_under: u64, silence: Duration) -> Vec<Entry> {
         let start = Instant::now();
-        let lease = |revision, after, holder: &str, term| {
+        let lease = |revision, after: Duration, holder: &str, term| {
             let mut lease = Lease::default();
             lease.spec.holder_identity = Some(holder.to_owned());
             lease.spec.lease_duration_seconds = Some(2);
             lease.spec.lease_transitions = Some(term);
-            entry(
+            let mut entry = entry(
                 revision,
                 start + after,
                 "leases/setpoint-system/demo",
                 lease.encode_to_vec(),
-            )
+            );
+            entry.cause.written_ns = after.as_nanos().try_into().expect("it is short");
+            entry
         };
         let mut late = entry(4, start + silence, "pods/default/late", Vec::new());
         late.cause.term = written_under;
