@@ -183,11 +183,24 @@ fn images() {
 /// # Panics
 /// When it fails.
 pub fn docker(arguments: &[&str]) -> String {
+    try_docker(arguments).unwrap_or_else(|why| panic!("docker {arguments:?}: {why}"))
+}
+
+/// Runs docker.
+///
+/// # Errors
+/// What it says when it fails.
+pub fn try_docker(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("docker")
         .args(arguments)
         .output()
         .expect("it ran before");
-    said(&format!("docker {arguments:?}"), &output)
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    match output.status.success() {
+        true => Ok(stdout),
+        false => Err(stdout + &stderr),
+    }
 }
 
 /// Whether nothing is attached to this network.
@@ -244,7 +257,10 @@ fn a_network_that_the_engine_keeps_is_forgiven_if_nothing_is_attached_to_it() {
     let after = project.networks();
     let kept = ids(&["network", "ls", "-q", "-f", &format!("name={used}")]);
     docker(&["rm", "-f", client.trim()]);
-    docker(&["network", "rm", &empty, &used]);
+    // It may do just what is forgiven here.
+    if let Err(why) = try_docker(&["network", "rm", &empty, &used]) {
+        eprintln!("the engine keeps a network: {why}");
+    }
     assert_eq!(before.len(), 2);
     assert_eq!(after, kept);
 }

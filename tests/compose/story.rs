@@ -3,7 +3,7 @@
 use serde_json::Value;
 use setpoint_tests::{Kubectl, eventually};
 
-use crate::project::{Project, docker, root};
+use crate::project::{Project, docker, root, try_docker};
 
 /// Calls in a row that must all succeed after a gateway has died: more than there are gateways, many times over.
 const CALLS: usize = 20;
@@ -72,24 +72,25 @@ fn pods_are_containers(project: &Project, kubectl: &Kubectl) {
     }
     let network = format!("{}_pods", project.name());
     let url = format!("http://{}/", text(&pods[0], "/status/podIP"));
-    let page = fetched(&network, &url);
-    assert!(
-        page.contains("Welcome to nginx"),
-        "a Pod answers at its address: {page}"
-    );
+    // Its container runs before its server listens.
+    eventually("a Pod answers at its address", || {
+        let page = fetched(&network, &url)?;
+        let is_it = page.contains("Welcome to nginx");
+        is_it.then_some(()).ok_or(page)
+    });
 }
 
-/// What a container of this network is answered.
-fn fetched(network: &str, url: &str) -> String {
+/// What a container of this network is answered, if it is.
+fn fetched(network: &str, url: &str) -> Result<String, String> {
     let client = ["run", "--rm", "--network", network, "busybox:1.36"];
-    docker(&[&client[..], &["wget", "-qO-", "-T5", url]].concat())
+    try_docker(&[&client[..], &["wget", "-qO-", "-T5", url]].concat())
 }
 
 fn the_cascade_is_a_trace(project: &Project) {
     let network = format!("{}_control", project.name());
     let url = "http://jaeger:16686/api/traces?service=gateway&limit=100";
     eventually("Jaeger knows of the node agents' part", || {
-        let found = fetched(&network, url);
+        let found = fetched(&network, url)?;
         let all = found.contains(r#""serviceName":"node-agent""#);
         all.then_some(()).ok_or(found)
     });
@@ -138,19 +139,21 @@ fn a_gateway_dies_and_kubectl_goes_on(project: &Project, kubectl: &Kubectl) {
 }
 
 fn objects_outlive_restarts(project: &Project, kubectl: &Kubectl) {
-    let uid =
-        || kubectl.ok("get deployment/web-frontend -n production -o jsonpath={.metadata.uid}");
+    let uid = || {
+        // Gateways come back one after the other.
+        eventually("a gateway answers", || {
+            let get = "get deployment/web-frontend -n production -o jsonpath={.metadata.uid}";
+            let output = kubectl.run(get);
+            output.success.then_some(output.stdout).ok_or(output.stderr)
+        })
+    };
     let before = uid();
     project.compose("restart");
     ready(project, kubectl, 4);
     assert_eq!(uid(), before);
 
     project.down("");
-    assert_eq!(
-        project.left(false),
-        Vec::<String>::new(),
-        "down leaves nothing but volumes"
-    );
+    gone("down leaves nothing but volumes", || project.left(false));
     project.compose("up -d --no-build");
     ready(project, kubectl, 4);
     assert_eq!(uid(), before);
@@ -158,11 +161,7 @@ fn objects_outlive_restarts(project: &Project, kubectl: &Kubectl) {
 
 fn the_end_leaves_nothing(project: &Project, kubectl: &Kubectl) {
     project.down("-v");
-    assert_eq!(
-        project.left(true),
-        Vec::<String>::new(),
-        "down -v leaves nothing"
-    );
+    gone("down -v leaves nothing", || project.left(true));
     project.compose("up -d --no-build front");
     let namespaces = eventually("the new cluster answers", || {
         let output = kubectl.run("get namespaces --no-headers --request-timeout=5s");
@@ -172,6 +171,15 @@ fn the_end_leaves_nothing(project: &Project, kubectl: &Kubectl) {
         !namespaces.contains("production"),
         "forgotten: {namespaces}"
     );
+}
+
+/// Waits until nothing is left: the engine lists for a moment what it is about to remove.
+fn gone(what: &str, left: impl Fn() -> Vec<String>) {
+    eventually(what, || {
+        let left = left();
+        let none = left.is_empty();
+        none.then_some(()).ok_or_else(|| format!("{left:?}"))
+    });
 }
 
 /// Waits until that many Pods, and no others, are ready and have a container that runs.

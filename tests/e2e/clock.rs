@@ -2,12 +2,14 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use setpoint_tests::{Cluster, History, Kubectl, Reign, WallClock, eventually, fast_election};
+use setpoint_tests::{Cluster, History, Kubectl, Reign, WallClock, election, eventually};
 
 const SERVICE: &str = "replicaset-controller";
 const HOUR: i64 = 3600;
 /// What a clock that was set may differ from that by, on a busy machine.
 const SLACK: i64 = 30;
+/// More than fit into the time that a lease lasts.
+const RENEWALS: usize = 14;
 
 /// Checks L1 (skew) and L2: only monotonic clocks decide who leads.
 #[test]
@@ -53,7 +55,8 @@ impl Pair {
         let clocks = [WallClock::new()?, WallClock::new()?];
         let mut cluster = Cluster::bare();
         // Its log is how one sees what time it is for a replica that only stands by.
-        let flags = [fast_election(), vec!["--log".into(), "debug".into()]].concat();
+        let log = vec!["--log".into(), "debug".into()];
+        let flags = [election("4s", "3s"), log].concat();
         for (replica, clock) in clocks.iter().enumerate() {
             cluster.service_by(clock, &name(replica), SERVICE, &flags);
             assert_eq!(cluster.leader(SERVICE), name(0));
@@ -87,7 +90,9 @@ impl Pair {
         let before = self.renewals();
         eventually("the leader renews", || {
             let now = self.renewals();
-            (now > before + 10).then_some(()).ok_or(now.to_string())
+            (now > before + RENEWALS)
+                .then_some(())
+                .ok_or(now.to_string())
         });
     }
 

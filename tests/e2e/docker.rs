@@ -96,7 +96,11 @@ fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
         "inspect -f {{{{range.NetworkSettings.Networks}}}}{{{{.IPAddress}}}}{{{{end}}}} {pause}"
     ));
     assert_eq!(text(&pod, "/status/podIP"), address.trim());
-    assert_eq!(engine.docker(&format!("logs {main}")), "hello $(NAME)\n");
+    // A container is ready before its program has said anything.
+    eventually("docker has its words", || {
+        let log = engine.docker(&format!("logs {main}"));
+        (log == "hello $(NAME)\n").then_some(()).ok_or(log)
+    });
     let limits = engine.docker(&format!(
         "inspect -f {{{{.HostConfig.NanoCpus}}}}/{{{{.HostConfig.Memory}}}} {main}"
     ));
@@ -115,7 +119,10 @@ fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
 }
 
 fn kubectl_reads_logs(kubectl: &Kubectl) {
-    assert_eq!(kubectl.ok("logs web -c main"), "hello $(NAME)\n");
+    eventually("kubectl has its words", || {
+        let log = kubectl.ok("logs web -c main");
+        (log == "hello $(NAME)\n").then_some(()).ok_or(log)
+    });
     assert_eq!(
         kubectl.ok("logs web -c main --previous --limit-bytes=5"),
         "hello"

@@ -50,10 +50,16 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_goes_on() {
                 .collect::<Vec<_>>()
         })
     };
-    for _ in 0..2 {
+    for n in 0..2 {
         cluster.process("etcd").restart();
+        // The next one is killed at work, too.
+        eventually("etcd takes writes again", || {
+            let output = kubectl.run(&format!("label namespace default kills={n} --overwrite"));
+            output.success.then_some(()).ok_or(output.stderr)
+        });
     }
     let acknowledged = writer.join().expect("the writer ends");
+    assert!(!acknowledged.is_empty(), "nothing is at stake");
     cluster.wait_until_ready();
     let kept = eventually("reads are back", || {
         let output = kubectl.run("get configmaps -o name");
@@ -104,6 +110,9 @@ fn malformed_and_oversize_requests_are_refused_with_a_reason() {
         let output = std::process::Command::new("curl")
             .args([
                 "-s",
+                // However late the server says that it does not want it: a large body waits for its word.
+                "--expect100-timeout",
+                "60",
                 "-X",
                 "POST",
                 "-H",

@@ -62,10 +62,17 @@ fn two_clients_that_undo_each_other_are_named_with_their_field_and_controllers_a
     assert_eq!(text(event, "/type"), "Warning");
     let message = "alice and bob undo each other's writes of spec.replicas";
     assert_eq!(text(event, "/message"), message);
-    assert!((counted(&cluster, gateways) - 2.0).abs() < 0.1);
-
-    let why = cluster.setpoint_json(1, "why deploy/web-frontend -n production");
-    let flap = why.expect("it exists")["flaps"][0].clone();
+    // Whoever tells counts afterwards, and the other gateway hears of it later.
+    eventually("both flaps are counted", || {
+        let counted = counted(&cluster, gateways);
+        let both = (counted - 2.0).abs() < 0.1;
+        both.then_some(()).ok_or(counted.to_string())
+    });
+    let flap = eventually("either gateway knows of them", || {
+        let why = cluster.setpoint_json(1, "why deploy/web-frontend -n production")?;
+        let flap = why.pointer("/flaps/0").cloned();
+        flap.ok_or(why.to_string())
+    });
     assert_eq!(flap["field"], "spec.replicas");
     assert_eq!(flap["managers"], serde_json::json!(["alice", "bob"]));
     let described = kubectl.ok("describe deployment web-frontend -n production");

@@ -1,6 +1,9 @@
 //! kubectl logs, where containers are processes.
 
-use setpoint_tests::{Cluster, Size};
+use serde_json::Value;
+use setpoint_tests::{Cluster, Kubectl, Size, eventually};
+
+use crate::web::text;
 
 const POD: &str = "apiVersion: v1
 kind: Pod
@@ -16,6 +19,19 @@ spec:
     command: [sh, -c, 'echo begun; sleep 2; echo done']
 ";
 
+/// Waits until each container has been started, and perhaps has ended: before that nobody has its log.
+fn until_started(kubectl: &Kubectl) {
+    eventually("both containers have been started", || {
+        let pod = kubectl.json("get pod talker");
+        let statuses = pod["status"]["containerStatuses"].as_array();
+        let started = |status: &&Value| !text(status, "/containerID").is_empty();
+        let started = statuses.into_iter().flatten().filter(started).count();
+        (started == 2)
+            .then_some(())
+            .ok_or(pod["status"].to_string())
+    });
+}
+
 #[test]
 fn what_containers_write_is_read_by_kubectl() {
     let cluster = Cluster::start(Size {
@@ -26,9 +42,9 @@ fn what_containers_write_is_read_by_kubectl() {
     let kubectl = cluster.kubectl();
     let applied = kubectl.with("apply", POD);
     assert!(applied.success, "{}", applied.stderr);
-    kubectl
-        .ok("wait pod/talker --for=jsonpath={.status.containerStatuses[0].started} --timeout=60s");
+    until_started(&kubectl);
     assert_eq!(kubectl.ok("logs talker -c long --follow"), "begun\ndone\n");
+    kubectl.ok("wait pod/talker --for=jsonpath={.status.phase}=Succeeded --timeout=60s");
     assert_eq!(kubectl.ok("logs talker -c short"), "one\ntwo\nthree\n");
     assert_eq!(kubectl.ok("logs talker -c short --tail=2"), "two\nthree\n");
     assert_eq!(kubectl.ok("logs talker -c short --limit-bytes=5"), "one\nt");

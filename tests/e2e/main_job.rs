@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -10,6 +11,9 @@ use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use crate::web::{apply, is_ready, manifest, pods, text, until_ready};
+
+/// Longer than controllers take from one write to the next.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// The whole story of the README in one cluster, since starting one is what takes long.
 #[test]
@@ -41,33 +45,47 @@ fn three_pods_run_on_three_nodes(kubectl: &Kubectl) {
     );
 }
 
+/// The lines of a table, each with one space between its columns, once it shows that all is well.
+fn table_of_what_is_ready(kubectl: &Kubectl) -> Vec<String> {
+    let is_deployment = |line: &&String| {
+        line.starts_with("deployment.apps/web-frontend ")
+            && line.contains(" 3/3 3 3 ")
+            && line.contains("nginx:1.25")
+    };
+    let is_pod =
+        |line: &&String| line.starts_with("pod/web-frontend-") && line.contains(" 1/1 Running 0 ");
+    eventually("all of it is shown as ready", || {
+        let table = kubectl.ok("get deploy,rs,pods -n production -o wide");
+        let folded: Vec<_> = table
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let deployments = folded.iter().filter(is_deployment).count();
+        let pods = folded.iter().filter(is_pod).count();
+        ((deployments, pods) == (1, 3))
+            .then_some(folded)
+            .ok_or(table)
+    })
+}
+
 fn kubectl_shows_them_as_its_users_know_it(kubectl: &Kubectl) {
-    let table = kubectl.ok("get deploy,rs,pods -n production -o wide");
+    let table = table_of_what_is_ready(kubectl);
     let heads = [
         "NAME READY UP-TO-DATE AVAILABLE AGE CONTAINERS IMAGES SELECTOR",
         "NAME DESIRED CURRENT READY AGE CONTAINERS IMAGES SELECTOR",
         "NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES",
     ];
-    let folded: Vec<_> = table
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-        .collect();
     for head in heads {
         assert!(
-            folded.iter().any(|line| line == head),
-            "{head} is missing in\n{table}"
+            table.iter().any(|line| line == head),
+            "{head} is missing in {table:#?}"
         );
     }
-    let deployment = folded
-        .iter()
-        .find(|line| line.starts_with("deployment.apps/web-frontend"));
-    assert!(
-        deployment.is_some_and(|line| line.contains(" 3/3 3 3 ") && line.contains("nginx:1.25")),
-        "{table}"
-    );
-    assert_eq!(folded.iter().filter(|line| line.starts_with("pod/web-frontend-") && line.contains(" 1/1 Running 0 ")).count(), 3, "{table}");
-    let described = kubectl.ok("describe deployment web-frontend -n production");
-    assert!(described.contains("ScalingReplicaSet"), "{described}");
+    eventually("describe tells of the scaling", || {
+        let described = kubectl.ok("describe deployment web-frontend -n production");
+        let told = described.contains("ScalingReplicaSet");
+        told.then_some(()).ok_or(described)
+    });
 }
 
 fn applying_again_changes_nothing(kubectl: &Kubectl) {
@@ -75,7 +93,12 @@ fn applying_again_changes_nothing(kubectl: &Kubectl) {
         kubectl
             .ok("get deploy,rs,pods -n production -o jsonpath={.items[*].metadata.resourceVersion}")
     };
-    let before = versions(kubectl);
+    let before = eventually("the controllers have written all they want", || {
+        let before = versions(kubectl);
+        std::thread::sleep(QUIET);
+        let now = versions(kubectl);
+        (now == before).then_some(now).ok_or(before)
+    });
     let output = kubectl.with("apply", &manifest());
     assert!(
         output
@@ -184,6 +207,8 @@ fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
 
 fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
     until_ready(kubectl, 3);
+    // The Deployment hears later than its Pods that all of them are back.
+    kubectl.ok("wait deployment/web-frontend -n production --for=jsonpath={.status.readyReplicas}=3 --timeout=60s");
     kubectl.ok("set image deployment/web-frontend -n production nginx=nginx:1.26");
     eventually("the rollout ends", || {
         let deployment = kubectl.json("get deployment web-frontend -n production");
@@ -195,7 +220,7 @@ fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
         let done = observed && count("updatedReplicas") == 3 && count("replicas") == 3;
         done.then_some(()).ok_or(deployment["status"].to_string())
     });
-    kubectl.ok("rollout status deployment/web-frontend -n production --timeout=30s");
+    kubectl.ok("rollout status deployment/web-frontend -n production --timeout=60s");
     let pods = until_ready(kubectl, 3);
     assert!(
         pods.iter()

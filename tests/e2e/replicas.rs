@@ -242,7 +242,7 @@ async fn a_gateway_that_is_watched_stops_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
     let mut cluster = Cluster::without_etcd();
-    cluster.set_gateway_flags(&["--stall", "2s"]);
+    cluster.set_gateway_flags(&["--stall", "4s"]);
     cluster.start_etcd();
     cluster.start_gateway();
     cluster.wait_until_ready();

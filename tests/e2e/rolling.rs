@@ -46,11 +46,14 @@ async fn a_rolling_restart_of_all_services_under_load_loses_and_doubles_nothing(
         let exact = pods.lines().count() == replicas;
         exact.then_some(()).ok_or(pods)
     });
-    let sets = kubectl.json("get rs -n production");
-    let sets = sets["items"].as_array().cloned().unwrap_or_default();
-    assert_eq!(sets.len(), 1, "{sets:?}");
-    assert_eq!(sets[0]["spec"]["replicas"], replicas);
-    assert_eq!(sets[0]["status"]["replicas"], replicas);
+    eventually("the one ReplicaSet says so", || {
+        let sets = kubectl.json("get rs -n production");
+        let sets = sets["items"].as_array().cloned().unwrap_or_default();
+        assert_eq!(sets.len(), 1, "{sets:?}");
+        let told = [&sets[0]["spec"], &sets[0]["status"]].map(|part| &part["replicas"]);
+        let exact = told.iter().all(|told| **told == replicas);
+        exact.then_some(()).ok_or(format!("{told:?}"))
+    });
     for (pod, nodes) in nodes.lock().iter() {
         assert!(nodes.len() <= 1, "{pod} was on {nodes:?}");
     }

@@ -1,32 +1,25 @@
 //! Leaders come and go in real processes: never two at a time, and a successor soon. Judged by etcd's own history.
 
 use nix::sys::signal::Signal;
-use setpoint_tests::{Cluster, History, Reign, Size, Wire, eventually, fast_election};
+use setpoint_tests::{Cluster, History, Reign, Size, Wire, election, eventually};
 
 use crate::web::{apply, until_ready};
 
 const SERVICE: &str = "replicaset-controller";
 
-fn cluster(replicas: usize) -> (Cluster, History) {
-    let cluster = Cluster::start(Size {
+fn size(replicas: usize) -> Size {
+    Size {
         gateways: 1,
         replicas,
         process_nodes: 0,
         simulated_nodes: 1,
-    });
-    let history = History::of(cluster.etcd_url());
-    (cluster, history)
+    }
 }
 
 /// Checks L6, L7: with a lease of fifteen seconds a successor that waited for it to expire would be late.
 #[test]
 fn a_leader_that_is_asked_to_stop_finishes_its_rounds_and_hands_over_at_once() {
-    let mut cluster = Cluster::start_as_shipped(Size {
-        gateways: 1,
-        replicas: 2,
-        process_nodes: 0,
-        simulated_nodes: 1,
-    });
+    let mut cluster = Cluster::start_as_shipped(size(2));
     let (history, kubectl) = (History::of(cluster.etcd_url()), cluster.kubectl());
     apply(&kubectl);
     let leader = cluster.leader(SERVICE);
@@ -46,11 +39,11 @@ fn a_leader_that_is_asked_to_stop_finishes_its_rounds_and_hands_over_at_once() {
     assert_eq!(pods.count(), 100, "no Pod is doubled");
 }
 
-/// Checks L8.
+/// Checks L8: here, too, a successor that waited for a lease to expire would be late.
 #[test]
 fn a_rolling_restart_has_one_leader_at_a_time_and_soon_another() {
-    let (mut cluster, history) = cluster(3);
-    let kubectl = cluster.kubectl();
+    let mut cluster = Cluster::start_as_shipped(size(3));
+    let (history, kubectl) = (History::of(cluster.etcd_url()), cluster.kubectl());
     apply(&kubectl);
     for n in 0..3 {
         let replicas = 20 * (n + 1);
@@ -80,9 +73,11 @@ fn a_leader_whose_calls_hang_has_stopped_when_another_leads() {
     let gateway = cluster.gateway_url();
     let wire = Wire::to(gateway.trim_start_matches("http://"));
     let (first, second) = (format!("{SERVICE}-0"), format!("{SERVICE}-1"));
-    cluster.service_through(&wire.url(), &first, SERVICE, &fast_election());
+    // From the one's end to the other's beginning there is time enough to write a line.
+    let flags = election("6s", "3s");
+    cluster.service_through(&wire.url(), &first, SERVICE, &flags);
     assert_eq!(cluster.leader(SERVICE), first);
-    cluster.service(&second, SERVICE, &fast_election());
+    cluster.service(&second, SERVICE, &flags);
     let history = History::of(cluster.etcd_url());
     wire.hold();
     eventually("the standby leads", || {
@@ -98,7 +93,9 @@ fn a_leader_whose_calls_hang_has_stopped_when_another_leads() {
 /// Checks L9.
 #[test]
 fn a_store_that_is_lost_for_a_while_leaves_one_leader_and_no_flapping() {
-    let (mut cluster, history) = cluster(3);
+    // The store is lost for longer than the lease lasts.
+    let mut cluster = Cluster::start_with(size(3), &election("4s", "3s"));
+    let history = History::of(cluster.etcd_url());
     lose_the_store(&mut cluster, &history, 5);
 }
 
@@ -106,12 +103,7 @@ fn a_store_that_is_lost_for_a_while_leaves_one_leader_and_no_flapping() {
 #[test]
 #[ignore = "takes minutes"]
 fn a_store_that_is_lost_for_a_minute_leaves_one_leader_and_no_flapping() {
-    let mut cluster = Cluster::start_as_shipped(Size {
-        gateways: 1,
-        replicas: 3,
-        process_nodes: 0,
-        simulated_nodes: 1,
-    });
+    let mut cluster = Cluster::start_as_shipped(size(3));
     let history = History::of(cluster.etcd_url());
     lose_the_store(&mut cluster, &history, 60);
 }

@@ -29,15 +29,22 @@ fn wait<'a>(why: &'a Value, reason: &str) -> Option<&'a Value> {
         .find(|wait| wait["reason"] == reason)
 }
 
-/// The answer, as soon as it tells of such a wait.
-fn until_waiting(cluster: &Cluster, object: &str, reason: &str) -> Value {
-    eventually(&format!("{object} waits: {reason}"), || {
-        let why = cluster.setpoint_json(1, &format!("why {object} -n production"))?;
-        match wait(&why, reason) {
-            Some(_) => Ok(why),
-            None => Err(why["waits"].to_string()),
+/// What a gateway answers, as soon as that is as it should be: those that it asks hear of things, and note what they did,
+/// one after the other, and who is slow to answer is left out.
+fn until(cluster: &Cluster, gateway: usize, object: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually(&format!("all is known of {object}"), || {
+        let why = cluster.setpoint_json(gateway, &format!("why {object} -n production"))?;
+        match is_so(&why) {
+            true => Ok(why),
+            false => Err(format!("{why:#}")),
         }
     })
+}
+
+/// Those that did not answer.
+fn silent(why: &Value) -> usize {
+    let observers = list(why, "/observers").iter();
+    observers.filter(|one| one["silent"] != "").count()
 }
 
 /// The rounds of a service, whichever replica leads.
@@ -59,6 +66,12 @@ fn steps(round: &Value) -> String {
         )
     });
     steps.collect::<Vec<_>>().join("; ")
+}
+
+/// Did a service take such a step of late?
+fn has_stepped(why: &Value, service: &str, step: &str) -> bool {
+    let rounds = rounds(why, service);
+    rounds.iter().any(|round| steps(round).contains(step))
 }
 
 fn create(kubectl: &Kubectl, manifest: &str) {
@@ -84,13 +97,19 @@ fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
             "{name: a, image: a, resources: {requests: {cpu: '1000'}}}",
         ),
     );
-    let why = until_waiting(&cluster, "po/big", "Unschedulable");
+    // Two of each are there, leading or not, and the agent of both nodes.
+    let observers = 2 * 3 + 1;
+    let why = until(&cluster, 1, "po/big", |why| {
+        let wait = wait(why, "Unschedulable");
+        let verdicts = wait.map_or(0, |wait| list(wait, "/verdicts").len());
+        let heard = (list(why, "/observers").len(), silent(why)) == (observers, 0);
+        verdicts == 2 && heard && !rounds(why, "scheduler").is_empty()
+    });
     let wait = wait(&why, "Unschedulable").expect("it was just there");
     assert!(
         text(wait, "/message").contains("Insufficient cpu"),
         "{wait}"
     );
-    assert_eq!(list(wait, "/verdicts").len(), 2, "{wait}");
     for verdict in list(wait, "/verdicts") {
         assert_eq!(
             verdict["objections"],
@@ -98,18 +117,6 @@ fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
             "{wait}"
         );
     }
-    assert!(!rounds(&why, "scheduler").is_empty(), "{why}");
-    let silent = list(&why, "/observers")
-        .iter()
-        .filter(|one| one["silent"] != "");
-    assert_eq!(silent.count(), 0, "{}", why["observers"]);
-    // One of each is there, leading or not, and the agent of both nodes.
-    assert_eq!(
-        list(&why, "/observers").len(),
-        2 * 3 + 1,
-        "{}",
-        why["observers"]
-    );
     let writers = list(&why, "/managers").iter().map(|one| text(one, "/name"));
     let writers: Vec<_> = writers.collect();
     assert!(
@@ -117,15 +124,12 @@ fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
         "{writers:?}"
     );
 
-    let page = cluster.setpoint_at(0, "why pod big -n production");
-    assert!(
-        page.success && page.stdout.contains("Unschedulable"),
-        "{page:?}"
-    );
-    assert!(
-        page.stdout.contains("node-0-0: Insufficient cpu"),
-        "{page:?}"
-    );
+    eventually("a page of another gateway says the same", || {
+        let page = cluster.setpoint_at(0, "why pod big -n production");
+        let said = ["Unschedulable", "node-0-0: Insufficient cpu"];
+        let whole = page.success && said.iter().all(|said| page.stdout.contains(said));
+        whole.then_some(()).ok_or(format!("{page:?}"))
+    });
     let unknown = cluster.setpoint_at(0, "why pod/none -n production");
     assert!(
         !unknown.success && unknown.stderr.contains("\"none\" not found"),
@@ -156,24 +160,15 @@ fn a_pod_whose_container_crashes_is_told_until_when_it_rests() {
         &pod("crash", "{name: a, image: a, command: [sh, -c, exit 3]}"),
     );
     // Events wait for each other before they are written: the wait is known sooner.
-    let why = eventually("it says until when, and the Events have come", || {
-        let why = until_waiting(&cluster, "pod/crash", "CrashLoopBackOff");
-        let until = wait(&why, "CrashLoopBackOff").and_then(|wait| wait["untilNs"].as_i64());
-        let told = |reason| {
-            list(&why, "/events")
-                .iter()
-                .any(|one| one["reason"] == reason)
-        };
-        match until {
-            Some(1..) if told("BackOff") && told("Scheduled") => Ok(why),
-            _ => Err(format!("{} {}", why["waits"], why["events"])),
-        }
+    let why = until(&cluster, 1, "pod/crash", |why| {
+        let until = wait(why, "CrashLoopBackOff").and_then(|wait| wait["untilNs"].as_i64());
+        let events = list(why, "/events");
+        let told = |reason| events.iter().any(|one| one["reason"] == reason);
+        let started = has_stepped(why, "node-agent", "Start");
+        until > Some(0) && told("BackOff") && told("Scheduled") && started
     });
     let wait = wait(&why, "CrashLoopBackOff").expect("it was just there");
     assert!(text(wait, "/message").contains("exit code 3"), "{wait}");
-    let rounds = rounds(&why, "node-agent");
-    let started = rounds.iter().find(|round| steps(round).contains("Start"));
-    assert!(started.is_some(), "{rounds:?}");
 }
 
 #[test]
@@ -182,19 +177,19 @@ fn a_rollout_that_is_blocked_names_the_pod_and_what_became_of_a_deleted_pod_is_s
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     kubectl.ok("set resources deployment/web-frontend -n production --requests=cpu=1000");
-    let why = until_waiting(&cluster, "deploy/web-frontend", "Unschedulable");
+    let why = until(&cluster, 1, "deploy/web-frontend", |why| {
+        let because = "no ReplicaSet has this template";
+        wait(why, "Unschedulable").is_some() && has_stepped(why, "deployment-controller", because)
+    });
     let wait = wait(&why, "Unschedulable").expect("it was just there");
     let blocked = text(wait, "/on/name");
     assert!(blocked.starts_with("web-frontend-"), "{wait}");
-    let own = rounds(&why, "deployment-controller");
-    assert!(
-        own.iter()
-            .any(|round| steps(round).contains("no ReplicaSet has this template")),
-        "{own:?}"
-    );
 
-    let of_pod = cluster.setpoint_json(0, &format!("why pod/{blocked} -n production"));
-    let of_pod = of_pod.expect("it exists");
+    let pod = format!("pod/{blocked}");
+    let of_pod = until(&cluster, 0, &pod, |why| {
+        let known = list(why, "/owners").len() == 2;
+        known && !rounds(why, "replicaset-controller").is_empty()
+    });
     let owners: Vec<_> = list(&of_pod, "/owners")
         .iter()
         .map(|one| text(one, "/resource"))
@@ -209,20 +204,12 @@ fn a_rollout_that_is_blocked_names_the_pod_and_what_became_of_a_deleted_pod_is_s
     assert_eq!(made[0]["touched"]["name"], blocked);
 
     kubectl.ok("rollout undo deployment/web-frontend -n production");
-    let gone = eventually("the Pod is gone", || {
-        let why = cluster.setpoint_json(1, &format!("why pod/{blocked} -n production"))?;
-        let gone = why["exists"] == false;
-        gone.then_some(why.clone()).ok_or(why.to_string())
+    let gone = until(&cluster, 1, &pod, |why| {
+        let because = "more Pods than replicas";
+        why["exists"] == false && has_stepped(why, "replicaset-controller", because)
     });
     assert_eq!(gone["cause"]["writer"], "replicaset-controller", "{gone}");
-    let rounds = rounds(&gone, "replicaset-controller");
-    assert!(
-        rounds
-            .iter()
-            .any(|round| steps(round).contains("more Pods than replicas")),
-        "{rounds:?}"
-    );
-    let page = cluster.setpoint_at(0, &format!("why pod/{blocked} -n production"));
+    let page = cluster.setpoint_at(0, &format!("why {pod} -n production"));
     assert!(
         page.stdout.contains("it does not exist any more"),
         "{page:?}"

@@ -67,7 +67,8 @@ impl Cluster {
         cluster.fill(size, &fast_election())
     }
 
-    fn start_with(size: Size, election: &[String]) -> Self {
+    /// Everything, ready, with elections by these flags.
+    pub fn start_with(size: Size, election: &[String]) -> Self {
         Self::without_etcd().fill(size, election)
     }
 
@@ -331,9 +332,15 @@ impl Cluster {
 
 /// The flags of an election in which a crashed leader is replaced within three seconds.
 pub fn fast_election() -> Vec<String> {
+    election("2s", "1400ms")
+}
+
+/// The flags of an election whose leader may be silent for so long before another is elected, and stops before that when
+/// it could not renew its lease for so long. It renews as often as in a fast one.
+pub fn election(lease_duration: &str, renew_deadline: &str) -> Vec<String> {
     let flags = [
-        ("--election-lease-duration", "2s"),
-        ("--election-renew-deadline", "1400ms"),
+        ("--election-lease-duration", lease_duration),
+        ("--election-renew-deadline", renew_deadline),
         ("--election-retry-period", "300ms"),
     ];
     let flags = flags

@@ -13,6 +13,7 @@ use setpoint_proto::Cause;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::eventually;
+use crate::wait::DEADLINE;
 
 /// The gateway leaves the cause of a deletion here, in the deletion's own transaction.
 const FAREWELL: &str = "/setpoint/farewell";
@@ -91,7 +92,7 @@ impl History {
             Ok::<_, etcd_client::Error>(())
         };
         self.runtime.as_ref().map(|runtime| runtime.spawn(asked));
-        let answer = revision.recv_timeout(Duration::from_secs(10));
+        let answer = revision.recv_timeout(DEADLINE);
         answer.expect("etcd answers")
     }
 }

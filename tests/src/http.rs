@@ -2,9 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::wait::DEADLINE;
 
 /// An answer.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub fn send(
     body: &str,
 ) -> std::io::Result<Reply> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(DEADLINE))?;
     let headers = headers
         .iter()
         .map(|(name, value)| format!("{name}: {value}\r\n"));

@@ -19,7 +19,7 @@ mod wire;
 
 pub use audience::{Audience, client};
 pub use clock::WallClock;
-pub use cluster::{Cluster, Size, fast_election};
+pub use cluster::{Cluster, Size, election, fast_election};
 pub use happened::happened;
 pub use history::{Entry, History};
 pub use kubectl::{Kubectl, Output};

@@ -10,7 +10,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use setpoint_node_agent::runtime::{Runtime, State};
-use support::{Bench, container, id, is_alive, pod, process, process_in, sandbox, until_gone};
+use support::{
+    Bench, PATIENCE, PAUSE, container, id, is_alive, pod, process, process_in, sandbox, until_gone,
+};
 
 #[tokio::test]
 async fn a_container_gets_its_environment_and_nothing_else() {
@@ -284,10 +286,10 @@ fn two_agents_do_not_share_a_state_folder() {
 async fn armed(bench: &Bench<setpoint_node_agent::runtime::process::Processes>) {
     let said = async {
         while !bench.file(0, "log").contains("armed") {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(PAUSE).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), said)
+    tokio::time::timeout(PATIENCE, said)
         .await
         .expect("the trap is set");
 }

@@ -170,7 +170,9 @@ async fn a_log_that_is_followed_ends_with_its_container<R: Runtime>(bench: Bench
     bench
         .start(0, &["sh", "-c", "echo one; sleep 1; echo two"])
         .await;
-    bench.running(0).await;
+    // It may have ended before anybody looks.
+    let begun = |state: &State| (*state != State::Starting).then_some(());
+    bench.until(0, begun).await;
     let follow = LogOptions {
         follow: true,
         ..LogOptions::default()

@@ -32,18 +32,17 @@ fn each_generation_is_counted_once_over_gateways_and_restarts() {
         .map(|url| url.trim_start_matches("http://").to_owned())
         .collect();
     web::apply(&kubectl);
-    let deployments = |count: u64| {
-        eventually(
-            &format!("{count} generations of the Deployment are met"),
-            || {
-                let met = met(&gateways, "Deployment");
-                (met == count).then_some(()).ok_or_else(|| met.to_string())
-            },
-        );
+    let counted = |what: &str, wanted: &[(&str, u64)]| {
+        eventually(what, || {
+            let kinds = wanted.iter().map(|(kind, _)| *kind);
+            let met: Vec<_> = kinds.map(|kind| (kind, met(&gateways, kind))).collect();
+            (met == wanted)
+                .then_some(())
+                .ok_or_else(|| format!("{met:?}"))
+        });
     };
-    deployments(1);
-    assert_eq!(met(&gateways, "Pod"), 3);
-    assert_eq!(met(&gateways, "ReplicaSet"), 1);
+    let first = [("Deployment", 1), ("ReplicaSet", 1), ("Pod", 3)];
+    counted("each is counted", &first);
 
     let controller = cluster.process("deployment-controller-0");
     controller.kill();
@@ -54,16 +53,14 @@ fn each_generation_is_counted_once_over_gateways_and_restarts() {
     let reply = http::send("PATCH", &gateways[1], path, &merge, scaled).unwrap();
     assert_eq!(reply.status, 200, "{}", reply.body);
     web::until_ready(&kubectl, 4);
-    deployments(2);
-    assert_eq!(met(&gateways, "Pod"), 4);
+    let scaled = [("Deployment", 2), ("Pod", 4)];
+    counted("the new generation and the new Pod are counted", &scaled);
 
     let pod = web::text(&web::pods(&kubectl)[0], "/metadata/name").to_owned();
     kubectl.ok(&format!("delete pod {pod} -n production --wait=true"));
     web::until_ready(&kubectl, 4);
-    deployments(2);
-    assert_eq!(
-        met(&gateways, "Pod"),
-        5,
-        "the new Pod is new, the Deployment is not"
-    );
+    // The Deployment, too, has heard that all are ready: it would have been counted again.
+    kubectl.ok("rollout status deployment/web-frontend -n production --timeout=60s");
+    let replaced = [("Deployment", 2), ("Pod", 5)];
+    counted("the new Pod is new, the Deployment is not", &replaced);
 }

@@ -8,9 +8,12 @@ mod exposition;
 mod prometheus;
 mod scene;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
+use setpoint_tests::eventually;
+
+use exposition::Family;
 use scene::Scene;
 
 /// Documented, but only there once something has gone wrong.
@@ -29,29 +32,40 @@ fn documented() -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
+/// What nobody tells although it is documented, or asked for by a dashboard.
+fn missing(metrics: &BTreeMap<String, Family>, documented: &BTreeSet<String>) -> Vec<String> {
+    let is_there = |name: &&String| metrics.contains_key(*name) || RARE.contains(&name.as_str());
+    let documented = documented.iter().filter(|name| !is_there(name));
+    let mut missing: Vec<_> = documented
+        .map(|name| format!("{name}, which is documented"))
+        .collect();
+    for expression in dashboards::expressions() {
+        let names = dashboards::names(&expression).into_iter();
+        let silent = names.filter(|name| {
+            let family = exposition::family_of(metrics, name);
+            family.is_none_or(|family| metrics[&family].samples == 0)
+        });
+        missing.extend(silent.map(|name| format!("{name}, as asked for by: {expression}")));
+    }
+    missing
+}
+
 #[test]
 fn every_metric_says_what_it_means_and_is_documented() {
     let scene = Scene::play();
-    let metrics = scene.metrics();
     let documented = documented();
+    let metrics = eventually("all that should be told is told", || {
+        let metrics = scene.metrics();
+        let missing = missing(&metrics, &documented);
+        missing
+            .is_empty()
+            .then_some(metrics)
+            .ok_or_else(|| missing.join("\n"))
+    });
     for (name, family) in &metrics {
         assert!(family.help.len() > 10, "{name} has no HELP: {family:?}");
         assert!(!family.r#type.is_empty(), "{name} has no TYPE");
         assert!(documented.contains(name), "{name} is in no table");
-    }
-    for name in &documented {
-        let there = metrics.contains_key(name) || RARE.contains(&name.as_str());
-        assert!(there, "{name} is documented and nobody tells it");
-    }
-    for expression in dashboards::expressions() {
-        for name in dashboards::names(&expression) {
-            let family = exposition::family_of(&metrics, &name);
-            let samples = family.map(|family| metrics[&family].samples);
-            assert!(
-                samples.is_some_and(|samples| samples > 0),
-                "no {name}, as asked for by: {expression}"
-            );
-        }
     }
     for address in scene.targets().into_values().flatten() {
         lint(&Scene::text(&address));

@@ -9,6 +9,15 @@ use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
 use super::exposition::{self, Family};
 use crate::web;
 
+const SIZE: Size = Size {
+    gateways: 2,
+    replicas: 2,
+    process_nodes: 2,
+    simulated_nodes: 1,
+};
+/// All processes but the gateways: both controllers, the scheduler, an agent a node.
+const REPLICAS: usize = 3 * SIZE.replicas + SIZE.process_nodes + SIZE.simulated_nodes;
+
 /// A running cluster with some history.
 pub struct Scene {
     pub cluster: Cluster,
@@ -18,12 +27,7 @@ pub struct Scene {
 impl Scene {
     /// Two gateways, a rollout, a scale, a fenced write, and two managers at odds.
     pub fn play() -> Self {
-        let size = Size {
-            gateways: 2,
-            replicas: 2,
-            ..Size::default()
-        };
-        let cluster = Cluster::start(size);
+        let cluster = Cluster::start(SIZE);
         let kubectl = cluster.kubectl();
         web::apply(&kubectl);
         let scene = Self { cluster, kubectl };
@@ -77,11 +81,18 @@ impl Scene {
         addresses.map(str::to_owned).collect()
     }
 
-    /// Where every replica listens, by its service.
+    /// Where every replica listens, by its service, once all have said so.
     pub fn targets(&self) -> BTreeMap<String, Vec<String>> {
         let mut targets = BTreeMap::from([("gateway".to_owned(), self.gateways())]);
-        let leases = self.kubectl.json("get leases -n setpoint-replicas");
-        for lease in leases["items"].as_array().unwrap() {
+        let leases = eventually("all replicas have said where they are", || {
+            let leases = self.kubectl.json("get leases -n setpoint-replicas");
+            let leases = leases["items"].as_array().cloned().unwrap_or_default();
+            match leases.len() {
+                REPLICAS => Ok(leases),
+                count => Err(format!("{count} of {REPLICAS}: {leases:?}")),
+            }
+        });
+        for lease in &leases {
             let meta = &lease["metadata"];
             let service = web::text(meta, "/labels/setpoint.dev~1service");
             let address = web::text(meta, "/annotations/setpoint.dev~1address");

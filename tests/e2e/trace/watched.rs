@@ -11,6 +11,15 @@ use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 /// Spans of one step, each below the one before.
 pub type Path<'p> = &'p [(&'p str, &'p str)];
 
+/// Whoever has a part in a rollout.
+pub const SERVICES: [&str; 5] = [
+    "deployment-controller",
+    "gateway",
+    "node-agent",
+    "replicaset-controller",
+    "scheduler",
+];
+
 pub struct Watched {
     pub jaeger: Jaeger,
     pub cluster: Cluster,
@@ -36,30 +45,21 @@ impl Watched {
         }
     }
 
-    /// The trace of the last write of the Deployment, once nothing in it is missing and these paths are in it, each so often.
-    pub fn cascade(&self, paths: &[(Path<'_>, usize)]) -> Trace {
-        let id = self.last_cause();
+    /// The trace of the last write of the Deployment, once nothing in it is missing, these paths are in it, each so often,
+    /// and it lacks nothing else.
+    pub fn cascade(
+        &self,
+        paths: &[(Path<'_>, usize)],
+        lacks: impl Fn(&Trace) -> Option<String>,
+    ) -> Trace {
         eventually("the cascade is drawn", || {
+            // The Deployment's status is written after that of its Pods.
+            let id = self.last_cause();
             let trace = self.jaeger.trace(&id);
-            if trace.spans.is_empty() {
-                return Err(format!("nothing of {id}"));
+            match missing(&trace, paths).or_else(|| lacks(&trace)) {
+                Some(missing) => Err(format!("{id}: {missing}\n{}", trace.tree())),
+                None => Ok(trace),
             }
-            let orphans = trace.orphans();
-            if !orphans.is_empty() {
-                return Err(format!("orphans: {orphans:?}\n{}", trace.tree()));
-            }
-            for service in ["replicaset-controller", "deployment-controller"] {
-                if !trace.spans.iter().any(|span| span.is(&(service, "report"))) {
-                    return Err(format!("no report of the {service}\n{}", trace.tree()));
-                }
-            }
-            for (path, times) in paths {
-                let found = trace.follow(path).len();
-                if found < *times {
-                    return Err(format!("{found} × {path:?}\n{}", trace.tree()));
-                }
-            }
-            Ok(trace)
         })
     }
 
@@ -78,4 +78,31 @@ impl Watched {
         let trace = cause.traceparent.split('-').nth(1);
         trace.expect("it was traced").to_owned()
     }
+}
+
+/// What of a cascade has not been drawn yet.
+fn missing(trace: &Trace, paths: &[(Path<'_>, usize)]) -> Option<String> {
+    let orphans = trace.orphans();
+    if !orphans.is_empty() {
+        return Some(format!("orphans: {orphans:?}"));
+    }
+    let part = trace.services();
+    if let Some(service) = SERVICES.iter().find(|service| !part.contains(*service)) {
+        return Some(format!("no part of the {service}"));
+    }
+    let reports = |service: &&str| {
+        trace
+            .spans
+            .iter()
+            .any(|span| span.is(&(*service, "report")))
+    };
+    let mut controllers = ["replicaset-controller", "deployment-controller"].into_iter();
+    if let Some(service) = controllers.find(|service| !reports(service)) {
+        return Some(format!("no report of the {service}"));
+    }
+    let mut found = paths
+        .iter()
+        .map(|(path, times)| (trace.follow(path).len(), times, path));
+    let few = found.find(|(found, times, _)| found < *times);
+    few.map(|(found, times, path)| format!("{found} of {times} × {path:?}"))
 }

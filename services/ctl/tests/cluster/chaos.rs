@@ -10,6 +10,8 @@ use crate::stage::{Cluster, eventually, said};
 
 const SERVICE: [&str; 3] = ["--service", "replicaset-controller", "--leader"];
 const NAMESPACE: &str = "/api/v1/namespaces/setpoint-chaos";
+/// More often than a fault strikes in a row while nothing is under way: under this load, that is rare.
+const TRIES: usize = 5;
 
 fn chaos(cluster: &Cluster, fault: &str) -> String {
     let more = ["--rounds", "2", "--seed", "7"];
@@ -38,7 +40,7 @@ fn killed_and_frozen_leaders_are_replaced_at_no_cost() {
 fn leaders_that_are_cut_off_are_replaced_and_stand_by_once_they_are_back() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast", "--gateways", "2", "--relays"]);
-    let first = cluster.leader("replicaset-controller").unwrap();
+    let (first, _) = cluster.leader("replicaset-controller");
     assert_free_of_cost(&chaos(&cluster, "partition"));
     let log = cluster
         .root
@@ -46,16 +48,13 @@ fn leaders_that_are_cut_off_are_replaced_and_stand_by_once_they_are_back() {
         .join(format!(".setpoint/log/{first}.log"));
     let log = fs::read_to_string(log).unwrap();
     assert!(log.contains("leadership lost"), "the cut was felt: {log}");
-    let table = eventually("who was cut off stands by", || {
+    eventually("who was cut off stands by, as everybody else does", || {
         let table = said(&cluster.run(&["leaders"]));
         let mut lines = table.lines();
         let line = lines.find(|line| line.starts_with("replicaset-controller"))?;
-        ["-0", "-1"]
-            .iter()
-            .all(|one| line.contains(one))
-            .then_some(table.clone())
+        let both = ["-0", "-1"].iter().all(|one| line.contains(one));
+        (both && !table.contains("none")).then_some(())
     });
-    assert!(!table.contains("none"), "{table}");
     assert_sound(&cluster);
 }
 
@@ -64,11 +63,13 @@ fn leaders_that_are_cut_off_are_replaced_and_stand_by_once_they_are_back() {
 fn writes_that_arrive_late_are_refused_and_counted() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast", "--relays"]);
-    eventually("a fault strikes while something is under way", || {
+    let mut fenced = (0..TRIES).map(|_| {
         let text = chaos(&cluster, "delay");
         assert_free_of_cost(&text);
-        (total(&text)[0] != "0").then_some(())
+        total(&text)[0].to_owned()
     });
+    let struck = fenced.any(|fenced| fenced != "0");
+    assert!(struck, "no fault strikes while something is under way");
     assert_sound(&cluster);
 }
 

@@ -24,18 +24,18 @@ fn a_new_leader_is_told_as_it_takes_over() {
     });
     assert!(table.starts_with("SERVICE "), "{table}");
 
-    let leader = cluster.leader("scheduler").unwrap();
+    let (leader, term) = cluster.leader("scheduler");
     let mut watch = cluster.command(&["leaders", "--watch"]);
     let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let first = lines.find(|line| line.as_ref().unwrap().contains("scheduler: "));
     assert!(first.unwrap().unwrap().contains(&leader));
-    cluster.signal(&leader, Signal::SIGKILL);
+    cluster.kill(&leader);
     let taken = format!("scheduler: {leader} → scheduler-");
     let line = lines.find(|line| line.as_ref().unwrap().contains(&taken));
     let line = line.unwrap().unwrap();
     assert!(
-        line.contains(", after ") && line.contains("; term 1"),
+        line.contains(", after ") && line.contains(&format!("; term {},", term + 1)),
         "{line}"
     );
     interrupt(&watch);

@@ -4,8 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use nix::sys::signal::Signal;
-
 use crate::stage::{Cluster, lives, said};
 
 #[test]
@@ -62,7 +60,7 @@ fn what_is_missing_of_a_cluster_is_started_and_the_rest_is_left_alone() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast"]);
     let before = cluster.pids();
-    cluster.signal("scheduler-1", Signal::SIGKILL);
+    cluster.kill("scheduler-1");
     let status = cluster.run(&["status"]);
     assert_eq!(status.status.code(), Some(1));
 

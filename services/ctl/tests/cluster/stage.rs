@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -43,17 +44,24 @@ impl Cluster {
         self.command(arguments).output().unwrap()
     }
 
-    /// Sends a signal to `<service>-<n>`.
-    pub fn signal(&self, name: &str, signal: Signal) {
-        kill(Pid::from_raw(self.pids()[name]), signal).unwrap();
+    /// Kills `<service>-<n>`, and waits until it is gone.
+    pub fn kill(&self, name: &str) {
+        let pid = self.pids()[name];
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+        eventually("it is gone", || (!lives(pid)).then_some(()));
     }
 
-    /// Who leads a service.
-    pub fn leader(&self, service: &str) -> Option<String> {
-        let text = said(&self.run(&["leaders", "-o", "json"]));
-        let standings: Vec<Value> = serde_json::from_str(&text).unwrap();
-        let standing = standings.iter().find(|one| one["service"] == service)?;
-        Some(standing["leader"].as_str()?.to_owned())
+    /// Who leads a service, and in which term; waits until somebody does.
+    pub fn leader(&self, service: &str) -> (String, i64) {
+        eventually("somebody leads", || {
+            let text = said(&self.run(&["leaders", "-o", "json"]));
+            let standings: Vec<Value> = serde_json::from_str(&text).unwrap();
+            let standing = standings.iter().find(|one| one["service"] == service)?;
+            Some((
+                standing["leader"].as_str()?.to_owned(),
+                standing["term"].as_i64()?,
+            ))
+        })
     }
 
     pub fn up(&self, more: &[&str]) -> String {
@@ -140,6 +148,6 @@ pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
             return answer;
         }
         assert!(Instant::now() < deadline, "not within a minute: {what}");
-        std::thread::yield_now();
+        sleep(Duration::from_millis(20));
     }
 }

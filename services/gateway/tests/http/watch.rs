@@ -36,7 +36,7 @@ impl Events {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let chunk = timeout(Duration::from_secs(5), self.body.next());
+            let chunk = timeout(Duration::from_secs(60), self.body.next());
             let chunk = chunk.await.expect("an event or the end comes in time")?;
             self.read.extend_from_slice(&chunk.unwrap());
         }

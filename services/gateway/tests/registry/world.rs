@@ -154,7 +154,7 @@ impl World {
                 }
             }
         };
-        timeout(Duration::from_secs(20), seen)
+        timeout(Duration::from_secs(60), seen)
             .await
             .expect("it comes to that");
     }

@@ -15,11 +15,14 @@ use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
 use setpoint_testkit::objects::{config_map, enveloped, key_of, kind};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::subjects::OnEtcd;
 
 const LONG: Duration = Duration::from_secs(40);
+/// Between two writes of a writer: a cache that finds too much new when its store is back reads everything anew, and
+/// ends its watches for it.
+const PACE: Duration = Duration::from_millis(2);
 
 async fn create(store: &Arc<dyn Store>, name: &str) -> Result<Revision, Error> {
     let value = enveloped(&config_map(name, name), None);
@@ -68,6 +71,7 @@ async fn write_until(store: Arc<dyn Store>, writer: usize, stop: watch::Receiver
         if *stop.borrow() {
             break;
         }
+        sleep(PACE).await;
         let name = format!("web-{writer}-{round}");
         match create(&store, &name).await {
             Ok(revision) => log.acknowledged.push((name, revision)),

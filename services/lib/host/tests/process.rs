@@ -75,10 +75,19 @@ impl Process {
     }
 
     fn until_ready(&self) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !self.ask("GET", "/readyz", "").starts_with("HTTP/1.1 200") {
-            assert!(Instant::now() < deadline, "never ready");
-            std::thread::yield_now();
+        self.until_told("HTTP/1.1 200");
+    }
+
+    /// Waits until its health report has these words.
+    fn until_told(&self, words: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let report = self.ask("GET", "/readyz", "");
+            if report.contains(words) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "still {report}");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -182,6 +191,8 @@ fn a_process_is_its_own_health_check() {
 #[test]
 fn a_process_that_is_not_ready_says_why_to_its_health_check() {
     let process = Process::start(&["--ready=false"], &[]);
+    // It listens before it has said what it needs.
+    process.until_told("[-]echo failed");
     let mut health = echo();
     health.args(["health", "--listen", &process.address.to_string()]);
     let output = health.output().unwrap();

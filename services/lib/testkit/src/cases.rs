@@ -32,7 +32,7 @@ macro_rules! run_cases {
 
 /// What must come comes soon; a test that waits for more than this has failed.
 pub(crate) async fn soon<T>(what: impl Debug, coming: impl Future<Output = T>) -> T {
-    match timeout(Duration::from_secs(20), coming).await {
+    match timeout(Duration::from_secs(60), coming).await {
         Ok(come) => come,
         Err(_) => panic!("waited in vain for {what:?}"),
     }

@@ -16,7 +16,7 @@ use futures::TryStreamExt as _;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
 use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, VolumeKind};
 use support::docker::{bench, bench_with, client, cluster, settings};
-use support::{Bench, container, id, pod, sandbox, sandbox_with, uid};
+use support::{Bench, PATIENCE, container, id, pod, sandbox, sandbox_with, uid};
 
 /// An engine and a runtime on it, or the end of the test.
 macro_rules! engine_or_skip {
@@ -293,7 +293,7 @@ async fn a_container_that_somebody_starts_again_is_killed_because_its_time_is_ov
     bench.exited(0).await;
     client.start_container(&handle, None).await.unwrap();
     let mut end = std::pin::pin!(client.wait_container(&handle, None));
-    let ended = tokio::time::timeout(Duration::from_secs(20), end.try_next()).await;
+    let ended = tokio::time::timeout(PATIENCE, end.try_next()).await;
     assert!(ended.is_ok(), "it still runs");
 }
 
@@ -333,7 +333,10 @@ async fn two_networks_of_one_name_are_no_trouble() {
     let held = bench.runtime.run_sandbox(sandbox()).await;
     drop(bench);
     for network in made {
-        client.remove_network(&network.id).await.unwrap();
+        // An engine may count a container there that has just been removed, and keep the network.
+        if let Err(error) = client.remove_network(&network.id).await {
+            eprintln!("the engine keeps a network: {error}");
+        }
     }
     held.unwrap();
 }

@@ -21,10 +21,12 @@ use setpoint_node_agent::runtime::{
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Longer than anything here takes, even on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at what nobody announces.
+pub const PAUSE: Duration = Duration::from_millis(5);
 
 thread_local! {
     static UID: String = format!(
@@ -260,7 +262,7 @@ pub fn is_alive(pid: i32) -> bool {
 pub async fn until_gone(pid: i32) {
     let gone = async {
         while is_alive(pid) {
-            tokio::task::yield_now().await;
+            sleep(PAUSE).await;
         }
     };
     timeout(PATIENCE, gone).await.expect("the process ends");

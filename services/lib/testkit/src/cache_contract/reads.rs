@@ -5,7 +5,7 @@ use setpoint_model::{Key, Revision};
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
 
-use super::world::{cache, config_maps, set, unset};
+use super::world::{cache, cache_with, config_maps, impatient, reach, set, unset};
 use crate::objects::{NAMESPACE, kind};
 use crate::{Lagging, Subject};
 
@@ -39,9 +39,9 @@ pub async fn a_lagging_replica_does_not_show_what_was_deleted(subject: impl Subj
     let store = subject.store();
     set(&store, "web", "1").await;
     let lagging = Lagging::new(store.clone());
-    let replica = cache(&(lagging.clone() as _)).await;
+    let replica = cache_with(&(lagging.clone() as _), impatient()).await;
     lagging.hold();
-    unset::<ConfigMap>(&store, "web").await;
+    let deleted = unset::<ConfigMap>(&store, "web").await;
 
     let refused = replica
         .list(&config_maps(), AtLeast::Newest)
@@ -49,6 +49,7 @@ pub async fn a_lagging_replica_does_not_show_what_was_deleted(subject: impl Subj
         .unwrap_err();
     assert_eq!(refused.reason, Reason::Timeout);
     lagging.release();
+    reach(&replica, deleted).await;
     let list = replica.list(&config_maps(), AtLeast::Newest).await.unwrap();
     assert!(list.items.is_empty());
 }
@@ -67,7 +68,7 @@ pub async fn any_state_will_do_for_who_says_so(subject: impl Subject) {
 
 /// Checks S1.
 pub async fn a_revision_that_never_was_cannot_be_read(subject: impl Subject) {
-    let cache = cache(&subject.store()).await;
+    let cache = cache_with(&subject.store(), impatient()).await;
     let future = Revision::from_raw(1_000_000);
     let refused = cache
         .list(&config_maps(), AtLeast::Revision(future))

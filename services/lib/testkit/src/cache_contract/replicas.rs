@@ -6,7 +6,8 @@ use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
 
 use super::world::{
-    cache, config_maps, next_error, revisions, set, take, unset, watch, watch_after,
+    cache, cache_with, config_maps, impatient, next_error, reach, revisions, set, take, unset,
+    watch, watch_after,
 };
 use crate::cases::soon;
 use crate::{Lagging, Subject};
@@ -15,7 +16,8 @@ use crate::{Lagging, Subject};
 pub async fn a_watch_resumes_on_another_replica(subject: impl Subject) {
     let store = subject.store();
     let lagging = Lagging::new(store.clone());
-    let (ahead, behind) = (cache(&store).await, cache(&(lagging.clone() as _)).await);
+    let ahead = cache(&store).await;
+    let behind = cache_with(&(lagging.clone() as _), impatient()).await;
     let start = ahead.reached();
     lagging.hold();
     let mut first = watch_after(&ahead, start).await;
@@ -28,6 +30,7 @@ pub async fn a_watch_resumes_on_another_replica(subject: impl Subject) {
         .unwrap();
     assert_eq!(refused.reason, Reason::Timeout);
     lagging.release();
+    reach(&behind, written[0]).await;
     let mut second = watch_after(&behind, written[0]).await;
     assert_eq!(revisions(&take(&mut second, 1).await), written[1..]);
 

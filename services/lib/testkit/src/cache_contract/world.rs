@@ -10,12 +10,21 @@ use setpoint_model::Revision;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::core::{ConfigMap, Pod};
 use setpoint_proto::{ApiError, EventType, Resource};
+use tokio::time::sleep;
 
 use crate::cases::soon;
 use crate::objects::{NAMESPACE, config_map, enveloped, key_of, kind, pod};
 
-/// Settings under which a test need not wait for anything that should not happen.
+/// Settings under which a read waits for as long as a busy machine takes.
 pub fn settings() -> Settings {
+    Settings {
+        patience: Duration::from_secs(60),
+        ..Settings::default()
+    }
+}
+
+/// Settings under which a test need not wait for long for what should not come.
+pub fn impatient() -> Settings {
     Settings {
         patience: Duration::from_millis(200),
         ..Settings::default()
@@ -30,6 +39,16 @@ pub async fn cache_with(store: &Arc<dyn Store>, settings: Settings) -> Cache {
     let cache = Cache::start(store.clone(), settings);
     soon("the cache", cache.synced()).await;
     cache
+}
+
+/// Waits until a cache has come so far, however impatient it is.
+pub async fn reach(cache: &Cache, revision: Revision) {
+    let there = async {
+        while cache.reached() < revision {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    soon(revision, there).await;
 }
 
 /// Writes an object, whatever stands there.
