@@ -17,11 +17,6 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// As the last two parts of our member of the `tracestate`.
-    pub(crate) fn suffix(self) -> String {
-        format!(";{:016x};{}", self.id, self.follows)
-    }
-
     /// As a call's `tracestate` names it.
     pub fn of_call(tracestate: &str) -> Option<Self> {
         let mut parts = member(tracestate)?.split(';').skip(2);
@@ -32,21 +27,20 @@ impl Caller {
         })
     }
 
-    /// For the span that answers its call; [`Self::take`] finds it there.
+    /// For the span that answers its call; [`Self::of_attribute`] knows it there.
     pub fn attribute(self) -> KeyValue {
         let follows = u64::from_be_bytes(self.follows.to_bytes());
         let both = [self.id, follows].map(u64::cast_signed);
         KeyValue::new(CALLER, Value::Array(both.to_vec().into()))
     }
 
-    /// Takes it from a span's attributes: it is not meant for who reads the trace.
-    pub fn take(attributes: &mut Vec<KeyValue>) -> Option<Self> {
-        let is_caller = |attribute: &KeyValue| attribute.key.as_str() == CALLER;
-        let place = attributes.iter().position(is_caller)?;
-        let Value::Array(Array::I64(both)) = attributes.swap_remove(place).value else {
+    /// As [`Self::attribute`] said it: it is not meant for who reads the trace.
+    pub fn of_attribute(attribute: &KeyValue) -> Option<Self> {
+        let (CALLER, Value::Array(Array::I64(both))) = (attribute.key.as_str(), &attribute.value)
+        else {
             return None;
         };
-        let both: [i64; 2] = both.try_into().ok()?;
+        let both: [i64; 2] = both.as_slice().try_into().ok()?;
         let [id, follows] = both.map(i64::cast_unsigned);
         Some(Self {
             id,
@@ -85,15 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn a_span_keeps_it_until_it_is_taken() {
+    fn a_span_is_told_of_it_by_an_attribute() {
         let caller = Caller {
             id: u64::MAX,
             follows: SpanId::from(9),
         };
-        let other = KeyValue::new("other", 1);
-        let mut attributes = vec![caller.attribute(), other.clone()];
-        assert_eq!(Caller::take(&mut attributes), Some(caller));
-        assert_eq!(attributes, [other]);
-        assert_eq!(Caller::take(&mut attributes), None);
+        assert_eq!(Caller::of_attribute(&caller.attribute()), Some(caller));
+        for other in [KeyValue::new("other", 1), KeyValue::new(CALLER, 1)] {
+            assert_eq!(Caller::of_attribute(&other), None);
+        }
     }
 }

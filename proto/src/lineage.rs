@@ -54,9 +54,15 @@ impl Lineage {
         let Self {
             began_ns, depth, ..
         } = self;
-        let caller = caller.map(Caller::suffix).unwrap_or_default();
-        let says = *began_ns > 0 || !caller.is_empty();
-        says.then(|| format!("{VENDOR}={began_ns};{depth}{caller}"))
+        match caller {
+            Some(Caller { id, follows }) => {
+                let follows = u64::from_be_bytes(follows.to_bytes());
+                Some(format!(
+                    "{VENDOR}={began_ns};{depth};{id:016x};{follows:016x}"
+                ))
+            }
+            None => (*began_ns > 0).then(|| format!("{VENDOR}={began_ns};{depth}")),
+        }
     }
 
     /// The span that it follows from; invalid without one.

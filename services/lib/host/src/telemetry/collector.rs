@@ -3,7 +3,7 @@
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use opentelemetry_proto::tonic::trace::v1::ScopeSpans;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans};
 use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 use prost::Message;
 use tonic::client::Grpc;
@@ -13,10 +13,10 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::encoded::Encoded;
+use super::wire;
 
-/// The name of the tracer that all spans are from.
-pub(super) const SCOPE: &str = "setpoint";
+/// The name that all spans are in.
+const SCOPE: &str = "setpoint";
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
@@ -24,8 +24,16 @@ const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 pub(super) struct Collector {
     channel: Channel,
     headers: MetadataMap,
-    resource: Resource,
+    /// The field `resource` of `ResourceSpans`.
+    resource: Vec<u8>,
+    /// The field `scope` of `ScopeSpans`.
+    scope: Vec<u8>,
 }
+
+/// The field of `ResourceSpans` that has the spans of a scope.
+const SCOPE_SPANS: u32 = 2;
+/// What comes before a field's bytes is no longer than this.
+const HEAD: usize = 11;
 
 /// Spans as they travel. Cheap to clone.
 ///
@@ -36,17 +44,6 @@ pub(super) struct Parcel {
     #[prost(bytes = "bytes", repeated, tag = "1")]
     resource_spans: Vec<bytes::Bytes>,
 }
-
-#[derive(Clone, PartialEq, Message)]
-struct ResourceSpans {
-    #[prost(message, optional, tag = "1")]
-    resource: Option<Resource>,
-    #[prost(bytes = "vec", repeated, tag = "2")]
-    scope_spans: Vec<Vec<u8>>,
-}
-
-/// The field of OTLP's `ScopeSpans` that has the spans.
-const SPANS: u32 = 2;
 
 /// Why spans were not taken.
 pub(super) enum Refusal {
@@ -64,18 +61,13 @@ impl Collector {
         resource: &opentelemetry_sdk::Resource,
     ) -> Self {
         let attributes = ResourceAttributesWithSchema::from(resource).attributes;
-        Self {
-            channel: endpoint.connect_lazy(),
-            headers,
-            resource: Resource {
+        let resource = ResourceSpans {
+            resource: Some(Resource {
                 attributes: attributes.0,
                 ..Resource::default()
-            },
-        }
-    }
-
-    /// Makes one request of spans.
-    pub fn pack(&self, batch: &[Encoded]) -> Parcel {
+            }),
+            ..ResourceSpans::default()
+        };
         let scope = ScopeSpans {
             scope: Some(InstrumentationScope {
                 name: SCOPE.to_owned(),
@@ -83,14 +75,24 @@ impl Collector {
             }),
             ..ScopeSpans::default()
         };
-        let mut spans = scope.encode_to_vec();
-        batch.iter().for_each(|span| span.put(SPANS, &mut spans));
-        let spans = ResourceSpans {
-            resource: Some(self.resource.clone()),
-            scope_spans: vec![spans],
-        };
+        Self {
+            channel: endpoint.connect_lazy(),
+            headers,
+            resource: resource.encode_to_vec(),
+            scope: scope.encode_to_vec(),
+        }
+    }
+
+    /// Makes a request of spans that follow one another as in `ScopeSpans`.
+    pub fn pack(&self, spans: &[u8]) -> Parcel {
+        let length = self.scope.len() + spans.len();
+        let mut message = self.resource.clone();
+        message.reserve_exact(HEAD + length);
+        wire::head(SCOPE_SPANS, length, &mut message);
+        message.extend_from_slice(&self.scope);
+        message.extend_from_slice(spans);
         Parcel {
-            resource_spans: vec![spans.encode_to_vec().into()],
+            resource_spans: vec![message.into()],
         }
     }
 

@@ -1,16 +1,13 @@
 //! Brings spans from the outbox to the collector.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry::trace::SpanId;
 use setpoint_proto::exported;
 use tokio::select;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use super::collector::{Collector, Parcel, Refusal};
-use super::encoded::Encoded;
 use super::outbox::Outbox;
 
 /// How long a collector that is away is left in peace.
@@ -37,9 +34,9 @@ impl Courier {
     /// Until the outbox is closed, and empty unless the collector is away.
     pub async fn run(mut self) {
         while let Some(batch) = self.outbox.batch().await {
-            let calls = calls(&batch);
-            if self.deliver(self.collector.pack(&batch)).await && !calls.is_empty() {
-                exported::tell(calls);
+            let parcel = self.collector.pack(&batch.spans);
+            if self.deliver(parcel).await && !batch.calls.is_empty() {
+                exported::tell(batch.calls.into());
             }
             if let dropped @ 1.. = self.outbox.dropped() {
                 warn!(dropped, "spans came faster than they could be exported");
@@ -82,16 +79,6 @@ impl Courier {
         }
         self.missed = false;
     }
-}
-
-/// The spans around calls to others, who may want to know that these have arrived.
-fn calls(batch: &[Encoded]) -> Arc<[u64]> {
-    let calls = batch.iter().filter(|span| span.is_call);
-    calls.map(|span| number(span.id)).collect()
-}
-
-fn number(id: SpanId) -> u64 {
-    u64::from_be_bytes(id.to_bytes())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use opentelemetry_sdk::trace::Sampler;
 use percent_encoding::percent_decode_str;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::Endpoint;
@@ -17,6 +18,8 @@ const DELAY: Duration = Duration::from_millis(200);
 /// A burst of them fits. Some 10 MiB of them.
 const QUEUE: usize = 32_768;
 const BATCH: usize = 512;
+
+const SHARE: &str = "number from 0 to 1";
 
 /// A variable has a value that it cannot have.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,7 @@ pub(super) struct Environment {
     pub endpoint: Endpoint,
     pub headers: MetadataMap,
     pub pace: Pace,
+    pub sampler: Sampler,
 }
 
 impl Environment {
@@ -81,6 +85,10 @@ impl Environment {
                 // The specification has it no larger than the queue.
                 batch: batch.unwrap_or(BATCH).min(queue),
             },
+            sampler: match set("OTEL_TRACES_SAMPLER") {
+                Some(named) => sampler(named, set("OTEL_TRACES_SAMPLER_ARG"))?,
+                None => Sampler::ParentBased(Box::new(Sampler::AlwaysOn)),
+            },
         }))
     }
 }
@@ -102,6 +110,40 @@ fn milliseconds(set: Set) -> Result<Duration, Error> {
 fn count(set: Set) -> Result<usize, Error> {
     let count: std::num::NonZeroUsize = parsed(set, "number above 0")?;
     Ok(count.get())
+}
+
+/// By the specification's names; `share` is that of the traces that are drawn, for those that take one.
+fn sampler(named: Set, share: Option<Set>) -> Result<Sampler, Error> {
+    let base = named.1.strip_prefix("parentbased_");
+    let sampler = match base.unwrap_or(&named.1) {
+        "always_on" => Sampler::AlwaysOn,
+        "always_off" => Sampler::AlwaysOff,
+        "traceidratio" => Sampler::TraceIdRatioBased(share.map_or(Ok(1.0), ratio)?),
+        _ => {
+            return Err(Error {
+                variable: named.0,
+                value: named.1,
+                wanted: "sampler such as parentbased_traceidratio",
+            });
+        }
+    };
+    Ok(match base {
+        Some(_) => Sampler::ParentBased(Box::new(sampler)),
+        None => sampler,
+    })
+}
+
+fn ratio(set: Set) -> Result<f64, Error> {
+    let (variable, value) = set.clone();
+    let ratio: f64 = parsed(set, SHARE)?;
+    match (0.0..=1.0).contains(&ratio) {
+        true => Ok(ratio),
+        false => Err(Error {
+            variable,
+            value,
+            wanted: SHARE,
+        }),
+    }
 }
 
 /// Without TLS, like all connections of ours.
@@ -211,12 +253,38 @@ mod tests {
     }
 
     #[test]
+    fn samplers_have_the_specifications_names() {
+        let sampler = |name, share| {
+            let variables = [
+                NAMED,
+                ("OTEL_TRACES_SAMPLER", name),
+                ("OTEL_TRACES_SAMPLER_ARG", share),
+            ];
+            read(&variables).map(|read| format!("{:?}", read.unwrap().sampler))
+        };
+        let said = |name, share| sampler(name, share).unwrap();
+        assert_eq!(said("", ""), "ParentBased(AlwaysOn)");
+        assert_eq!(said("always_on", ""), "AlwaysOn");
+        assert_eq!(said("parentbased_always_off", ""), "ParentBased(AlwaysOff)");
+        assert_eq!(said("traceidratio", ""), "TraceIdRatioBased(1.0)");
+        let quarter = "ParentBased(TraceIdRatioBased(0.25))";
+        assert_eq!(said("parentbased_traceidratio", "0.25"), quarter);
+        for share in ["much", "1.1"] {
+            let error = sampler("traceidratio", share).unwrap_err().to_string();
+            let expected =
+                format!("OTEL_TRACES_SAMPLER_ARG is {share:?}, which is no number from 0 to 1");
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_by_name() {
         let wrong = [
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://localhost:4317"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
             ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "0"),
+            ("OTEL_TRACES_SAMPLER", "sometimes"),
         ];
         for (variable, value) in wrong {
             let error = error(variable, value);

@@ -1,22 +1,25 @@
 //! Logs to stderr and, where a collector is named, spans to it.
 
+mod batch;
 mod callers;
 mod collector;
 mod courier;
+mod draft;
 mod encoded;
 mod environment;
 mod line;
 mod log;
 mod outbox;
 mod parts;
+mod scribe;
 mod spans;
 #[cfg(test)]
 mod told;
+mod wire;
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use opentelemetry::trace::TracerProvider;
 use setpoint_proto::policy::Policy;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterFn, filter_fn};
@@ -26,7 +29,6 @@ use tracing_subscriber::{Layer, Registry, fmt, registry, reload};
 
 use crate::settings::{Common, Traces};
 pub use callers::{Callers, Reporter};
-use collector::SCOPE;
 use line::Traced;
 pub use log::Log;
 use spans::Spans;
@@ -75,7 +77,7 @@ impl Telemetry {
         let spans = spans::begin(service, &common.instance).map_err(Error::Exporter)?;
         let drawn = spans.as_ref().map(|spans| {
             tracing_opentelemetry::layer()
-                .with_tracer(spans.provider.tracer(SCOPE))
+                .with_tracer(spans.scribe.clone())
                 .with_location(false)
                 .with_threads(false)
                 .with_target(false)

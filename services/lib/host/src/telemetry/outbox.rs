@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::batch::Batch;
 use super::encoded::{Encoded, Sink};
 
 /// How long spans wait, and how many.
@@ -40,7 +41,9 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    spans: VecDeque<Encoded>,
+    /// All but the last one are full.
+    batches: VecDeque<Batch>,
+    spans: usize,
     dropped: u64,
 }
 
@@ -68,18 +71,16 @@ impl Outbox {
     }
 
     /// A full batch, or what there is a while after the first came; `None` once it is closed and empty.
-    pub async fn batch(&self) -> Option<Vec<Encoded>> {
+    pub async fn batch(&self) -> Option<Batch> {
         loop {
             let closed = self.shared.closed.is_cancelled();
             if !closed {
                 self.rest().await;
             }
-            let batch = self.drain();
-            if !batch.is_empty() {
-                return Some(batch);
-            }
-            if closed {
-                return None;
+            match self.shared.waiting.lock().leave() {
+                None if closed => return None,
+                None => {}
+                some => return some,
             }
         }
     }
@@ -101,15 +102,29 @@ impl Outbox {
     }
 
     async fn holds(&self, spans: usize) {
-        while self.shared.waiting.lock().spans.len() < spans {
+        while self.shared.waiting.lock().spans < spans {
             self.shared.filled.notified().await;
         }
     }
+}
 
-    fn drain(&self) -> Vec<Encoded> {
-        let spans = &mut self.shared.waiting.lock().spans;
-        let some = spans.len().min(self.shared.pace.batch);
-        spans.drain(..some).collect()
+impl Waiting {
+    fn join(&mut self, span: Encoded, most: usize) {
+        match self.batches.back_mut() {
+            Some(last) if last.len() < most => last.add(span),
+            _ => {
+                let mut first = Batch::default();
+                first.add(span);
+                self.batches.push_back(first);
+            }
+        }
+        self.spans += 1;
+    }
+
+    fn leave(&mut self) -> Option<Batch> {
+        let batch = self.batches.pop_front()?;
+        self.spans -= batch.len();
+        Some(batch)
     }
 }
 
@@ -117,13 +132,12 @@ impl Sink for Outbox {
     fn take(&self, span: Encoded) {
         let Pace { queue, batch, .. } = self.shared.pace;
         let mut waiting = self.shared.waiting.lock();
-        if waiting.spans.len() >= queue {
+        if waiting.spans >= queue {
             waiting.dropped += 1;
             return;
         }
-        waiting.spans.push_back(span);
-        let waiting = waiting.spans.len();
-        if waiting == 1 || waiting == batch {
+        waiting.join(span, batch);
+        if waiting.spans == 1 || waiting.spans == batch {
             self.shared.filled.notify_one();
         }
     }

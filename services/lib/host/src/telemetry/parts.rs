@@ -3,13 +3,9 @@
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use opentelemetry::Context;
-use opentelemetry::trace::{Span as _, SpanId, TraceContextExt as _};
-use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
+use opentelemetry::trace::SpanId;
 use parking_lot::Mutex;
 
 use super::encoded::{Encoded, Sink};
@@ -19,11 +15,16 @@ const WAITING: usize = 16_384;
 
 /// Holds back what is below a process's first span of a trace until that one has ended, and passes it on before them.
 ///
-/// Whoever is killed takes a whole part along: of what was sent, no span misses its parent.
+/// Whoever is killed takes a whole part along: of what was sent, no span misses its parent. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Parts<S> {
-    next: S,
-    open: Arc<Mutex<Open>>,
+pub struct Parts {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    next: Box<dyn Sink>,
+    open: Mutex<Open>,
 }
 
 /// The spans of parts that are not over.
@@ -42,17 +43,41 @@ enum Place {
     Below(SpanId),
 }
 
-impl<S> Parts<S> {
-    pub fn before(next: S) -> Self {
+impl Parts {
+    pub fn before(next: impl Sink + 'static) -> Self {
+        let shared = Shared {
+            next: Box::new(next),
+            open: Mutex::default(),
+        };
         Self {
-            next,
-            open: Arc::default(),
+            shared: Arc::new(shared),
         }
+    }
+
+    /// A span begins below another one, which may be of another process or none.
+    pub fn begin(&self, span: SpanId, parent: SpanId) {
+        self.shared.open.lock().begin(span, parent);
+    }
+
+    /// A span has ended.
+    pub fn end(&self, span: Encoded) {
+        let (first, below) = self.shared.open.lock().end(span);
+        self.pass(first.into_iter().chain(below));
+    }
+
+    /// Passes on what waits: what is not over by now never will be.
+    pub fn release(&self) {
+        let left = self.shared.open.lock().left();
+        self.pass(left);
+    }
+
+    fn pass(&self, spans: impl Iterator<Item = Encoded>) {
+        spans.for_each(|span| self.shared.next.take(span));
     }
 }
 
 impl Open {
-    fn start(&mut self, span: SpanId, parent: SpanId) {
+    fn begin(&mut self, span: SpanId, parent: SpanId) {
         let place = match self.spans.get(&parent) {
             Some(Place::First(_)) => Place::Below(parent),
             Some(Place::Below(first)) => Place::Below(*first),
@@ -102,34 +127,11 @@ impl Open {
     }
 }
 
-impl<S: Sink> SpanProcessor for Parts<S> {
-    fn on_start(&self, span: &mut Span, context: &Context) {
-        let parent = context.span().span_context().span_id();
-        let id = span.span_context().span_id();
-        self.open.lock().start(id, parent);
-    }
-
-    fn on_end(&self, span: SpanData) {
-        let span = Encoded::from(span);
-        let (first, below) = self.open.lock().end(span);
-        let told = first.into_iter().chain(below);
-        told.for_each(|span| self.next.take(span));
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
-    }
-
-    /// What is not over by now never will be.
-    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
-        let left = self.open.lock().left();
-        left.for_each(|span| self.next.take(span));
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use opentelemetry::Context;
+    use opentelemetry::trace::TraceContextExt as _;
+
     use super::*;
     use crate::telemetry::told::{Pen, Told};
 
@@ -186,16 +188,18 @@ mod tests {
         }
         assert_eq!(told.names().len(), 9);
         open.span().end();
-        let open = parts.open.lock();
+        let open = parts.shared.open.lock();
         assert!(open.spans.is_empty() && open.waiting == 0);
     }
 
     #[test]
     fn an_orderly_end_loses_nothing() {
-        let (pen, told) = drawn();
+        let told = Told::default();
+        let parts = Parts::before(told.clone());
+        let pen = Pen::through(parts.clone());
         let round = pen.begin("round", &Context::new());
         pen.draw("act", &round);
-        pen.provider.shutdown().unwrap();
+        parts.release();
         assert_eq!(told.names(), ["act"]);
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::resource::{EnvResourceDetector, ResourceDetector};
-use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_proto::exported;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -18,15 +17,17 @@ use super::courier::Courier;
 use super::environment::{self, Environment};
 use super::outbox::Outbox;
 use super::parts::Parts;
+use super::scribe::Scribe;
 
 /// What spans go through.
 ///
 /// ```text
-/// tracer ─▶ parts ─▶ callers ─▶ outbox ─▶ courier ─▶ collector
+/// scribe ─▶ drafts ─▶ parts ─▶ callers ─▶ outbox ─▶ courier ─▶ collector
 /// ```
 pub struct Spans {
-    pub provider: SdkTracerProvider,
+    pub scribe: Scribe,
     pub callers: Callers,
+    parts: Parts,
     outbox: Outbox,
     courier: JoinHandle<()>,
 }
@@ -34,8 +35,7 @@ pub struct Spans {
 impl Spans {
     /// Sends the last ones, within a time limit: a collector that hangs does not keep the process.
     pub async fn finish(self, limit: Duration) {
-        // It fails only when it is over already.
-        let _ = self.provider.shutdown();
+        self.parts.release();
         self.callers.release();
         self.outbox.close();
         if timeout(limit, self.courier).await.is_err() {
@@ -53,21 +53,21 @@ pub fn begin(service: &'static str, instance: &str) -> Result<Option<Spans>, env
         endpoint,
         headers,
         pace,
+        sampler,
     } = environment;
     let resource = resource(service, instance);
     let collector = Collector::at(&endpoint, headers, &resource);
     let outbox = Outbox::new(pace);
     let callers = Callers::before(outbox.clone());
-    // The sampler and the limits are read from the environment by the SDK itself.
-    let provider = SdkTracerProvider::builder()
-        .with_span_processor(Parts::before(callers.clone()))
-        .build();
-    global::set_tracer_provider(provider.clone());
+    let parts = Parts::before(callers.clone());
+    let scribe = Scribe::new(parts.clone(), sampler);
+    global::set_tracer_provider(scribe.clone());
     exported::begin();
     let courier = tokio::spawn(Courier::between(outbox.clone(), collector).run());
     Ok(Some(Spans {
-        provider,
+        scribe,
         callers,
+        parts,
         outbox,
         courier,
     }))

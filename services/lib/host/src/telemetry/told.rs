@@ -1,17 +1,18 @@
-//! A tracer for tests, and what has come through its processors.
+//! A tracer for tests, and what has come of its spans.
 
 use std::sync::Arc;
 
 use opentelemetry::Context;
-use opentelemetry::trace::{
-    SpanBuilder, SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _,
-};
+use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt as _, Tracer as _};
 use opentelemetry_proto::tonic::trace::v1 as otlp;
-use opentelemetry_sdk::trace::{SdkTracerProvider, SpanProcessor};
+use opentelemetry_sdk::trace::Sampler;
 use parking_lot::Mutex;
 use prost::Message as _;
 
 use super::encoded::{Encoded, Sink};
+use super::parts::Parts;
+use super::scribe::Scribe;
+use super::wire;
 
 /// The last one that spans come to.
 #[derive(Clone, Debug, Default)]
@@ -33,36 +34,34 @@ impl Told {
 
 impl Sink for Told {
     fn take(&self, span: Encoded) {
-        self.spans.lock().push(decoded(&span));
+        self.spans.lock().push(decoded(span));
     }
 }
 
 /// As a collector reads it.
-pub fn decoded(span: &Encoded) -> otlp::Span {
+pub fn decoded(span: Encoded) -> otlp::Span {
     let mut message = Vec::new();
-    span.put(2, &mut message);
+    span.put(wire::SPANS, &mut message);
     let mut spans = otlp::ScopeSpans::decode(&*message).unwrap().spans;
     spans.pop().unwrap()
 }
 
-/// A tracer whose spans go through one processor.
+/// Draws every span.
 pub struct Pen {
-    pub provider: SdkTracerProvider,
+    scribe: Scribe,
 }
 
 impl Pen {
-    pub fn through(processor: impl SpanProcessor + 'static) -> Self {
-        let provider = SdkTracerProvider::builder();
+    pub fn through(parts: Parts) -> Self {
         Self {
-            provider: provider.with_span_processor(processor).build(),
+            scribe: Scribe::new(parts, Sampler::AlwaysOn),
         }
     }
 
     /// A span that has begun.
     pub fn begin(&self, name: &'static str, parent: &Context) -> Context {
-        let tracer = self.provider.tracer("test");
         let span = SpanBuilder::from_name(name).with_kind(SpanKind::Client);
-        parent.with_span(tracer.build_with_context(span, parent))
+        parent.with_span(self.scribe.build_with_context(span, parent))
     }
 
     /// A span that has ended.

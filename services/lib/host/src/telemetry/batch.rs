@@ -1,0 +1,36 @@
+//! Spans that leave together.
+
+use opentelemetry::trace::SpanId;
+
+use super::encoded::Encoded;
+use super::wire;
+
+/// Some spans, one after the other in one piece of memory: many that wait cost nobody else's memory its place in the
+/// caches, and they are ready to leave.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The field `spans` of OTLP's `ScopeSpans`.
+    pub spans: Vec<u8>,
+    /// Those around calls to others, who may want to know that they have arrived.
+    pub calls: Vec<u64>,
+    len: usize,
+}
+
+impl Batch {
+    pub fn add(&mut self, span: Encoded) {
+        if span.is_call {
+            self.calls.push(number(span.id));
+        }
+        span.put(wire::SPANS, &mut self.spans);
+        self.len += 1;
+    }
+
+    /// How many spans it has.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+}
+
+fn number(id: SpanId) -> u64 {
+    u64::from_be_bytes(id.to_bytes())
+}
