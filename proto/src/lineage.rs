@@ -56,10 +56,7 @@ impl Lineage {
         } = self;
         match caller {
             Some(Caller { id, follows }) => {
-                let follows = u64::from_be_bytes(follows.to_bytes());
-                Some(format!(
-                    "{VENDOR}={began_ns};{depth};{id:016x};{follows:016x}"
-                ))
+                Some(format!("{VENDOR}={began_ns};{depth};{id:016x};{follows}"))
             }
             None => (*began_ns > 0).then(|| format!("{VENDOR}={began_ns};{depth}")),
         }

@@ -1,20 +1,16 @@
 //! Actions in a few words, for spans: their data may hold whole Pod templates.
 
-use std::fmt::{self, Debug, Display, Formatter, Write};
+use std::fmt::{self, Debug, Write};
 
 /// Longer than this says nothing more to a reader of a trace.
 const MAX_LENGTH: usize = 160;
 
 /// The beginning of what `Debug` says.
-pub(crate) struct Brief<'a, T>(pub(crate) &'a T);
-
-impl<T: Debug> Display for Brief<'_, T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut text = Beginning(String::new());
-        // It ends with an error when it has enough.
-        let _ = write!(text, "{:?}", self.0);
-        f.write_str(&text.0)
-    }
+pub(crate) fn brief(action: &impl Debug) -> String {
+    let mut text = Beginning(String::new());
+    // It ends with an error when it has enough.
+    let _ = write!(text, "{action:?}");
+    text.0
 }
 
 /// The name of the variant alone.
@@ -52,9 +48,9 @@ mod tests {
     fn an_action_is_named_by_its_variant_and_cut_at_a_bound() {
         let name = "ä".repeat(1000);
         let action = Action::Create { name };
-        assert_eq!(verb(&Brief(&action).to_string()), "Create");
-        assert_eq!(verb(&Brief(&Action::Wait).to_string()), "Wait");
-        let brief = Brief(&action).to_string();
+        assert_eq!(verb(&brief(&action)), "Create");
+        assert_eq!(verb(&brief(&Action::Wait)), "Wait");
+        let brief = brief(&action);
         assert!(brief.starts_with("Create { name: \"ää") && brief.len() <= MAX_LENGTH);
     }
 }

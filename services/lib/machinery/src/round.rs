@@ -10,7 +10,7 @@ use setpoint_proto::{ApiError, Reason, cause};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, debug, info_span, warn};
 
-use crate::brief::{Brief, verb};
+use crate::brief::{brief, verb};
 use crate::cascade::Cascade;
 use crate::journal::{Journal, Note};
 use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
@@ -123,7 +123,7 @@ impl<R: Reconciler> Rounds<R> {
 
     async fn act(&self, world: &R::World, step: &Step<R::Action>) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
-        let brief = Brief(action).to_string();
+        let brief = brief(action);
         let span = info_span!(
             "act",
             otel.name = verb(&brief),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::encoded::{Encoded, Sink};
 
-/// How many spans are kept back for one caller at most; more pass at once. Some 1 MiB of them.
+/// How many spans are kept back for one caller at most; more pass at once. Some 2 MiB of them.
 const KEPT: usize = 4096;
 /// How long a span is kept back for a caller who is there and says nothing: its call may be part of something long.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::SystemTime;
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::{Span, SpanBuilder, SpanContext, SpanId, SpanKind, Status};
+use opentelemetry::trace::{Span, SpanBuilder, SpanContext, SpanKind, Status};
 use setpoint_proto::Caller;
 use setpoint_proto::cause::RPC_SYSTEM;
 
@@ -59,7 +59,7 @@ impl Draft {
         }
     }
 
-    /// Begins a span of a part below another one, whose context is invalid for a root.
+    /// Begins a span of a part below another one, which is [`SpanContext::NONE`] for a root.
     pub fn begin(
         parts: Parts,
         context: SpanContext,
@@ -93,8 +93,7 @@ impl Open {
         let kind = builder.span_kind.clone().unwrap_or(SpanKind::Internal);
         let start = builder.start_time.unwrap_or_else(SystemTime::now);
         wire::context(context, &mut fields);
-        let afar = parent.is_valid() && parent.is_remote();
-        wire::flags(field::FLAGS, context, afar, &mut fields);
+        wire::flags(field::FLAGS, context, parent.is_remote(), &mut fields);
         wire::text(field::NAME, &builder.name, &mut fields);
         wire::kind(kind.clone(), &mut fields);
         wire::time(field::START, start, &mut fields);
@@ -102,11 +101,7 @@ impl Open {
             parts,
             span: Encoded {
                 id: context.span_id(),
-                parent: if parent.is_valid() {
-                    parent.span_id()
-                } else {
-                    SpanId::INVALID
-                },
+                parent: parent.span_id(),
                 caller: None,
                 is_call: false,
                 fields,
@@ -206,7 +201,7 @@ impl Drop for Draft {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use opentelemetry::trace::{Event, Link, TraceFlags};
+    use opentelemetry::trace::{Event, Link, SpanId, TraceFlags};
     use opentelemetry::{Array, InstrumentationScope, StringValue, Value};
     use opentelemetry_proto::tonic::trace::v1 as otlp;
     use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};

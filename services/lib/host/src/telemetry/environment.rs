@@ -19,8 +19,6 @@ const DELAY: Duration = Duration::from_millis(200);
 const QUEUE: usize = 32_768;
 const BATCH: usize = 512;
 
-const SHARE: &str = "number from 0 to 1";
-
 /// A variable has a value that it cannot have.
 #[derive(Debug, thiserror::Error)]
 #[error("{variable} is {value:?}, which is no {wanted}")]
@@ -133,17 +131,15 @@ fn sampler(named: Set, share: Option<Set>) -> Result<Sampler, Error> {
     })
 }
 
-fn ratio(set: Set) -> Result<f64, Error> {
-    let (variable, value) = set.clone();
-    let ratio: f64 = parsed(set, SHARE)?;
-    match (0.0..=1.0).contains(&ratio) {
-        true => Ok(ratio),
-        false => Err(Error {
+fn ratio((variable, value): Set) -> Result<f64, Error> {
+    let ratio = value.parse().ok();
+    ratio
+        .filter(|ratio| (0.0..=1.0).contains(ratio))
+        .ok_or(Error {
             variable,
             value,
-            wanted: SHARE,
-        }),
-    }
+            wanted: "number from 0 to 1",
+        })
 }
 
 /// Without TLS, like all connections of ours.

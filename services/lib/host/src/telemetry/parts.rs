@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::encoded::{Encoded, Sink};
 
-/// How many spans wait at most for the ends of their parts; more pass at once. Some 5 MiB of them.
+/// How many spans wait at most for the ends of their parts; more pass at once. Some 6 MiB of them.
 const WAITING: usize = 16_384;
 
 /// Holds back what is below a process's first span of a trace until that one has ended, and passes it on before them.

@@ -29,11 +29,10 @@ impl Tracer for Scribe {
 
     fn build_with_context(&self, mut builder: SpanBuilder, context: &Context) -> Draft {
         let ids = RandomIdGenerator::default();
-        let parent = context.span();
-        let parent = parent.span_context();
-        let trace = match parent.is_valid() {
-            true => parent.trace_id(),
-            false => ids.new_trace_id(),
+        let (around, nobody) = (context.span(), SpanContext::NONE);
+        let (parent, trace) = match around.span_context() {
+            parent if parent.is_valid() => (parent, parent.trace_id()),
+            _ => (&nobody, ids.new_trace_id()),
         };
         let sampling = self.sampler.should_sample(
             Some(context),

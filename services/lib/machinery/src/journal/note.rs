@@ -11,7 +11,7 @@ use setpoint_proto::{Cause, lineage};
 use tokio::time::Instant;
 
 use super::{Journal, Subject};
-use crate::brief::Brief;
+use crate::brief::brief;
 use crate::{Outcome, Plan, Ticket};
 
 /// How a round went that did what it planned.
@@ -94,7 +94,7 @@ impl Note {
 
     /// This is to be done, too.
     pub fn step<A: Debug>(&mut self, action: &A, because: &str, touches: Option<Subject>) {
-        self.say(Brief(action).to_string(), because, touches);
+        self.say(brief(action), because, touches);
     }
 
     /// As [`Self::step`], in words.
