@@ -14,6 +14,7 @@ mod number;
 pub mod policy;
 mod resource;
 mod time;
+mod traceparent;
 mod watch;
 mod wellknown;
 
@@ -42,6 +43,7 @@ pub use messages::k8s::runtime;
 pub use messages::setpoint::v1 as setpoint;
 pub use messages::setpoint::v1::Cause;
 pub use resource::{Body, Resource};
+pub use traceparent::Traceparent;
 pub use watch::{EventType, WatchEvent};
 
 /// The rules of fields and kinds, as [`DESCRIPTORS`] carries them.

@@ -1,11 +1,11 @@
 //! What a write inherits from the cascade that it belongs to, and how requests carry that.
 
+use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use opentelemetry::trace::SpanId;
 
-use crate::cause::parse;
-use crate::{Caller, Cause};
+use crate::{Caller, Cause, Traceparent};
 
 /// The header and metadata key of a W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";
@@ -13,12 +13,14 @@ pub const TRACEPARENT: &str = "traceparent";
 pub const TRACESTATE: &str = "tracestate";
 /// Our member of the `tracestate`: `setpoint=<began_ns>;<depth>`, and of who reports its spans `;<caller>;<follows>`.
 const VENDOR: &str = "setpoint";
+/// As long as that is, or longer.
+const USUAL: usize = 80;
 
 /// Where in which cascade a write stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lineage {
-    /// The span that it follows from: what is passed on where nobody traces. Empty without one.
-    pub traceparent: String,
+    /// The span that it follows from: what is passed on where nobody traces.
+    pub traceparent: Option<Traceparent>,
     /// When the root of the trace began; 0 when it begins with this write.
     pub began_ns: i64,
     /// How many writes led to it, one because of the other.
@@ -29,7 +31,7 @@ impl Lineage {
     /// Of what is written because of this write.
     pub fn after(cause: &Cause) -> Self {
         Self {
-            traceparent: cause.traceparent.clone(),
+            traceparent: cause.traceparent,
             began_ns: cause.began_ns,
             depth: cause.depth.saturating_add(1),
         }
@@ -39,11 +41,11 @@ impl Lineage {
     ///
     /// What cannot be read, or cannot be true, is as if it were not there.
     pub fn of_request<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> Self {
-        let traceparent = header(TRACEPARENT).filter(|text| parse(text).is_some());
+        let traceparent = header(TRACEPARENT).and_then(|text| text.parse().ok());
         // It counts without a trace, too: how deep a cascade goes is also a metric.
         let (began_ns, depth) = header(TRACESTATE).and_then(read).unwrap_or_default();
         Self {
-            traceparent: traceparent.unwrap_or_default().to_owned(),
+            traceparent,
             began_ns,
             depth,
         }
@@ -54,17 +56,21 @@ impl Lineage {
         let Self {
             began_ns, depth, ..
         } = self;
-        match caller {
-            Some(Caller { id, follows }) => {
-                Some(format!("{VENDOR}={began_ns};{depth};{id:016x};{follows}"))
-            }
-            None => (*began_ns > 0).then(|| format!("{VENDOR}={began_ns};{depth}")),
+        if caller.is_none() && *began_ns == 0 {
+            return None;
         }
+        let mut state = String::with_capacity(USUAL);
+        write!(state, "{VENDOR}={began_ns};{depth}").ok()?;
+        if let Some(Caller { id, follows }) = caller {
+            write!(state, ";{id:016x};{follows}").ok()?;
+        }
+        Some(state)
     }
 
     /// The span that it follows from; invalid without one.
     pub fn follows(&self) -> SpanId {
-        parse(&self.traceparent).map_or(SpanId::INVALID, |context| context.span_id())
+        let span = self.traceparent.as_ref();
+        span.map_or(SpanId::INVALID, Traceparent::span_id)
     }
 }
 
@@ -107,7 +113,7 @@ mod tests {
     #[test]
     fn a_request_carries_its_place_in_the_cascade() {
         let lineage = Lineage {
-            traceparent: PARENT.to_owned(),
+            traceparent: PARENT.parse().ok(),
             began_ns: 1_700_000_000_000_000_000,
             depth: 3,
         };
@@ -136,13 +142,13 @@ mod tests {
     #[test]
     fn what_follows_is_one_write_deeper() {
         let cause = Cause {
-            traceparent: PARENT.to_owned(),
+            traceparent: PARENT.parse().ok(),
             began_ns: 7,
             depth: 2,
             ..Cause::default()
         };
         let after = Lineage::after(&cause);
         assert_eq!((after.began_ns, after.depth), (7, 3));
-        assert_eq!(after.traceparent, PARENT);
+        assert_eq!(after.traceparent, cause.traceparent);
     }
 }

@@ -10,12 +10,12 @@ use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
 use setpoint_model::{Key, Meta, pod as model};
 use setpoint_proto::Reason;
-use setpoint_proto::cause::{self, Label as _};
+use setpoint_proto::cause;
 use setpoint_proto::core::Pod;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, debug, error, info, info_span, warn};
+use tracing::{Instrument as _, Span, debug, error, info, info_span, warn};
 
 use crate::act::{Error, Hands};
 use crate::ledger::Ledger;
@@ -132,9 +132,9 @@ impl<R: Runtime> Agent<R> {
             return ticket.done(plan.again);
         }
         let cascade = begin(&ticket, &world, looked);
+        note.belongs(&cascade);
         let span = cascade.span();
-        span.in_scope(|| note.traced());
-        let round = self.round(&ticket.key, world, plan, &mut note);
+        let round = self.round(span, &ticket.key, world, plan, &mut note);
         let ended = cascade.run(round).await;
         write_down(note, &ended);
         let error = ended.as_ref().err();
@@ -170,6 +170,7 @@ impl<R: Runtime> Agent<R> {
     /// Answers when to look again, and whether the Pod has arrived where it was to be.
     async fn round(
         &self,
+        span: &Span,
         key: &Key,
         mut world: World,
         mut plan: Plan<Action>,
@@ -182,7 +183,7 @@ impl<R: Runtime> Agent<R> {
             }
             note.plan(&plan, |_| None);
             let mut troubles = BTreeMap::new();
-            match self.carry_out(key, &world, &plan).await {
+            match self.carry_out(span, key, &world, &plan).await {
                 // The object was written: what comes next depends on how the watch brings it back.
                 Ok(()) if plan.steps.iter().any(|step| step.action == Action::Delete) => {
                     return Ok((None, true));
@@ -198,16 +199,23 @@ impl<R: Runtime> Agent<R> {
             world = self.observe(key, troubles);
             plan = crate::plan::plan(&world);
         }
-        self.report(key, &world, note).await?;
+        self.report(span, key, &world, note).await?;
         failed.map_or(Ok((plan.again, world.is_settled())), Err)
     }
 
     /// Does the steps in their order, none after the first that fails.
-    async fn carry_out(&self, key: &Key, world: &World, plan: &Plan<Action>) -> Result<(), Error> {
+    async fn carry_out(
+        &self,
+        round: &Span,
+        key: &Key,
+        world: &World,
+        plan: &Plan<Action>,
+    ) -> Result<(), Error> {
         for step in &plan.steps {
             let (action, because) = (&step.action, step.because);
             let data = format!("{action:?}");
-            let span = info_span!("act", otel.name = action.name(), action = data, because);
+            let span =
+                info_span!(parent: round, "act", otel.name = action.name(), action = data, because);
             let acted = self.hands.act(world, action).instrument(span.clone()).await;
             let receipt = acted.inspect_err(|error| cause::fail(&span, error.to_string()))?;
             debug!(pod = %key, ?action, because, "done");
@@ -216,7 +224,13 @@ impl<R: Runtime> Agent<R> {
         Ok(())
     }
 
-    async fn report(&self, key: &Key, world: &World, note: &mut Note) -> Result<(), Error> {
+    async fn report(
+        &self,
+        round: &Span,
+        key: &Key,
+        world: &World,
+        note: &mut Note,
+    ) -> Result<(), Error> {
         if let Some(pod) = &world.pod {
             if status(world).is_some() {
                 note.reports();
@@ -224,7 +238,7 @@ impl<R: Runtime> Agent<R> {
             let receipt = self
                 .hands
                 .report(world, pod)
-                .instrument(info_span!("report", otel.kind = "client"))
+                .instrument(info_span!(parent: round, "report", otel.kind = "client"))
                 .await?;
             self.barrier.wrote(key, [receipt]);
             metrics::reported(world);
@@ -286,7 +300,7 @@ fn begin(ticket: &Ticket<Key>, world: &World, looked: Instant) -> Cascade {
     if let Some(pod) = &world.pod {
         cascade.about("pod", &Meta::of(&pod.object.metadata));
         let node = pod.object.spec.node_name.clone();
-        cascade.span().label("k8s.node.name", node);
+        cascade.label("k8s.node.name", node);
     }
     cascade
 }

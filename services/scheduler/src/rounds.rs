@@ -10,12 +10,11 @@ use jiff::Timestamp;
 use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
-use setpoint_proto::cause::Label as _;
 use setpoint_proto::setpoint::Verdict;
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{Span, debug, info, info_span, warn};
+use tracing::{Instrument as _, Span, debug, info, info_span, warn};
 
 use crate::act::act;
 use crate::backlog::{Backlog, LONGEST_WAIT};
@@ -158,8 +157,9 @@ impl Scheduler {
         let span = info_span!("schedule", otel.kind = "client", setpoint.object = %object, because);
         let cascade = Cascade::begin(span, &ticket, looked);
         cascade.about("pod", &action.pod().meta);
-        cascade.span().in_scope(|| note.traced());
-        let result = cascade.run(act(gateway, &self.events, &action, now)).await;
+        note.belongs(&cascade);
+        let acted = act(gateway, &self.events, &action, now).instrument(cascade.span().clone());
+        let result = cascade.run(acted).await;
         let outcome = match (&result, &action) {
             (Ok(_), Action::Bind { .. }) => "bound",
             (Ok(_), Action::Refuse { .. }) => "unschedulable",
@@ -169,21 +169,21 @@ impl Scheduler {
         write_down(note, &action, &result);
         let profile = &self.settings.scheduler_name;
         metrics::attempted(profile, &action, result.as_ref().err(), now);
-        self.conclude(cascade.span(), &action, ticket, result)
+        self.conclude(&cascade, &action, ticket, result)
     }
 
     /// What a finished action means for its Pod's key.
     fn conclude(
         &self,
-        span: &Span,
+        cascade: &Cascade,
         action: &Action,
         ticket: Ticket<Key>,
         result: Result<Receipt, ApiError>,
     ) -> Result<Revision, Fenced> {
-        let pod = action.pod();
+        let (pod, span) = (action.pod(), cascade.span());
         match (&result, action) {
             (Ok(_), Action::Bind { node, .. }) => {
-                span.label("k8s.node.name", node.clone());
+                cascade.label("k8s.node.name", node.clone());
                 info!(parent: span, pod = %pod.meta.key, %node, "bound");
                 let refused = self.backlog.refused(&ticket.key);
                 let (refusals, since) = refused.unwrap_or((0, there_since(&ticket, pod)));

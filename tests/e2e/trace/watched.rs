@@ -75,8 +75,7 @@ impl Watched {
             gateway.object(Deployment::RESOURCE, &key).await
         });
         let cause = object.expect("it is there").cause.expect("it was written");
-        let trace = cause.traceparent.split('-').nth(1);
-        trace.expect("it was traced").to_owned()
+        cause.trace_id().expect("it was traced").to_string()
     }
 }
 

@@ -77,8 +77,8 @@ fn kind(word: &str) -> anyhow::Result<&'static Kind> {
 
 fn trace_id(subject: &Subject, cause: Option<Cause>) -> anyhow::Result<String> {
     let cause = cause.unwrap_or_default();
-    match cause.traceparent.split('-').nth(1) {
-        Some(id) => Ok(id.to_owned()),
+    match cause.trace_id() {
+        Some(id) => Ok(id.to_string()),
         None => bail!(
             "the last write of {}/{}, by {:?}, was not traced; services trace where OTEL_EXPORTER_OTLP_ENDPOINT says",
             subject.resource,
@@ -110,7 +110,9 @@ mod tests {
         let error = trace_id(&subject, None).unwrap_err().to_string();
         assert!(error.starts_with("the last write of pod/web"), "{error}");
         let traced = Cause {
-            traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned(),
+            traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+                .parse()
+                .ok(),
             ..Cause::default()
         };
         let id = trace_id(&subject, Some(traced)).unwrap();

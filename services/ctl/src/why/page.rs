@@ -88,7 +88,8 @@ impl Page {
             depth => format!("because of {depth} writes before, one after the other"),
         };
         self.field(name, &format!("{when} by {writer}{term}, {depth}"));
-        self.field("Trace", trace(&cause.traceparent));
+        let trace = cause.trace_id().map(|id| id.to_string());
+        self.field("Trace", &trace.unwrap_or_default());
     }
 
     fn wait(&mut self, wait: &Wait) {
@@ -258,11 +259,6 @@ fn named(subject: &Subject) -> String {
     let kind = subject.resource.split('.').next().unwrap_or_default();
     let kind = kind.strip_suffix('s').unwrap_or(kind);
     format!("{kind}/{}", subject.name)
-}
-
-/// The trace's id in a traceparent.
-fn trace(traceparent: &str) -> &str {
-    traceparent.split('-').nth(1).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use setpoint_proto::cause::{self, Label as _, RPC_SYSTEM};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
 use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
-use setpoint_proto::{ApiError, Caller, Resource as _};
+use setpoint_proto::{ApiError, Caller, Resource as _, Traceparent};
 use tonic::metadata::MetadataMap;
 use tracing::{Instrument as _, Span, info_span};
 
@@ -75,7 +75,7 @@ impl<'a> About<'a> {
 
     fn span(&self, metadata: &MetadataMap) -> Span {
         let said = |name| metadata.get(name).and_then(|value| value.to_str().ok());
-        let parent = said(TRACEPARENT);
+        let parent = said(TRACEPARENT).and_then(|text| text.parse::<Traceparent>().ok());
         if !self.is_drawn(parent.is_some()) {
             return Span::none();
         }
@@ -91,7 +91,7 @@ impl<'a> About<'a> {
             otel.kind = "server",
         );
         if let Some(parent) = parent {
-            cause::adopt(&span, parent);
+            cause::adopt(&span, parent.context());
         }
         let subresource = Some(*subresource).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));

@@ -5,6 +5,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
+use setpoint_proto::Traceparent;
 use setpoint_proto::cause::{self, Here};
 use setpoint_proto::lineage::TRACEPARENT;
 use tracing::{Instrument as _, Span, field, info_span};
@@ -21,10 +22,10 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
         .as_ref()
         .and_then(|route| verb(request.method(), route, request.uri()));
     let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let asked = request.headers().get(TRACEPARENT).cloned();
+    let asked = asked(request.headers());
     // Reads change nothing: as traces of their own they would bury what people look for.
     let span = match writes || asked.is_some() {
-        true => span(&request, route.as_ref()),
+        true => span(&request, route.as_ref(), asked),
         false => Span::none(),
     };
     let method = request.method().clone();
@@ -73,7 +74,7 @@ fn is_dry_run(uri: &Uri) -> bool {
     query.contains("dryRun") && Query::parse(query).get("dryRun").is_some()
 }
 
-fn span(request: &Request, route: Option<&Route>) -> Span {
+fn span(request: &Request, route: Option<&Route>, asked: Option<Traceparent>) -> Span {
     let method = request.method();
     let matched = request.extensions().get::<MatchedPath>();
     let template = match route {
@@ -92,23 +93,22 @@ fn span(request: &Request, route: Option<&Route>) -> Span {
         user_agent.original = agent,
         http.response.status_code = field::Empty,
     );
-    if let Some(parent) = request
-        .headers()
-        .get(TRACEPARENT)
-        .and_then(|value| value.to_str().ok())
-    {
-        cause::adopt(&span, parent);
+    if let Some(parent) = asked {
+        cause::adopt(&span, parent.context());
     }
     span
 }
 
+/// The span that the request is to be below.
+fn asked(headers: &HeaderMap) -> Option<Traceparent> {
+    headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
+}
+
 /// Whoever wrote can follow what comes of it; where nobody traces here, in the trace that they brought.
-fn tell_trace(headers: &mut HeaderMap, asked: Option<HeaderValue>) {
-    let traceparent = Here::now()
-        .traceparent()
-        .and_then(|text| HeaderValue::try_from(text).ok());
-    let valid = |text: &HeaderValue| text.to_str().ok().and_then(cause::parse).is_some();
-    if let Some(traceparent) = traceparent.or(asked.filter(valid)) {
-        headers.insert(TRACEPARENT, traceparent);
+fn tell_trace(headers: &mut HeaderMap, asked: Option<Traceparent>) {
+    let span = Here::now().traceparent().or(asked);
+    let told = span.and_then(|span| HeaderValue::try_from(span.to_string()).ok());
+    if let Some(told) = told {
+        headers.insert(TRACEPARENT, told);
     }
 }

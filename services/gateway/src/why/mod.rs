@@ -68,8 +68,6 @@ pub async fn explain(
 
 /// The trace that a write belongs to; empty where nobody traced.
 pub fn trace_id(cause: &Cause) -> String {
-    let context = cause.span_context();
-    context
-        .map(|context| context.trace_id().to_string())
-        .unwrap_or_default()
+    let id = cause.trace_id();
+    id.map(|id| id.to_string()).unwrap_or_default()
 }

@@ -124,7 +124,9 @@ mod tests {
 
     fn cause() -> Cause {
         Cause {
-            traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+            traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+                .parse()
+                .ok(),
             writer: "replicaset-controller".to_owned(),
             term: 7,
             written_ns: 1_700_000_000_000_000_000,

@@ -73,10 +73,11 @@ impl<R: Reconciler> Rounds<R> {
             return self.nothing_to_do(idle);
         }
         let cascade = self.cascade(ticket, world, looked);
+        note.belongs(&cascade);
+        let (key, span) = (&ticket.key, cascade.span());
         let work = async {
-            note.traced();
-            let outcome = self.carry_out(&ticket.key, world, &plan, idle).await;
-            self.report(&ticket.key, world, outcome, note).await
+            let outcome = self.carry_out(span, key, world, &plan, idle).await;
+            self.report(span, key, world, outcome, note).await
         };
         let outcome = cascade.run(work).await;
         cascade.ended(
@@ -97,6 +98,7 @@ impl<R: Reconciler> Rounds<R> {
     /// So a plan of hundreds that is bound to fail, over a quota for example, costs one call.
     async fn carry_out(
         &self,
+        round: &Span,
         key: &Key,
         world: &R::World,
         plan: &Plan<R::Action>,
@@ -108,7 +110,7 @@ impl<R: Reconciler> Rounds<R> {
             let window = MAX_AT_ONCE.min(outcome.done + 1);
             while outcome.failed.is_none() && running.len() < window {
                 let Some(step) = steps.next() else { break };
-                running.push(self.act(world, step));
+                running.push(self.act(round, world, step));
             }
             match running.next().await {
                 None => return outcome,
@@ -121,10 +123,16 @@ impl<R: Reconciler> Rounds<R> {
         }
     }
 
-    async fn act(&self, world: &R::World, step: &Step<R::Action>) -> Result<Receipt, ApiError> {
+    async fn act(
+        &self,
+        round: &Span,
+        world: &R::World,
+        step: &Step<R::Action>,
+    ) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
         let brief = brief(action);
         let span = info_span!(
+            parent: round,
             "act",
             otel.name = verb(&brief),
             otel.kind = "client",
@@ -142,6 +150,7 @@ impl<R: Reconciler> Rounds<R> {
 
     async fn report(
         &self,
+        round: &Span,
         key: &Key,
         world: &R::World,
         mut outcome: Outcome,
@@ -155,7 +164,7 @@ impl<R: Reconciler> Rounds<R> {
         };
         note.reports();
         let reported = self.reconciler.report(&self.gateway, world, status);
-        let span = info_span!("report", otel.kind = "client");
+        let span = info_span!(parent: round, "report", otel.kind = "client");
         let reported = reported.instrument(span.clone()).await;
         match reported {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),

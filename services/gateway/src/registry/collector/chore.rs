@@ -49,15 +49,12 @@ pub(super) async fn perform(registry: &Registry, chore: Chore) -> Option<Chore> 
 }
 
 fn span(chore: &Chore) -> Span {
-    let traced = chore
-        .because
-        .as_ref()
-        .map(|cause| cause.traceparent.as_str());
-    let Some(parent) = traced.filter(|parent| !parent.is_empty()) else {
+    let because = chore.because.as_ref();
+    let Some(parent) = because.and_then(|cause| cause.traceparent) else {
         return Span::none();
     };
     let span = info_span!("collect", otel.name = chore.task.name());
-    cause::adopt(&span, parent);
+    cause::adopt(&span, parent.context());
     span
 }
 

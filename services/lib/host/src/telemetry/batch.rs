@@ -2,7 +2,7 @@
 
 use opentelemetry::trace::SpanId;
 
-use super::encoded::Encoded;
+use super::encoded::{Encoded, USUAL};
 use super::wire;
 
 /// Some spans, one after the other in one piece of memory: many that wait cost nobody else's memory its place in the
@@ -17,6 +17,14 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// One that takes so many spans without having to be moved for them.
+    pub fn of(most: usize) -> Self {
+        Self {
+            spans: Vec::with_capacity(most * USUAL),
+            ..Self::default()
+        }
+    }
+
     pub fn add(&mut self, span: Encoded) {
         if span.is_call {
             self.calls.push(number(span.id));

@@ -8,14 +8,12 @@ use opentelemetry::trace::{Span, SpanBuilder, SpanContext, SpanKind, Status};
 use setpoint_proto::Caller;
 use setpoint_proto::cause::RPC_SYSTEM;
 
-use super::encoded::Encoded;
+use super::encoded::{Encoded, USUAL};
 use super::parts::Parts;
 use super::wire::{self, field};
 
 /// How many attributes, events and links a span keeps: OpenTelemetry's limit where nothing else is said.
 const MOST: u32 = 128;
-/// What most of ours take.
-const USUAL: usize = 320;
 
 /// A span that has not ended yet. Dropped, it ends.
 #[derive(Debug)]

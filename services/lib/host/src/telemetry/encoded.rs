@@ -9,6 +9,9 @@ use setpoint_proto::Caller;
 
 use super::wire::{self, field};
 
+/// So many bytes are enough for most spans.
+pub(super) const USUAL: usize = 320;
+
 /// A span in OTLP's encoding, but for its parent, which can still change.
 ///
 /// Messages are merged by joining their bytes: so what is known later is added.

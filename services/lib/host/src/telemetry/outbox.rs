@@ -113,7 +113,7 @@ impl Waiting {
         match self.batches.back_mut() {
             Some(last) if last.len() < most => last.add(span),
             _ => {
-                let mut first = Batch::default();
+                let mut first = Batch::of(most);
                 first.add(span);
                 self.batches.push_back(first);
             }

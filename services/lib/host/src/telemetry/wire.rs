@@ -39,11 +39,18 @@ pub mod field {
 /// Appends a message that `fill` writes.
 pub fn nested(tag: u32, to: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     encode_key(tag, WireType::LengthDelimited, to);
-    let start = to.len();
+    let head = to.len();
+    to.push(0);
     fill(to);
-    let length = to.len() - start;
-    encode_varint(length as u64, to);
-    to[start..].rotate_left(length);
+    match to.len() - head - 1 {
+        // One byte tells the length of most.
+        length @ ..0x80 => to[head] = length as u8,
+        length => {
+            let mut longer = Vec::new();
+            encode_varint(length as u64, &mut longer);
+            to.splice(head..=head, longer);
+        }
+    }
 }
 
 /// Appends what comes before so many bytes of a field.

@@ -5,14 +5,15 @@ mod waits;
 
 use std::future::Future;
 
-use opentelemetry::KeyValue;
+use opentelemetry::trace::TraceId;
+use opentelemetry::{KeyValue, Value};
 use setpoint_model::{Key, Meta};
 use setpoint_proto::Lineage;
-use setpoint_proto::cause::{self, Here, Label as _};
+use setpoint_proto::cause::{self, Here};
 use setpoint_proto::lineage::now_ns;
 use setpoint_proto::policy::Policy;
 use tokio::time::Instant;
-use tracing::{Instrument as _, Span};
+use tracing::Span;
 
 use crate::Ticket;
 use origin::Origin;
@@ -25,6 +26,7 @@ tokio::task_local! {
 /// A round's place in the traces of its causes.
 pub struct Cascade {
     span: Span,
+    here: Here,
     lineage: Lineage,
 }
 
@@ -34,16 +36,18 @@ impl Cascade {
     /// `looked` is when its worker had everything that it needs to decide.
     pub fn begin(span: Span, ticket: &Ticket<Key>, looked: Instant) -> Self {
         let origin = Origin::of(&ticket.causes, now_ns(), Policy::get().trace_age);
-        if let Some(parent) = origin.parent {
-            cause::adopt(&span, &parent.traceparent);
-            waits::draw(parent, ticket, looked);
+        if let Some((write, parent)) = origin.parent() {
+            waits::draw(write, &parent, ticket, looked);
+            cause::adopt(&span, parent);
         }
-        cause::link(&span, origin.links);
         let namespace = cause::in_namespace(&ticket.key.namespace);
         let attempt = KeyValue::new("setpoint.attempt", i64::from(ticket.attempt));
-        span.describe(namespace.into_iter().chain([attempt]));
+        let here = Here::of(&span);
+        here.link(origin.links);
+        here.describe(namespace.into_iter().chain([attempt]));
         Self {
             span,
+            here,
             lineage: origin.lineage,
         }
     }
@@ -57,7 +61,7 @@ impl Cascade {
             generation,
             ..
         } = meta;
-        self.span.describe([
+        self.here.describe([
             KeyValue::new(format!("k8s.{kind}.name"), key.name.clone()),
             KeyValue::new(format!("k8s.{kind}.uid"), uid.clone()),
             KeyValue::new("setpoint.generation", *generation),
@@ -65,25 +69,35 @@ impl Cascade {
         ]);
     }
 
+    /// Says more about the round.
+    pub fn label(&self, key: &'static str, value: impl Into<Value>) {
+        self.here.describe([KeyValue::new(key, value)]);
+    }
+
     /// Says how the round ended.
     pub fn ended(&self, outcome: &'static str, error: Option<&dyn std::fmt::Display>) {
-        self.span.label("setpoint.outcome", outcome);
+        self.label("setpoint.outcome", outcome);
         if let Some(error) = error {
             cause::fail(&self.span, error.to_string());
         }
     }
 
-    /// Does the round's work: its spans are below the round's, and everything that it writes belongs to the cascade.
+    /// Does the round's work: everything that it writes belongs to the cascade. Work that is spawned inside does not.
     ///
-    /// Work that is spawned inside is not part of it.
+    /// What is done in it is in spans that name [`Self::span`] as their parent: that one is not entered, since each
+    /// poll would do so anew.
     pub async fn run<F: Future>(&self, work: F) -> F::Output {
-        let work = work.instrument(self.span.clone());
-        LINEAGE.scope(self.lineage.clone(), work).await
+        LINEAGE.scope(self.lineage, work).await
     }
 
     /// The round's span.
     pub const fn span(&self) -> &Span {
         &self.span
+    }
+
+    /// The trace that it belongs to; `None` where nobody traces.
+    pub fn trace_id(&self) -> Option<TraceId> {
+        self.here.trace_id()
     }
 }
 
@@ -96,12 +110,12 @@ pub(crate) async fn belonging<F: Future>(lineage: Lineage, work: F) -> F::Output
 pub(crate) fn lineage_at(here: &Here) -> Lineage {
     let lineage = lineage();
     Lineage {
-        traceparent: here.traceparent().unwrap_or(lineage.traceparent),
+        traceparent: here.traceparent().or(lineage.traceparent),
         ..lineage
     }
 }
 
 /// Where writes made now stand; where a cascade begins, nothing is known.
 pub(crate) fn lineage() -> Lineage {
-    LINEAGE.try_with(Lineage::clone).unwrap_or_default()
+    LINEAGE.try_get().unwrap_or_default()
 }

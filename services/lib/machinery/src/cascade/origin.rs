@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use opentelemetry::Context;
 use setpoint_proto::{Cause, Lineage};
 
 /// Where a round comes from.
@@ -21,6 +22,12 @@ pub(super) struct Origin<'c> {
 }
 
 impl<'c> Origin<'c> {
+    /// The write that it continues the trace of, and the span of that.
+    pub(super) fn parent(&self) -> Option<(&'c Cause, Context)> {
+        let write = self.parent?;
+        Some((write, write.traceparent?.context()))
+    }
+
     pub(super) fn of(causes: &'c [Cause], now_ns: i64, age: Duration) -> Self {
         // Of equals the first: `max_by_key` would take the last.
         let newest = causes.iter().rev().max_by_key(|cause| rank(cause));
@@ -45,7 +52,7 @@ impl<'c> Origin<'c> {
 /// Traced before untraced, then the youngest trace, then its last write.
 pub(crate) fn rank(cause: &Cause) -> (bool, i64, i64) {
     (
-        !cause.traceparent.is_empty(),
+        cause.traceparent.is_some(),
         cause.began_ns,
         cause.written_ns,
     )
@@ -65,7 +72,7 @@ mod tests {
 
     fn cause(trace: u8, began: i64, written: i64) -> Cause {
         Cause {
-            traceparent: format!("00-{trace:032x}-{written:016x}-01"),
+            traceparent: format!("00-{trace:032x}-{written:016x}-01").parse().ok(),
             began_ns: began * SECOND,
             written_ns: written * SECOND,
             depth: 2,

@@ -25,18 +25,18 @@ const NOTICEABLE: Duration = Duration::from_micros(100);
 static TRACER: LazyLock<BoxedTracer> = LazyLock::new(|| global::tracer("setpoint"));
 
 /// Draws the waits of a round that begins now, as children of the write that it follows from.
-pub(super) fn draw(parent: &Cause, ticket: &Ticket<Key>, looked: Instant) {
-    let Some(context) = parent.span_context().filter(|span| span.is_sampled()) else {
+pub(super) fn draw(write: &Cause, parent: &Context, ticket: &Ticket<Key>, looked: Instant) {
+    if !parent.span().span_context().is_sampled() {
         return;
-    };
+    }
     let clock = Clock::now();
     let pen = Pen {
-        parent: Context::new().with_remote_span_context(context),
+        parent,
         object: ticket.key.to_string().into(),
     };
     let waits = &ticket.waits;
     let written = SystemTime::UNIX_EPOCH
-        + Duration::from_nanos(u64::try_from(parent.written_ns).unwrap_or_default());
+        + Duration::from_nanos(u64::try_from(write.written_ns).unwrap_or_default());
     let queued = clock.read(waits.queued).max(written);
     match waits.rest {
         Some((rest, since)) => pen.draw(rest.name(), clock.read(since).max(written), queued),
@@ -62,12 +62,12 @@ impl Rest {
     }
 }
 
-struct Pen {
-    parent: Context,
+struct Pen<'c> {
+    parent: &'c Context,
     object: Arc<str>,
 }
 
-impl Pen {
+impl Pen<'_> {
     fn draw(&self, name: &'static str, from: SystemTime, to: SystemTime) {
         if to.duration_since(from).unwrap_or_default() < NOTICEABLE {
             return;
@@ -77,7 +77,7 @@ impl Pen {
             .span_builder(name)
             .with_start_time(from)
             .with_attributes([object])
-            .start_with_context(&*TRACER, &self.parent)
+            .start_with_context(&*TRACER, self.parent)
             .end_with_timestamp(to);
     }
 }

@@ -103,9 +103,9 @@ impl Gateway {
         });
         let state = lineage.tracestate(caller);
         // Without a tracer the trace of the cause is passed on as it came.
-        let parent = here.traceparent().or(Some(lineage.traceparent));
+        let parent = here.traceparent().or(lineage.traceparent);
+        let parent = parent.map(|parent| parent.to_string());
         for (name, text) in [(TRACEPARENT, parent), (TRACESTATE, state)] {
-            let text = text.filter(|text| !text.is_empty());
             let value = text.and_then(|text| AsciiMetadataValue::try_from(text).ok());
             if let Some(mut value) = value {
                 // No two are the same: in the connection's table of headers they would only push out the others.

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use opentelemetry::trace::TraceId;
 use setpoint_model::{Key, Meta};
-use setpoint_proto::cause::Here;
 use setpoint_proto::setpoint::{Round, Step, Verdict};
 use setpoint_proto::{Cause, lineage};
 use tokio::time::Instant;
 
 use super::{Journal, Subject};
 use crate::brief::brief;
-use crate::{Outcome, Plan, Ticket};
+use crate::{Cascade, Outcome, Plan, Ticket};
 
 /// How a round went that did what it planned.
 pub(super) const DONE: &str = "done";
@@ -125,9 +124,9 @@ impl Note {
         self.step(&Report, "the status is not what it was", None);
     }
 
-    /// The round belongs to the trace of the span that this is called in.
-    pub fn traced(&mut self) {
-        self.round.trace_id = written(Here::now().trace_id());
+    /// The round is part of this cascade.
+    pub fn belongs(&mut self, cascade: &Cascade) {
+        self.round.trace_id = written(cascade.trace_id());
     }
 
     /// What speaks for or against each node; `more` of them are not named.
@@ -149,8 +148,8 @@ impl Note {
         round.took_ns = nanoseconds(self.began.elapsed());
         round.done = u32::try_from(done).unwrap_or(u32::MAX);
         if round.trace_id.is_empty() {
-            let first = round.causes.first().and_then(Cause::span_context);
-            round.trace_id = written(first.map(|span| span.trace_id()));
+            let first = round.causes.first();
+            round.trace_id = written(first.and_then(Cause::trace_id));
         }
         let again = match failed {
             Some(_) => again.or(Some(self.rest)),
