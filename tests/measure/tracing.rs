@@ -25,31 +25,51 @@ use crate::process::{SERVICES, cpu};
 use crate::report::Report;
 use crate::{cascade, writes};
 
-/// Odd, so that there is a median; many and short, since the two rates differ by less than two runs of the same do, and
-/// a machine is more like itself a moment ago than a while ago.
-const TURNS: usize = 41;
-const PODS: i32 = 150;
+/// Two clusters are never quite alike, whatever they do: so there are several pairs, one after the other.
+const PAIRS: usize = 5;
+/// Many and short, since a machine is more like itself a moment ago than a while ago; odd over all, for a median.
+const TURNS: usize = 9;
+/// Enough for spans to be exported while Pods still come up.
+const PODS: i32 = 300;
+
+/// What the cluster without tracing did, and the one with it.
+#[derive(Default)]
+struct Done {
+    creates: [Vec<f64>; 2],
+    pods: [Vec<f64>; 2],
+    spent: [Duration; 2],
+}
 
 /// The rate of each cluster in turn, and the median of the turns' ratios.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
-    let size = Size {
-        replicas: 1,
-        process_nodes: 0,
-        simulated_nodes: 10,
-        ..Size::default()
-    };
     let taken = Arc::new(AtomicUsize::new(0));
     let collector = format!("http://{}", sink(taken.clone()).await?);
-    let mut clusters = [Cluster::start(size), Cluster::traced(size, &collector)];
-    let mut creates = [Vec::new(), Vec::new()];
-    let mut pods = [Vec::new(), Vec::new()];
-    let mut spent = [Duration::ZERO; 2];
+    let mut done = Done::default();
+    for pair in 0..PAIRS {
+        compare(pair, &collector, seconds / 10.0, &mut done).await?;
+    }
+    let taken = taken.load(Ordering::Relaxed);
+    anyhow::ensure!(taken > 0, "no span was exported");
+    report.add("spans that were exported", taken as f64 / 1e6, "MB");
+    done.report(report);
+    Ok(())
+}
+
+/// What a pair of clusters does in turn.
+async fn compare(
+    pair: usize,
+    collector: &str,
+    seconds: f64,
+    done: &mut Done,
+) -> anyhow::Result<()> {
+    let mut clusters = start(pair, collector);
     for turn in 0..TURNS {
         // Who begins would else be the one with the quieter machine.
-        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+        let order = alternate(turn, [0, 1]);
         for side in order {
             let url = clusters[side].gateway_url();
-            creates[side].push(writes::creates(&url, turn, seconds / 10.0).await?.rate);
+            let created = writes::creates(&url, turn, seconds).await?;
+            done.creates[side].push(created.rate);
         }
         for side in order {
             let settings = Settings {
@@ -61,32 +81,59 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
             tokio::time::sleep(cascade::REST).await;
             let before: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
             let took = cascade::one(&gateway, &format!("traced-{turn}"), PODS).await?;
-            pods[side].push(f64::from(PODS) / took.as_secs_f64());
+            done.pods[side].push(f64::from(PODS) / took.as_secs_f64());
             tokio::time::sleep(cascade::REST).await;
-            spent[side] += pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
+            done.spent[side] += pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
         }
     }
-    let taken = taken.load(Ordering::Relaxed);
-    anyhow::ensure!(taken > 0, "no span was exported");
-    report.add("spans that were exported", taken as f64 / 1e6, "MB");
-    let per_pod = spent.map(|spent| spent.as_secs_f64() * 1e6 / (TURNS as f64 * f64::from(PODS)));
-    report.add(
-        "CPU of all services for a Pod, tracing off",
-        per_pod[0],
-        "µs",
-    );
-    report.add(
-        "CPU of all services for a Pod, every span exported",
-        per_pod[1],
-        "µs",
-    );
-    for (what, [off, on]) in [("gateway creates", creates), ("Pods of a cascade", pods)] {
-        let ratios = on.iter().zip(&off).map(|(on, off)| on / off).collect();
-        report.add(format!("{what}, tracing off"), median(off), "/s");
-        report.add(format!("{what}, every span exported"), median(on), "/s");
-        report.add(format!("{what}, traced ÷ untraced"), median(ratios), "");
-    }
     Ok(())
+}
+
+/// One cluster without tracing and one with it, begun in either order.
+fn start(pair: usize, collector: &str) -> [Cluster; 2] {
+    let size = Size {
+        replicas: 1,
+        process_nodes: 0,
+        simulated_nodes: 10,
+        ..Size::default()
+    };
+    let begun = alternate(pair, [false, true]).map(|traced| match traced {
+        false => Cluster::start(size),
+        true => Cluster::traced(size, collector),
+    });
+    alternate(pair, begun)
+}
+
+fn alternate<T>(time: usize, [first, second]: [T; 2]) -> [T; 2] {
+    match time % 2 {
+        0 => [first, second],
+        _ => [second, first],
+    }
+}
+
+impl Done {
+    fn report(self, report: &mut Report) {
+        let pods = (PAIRS * TURNS) as f64 * f64::from(PODS);
+        let how = ["tracing off", "every span exported"];
+        for (how, spent) in how.iter().zip(self.spent) {
+            let per_pod = spent.as_secs_f64() * 1e6 / pods;
+            report.add(
+                format!("CPU of all services for a Pod, {how}"),
+                per_pod,
+                "µs",
+            );
+        }
+        let rates = [
+            ("gateway creates", self.creates),
+            ("Pods of a cascade", self.pods),
+        ];
+        for (what, [off, on]) in rates {
+            let ratios = on.iter().zip(&off).map(|(on, off)| on / off).collect();
+            report.add(format!("{what}, {}", how[0]), median(off), "/s");
+            report.add(format!("{what}, {}", how[1]), median(on), "/s");
+            report.add(format!("{what}, traced ÷ untraced"), median(ratios), "");
+        }
+    }
 }
 
 fn median(mut rates: Vec<f64>) -> f64 {
