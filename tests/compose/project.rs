@@ -93,10 +93,23 @@ impl Project {
             said("compose down", &output);
             return;
         }
-        let mut haunted = self.networks();
-        haunted.retain(|network| is_empty(network));
         eprintln!("FORGIVEN: the engine keeps an empty network: {words}");
+        let mut haunted = self.networks();
+        haunted.retain(|network| {
+            is_empty(network) && try_docker(&["network", "rm", network]).is_err()
+        });
         self.haunted.borrow_mut().extend(haunted);
+        // Compose 1 ends at the first network that is kept: what it would have removed after that one is left.
+        if options.contains("-v") {
+            self.remove_volumes();
+        }
+    }
+
+    fn remove_volumes(&self) {
+        let project = format!("label=com.docker.compose.project={}", self.name);
+        for volume in ids(&["volume", "ls", "-q", "-f", &project]) {
+            docker(&["volume", "rm", &volume]);
+        }
     }
 
     fn networks(&self) -> Vec<String> {
@@ -245,22 +258,25 @@ fn a_network_that_the_engine_keeps_is_forgiven_if_nothing_is_attached_to_it() {
         return;
     };
     let label = format!("com.docker.compose.project={}", project.name);
-    let [empty, used] = ["empty", "used"].map(|name| {
+    let [_, used] = ["empty", "used"].map(|name| {
         let name = format!("{}_{name}", project.name);
         docker(&["network", "create", "--label", &label, &name]);
         name
     });
+    docker(&["volume", "create", "--label", &label, &project.name]);
     let before = project.networks();
     let client = ["run", "--rm", "-d", "--network", &used, "busybox:1.36"];
     let client = docker(&[&client[..], &["sleep", "600"]].concat());
-    project.down("");
+    project.down("-v");
     let after = project.networks();
+    let volumes = ids(&["volume", "ls", "-q", "-f", &format!("label={label}")]);
     let kept = ids(&["network", "ls", "-q", "-f", &format!("name={used}")]);
     docker(&["rm", "-f", client.trim()]);
     // It may do just what is forgiven here.
-    if let Err(why) = try_docker(&["network", "rm", &empty, &used]) {
+    if let Err(why) = try_docker(&["network", "rm", &used]) {
         eprintln!("the engine keeps a network: {why}");
     }
     assert_eq!(before.len(), 2);
     assert_eq!(after, kept);
+    assert_eq!(volumes, [""; 0]);
 }
