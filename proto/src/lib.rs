@@ -15,6 +15,7 @@ pub mod policy;
 mod resource;
 mod time;
 mod traceparent;
+mod wait;
 mod watch;
 mod wellknown;
 
@@ -44,6 +45,7 @@ pub use messages::setpoint::v1 as setpoint;
 pub use messages::setpoint::v1::Cause;
 pub use resource::{Body, Resource};
 pub use traceparent::Traceparent;
+pub use wait::{OBJECT, Wait};
 pub use watch::{EventType, WatchEvent};
 
 /// The rules of fields and kinds, as [`DESCRIPTORS`] carries them.

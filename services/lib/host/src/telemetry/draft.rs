@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use opentelemetry::KeyValue;
 use opentelemetry::trace::{Span, SpanBuilder, SpanContext, SpanKind, Status};
-use setpoint_proto::Caller;
+use opentelemetry::{KeyValue, Value};
+use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
 use setpoint_proto::cause::RPC_SYSTEM;
+use setpoint_proto::{Caller, OBJECT, Wait};
 
 use super::encoded::{Encoded, USUAL};
 use super::parts::Parts;
@@ -28,6 +29,9 @@ struct Open {
     parts: Parts,
     span: Encoded,
     kind: SpanKind,
+    /// Whether the parent is elsewhere.
+    below_remote: bool,
+    object: Option<Value>,
     attributes: Count,
     events: Count,
     links: Count,
@@ -87,12 +91,10 @@ impl Open {
         parent: &SpanContext,
         builder: &SpanBuilder,
     ) -> Self {
-        let mut fields = Vec::with_capacity(USUAL);
         let kind = builder.span_kind.clone().unwrap_or(SpanKind::Internal);
         let start = builder.start_time.unwrap_or_else(SystemTime::now);
-        wire::context(context, &mut fields);
-        wire::flags(field::FLAGS, context, parent.is_remote(), &mut fields);
-        wire::text(field::NAME, &builder.name, &mut fields);
+        let mut fields = Vec::with_capacity(USUAL);
+        wire::begin(context, parent.is_remote(), &builder.name, &mut fields);
         wire::kind(kind.clone(), &mut fields);
         wire::time(field::START, start, &mut fields);
         Self {
@@ -105,6 +107,8 @@ impl Open {
                 fields,
             },
             kind,
+            below_remote: parent.is_remote(),
+            object: None,
             attributes: Count::default(),
             events: Count::default(),
             links: Count::default(),
@@ -116,9 +120,35 @@ impl Open {
             self.span.caller = Some(caller);
             return;
         }
+        if attribute.key.as_str() == OBJECT {
+            self.object = Some(attribute.value.clone());
+        }
         self.span.is_call |= self.kind != SpanKind::Server && attribute.key.as_str() == RPC_SYSTEM;
         if self.attributes.admits() {
             wire::attribute(field::ATTRIBUTES, attribute, &mut self.span.fields);
+        }
+    }
+
+    /// A wait of this span, as a span beside it.
+    fn beside(&self, context: &SpanContext, wait: &Wait<'_>) -> Encoded {
+        let id = RandomIdGenerator::default().new_span_id();
+        let (trace, flags) = (context.trace_id(), context.trace_flags());
+        let context = SpanContext::new(trace, id, flags, false, context.trace_state().clone());
+        let mut fields = Vec::with_capacity(USUAL);
+        wire::begin(&context, self.below_remote, wait.name, &mut fields);
+        wire::kind(SpanKind::Internal, &mut fields);
+        wire::time(field::START, wait.from, &mut fields);
+        wire::time(field::END, wait.to, &mut fields);
+        if let Some(object) = &self.object {
+            let object = KeyValue::new(OBJECT, object.clone());
+            wire::attribute(field::ATTRIBUTES, &object, &mut fields);
+        }
+        Encoded {
+            id,
+            parent: self.span.parent,
+            caller: None,
+            is_call: false,
+            fields,
         }
     }
 
@@ -153,8 +183,10 @@ impl Span for Draft {
     }
 
     fn set_attribute(&mut self, attribute: KeyValue) {
-        if let Some(open) = &mut self.open {
-            open.set(&attribute);
+        let Some(open) = &mut self.open else { return };
+        match Wait::of_attribute(&attribute) {
+            Some(wait) => open.parts.pass_by(open.beside(&self.context, &wait)),
+            None => open.set(&attribute),
         }
     }
 
@@ -200,7 +232,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use opentelemetry::trace::{Event, Link, SpanId, TraceFlags};
-    use opentelemetry::{Array, InstrumentationScope, StringValue, Value};
+    use opentelemetry::{Array, InstrumentationScope, StringValue};
     use opentelemetry_proto::tonic::trace::v1 as otlp;
     use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
@@ -353,6 +385,45 @@ mod tests {
         draft.set_status(Status::Ok);
         assert_eq!(draft.open.as_ref().unwrap().span.caller, Some(CALLER));
         assert_eq!(told_by(draft, &told), otlp::Span::from(plain(&parent)));
+    }
+
+    #[test]
+    fn a_wait_is_drawn_beside_the_span_that_waited() {
+        let (told, parent) = (Told::default(), context(4, true));
+        let mut draft = begun(&told, &parent);
+        let object = KeyValue::new(OBJECT, "default/web");
+        let (from, to) = (START + Duration::new(1, 2), START + Duration::new(3, 4));
+        let wait = Wait {
+            name: "queue",
+            from,
+            to,
+        };
+        draft.set_attributes([object.clone(), wait.attribute()]);
+        let beside = told.spans().pop().unwrap();
+        let id: [u8; 8] = beside.span_id.as_slice().try_into().unwrap();
+        let state = draft.span_context().trace_state().clone();
+        let flags = TraceFlags::SAMPLED;
+        let expected = SpanData {
+            span_context: SpanContext::new(1.into(), SpanId::from_bytes(id), flags, false, state),
+            span_kind: SpanKind::Internal,
+            name: "queue".into(),
+            start_time: from,
+            end_time: to,
+            attributes: vec![object.clone()],
+            ..plain(&parent)
+        };
+        let expected = otlp::Span {
+            status: None,
+            ..otlp::Span::from(expected)
+        };
+        assert_eq!(beside, expected);
+        assert_ne!(beside.span_id, SpanId::from(5).to_bytes());
+        draft.end_with_timestamp(to);
+        let waited = told.spans().pop().unwrap();
+        assert_eq!(
+            (waited.name.as_str(), waited.attributes.len()),
+            ("write", 1)
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The tracer: decides which spans are drawn, and begins them.
 
+use opentelemetry::Context;
 use opentelemetry::trace::{
-    SpanBuilder, SpanContext, SpanKind, TraceContextExt as _, TraceFlags, Tracer, TracerProvider,
+    SpanBuilder, SpanContext, SpanKind, TraceContextExt as _, TraceFlags, Tracer,
 };
-use opentelemetry::{Context, InstrumentationScope};
 use opentelemetry_sdk::trace::{
     IdGenerator as _, RandomIdGenerator, Sampler, SamplingDecision, ShouldSample as _,
 };
@@ -54,15 +54,6 @@ impl Tracer for Scribe {
             .get_or_insert_default()
             .extend(sampling.attributes);
         Draft::begin(self.parts.clone(), span, parent, builder)
-    }
-}
-
-impl TracerProvider for Scribe {
-    type Tracer = Self;
-
-    /// All spans of the process are in the name of Setpoint, whoever asks.
-    fn tracer_with_scope(&self, _: InstrumentationScope) -> Self {
-        self.clone()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::env;
 use std::time::Duration;
 
-use opentelemetry::{KeyValue, global};
+use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::resource::{EnvResourceDetector, ResourceDetector};
 use setpoint_proto::exported;
@@ -61,7 +61,6 @@ pub fn begin(service: &'static str, instance: &str) -> Result<Option<Spans>, env
     let callers = Callers::before(outbox.clone());
     let parts = Parts::before(callers.clone());
     let scribe = Scribe::new(parts.clone(), sampler);
-    global::set_tracer_provider(scribe.clone());
     exported::begin();
     let courier = tokio::spawn(Courier::between(outbox.clone(), collector).run());
     Ok(Some(Spans {

@@ -36,15 +36,16 @@ impl Cascade {
     /// `looked` is when its worker had everything that it needs to decide.
     pub fn begin(span: Span, ticket: &Ticket<Key>, looked: Instant) -> Self {
         let origin = Origin::of(&ticket.causes, now_ns(), Policy::get().trace_age);
-        if let Some((write, parent)) = origin.parent() {
-            waits::draw(write, &parent, ticket, looked);
+        let waits = origin.parent().map(|(write, parent)| {
             cause::adopt(&span, parent);
-        }
+            waits::between(write, ticket, looked)
+        });
         let namespace = cause::in_namespace(&ticket.key.namespace);
         let attempt = KeyValue::new("setpoint.attempt", i64::from(ticket.attempt));
         let here = Here::of(&span);
         here.link(origin.links);
-        here.describe(namespace.into_iter().chain([attempt]));
+        let waits = waits.into_iter().flatten();
+        here.describe(namespace.into_iter().chain([attempt]).chain(waits));
         Self {
             span,
             here,

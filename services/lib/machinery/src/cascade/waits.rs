@@ -6,14 +6,11 @@
 //!          failed ─backoff─▶ queued       looks again ─rest─▶ queued
 //! ```
 
-use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
-use opentelemetry::global::{self, BoxedTracer};
-use opentelemetry::trace::{Span as _, TraceContextExt as _, Tracer as _};
-use opentelemetry::{Context, KeyValue};
+use opentelemetry::KeyValue;
 use setpoint_model::Key;
-use setpoint_proto::Cause;
+use setpoint_proto::{Cause, Wait};
 use tokio::time::Instant;
 
 use crate::Ticket;
@@ -22,35 +19,46 @@ use crate::queue::Rest;
 /// Shorter ones cannot be seen beside what they are waits for.
 const NOTICEABLE: Duration = Duration::from_micros(100);
 
-static TRACER: LazyLock<BoxedTracer> = LazyLock::new(|| global::tracer("setpoint"));
-
-/// Draws the waits of a round that begins now, as children of the write that it follows from.
-pub(super) fn draw(write: &Cause, parent: &Context, ticket: &Ticket<Key>, looked: Instant) {
-    if !parent.span().span_context().is_sampled() {
-        return;
-    }
+/// What was waited for between a write and the round that begins now, for the span of that.
+pub(super) fn between(
+    write: &Cause,
+    ticket: &Ticket<Key>,
+    looked: Instant,
+) -> impl Iterator<Item = KeyValue> {
     let clock = Clock::now();
-    let pen = Pen {
-        parent,
-        object: ticket.key.to_string().into(),
-    };
     let waits = &ticket.waits;
     let written = SystemTime::UNIX_EPOCH
         + Duration::from_nanos(u64::try_from(write.written_ns).unwrap_or_default());
     let queued = clock.read(waits.queued).max(written);
-    match waits.rest {
-        Some((rest, since)) => pen.draw(rest.name(), clock.read(since).max(written), queued),
+    let [first, second] = match waits.rest {
+        Some((rest, since)) => {
+            let since = clock.read(since).max(written);
+            [wait(rest.name(), since, queued), None]
+        }
         None => {
             let opened = clock.read(waits.opened).clamp(written, queued);
-            pen.draw("takeover", written, opened);
-            pen.draw("delivery", opened, queued);
+            [
+                wait("takeover", written, opened),
+                wait("delivery", opened, queued),
+            ]
         }
-    }
+    };
     let taken = clock.read(waits.taken).max(queued);
     let looked = clock.read(looked).max(taken);
-    pen.draw("queue", queued, taken);
-    pen.draw("barrier", taken, looked);
-    pen.draw("plan", looked, clock.wall);
+    let all = [
+        first,
+        second,
+        wait("queue", queued, taken),
+        wait("barrier", taken, looked),
+        wait("plan", looked, clock.wall),
+    ];
+    all.into_iter().flatten().map(|wait| wait.attribute())
+}
+
+/// `None` for one that cannot be noticed.
+fn wait(name: &'static str, from: SystemTime, to: SystemTime) -> Option<Wait<'static>> {
+    let lasted = to.duration_since(from).unwrap_or_default();
+    (lasted >= NOTICEABLE).then_some(Wait { name, from, to })
 }
 
 impl Rest {
@@ -59,26 +67,6 @@ impl Rest {
             Self::Backoff => "backoff",
             Self::Again => "rest",
         }
-    }
-}
-
-struct Pen<'c> {
-    parent: &'c Context,
-    object: Arc<str>,
-}
-
-impl Pen<'_> {
-    fn draw(&self, name: &'static str, from: SystemTime, to: SystemTime) {
-        if to.duration_since(from).unwrap_or_default() < NOTICEABLE {
-            return;
-        }
-        let object = KeyValue::new("setpoint.object", self.object.clone());
-        TRACER
-            .span_builder(name)
-            .with_start_time(from)
-            .with_attributes([object])
-            .start_with_context(&*TRACER, self.parent)
-            .end_with_timestamp(to);
     }
 }
 
