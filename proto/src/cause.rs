@@ -76,10 +76,11 @@ impl Here {
     }
 }
 
-/// Makes a span the child of another one.
-pub fn adopt(span: &Span, parent: Context) {
+/// Makes a span the child of one of another process.
+pub fn adopt(span: &Span, parent: Traceparent) {
+    let context = Context::new().with_remote_span_context(parent.remote());
     // It fails only when no tracer listens, and then there is nothing to adopt.
-    let _ = span.set_parent(parent);
+    let _ = span.set_parent(context);
 }
 
 /// Marks a span as failed, and says why.

@@ -1,7 +1,7 @@
 //! What a write inherits from the cascade that it belongs to, and how requests carry that.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opentelemetry::trace::SpanId;
 
@@ -94,10 +94,18 @@ fn read(tracestate: &str) -> Option<(i64, u32)> {
 
 /// Nanoseconds since 1970.
 pub fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-    })
+    nanoseconds(SystemTime::now())
+}
+
+/// Nanoseconds from 1970 to a moment; 0 for an earlier one.
+pub fn nanoseconds(moment: SystemTime) -> i64 {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The moment so many nanoseconds after 1970; 1970 itself for a negative number.
+pub fn moment(nanoseconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }
 
 #[cfg(test)]

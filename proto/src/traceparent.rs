@@ -7,10 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use opentelemetry::Context;
-use opentelemetry::trace::{
-    SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
-};
+use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 use serde::{Serialize, Serializer};
 
 pub use crate::messages::setpoint::v1::Traceparent;
@@ -43,9 +40,9 @@ impl Traceparent {
         SpanId::from(self.span)
     }
 
-    /// As the parent of spans of this process.
-    pub fn context(&self) -> Context {
-        Context::new().with_remote_span_context(self.remote())
+    /// Whether spans below it are drawn.
+    pub fn is_sampled(&self) -> bool {
+        self.remote().is_sampled()
     }
 
     /// The span as one of another process.

@@ -4,9 +4,11 @@
 //! as it begins, and each would go through what spans need that are still open. It would be wrong if another tracer than
 //! ours drew the spans: there, waits are attributes.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use opentelemetry::{Array, KeyValue, Value};
+
+use crate::lineage::{moment, nanoseconds};
 
 /// The attribute that says which object a span is about. Its waits are about that one, too.
 pub const OBJECT: &str = "setpoint.object";
@@ -42,15 +44,6 @@ impl<'n> Wait<'n> {
         let [from, to] = times.map(moment);
         Some(Self { name, from, to })
     }
-}
-
-fn nanoseconds(moment: SystemTime) -> i64 {
-    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
-fn moment(nanoseconds: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -101,15 +101,15 @@ impl Project {
         self.haunted.borrow_mut().extend(haunted);
         // Compose 1 ends at the first network that is kept: what it would have removed after that one is left.
         if options.contains("-v") {
-            self.remove_volumes();
+            for volume in self.volumes() {
+                docker(&["volume", "rm", &volume]);
+            }
         }
     }
 
-    fn remove_volumes(&self) {
+    fn volumes(&self) -> Vec<String> {
         let project = format!("label=com.docker.compose.project={}", self.name);
-        for volume in ids(&["volume", "ls", "-q", "-f", &project]) {
-            docker(&["volume", "rm", &volume]);
-        }
+        ids(&["volume", "ls", "-q", "-f", &project])
     }
 
     fn networks(&self) -> Vec<String> {
@@ -154,7 +154,7 @@ impl Project {
         left.extend(self.networks());
         left.extend(ids(&["volume", "ls", "-q", "-f", &cluster]));
         if volumes {
-            left.extend(ids(&["volume", "ls", "-q", "-f", &project]));
+            left.extend(self.volumes());
         }
         left
     }
@@ -269,7 +269,7 @@ fn a_network_that_the_engine_keeps_is_forgiven_if_nothing_is_attached_to_it() {
     let client = docker(&[&client[..], &["sleep", "600"]].concat());
     project.down("-v");
     let after = project.networks();
-    let volumes = ids(&["volume", "ls", "-q", "-f", &format!("label={label}")]);
+    let volumes = project.volumes();
     let kept = ids(&["network", "ls", "-q", "-f", &format!("name={used}")]);
     docker(&["rm", "-f", client.trim()]);
     // It may do just what is forgiven here.

@@ -91,7 +91,7 @@ impl<'a> About<'a> {
             otel.kind = "server",
         );
         if let Some(parent) = parent {
-            cause::adopt(&span, parent.context());
+            cause::adopt(&span, parent);
         }
         let subresource = Some(*subresource).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));

@@ -94,7 +94,7 @@ fn span(request: &Request, route: Option<&Route>, asked: Option<Traceparent>) ->
         http.response.status_code = field::Empty,
     );
     if let Some(parent) = asked {
-        cause::adopt(&span, parent.context());
+        cause::adopt(&span, parent);
     }
     span
 }

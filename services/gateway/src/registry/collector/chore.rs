@@ -54,7 +54,7 @@ fn span(chore: &Chore) -> Span {
         return Span::none();
     };
     let span = info_span!("collect", otel.name = chore.task.name());
-    cause::adopt(&span, parent.context());
+    cause::adopt(&span, parent);
     span
 }
 

@@ -1,20 +1,13 @@
-//! A span that has not ended yet, in the bytes that it will travel in.
+//! A span as OpenTelemetry's interface has it.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use opentelemetry::trace::{Span, SpanBuilder, SpanContext, SpanKind, Status};
-use opentelemetry::{KeyValue, Value};
-use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
-use setpoint_proto::cause::RPC_SYSTEM;
-use setpoint_proto::{Caller, OBJECT, Wait};
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{Span, SpanBuilder, SpanContext, Status};
 
-use super::encoded::{Encoded, USUAL};
+use super::open::Open;
 use super::parts::Parts;
-use super::wire::{self, field};
-
-/// How many attributes, events and links a span keeps: OpenTelemetry's limit where nothing else is said.
-const MOST: u32 = 128;
 
 /// A span that has not ended yet. Dropped, it ends.
 #[derive(Debug)]
@@ -22,34 +15,6 @@ pub struct Draft {
     context: SpanContext,
     /// `None` once it has ended, and of one that is not sampled.
     open: Option<Open>,
-}
-
-#[derive(Debug)]
-struct Open {
-    parts: Parts,
-    span: Encoded,
-    kind: SpanKind,
-    /// Whether the parent is elsewhere.
-    below_remote: bool,
-    object: Option<Value>,
-    attributes: Count,
-    events: Count,
-    links: Count,
-}
-
-/// How many of something the span was given. More than it keeps are counted only.
-#[derive(Debug, Default)]
-struct Count(u32);
-
-impl Count {
-    fn admits(&mut self) -> bool {
-        self.0 = self.0.saturating_add(1);
-        self.0 <= MOST
-    }
-
-    const fn dropped(&self) -> u32 {
-        self.0.saturating_sub(MOST)
-    }
 }
 
 impl Draft {
@@ -68,9 +33,8 @@ impl Draft {
         parent: &SpanContext,
         builder: SpanBuilder,
     ) -> Self {
-        parts.begin(context.span_id(), parent.span_id());
         let mut draft = Self {
-            open: Some(Open::of(parts, &context, parent, &builder)),
+            open: Some(Open::begin(parts, &context, parent, &builder)),
             context,
         };
         draft.set_attributes(builder.attributes.into_iter().flatten());
@@ -84,93 +48,13 @@ impl Draft {
     }
 }
 
-impl Open {
-    fn of(
-        parts: Parts,
-        context: &SpanContext,
-        parent: &SpanContext,
-        builder: &SpanBuilder,
-    ) -> Self {
-        let kind = builder.span_kind.clone().unwrap_or(SpanKind::Internal);
-        let start = builder.start_time.unwrap_or_else(SystemTime::now);
-        let mut fields = Vec::with_capacity(USUAL);
-        wire::begin(context, parent.is_remote(), &builder.name, &mut fields);
-        wire::kind(kind.clone(), &mut fields);
-        wire::time(field::START, start, &mut fields);
-        Self {
-            parts,
-            span: Encoded {
-                id: context.span_id(),
-                parent: parent.span_id(),
-                caller: None,
-                is_call: false,
-                fields,
-            },
-            kind,
-            below_remote: parent.is_remote(),
-            object: None,
-            attributes: Count::default(),
-            events: Count::default(),
-            links: Count::default(),
-        }
-    }
-
-    fn set(&mut self, attribute: &KeyValue) {
-        if let Some(caller) = Caller::of_attribute(attribute) {
-            self.span.caller = Some(caller);
-            return;
-        }
-        if attribute.key.as_str() == OBJECT {
-            self.object = Some(attribute.value.clone());
-        }
-        self.span.is_call |= self.kind != SpanKind::Server && attribute.key.as_str() == RPC_SYSTEM;
-        if self.attributes.admits() {
-            wire::attribute(field::ATTRIBUTES, attribute, &mut self.span.fields);
-        }
-    }
-
-    /// A wait of this span, as a span beside it.
-    fn beside(&self, context: &SpanContext, wait: &Wait<'_>) -> Encoded {
-        let id = RandomIdGenerator::default().new_span_id();
-        let (trace, flags) = (context.trace_id(), context.trace_flags());
-        let context = SpanContext::new(trace, id, flags, false, context.trace_state().clone());
-        let mut fields = Vec::with_capacity(USUAL);
-        wire::begin(&context, self.below_remote, wait.name, &mut fields);
-        wire::kind(SpanKind::Internal, &mut fields);
-        wire::time(field::START, wait.from, &mut fields);
-        wire::time(field::END, wait.to, &mut fields);
-        if let Some(object) = &self.object {
-            let object = KeyValue::new(OBJECT, object.clone());
-            wire::attribute(field::ATTRIBUTES, &object, &mut fields);
-        }
-        Encoded {
-            id,
-            parent: self.span.parent,
-            caller: None,
-            is_call: false,
-            fields,
-        }
-    }
-
-    fn end(mut self, at: SystemTime) {
-        let fields = &mut self.span.fields;
-        wire::time(field::END, at, fields);
-        wire::count(field::DROPPED_ATTRIBUTES, self.attributes.dropped(), fields);
-        wire::count(field::DROPPED_EVENTS, self.events.dropped(), fields);
-        wire::count(field::DROPPED_LINKS, self.links.dropped(), fields);
-        self.parts.end(self.span);
-    }
-}
-
 impl Span for Draft {
     fn add_event_with_timestamp<T>(&mut self, name: T, at: SystemTime, attributes: Vec<KeyValue>)
     where
         T: Into<Cow<'static, str>>,
     {
-        if let Some(open) = &mut self.open
-            && open.events.admits()
-        {
-            wire::event(&name.into(), at, &attributes, &mut open.span.fields);
+        if let Some(open) = &mut self.open {
+            open.tell(&name.into(), at, &attributes);
         }
     }
 
@@ -183,34 +67,29 @@ impl Span for Draft {
     }
 
     fn set_attribute(&mut self, attribute: KeyValue) {
-        let Some(open) = &mut self.open else { return };
-        match Wait::of_attribute(&attribute) {
-            Some(wait) => open.parts.pass_by(open.beside(&self.context, &wait)),
-            None => open.set(&attribute),
+        if let Some(open) = &mut self.open {
+            open.set(&self.context, &attribute);
         }
     }
 
     fn set_status(&mut self, status: Status) {
         if let (Some(open), true) = (&mut self.open, status != Status::Unset) {
-            wire::status(&status, &mut open.span.fields);
+            open.status(&status);
         }
     }
 
-    /// Of two names the last one counts, as of any field that is there twice.
     fn update_name<T>(&mut self, name: T)
     where
         T: Into<Cow<'static, str>>,
     {
         if let Some(open) = &mut self.open {
-            wire::text(field::NAME, &name.into(), &mut open.span.fields);
+            open.name(&name.into());
         }
     }
 
     fn add_link(&mut self, context: SpanContext, attributes: Vec<KeyValue>) {
-        if let Some(open) = &mut self.open
-            && open.links.admits()
-        {
-            wire::link(&context, &attributes, &mut open.span.fields);
+        if let Some(open) = &mut self.open {
+            open.link(&context, &attributes);
         }
     }
 
@@ -231,12 +110,15 @@ impl Drop for Draft {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use opentelemetry::trace::{Event, Link, SpanId, TraceFlags};
-    use opentelemetry::{Array, InstrumentationScope, StringValue};
+    use opentelemetry::trace::{Event, Link, SpanId, SpanKind, TraceFlags};
+    use opentelemetry::{Array, InstrumentationScope, StringValue, Value};
     use opentelemetry_proto::tonic::trace::v1 as otlp;
     use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+    use setpoint_proto::cause::RPC_SYSTEM;
+    use setpoint_proto::{Caller, OBJECT, Wait};
 
     use super::*;
+    use crate::telemetry::open::MOST;
     use crate::telemetry::told::Told;
 
     const START: SystemTime = UNIX_EPOCH;

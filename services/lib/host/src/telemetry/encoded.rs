@@ -2,9 +2,10 @@
 
 use std::fmt::Debug;
 use std::mem;
+use std::time::SystemTime;
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::SpanId;
+use opentelemetry::trace::{SpanContext, SpanId, SpanKind};
 use setpoint_proto::Caller;
 
 use super::wire::{self, field};
@@ -33,6 +34,29 @@ pub(crate) trait Sink: Debug + Send + Sync {
 }
 
 impl Encoded {
+    /// What is known of a span as it begins below another one.
+    pub fn begin(
+        context: &SpanContext,
+        parent: &SpanContext,
+        name: &str,
+        kind: SpanKind,
+        start: SystemTime,
+    ) -> Self {
+        let mut fields = Vec::with_capacity(USUAL);
+        wire::context(context, &mut fields);
+        wire::flags(field::FLAGS, context, parent.is_remote(), &mut fields);
+        wire::text(field::NAME, name, &mut fields);
+        wire::kind(kind, &mut fields);
+        wire::time(field::START, start, &mut fields);
+        Self {
+            id: context.span_id(),
+            parent: parent.span_id(),
+            caller: None,
+            is_call: false,
+            fields,
+        }
+    }
+
     /// Puts a span whose parent may be lost below what its call followed from.
     pub fn bereave(&mut self) {
         let lost = mem::replace(&mut self.parent, SpanId::INVALID).to_string();

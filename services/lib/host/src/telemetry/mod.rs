@@ -9,6 +9,7 @@ mod encoded;
 mod environment;
 mod line;
 mod log;
+mod open;
 mod outbox;
 mod parts;
 mod scribe;

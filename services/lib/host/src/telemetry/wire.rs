@@ -103,13 +103,6 @@ pub fn context(context: &SpanContext, to: &mut Vec<u8>) {
     }
 }
 
-/// What is known of a span before all else.
-pub fn begin(span: &SpanContext, below_remote: bool, name: &str, to: &mut Vec<u8>) {
-    context(span, to);
-    flags(field::FLAGS, span, below_remote, to);
-    text(field::NAME, name, to);
-}
-
 pub fn attribute(tag: u32, attribute: &KeyValue, to: &mut Vec<u8>) {
     nested(tag, to, |to| {
         text(1, attribute.key.as_str(), to);

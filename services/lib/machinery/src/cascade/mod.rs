@@ -36,9 +36,10 @@ impl Cascade {
     /// `looked` is when its worker had everything that it needs to decide.
     pub fn begin(span: Span, ticket: &Ticket<Key>, looked: Instant) -> Self {
         let origin = Origin::of(&ticket.causes, now_ns(), Policy::get().trace_age);
-        let waits = origin.parent().map(|(write, parent)| {
+        let waits = origin.parent().and_then(|(write, parent)| {
             cause::adopt(&span, parent);
-            waits::between(write, ticket, looked)
+            let is_drawn = parent.is_sampled();
+            is_drawn.then(|| waits::between(write, ticket, looked))
         });
         let namespace = cause::in_namespace(&ticket.key.namespace);
         let attempt = KeyValue::new("setpoint.attempt", i64::from(ticket.attempt));

@@ -7,8 +7,7 @@
 
 use std::time::Duration;
 
-use opentelemetry::Context;
-use setpoint_proto::{Cause, Lineage};
+use setpoint_proto::{Cause, Lineage, Traceparent};
 
 /// Where a round comes from.
 #[derive(Debug, Default, PartialEq)]
@@ -23,9 +22,9 @@ pub(super) struct Origin<'c> {
 
 impl<'c> Origin<'c> {
     /// The write that it continues the trace of, and the span of that.
-    pub(super) fn parent(&self) -> Option<(&'c Cause, Context)> {
+    pub(super) fn parent(&self) -> Option<(&'c Cause, Traceparent)> {
         let write = self.parent?;
-        Some((write, write.traceparent?.context()))
+        Some((write, write.traceparent?))
     }
 
     pub(super) fn of(causes: &'c [Cause], now_ns: i64, age: Duration) -> Self {

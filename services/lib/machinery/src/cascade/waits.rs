@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use opentelemetry::KeyValue;
 use setpoint_model::Key;
+use setpoint_proto::lineage::moment;
 use setpoint_proto::{Cause, Wait};
 use tokio::time::Instant;
 
@@ -27,8 +28,7 @@ pub(super) fn between(
 ) -> impl Iterator<Item = KeyValue> {
     let clock = Clock::now();
     let waits = &ticket.waits;
-    let written = SystemTime::UNIX_EPOCH
-        + Duration::from_nanos(u64::try_from(write.written_ns).unwrap_or_default());
+    let written = moment(write.written_ns);
     let queued = clock.read(waits.queued).max(written);
     let [first, second] = match waits.rest {
         Some((rest, since)) => {
