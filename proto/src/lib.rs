@@ -8,6 +8,7 @@ mod caller;
 pub mod cause;
 mod error;
 pub mod exported;
+pub mod here;
 mod lenient;
 pub mod lineage;
 mod number;
@@ -31,6 +32,7 @@ mod kinds {
 pub use any::Any;
 pub use caller::Caller;
 pub use error::{ApiError, FENCED, Reason, Retry};
+pub use here::Here;
 pub use kinds::SCALARS;
 pub use lineage::Lineage;
 #[doc(hidden)]

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
 use setpoint_model::{Key, Meta, pod as model};
-use setpoint_proto::Reason;
-use setpoint_proto::cause;
 use setpoint_proto::core::Pod;
+use setpoint_proto::{Here, Reason};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span, debug, error, info, info_span, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::act::{Error, Hands};
 use crate::ledger::Ledger;
@@ -133,8 +134,7 @@ impl<R: Runtime> Agent<R> {
         }
         let cascade = begin(&ticket, &world, looked);
         note.belongs(&cascade);
-        let span = cascade.span();
-        let round = self.round(span, &ticket.key, world, plan, &mut note);
+        let round = self.round(cascade.here(), &ticket.key, world, plan, &mut note);
         let ended = cascade.run(round).await;
         write_down(note, &ended);
         let error = ended.as_ref().err();
@@ -144,22 +144,23 @@ impl<R: Runtime> Agent<R> {
         );
         let result = ended.as_ref().map(|(again, _)| succeeded(*again));
         self.rounds.ended(result.unwrap_or("error"));
+        let _here = cascade.here().enter();
         match ended {
             Ok((again, settled)) => {
                 ticket.unfinished(!settled);
                 ticket.done(again);
             }
             Err(Error::Config { container, trouble }) => {
-                info!(parent: span, pod = %ticket.key, container, why = trouble.message, "not started");
+                info!(pod = %ticket.key, container, why = trouble.message, "not started");
                 ticket.done(Some(TROUBLE));
             }
             Err(Error::Gateway(error)) if error.reason == Reason::Conflict => {
-                debug!(parent: span, pod = %ticket.key, %error, "overtaken");
+                debug!(pod = %ticket.key, %error, "overtaken");
                 ticket.retry();
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                warn!(parent: span, pod = %ticket.key, error, "failed");
+                warn!(pod = %ticket.key, error, "failed");
                 ticket.retry();
             }
         }
@@ -170,7 +171,7 @@ impl<R: Runtime> Agent<R> {
     /// Answers when to look again, and whether the Pod has arrived where it was to be.
     async fn round(
         &self,
-        span: &Span,
+        here: &Here,
         key: &Key,
         mut world: World,
         mut plan: Plan<Action>,
@@ -183,7 +184,7 @@ impl<R: Runtime> Agent<R> {
             }
             note.plan(&plan, |_| None);
             let mut troubles = BTreeMap::new();
-            match self.carry_out(span, key, &world, &plan).await {
+            match self.carry_out(here, key, &world, &plan).await {
                 // The object was written: what comes next depends on how the watch brings it back.
                 Ok(()) if plan.steps.iter().any(|step| step.action == Action::Delete) => {
                     return Ok((None, true));
@@ -199,25 +200,27 @@ impl<R: Runtime> Agent<R> {
             world = self.observe(key, troubles);
             plan = crate::plan::plan(&world);
         }
-        self.report(span, key, &world, note).await?;
+        self.report(here, key, &world, note).await?;
         failed.map_or(Ok((plan.again, world.is_settled())), Err)
     }
 
     /// Does the steps in their order, none after the first that fails.
     async fn carry_out(
         &self,
-        round: &Span,
+        round: &Here,
         key: &Key,
         world: &World,
         plan: &Plan<Action>,
     ) -> Result<(), Error> {
         for step in &plan.steps {
             let (action, because) = (&step.action, step.because);
-            let data = format!("{action:?}");
-            let span =
-                info_span!(parent: round, "act", otel.name = action.name(), action = data, because);
-            let acted = self.hands.act(world, action).instrument(span.clone()).await;
-            let receipt = acted.inspect_err(|error| cause::fail(&span, error.to_string()))?;
+            let act = SpanBuilder::from_name(action.name()).with_attributes([
+                KeyValue::new("action", format!("{action:?}")),
+                KeyValue::new("because", because),
+            ]);
+            let act = round.below(act);
+            let acted = act.during(self.hands.act(world, action)).await;
+            let receipt = acted.inspect_err(|error| act.fail(error.to_string()))?;
             debug!(pod = %key, ?action, because, "done");
             self.barrier.wrote(key, [receipt]);
         }
@@ -226,7 +229,7 @@ impl<R: Runtime> Agent<R> {
 
     async fn report(
         &self,
-        round: &Span,
+        round: &Here,
         key: &Key,
         world: &World,
         note: &mut Note,
@@ -235,11 +238,9 @@ impl<R: Runtime> Agent<R> {
             if status(world).is_some() {
                 note.reports();
             }
-            let receipt = self
-                .hands
-                .report(world, pod)
-                .instrument(info_span!(parent: round, "report", otel.kind = "client"))
-                .await?;
+            let report = SpanBuilder::from_name("report").with_kind(SpanKind::Client);
+            let reported = self.hands.report(world, pod);
+            let receipt = round.below(report).during(reported).await?;
             self.barrier.wrote(key, [receipt]);
             metrics::reported(world);
         }
@@ -294,9 +295,9 @@ fn write_down(note: Note, ended: &Result<(Option<Duration>, bool), Error>) {
 }
 
 fn begin(ticket: &Ticket<Key>, world: &World, looked: Instant) -> Cascade {
-    let object = &ticket.key;
-    let span = info_span!("reconcile", controller = "node-agent", setpoint.object = %object);
-    let cascade = Cascade::begin(span, ticket, looked);
+    let round = SpanBuilder::from_name("reconcile")
+        .with_attributes([KeyValue::new("controller", "node-agent")]);
+    let cascade = Cascade::begin(round, ticket, looked);
     if let Some(pod) = &world.pod {
         cascade.about("pod", &Meta::of(&pod.object.metadata));
         let node = pod.object.spec.node_name.clone();

@@ -7,6 +7,8 @@ use std::time::Duration;
 use futures::future::ready;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
@@ -14,7 +16,7 @@ use setpoint_proto::setpoint::Verdict;
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span, debug, info, info_span, warn};
+use tracing::{debug, info, warn};
 
 use crate::act::act;
 use crate::backlog::{Backlog, LONGEST_WAIT};
@@ -153,12 +155,13 @@ impl Scheduler {
         looked: Instant,
     ) -> Result<Revision, Fenced> {
         let Step { action, because } = step;
-        let object = &ticket.key;
-        let span = info_span!("schedule", otel.kind = "client", setpoint.object = %object, because);
-        let cascade = Cascade::begin(span, &ticket, looked);
+        let round = SpanBuilder::from_name("schedule")
+            .with_kind(SpanKind::Client)
+            .with_attributes([KeyValue::new("because", because)]);
+        let cascade = Cascade::begin(round, &ticket, looked);
         cascade.about("pod", &action.pod().meta);
         note.belongs(&cascade);
-        let acted = act(gateway, &self.events, &action, now).instrument(cascade.span().clone());
+        let acted = act(gateway, &self.events, &action, now);
         let result = cascade.run(acted).await;
         let outcome = match (&result, &action) {
             (Ok(_), Action::Bind { .. }) => "bound",
@@ -169,6 +172,7 @@ impl Scheduler {
         write_down(note, &action, &result);
         let profile = &self.settings.scheduler_name;
         metrics::attempted(profile, &action, result.as_ref().err(), now);
+        let _here = cascade.here().enter();
         self.conclude(&cascade, &action, ticket, result)
     }
 
@@ -180,11 +184,11 @@ impl Scheduler {
         ticket: Ticket<Key>,
         result: Result<Receipt, ApiError>,
     ) -> Result<Revision, Fenced> {
-        let (pod, span) = (action.pod(), cascade.span());
+        let pod = action.pod();
         match (&result, action) {
             (Ok(_), Action::Bind { node, .. }) => {
                 cascade.label("k8s.node.name", node.clone());
-                info!(parent: span, pod = %pod.meta.key, %node, "bound");
+                info!(pod = %pod.meta.key, %node, "bound");
                 let refused = self.backlog.refused(&ticket.key);
                 let (refusals, since) = refused.unwrap_or((0, there_since(&ticket, pod)));
                 metrics::placed(refusals + 1, since);
@@ -192,12 +196,12 @@ impl Scheduler {
                 ticket.done(None);
             }
             (Ok(_), Action::Refuse { message, .. }) => {
-                info!(parent: span, pod = %pod.meta.key, %message, "unschedulable");
+                info!(pod = %pod.meta.key, %message, "unschedulable");
                 let since = there_since(&ticket, pod);
                 self.backlog.refuse(&pod.meta.key, since);
                 ticket.done(Some(LONGEST_WAIT));
             }
-            (Err(error), _) => self.fail(span, action, ticket, error),
+            (Err(error), _) => self.fail(action, ticket, error),
         }
         match result {
             Err(error) if error.is_fenced() => Err(Fenced),
@@ -205,19 +209,19 @@ impl Scheduler {
         }
     }
 
-    fn fail(&self, span: &Span, action: &Action, ticket: Ticket<Key>, error: &ApiError) {
+    fn fail(&self, action: &Action, ticket: Ticket<Key>, error: &ApiError) {
         let pod = action.pod();
         match (error.reason, action) {
             // The Pod changed under us: whatever it is now comes by the watch.
             (Reason::Conflict | Reason::NotFound, _) => {
-                debug!(parent: span, pod = %pod.meta.key, %error, "the Pod is no longer as observed");
+                debug!(pod = %pod.meta.key, %error, "the Pod is no longer as observed");
                 self.doubts.resolve(pod);
             }
             (Reason::Timeout | Reason::ServiceUnavailable, Action::Bind { node, .. }) => {
-                warn!(parent: span, pod = %pod.meta.key, %error, "nobody answered; the binding may still be made");
+                warn!(pod = %pod.meta.key, %error, "nobody answered; the binding may still be made");
                 self.doubts.add(pod, node);
             }
-            _ => warn!(parent: span, pod = %pod.meta.key, %error, "failed; trying again"),
+            _ => warn!(pod = %pod.meta.key, %error, "failed; trying again"),
         }
         ticket.retry();
     }

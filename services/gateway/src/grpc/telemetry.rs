@@ -2,11 +2,11 @@
 
 use opentelemetry::KeyValue;
 use setpoint_codec::Kind;
-use setpoint_proto::cause::{self, Label as _, RPC_SYSTEM};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
+use setpoint_proto::here::{self, RPC_SYSTEM};
 use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
-use setpoint_proto::{ApiError, Caller, Resource as _, Traceparent};
+use setpoint_proto::{ApiError, Caller, Here, Resource as _, Traceparent};
 use tonic::metadata::MetadataMap;
 use tracing::{Instrument as _, Span, info_span};
 
@@ -52,8 +52,9 @@ impl<'a> About<'a> {
         let outcome = work.instrument(span.clone()).await;
         let error = outcome.as_ref().err();
         if let Some(error) = error {
-            span.label("error.type", error.reason.name());
-            cause::fail(&span, error.message.clone());
+            let here = Here::of(&span);
+            here.describe([KeyValue::new("error.type", error.reason.name())]);
+            here.fail(error.message.clone());
         }
         let code = error.map_or(200, |error| error.reason.http());
         counted.answered(code);
@@ -91,7 +92,7 @@ impl<'a> About<'a> {
             otel.kind = "server",
         );
         if let Some(parent) = parent {
-            cause::adopt(&span, parent);
+            here::adopt(&span, parent);
         }
         let subresource = Some(*subresource).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));
@@ -102,7 +103,7 @@ impl<'a> About<'a> {
         ];
         let caller = said(TRACESTATE).and_then(Caller::of_call);
         let caller = caller.map(Caller::attribute);
-        span.describe(call.into_iter().chain(subresource).chain(caller));
+        Here::of(&span).describe(call.into_iter().chain(subresource).chain(caller));
         span
     }
 

@@ -5,9 +5,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use setpoint_proto::Traceparent;
-use setpoint_proto::cause::{self, Here};
+use setpoint_proto::here;
 use setpoint_proto::lineage::TRACEPARENT;
+use setpoint_proto::{Here, Traceparent};
 use tracing::{Instrument as _, Span, field, info_span};
 
 use super::query::Query;
@@ -51,7 +51,7 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     span.record("http.response.status_code", code);
     counted.answered(code);
     if code >= 500 {
-        cause::fail(&span, response.status().to_string());
+        Here::of(&span).fail(response.status().to_string());
     }
     response
 }
@@ -94,7 +94,7 @@ fn span(request: &Request, route: Option<&Route>, asked: Option<Traceparent>) ->
         http.response.status_code = field::Empty,
     );
     if let Some(parent) = asked {
-        cause::adopt(&span, parent);
+        here::adopt(&span, parent);
     }
     span
 }

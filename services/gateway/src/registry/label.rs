@@ -1,7 +1,8 @@
 //! Names the object of a write on the request's span, as OpenTelemetry's conventions name Kubernetes' objects.
 
 use opentelemetry::KeyValue;
-use setpoint_proto::cause::{self, Label as _};
+use setpoint_proto::Here;
+use setpoint_proto::here;
 use tracing::Span;
 
 use super::Target;
@@ -12,8 +13,8 @@ pub(super) fn label(target: &Target) {
     if span.is_none() {
         return;
     }
-    let namespace = cause::in_namespace(&target.namespace);
+    let namespace = here::in_namespace(&target.namespace);
     let key = format!("k8s.{}.name", target.kind.singular);
     let name = KeyValue::new(key, target.name.clone());
-    span.describe(namespace.into_iter().chain([name]));
+    Here::of(&span).describe(namespace.into_iter().chain([name]));
 }

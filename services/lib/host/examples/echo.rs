@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use opentelemetry::trace::SpanBuilder;
 use serde::{Deserialize, Serialize};
 use setpoint_host::{self as host, Host};
+use setpoint_proto::Here;
 
 #[derive(Serialize, Deserialize)]
 struct Settings {
@@ -43,6 +45,9 @@ async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     if settings.ready {
         check.pass();
     }
+    let act = Here::begin(SpanBuilder::from_name("act"), None);
+    act.during(async { tracing::info!("acted") }).await;
+    drop(act);
     tracing::info_span!(target: "setpoint_echo", "work").in_scope(|| tracing::info!("worked"));
     if settings.hang {
         std::future::pending::<()>().await;

@@ -1,14 +1,18 @@
 //! One round: look at a key, decide, act, report.
 
+use std::borrow::Cow;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_model::Key;
 use setpoint_proto::policy::Policy;
-use setpoint_proto::{ApiError, Reason, cause};
+use setpoint_proto::{ApiError, Here, Reason};
 use tokio::time::Instant;
-use tracing::{Instrument as _, Span, debug, info_span, warn};
+use tracing::{debug, warn};
 
 use crate::brief::{brief, verb};
 use crate::cascade::Cascade;
@@ -74,10 +78,10 @@ impl<R: Reconciler> Rounds<R> {
         }
         let cascade = self.cascade(ticket, world, looked);
         note.belongs(&cascade);
-        let (key, span) = (&ticket.key, cascade.span());
+        let (key, here) = (&ticket.key, cascade.here());
         let work = async {
-            let outcome = self.carry_out(span, key, world, &plan, idle).await;
-            self.report(span, key, world, outcome, note).await
+            let outcome = self.carry_out(here, key, world, &plan, idle).await;
+            self.report(here, key, world, outcome, note).await
         };
         let outcome = cascade.run(work).await;
         cascade.ended(
@@ -98,7 +102,7 @@ impl<R: Reconciler> Rounds<R> {
     /// So a plan of hundreds that is bound to fail, over a quota for example, costs one call.
     async fn carry_out(
         &self,
-        round: &Span,
+        round: &Here,
         key: &Key,
         world: &R::World,
         plan: &Plan<R::Action>,
@@ -110,7 +114,7 @@ impl<R: Reconciler> Rounds<R> {
             let window = MAX_AT_ONCE.min(outcome.done + 1);
             while outcome.failed.is_none() && running.len() < window {
                 let Some(step) = steps.next() else { break };
-                running.push(self.act(round, world, step));
+                running.push(self.act(round, key, world, step));
             }
             match running.next().await {
                 None => return outcome,
@@ -125,32 +129,31 @@ impl<R: Reconciler> Rounds<R> {
 
     async fn act(
         &self,
-        round: &Span,
+        round: &Here,
+        key: &Key,
         world: &R::World,
         step: &Step<R::Action>,
     ) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
         let brief = brief(action);
-        let span = info_span!(
-            parent: round,
-            "act",
-            otel.name = verb(&brief),
-            otel.kind = "client",
-            action = brief,
-            because
-        );
+        let act = call(verb(&brief).to_owned()).with_attributes([
+            KeyValue::new("action", brief),
+            KeyValue::new("because", *because),
+        ]);
+        let act = round.below(act);
         let acted = self.reconciler.act(&self.gateway, world, action);
-        let result = acted.instrument(span.clone()).await;
-        span.in_scope(|| match &result {
-            Ok(_) => debug!(because, "done"),
-            Err(error) => log_failure(error),
-        });
+        let result = act.during(acted).await;
+        let _here = act.enter();
+        match &result {
+            Ok(_) => debug!(%key, ?action, because, "done"),
+            Err(error) => failed(&act, key, action, error),
+        }
         result
     }
 
     async fn report(
         &self,
-        round: &Span,
+        round: &Here,
         key: &Key,
         world: &R::World,
         mut outcome: Outcome,
@@ -163,15 +166,15 @@ impl<R: Reconciler> Rounds<R> {
             return outcome;
         };
         note.reports();
+        let report = round.below(call("report"));
         let reported = self.reconciler.report(&self.gateway, world, status);
-        let span = info_span!(parent: round, "report", otel.kind = "client");
-        let reported = reported.instrument(span.clone()).await;
-        match reported {
+        match report.during(reported).await {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),
             // It was deleted meanwhile: the next round sees that.
             Err(error) if error.reason == Reason::NotFound => {}
             Err(error) => {
-                span.in_scope(|| log_failure(&error));
+                let _here = report.enter();
+                failed(&report, key, "Report", &error);
                 outcome.failed.get_or_insert(error);
             }
         }
@@ -189,9 +192,10 @@ impl<R: Reconciler> Rounds<R> {
     }
 
     fn cascade(&self, ticket: &Ticket<Key>, world: &R::World, looked: Instant) -> Cascade {
-        let (controller, object) = (self.controller, &ticket.key);
-        let span = info_span!("reconcile", controller, setpoint.object = %object);
-        let cascade = Cascade::begin(span, ticket, looked);
+        let controller = self.controller;
+        let round = SpanBuilder::from_name("reconcile")
+            .with_attributes([KeyValue::new("controller", controller)]);
+        let cascade = Cascade::begin(round, ticket, looked);
         if let Some(meta) = R::meta(world) {
             let kind = controller.strip_suffix("-controller");
             cascade.about(kind.unwrap_or(controller), meta);
@@ -209,13 +213,19 @@ fn verdict(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// A span of one call to the gateway.
+fn call(name: impl Into<Cow<'static, str>>) -> SpanBuilder {
+    SpanBuilder::from_name(name).with_kind(SpanKind::Client)
+}
+
 /// Being late is daily business, and repaired by looking again; other failures are worth a look.
-fn log_failure(error: &ApiError) {
-    cause::fail(&Span::current(), error.to_string());
+fn failed(act: &Here, key: &Key, action: impl Debug, error: &ApiError) {
+    act.fail(error.to_string());
+    let action = brief(&action);
     match error.reason {
         Reason::Conflict | Reason::AlreadyExists | Reason::NotFound => {
-            debug!(reason = error.reason.name(), %error, "overtaken");
+            debug!(%key, action, reason = error.reason.name(), %error, "overtaken");
         }
-        reason => warn!(reason = reason.name(), %error, "failed"),
+        reason => warn!(%key, action, reason = reason.name(), %error, "failed"),
     }
 }

@@ -4,7 +4,7 @@ use setpoint_codec::{Object, kinds};
 use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta, Preconditions};
-use setpoint_proto::{ApiError, Cause, Reason, cause};
+use setpoint_proto::{ApiError, Cause, Reason, here};
 use tracing::{Instrument as _, Span, debug, info_span};
 
 use super::member::Member;
@@ -54,7 +54,7 @@ fn span(chore: &Chore) -> Span {
         return Span::none();
     };
     let span = info_span!("collect", otel.name = chore.task.name());
-    cause::adopt(&span, parent);
+    here::adopt(&span, parent);
     span
 }
 

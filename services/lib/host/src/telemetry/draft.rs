@@ -114,7 +114,7 @@ mod tests {
     use opentelemetry::{Array, InstrumentationScope, StringValue, Value};
     use opentelemetry_proto::tonic::trace::v1 as otlp;
     use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
-    use setpoint_proto::cause::RPC_SYSTEM;
+    use setpoint_proto::here::RPC_SYSTEM;
     use setpoint_proto::{Caller, OBJECT, Wait};
 
     use super::*;

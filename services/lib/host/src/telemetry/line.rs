@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use opentelemetry::Context;
 use opentelemetry::trace::{SpanContext, TraceContextExt};
 use tracing::dispatcher::get_default;
 use tracing::{Event, Subscriber};
@@ -67,8 +68,9 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    let span = context.lookup_current()?.id();
-    let traced = get_default(|dispatch| get_otel_context(&span, dispatch))?;
+    let logged = context.lookup_current().map(|span| span.id());
+    let logged = logged.and_then(|span| get_default(|dispatch| get_otel_context(&span, dispatch)));
+    let traced = logged.unwrap_or_else(Context::current);
     let trace = traced.span().span_context().clone();
     trace.is_valid().then_some(trace)
 }

@@ -21,6 +21,7 @@ mod wire;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use opentelemetry::global;
 use setpoint_proto::policy::Policy;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterFn, filter_fn};
@@ -77,6 +78,7 @@ impl Telemetry {
         let (filter, handle) = reload::Layer::new(log::parse(&common.log)?);
         let spans = spans::begin(service, &common.instance).map_err(Error::Exporter)?;
         let drawn = spans.as_ref().map(|spans| {
+            global::set_tracer_provider(spans.scribe.clone());
             tracing_opentelemetry::layer()
                 .with_tracer(spans.scribe.clone())
                 .with_location(false)

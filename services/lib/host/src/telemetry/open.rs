@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use opentelemetry::trace::{SpanBuilder, SpanContext, SpanKind, Status};
 use opentelemetry::{KeyValue, Value};
 use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
-use setpoint_proto::cause::RPC_SYSTEM;
+use setpoint_proto::here::RPC_SYSTEM;
 use setpoint_proto::{Caller, OBJECT, Wait};
 
 use super::encoded::Encoded;

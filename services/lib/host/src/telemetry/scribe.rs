@@ -1,9 +1,9 @@
 //! The tracer: decides which spans are drawn, and begins them.
 
-use opentelemetry::Context;
 use opentelemetry::trace::{
-    SpanBuilder, SpanContext, SpanKind, TraceContextExt as _, TraceFlags, Tracer,
+    SpanBuilder, SpanContext, SpanKind, TraceContextExt as _, TraceFlags, Tracer, TracerProvider,
 };
+use opentelemetry::{Context, InstrumentationScope};
 use opentelemetry_sdk::trace::{
     IdGenerator as _, RandomIdGenerator, Sampler, SamplingDecision, ShouldSample as _,
 };
@@ -21,6 +21,15 @@ pub struct Scribe {
 impl Scribe {
     pub fn new(parts: Parts, sampler: Sampler) -> Self {
         Self { parts, sampler }
+    }
+}
+
+/// One tracer for all: who draws a span is in its resource.
+impl TracerProvider for Scribe {
+    type Tracer = Self;
+
+    fn tracer_with_scope(&self, _scope: InstrumentationScope) -> Self {
+        self.clone()
     }
 }
 

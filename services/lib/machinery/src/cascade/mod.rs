@@ -5,15 +5,14 @@ mod waits;
 
 use std::future::Future;
 
-use opentelemetry::trace::TraceId;
+use opentelemetry::trace::{SpanBuilder, TraceId};
 use opentelemetry::{KeyValue, Value};
 use setpoint_model::{Key, Meta};
-use setpoint_proto::Lineage;
-use setpoint_proto::cause::{self, Here};
+use setpoint_proto::here::in_namespace;
 use setpoint_proto::lineage::now_ns;
 use setpoint_proto::policy::Policy;
+use setpoint_proto::{Here, Lineage, OBJECT};
 use tokio::time::Instant;
-use tracing::Span;
 
 use crate::Ticket;
 use origin::Origin;
@@ -25,30 +24,28 @@ tokio::task_local! {
 
 /// A round's place in the traces of its causes.
 pub struct Cascade {
-    span: Span,
     here: Here,
     lineage: Lineage,
 }
 
 impl Cascade {
-    /// Puts `span`, which must not have been entered yet, where the ticket's causes say, and draws the waits before it.
+    /// Begins the round's span where the ticket's causes say, and draws the waits before it.
     ///
     /// `looked` is when its worker had everything that it needs to decide.
-    pub fn begin(span: Span, ticket: &Ticket<Key>, looked: Instant) -> Self {
+    pub fn begin(mut round: SpanBuilder, ticket: &Ticket<Key>, looked: Instant) -> Self {
         let origin = Origin::of(&ticket.causes, now_ns(), Policy::get().trace_age);
-        let waits = origin.parent().and_then(|(write, parent)| {
-            cause::adopt(&span, parent);
-            let is_drawn = parent.is_sampled();
-            is_drawn.then(|| waits::between(write, ticket, looked))
-        });
-        let namespace = cause::in_namespace(&ticket.key.namespace);
+        let parent = origin.parent();
+        let drawn = parent.filter(|(_, span)| span.is_sampled());
+        let waits = drawn.map(|(write, _)| waits::between(write, ticket, looked));
+        let object = KeyValue::new(OBJECT, ticket.key.to_string());
         let attempt = KeyValue::new("setpoint.attempt", i64::from(ticket.attempt));
-        let here = Here::of(&span);
+        let known = [object, attempt].into_iter();
+        let known = known.chain(in_namespace(&ticket.key.namespace));
+        let attributes = round.attributes.get_or_insert_default();
+        attributes.extend(known.chain(waits.into_iter().flatten()));
+        let here = Here::begin(round, parent.map(|(_, span)| span));
         here.link(origin.links);
-        let waits = waits.into_iter().flatten();
-        here.describe(namespace.into_iter().chain([attempt]).chain(waits));
         Self {
-            span,
             here,
             lineage: origin.lineage,
         }
@@ -80,21 +77,18 @@ impl Cascade {
     pub fn ended(&self, outcome: &'static str, error: Option<&dyn std::fmt::Display>) {
         self.label("setpoint.outcome", outcome);
         if let Some(error) = error {
-            cause::fail(&self.span, error.to_string());
+            self.here.fail(error.to_string());
         }
     }
 
     /// Does the round's work: everything that it writes belongs to the cascade. Work that is spawned inside does not.
-    ///
-    /// What is done in it is in spans that name [`Self::span`] as their parent: that one is not entered, since each
-    /// poll would do so anew.
     pub async fn run<F: Future>(&self, work: F) -> F::Output {
-        LINEAGE.scope(self.lineage, work).await
+        LINEAGE.scope(self.lineage, self.here.during(work)).await
     }
 
     /// The round's span.
-    pub const fn span(&self) -> &Span {
-        &self.span
+    pub const fn here(&self) -> &Here {
+        &self.here
     }
 
     /// The trace that it belongs to; `None` where nobody traces.

@@ -8,9 +8,8 @@ mod writer;
 
 use std::time::Duration;
 
-use setpoint_proto::Resource;
-use setpoint_proto::cause::Here;
 use setpoint_proto::core::{EventSource, ObjectReference};
+use setpoint_proto::{Here, Resource};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

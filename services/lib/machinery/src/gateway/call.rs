@@ -4,10 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use setpoint_proto::cause::{Here, RPC_SYSTEM};
+use setpoint_proto::here::RPC_SYSTEM;
 use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_proto::{ApiError, Caller, FENCE, Reason};
+use setpoint_proto::{ApiError, Caller, FENCE, Here, Reason};
 use tokio::time::{Instant, timeout};
 use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::Channel;

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::global;
+use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_proto::Cause;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::lineage::now_ns;
-use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::controller::{Process, copies, fake, origin, reported};
 use crate::fake::eventually;
@@ -35,11 +35,7 @@ fn trace_of(cause: &Cause) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn every_write_of_a_cascade_is_in_the_trace_of_its_first() {
-    let provider = opentelemetry_sdk::trace::SdkTracerProvider::builder().build();
-    let traced = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let subscriber = tracing_subscriber::registry().with(traced);
-    let _default = tracing::subscriber::set_default(subscriber);
-
+    global::set_tracer_provider(SdkTracerProvider::builder().build());
     let fake = fake();
     // One object before the controller starts, one after: a cascade goes on where another left it.
     fake.put_because(&origin("before", 3), because(TRACE));
