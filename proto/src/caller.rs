@@ -3,7 +3,7 @@
 use opentelemetry::trace::SpanId;
 use opentelemetry::{Array, KeyValue, Value};
 
-use crate::lineage::member;
+use crate::setpoint::Passed;
 
 const CALLER: &str = "setpoint.caller";
 
@@ -17,20 +17,23 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// As a call's `tracestate` names it.
-    pub fn of_call(tracestate: &str) -> Option<Self> {
-        let mut parts = member(tracestate)?.split(';').skip(2);
-        let (id, follows) = (parts.next()?, parts.next()?);
-        Some(Self {
-            id: u64::from_str_radix(id, 16).ok()?,
-            follows: SpanId::from_hex(follows).ok()?,
-        })
+    /// As a call names it.
+    pub(crate) fn of(passed: &Passed) -> Option<Self> {
+        let named = Self {
+            id: passed.caller,
+            follows: SpanId::from(passed.follows),
+        };
+        (named.id != 0).then_some(named)
+    }
+
+    pub(crate) fn numbers(self) -> (u64, u64) {
+        (self.id, u64::from_be_bytes(self.follows.to_bytes()))
     }
 
     /// For the span that answers its call; [`Self::of_attribute`] knows it there.
     pub fn attribute(self) -> KeyValue {
-        let follows = u64::from_be_bytes(self.follows.to_bytes());
-        let both = [self.id, follows].map(u64::cast_signed);
+        let (id, follows) = self.numbers();
+        let both = [id, follows].map(u64::cast_signed);
         KeyValue::new(CALLER, Value::Array(both.to_vec().into()))
     }
 
@@ -53,6 +56,11 @@ impl Caller {
 mod tests {
     use super::*;
     use crate::Lineage;
+    use crate::lineage::TRACESTATE;
+
+    fn caller_of(state: &str) -> Option<Caller> {
+        Lineage::of_request(|name| (name == TRACESTATE).then_some(state)).1
+    }
 
     #[test]
     fn a_call_names_its_caller_and_what_it_followed_from() {
@@ -67,14 +75,19 @@ mod tests {
         };
         for lineage in [began, Lineage::default()] {
             let state = lineage.tracestate(Some(caller)).expect("there is a caller");
-            assert_eq!(Caller::of_call(&state), Some(caller));
+            assert_eq!(caller_of(&state), Some(caller));
         }
     }
 
     #[test]
     fn who_does_not_report_is_no_caller() {
-        for state in ["", "other=1", "setpoint=5;1", "setpoint=5;1;x;y"] {
-            assert_eq!(Caller::of_call(state), None, "{state}");
+        let began = Lineage {
+            began_ns: 5,
+            ..Lineage::default()
+        };
+        let state = began.tracestate(None).expect("it goes on");
+        for state in ["", "other=1", "setpoint=5;1", &state] {
+            assert_eq!(caller_of(state), None, "{state}");
         }
     }
 

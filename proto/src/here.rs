@@ -25,6 +25,11 @@ pub const RPC_SYSTEM: &str = "rpc.system";
 pub struct Here(Context);
 
 impl Here {
+    /// Outside any trace.
+    pub fn nowhere() -> Self {
+        Self(Context::new())
+    }
+
     /// The span that is current now.
     pub fn now() -> Self {
         let logged = Self::of(&Span::current());
@@ -43,11 +48,9 @@ impl Here {
     ///
     /// Where nobody traces, it stands for its parent.
     pub fn begin(span: SpanBuilder, parent: Option<Traceparent>) -> Self {
-        let nowhere = Context::new();
-        match parent {
-            Some(parent) => draw(span, &nowhere.with_remote_span_context(parent.remote())),
-            None => draw(span, &nowhere),
-        }
+        let nowhere = Self::nowhere();
+        let parent = parent.map(|parent| Self(nowhere.0.with_remote_span_context(parent.remote())));
+        parent.unwrap_or(nowhere).below(span)
     }
 
     /// Begins a span below this one.
@@ -63,6 +66,11 @@ impl Here {
     /// Makes it the current span until the guard goes, so that lines in the log name it. Not for what waits in between.
     pub fn enter(&self) -> ContextGuard {
         self.0.clone().attach()
+    }
+
+    /// Whether anybody will see what is said of it.
+    pub fn is_drawn(&self) -> bool {
+        self.0.span().is_recording()
     }
 
     /// Its name; `None` outside any trace.

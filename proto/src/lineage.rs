@@ -1,20 +1,23 @@
 //! What a write inherits from the cascade that it belongs to, and how requests carry that.
 
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use opentelemetry::trace::SpanId;
+use prost::Message as _;
 
+use crate::setpoint::Passed;
 use crate::{Caller, Cause, Traceparent};
 
 /// The header and metadata key of a W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";
 /// The header and metadata key of what a vendor adds to it (<https://www.w3.org/TR/trace-context/#tracestate-header>).
 pub const TRACESTATE: &str = "tracestate";
-/// Our member of the `tracestate`: `setpoint=<began_ns>;<depth>`, and of who reports its spans `;<caller>;<follows>`.
-const VENDOR: &str = "setpoint";
+/// Our member of the `tracestate`: a [`Passed`] in base64.
+const VENDOR: &str = "setpoint=";
 /// As long as that is, or longer.
-const USUAL: usize = 80;
+const USUAL: usize = 64;
 
 /// Where in which cascade a write stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,33 +40,42 @@ impl Lineage {
         }
     }
 
-    /// As a request's headers tell; `header` looks one up by its lower-case name.
+    /// As a request's headers tell, and who made it if they report their spans; `header` looks one up by its lower-case
+    /// name.
     ///
     /// What cannot be read, or cannot be true, is as if it were not there.
-    pub fn of_request<'a>(header: impl Fn(&'static str) -> Option<&'a str>) -> Self {
-        let traceparent = header(TRACEPARENT).and_then(|text| text.parse().ok());
+    pub fn of_request<'a>(
+        header: impl Fn(&'static str) -> Option<&'a str>,
+    ) -> (Self, Option<Caller>) {
+        let passed = header(TRACESTATE).and_then(read).unwrap_or_default();
         // It counts without a trace, too: how deep a cascade goes is also a metric.
-        let (began_ns, depth) = header(TRACESTATE).and_then(read).unwrap_or_default();
-        Self {
-            traceparent,
+        let (began_ns, depth) = match (1..=now_ns()).contains(&passed.began_ns) {
+            true => (passed.began_ns, passed.depth),
+            false => (0, 0),
+        };
+        let lineage = Self {
+            traceparent: header(TRACEPARENT).and_then(|text| text.parse().ok()),
             began_ns,
             depth,
-        }
+        };
+        (lineage, Caller::of(&passed))
     }
 
     /// The `tracestate` of a request that belongs to it; `None` where there is nothing to say.
     pub fn tracestate(&self, caller: Option<Caller>) -> Option<String> {
-        let Self {
-            began_ns, depth, ..
-        } = self;
-        if caller.is_none() && *began_ns == 0 {
+        if caller.is_none() && self.began_ns == 0 {
             return None;
         }
+        let (caller, follows) = caller.map_or((0, 0), Caller::numbers);
+        let passed = Passed {
+            began_ns: self.began_ns,
+            depth: self.depth,
+            caller,
+            follows,
+        };
         let mut state = String::with_capacity(USUAL);
-        write!(state, "{VENDOR}={began_ns};{depth}").ok()?;
-        if let Some(Caller { id, follows }) = caller {
-            write!(state, ";{id:016x};{follows}").ok()?;
-        }
+        state.push_str(VENDOR);
+        BASE64_URL_SAFE_NO_PAD.encode_string(passed.encode_to_vec(), &mut state);
         Some(state)
     }
 
@@ -75,21 +87,12 @@ impl Lineage {
 }
 
 /// What our member of a `tracestate` says.
-pub(crate) fn member(tracestate: &str) -> Option<&str> {
-    let members = tracestate.split(',');
-    let mut members = members.filter_map(|member| member.split_once('='));
-    let ours = members.find(|(key, _)| key.trim() == VENDOR);
-    ours.map(|(_, value)| value.trim())
-}
-
-fn read(tracestate: &str) -> Option<(i64, u32)> {
-    let mut parts = member(tracestate)?.split(';');
-    let (began, depth) = (parts.next()?, parts.next()?);
-    let began = began
-        .parse()
-        .ok()
-        .filter(|began| (1..=now_ns()).contains(began))?;
-    Some((began, depth.parse().ok()?))
+fn read(tracestate: &str) -> Option<Passed> {
+    let mut members = tracestate.split(',').map(str::trim);
+    let ours = members.find_map(|member| member.strip_prefix(VENDOR))?;
+    let mut bytes = [0; USUAL];
+    let length = BASE64_URL_SAFE_NO_PAD.decode_slice(ours, &mut bytes).ok()?;
+    Passed::decode(&bytes[..length]).ok()
 }
 
 /// Nanoseconds since 1970.
@@ -115,7 +118,8 @@ mod tests {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn of(state: &str) -> Lineage {
-        Lineage::of_request(|name| Some(if name == TRACEPARENT { PARENT } else { state }))
+        let header = |name| Some(if name == TRACEPARENT { PARENT } else { state });
+        Lineage::of_request(header).0
     }
 
     #[test]
@@ -133,18 +137,30 @@ mod tests {
 
     #[test]
     fn what_cannot_be_true_begins_a_cascade() {
-        let future = format!("setpoint={};1", i64::MAX);
+        let state = |began_ns| {
+            let passed = Passed {
+                began_ns,
+                depth: 1,
+                ..Passed::default()
+            };
+            let member = BASE64_URL_SAFE_NO_PAD.encode(passed.encode_to_vec());
+            format!("{VENDOR}{member}")
+        };
+        assert_eq!((of(&state(1)).began_ns, of(&state(1)).depth), (1, 1));
+        let long = format!("{VENDOR}{}", "A".repeat(4096));
         for state in [
             "",
             "other=1",
+            "setpoint=",
             "setpoint=1",
-            "setpoint=-1;1",
-            "setpoint=1;x",
-            &future,
+            "setpoint=####",
+            &long,
+            &state(-1),
+            &state(i64::MAX),
         ] {
             assert_eq!((of(state).began_ns, of(state).depth), (0, 0), "{state}");
         }
-        assert_eq!(Lineage::of_request(|_| Some("no")), Lineage::default());
+        assert_eq!(Lineage::of_request(|_| Some("no")), Default::default());
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Service {
             at: At::Least(at_least(&asked.revision)?),
         };
         about
-            .observe(&metadata, self.registry.list(&call, &params))
+            .observe(&call, self.registry.list(&call, &params))
             .await
     }
 
@@ -67,7 +67,7 @@ impl Service {
             .registry
             .get(&call, &target, at_least(&asked.revision)?);
         About::target(Verb::Get, &target)
-            .observe(&metadata, found)
+            .observe(&call, found)
             .await
     }
 
@@ -83,7 +83,7 @@ impl Service {
         let created = self.registry.create(&call, &target, object(asked.object)?);
         About::target(Verb::Create, &target)
             .dry(asked.dry_run)
-            .observe(&metadata, created)
+            .observe(&call, created)
             .await
     }
 
@@ -99,7 +99,7 @@ impl Service {
         let updated = self.registry.update(&call, &target, object(asked.object)?);
         About::target(Verb::Update, &target)
             .dry(asked.dry_run)
-            .observe(&metadata, updated)
+            .observe(&call, updated)
             .await
     }
 
@@ -120,7 +120,7 @@ impl Service {
         let patched = self.registry.patch(&call, &target, &patch);
         About::target(Verb::Patch, &target)
             .dry(asked.dry_run)
-            .observe(&metadata, patched)
+            .observe(&call, patched)
             .await
     }
 
@@ -131,7 +131,7 @@ impl Service {
         let options = asked.options.unwrap_or_default();
         let deleted = self.registry.delete(&call, &target, &options);
         let deleted = About::target(Verb::Delete, &target)
-            .observe(&metadata, deleted)
+            .observe(&call, deleted)
             .await?;
         Ok(deleted.answer)
     }

@@ -1,18 +1,16 @@
 //! One span and one count per call, whatever becomes of it.
 
 use opentelemetry::KeyValue;
+use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_codec::Kind;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
-use setpoint_proto::here::{self, RPC_SYSTEM};
-use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
-use setpoint_proto::{ApiError, Caller, Here, Resource as _, Traceparent};
-use tonic::metadata::MetadataMap;
-use tracing::{Instrument as _, Span, info_span};
+use setpoint_proto::here::RPC_SYSTEM;
+use setpoint_proto::{ApiError, Caller, Here, Resource as _};
 
 use crate::access::Verb;
 use crate::metrics;
-use crate::registry::Target;
+use crate::registry::{Call, Target};
 
 /// What a call is about.
 pub(super) struct About<'a> {
@@ -44,15 +42,14 @@ impl<'a> About<'a> {
     /// Does its work in its span, and counts it.
     pub(super) async fn observe<T>(
         self,
-        metadata: &MetadataMap,
+        call: &Call,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         let counted = metrics::Request::begin(self.labels());
-        let span = self.span(metadata);
-        let outcome = work.instrument(span.clone()).await;
+        let here = self.span(call);
+        let outcome = here.during(work).await;
         let error = outcome.as_ref().err();
         if let Some(error) = error {
-            let here = Here::of(&span);
             here.describe([KeyValue::new("error.type", error.reason.name())]);
             here.fail(error.message.clone());
         }
@@ -74,11 +71,10 @@ impl<'a> About<'a> {
         }
     }
 
-    fn span(&self, metadata: &MetadataMap) -> Span {
-        let said = |name| metadata.get(name).and_then(|value| value.to_str().ok());
-        let parent = said(TRACEPARENT).and_then(|text| text.parse::<Traceparent>().ok());
+    fn span(&self, call: &Call) -> Here {
+        let parent = call.lineage.traceparent;
         if !self.is_drawn(parent.is_some()) {
-            return Span::none();
+            return Here::nowhere();
         }
         let Self {
             verb,
@@ -86,25 +82,19 @@ impl<'a> About<'a> {
             subresource,
             ..
         } = self;
-        let span = info_span!(
-            "request",
-            otel.name = format!("{} {}", verb.name(), kind.plural),
-            otel.kind = "server",
-        );
-        if let Some(parent) = parent {
-            here::adopt(&span, parent);
-        }
         let subresource = Some(*subresource).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));
-        let call = [
+        let caller = call.caller.map(Caller::attribute);
+        let rpc = [
             KeyValue::new(RPC_SYSTEM, "grpc"),
             KeyValue::new("rpc.service", "setpoint.v1.Objects"),
             KeyValue::new("rpc.method", verb.method()),
         ];
-        let caller = said(TRACESTATE).and_then(Caller::of_call);
-        let caller = caller.map(Caller::attribute);
-        Here::of(&span).describe(call.into_iter().chain(subresource).chain(caller));
-        span
+        let attributes = rpc.into_iter().chain(subresource).chain(caller);
+        let span = SpanBuilder::from_name(format!("{} {}", verb.name(), kind.plural))
+            .with_kind(SpanKind::Server)
+            .with_attributes(attributes);
+        Here::begin(span, parent)
     }
 
     /// Reads change nothing, and heartbeats mean nothing: as traces they would bury what people look for. What an Event

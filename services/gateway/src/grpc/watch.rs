@@ -43,9 +43,7 @@ pub(super) async fn begin(
         start: start(&asked)?,
         bookmarks: true,
     };
-    let events = about
-        .observe(&metadata, registry.watch(&call, spec))
-        .await?;
+    let events = about.observe(&call, registry.watch(&call, spec)).await?;
     let events = open.over(events);
     Ok(Box::pin(
         events.map(|event| event.map(message).map_err(Status::from)),

@@ -1,6 +1,6 @@
 //! What a request brings beside its object: who asks, under which lease term, with what effect.
 
-use setpoint_proto::{ApiError, Cause, FENCE, Lineage, Reason};
+use setpoint_proto::{ApiError, Caller, Cause, FENCE, Lineage, Reason};
 
 use crate::access::Identity;
 use crate::store::Fence;
@@ -18,6 +18,8 @@ pub struct Call {
     pub fence: Option<Fence>,
     /// The cascade that the request belongs to.
     pub lineage: Lineage,
+    /// Who reports which of the spans that it is below were exported.
+    pub caller: Option<Caller>,
 }
 
 impl Call {
@@ -28,9 +30,12 @@ impl Call {
     pub fn from_headers<'a>(
         header: impl Fn(&'static str) -> Option<&'a str>,
     ) -> Result<Self, ApiError> {
+        let fence = header(FENCE).map(parse_fence).transpose()?;
+        let (lineage, caller) = Lineage::of_request(header);
         Ok(Self {
-            fence: header(FENCE).map(parse_fence).transpose()?,
-            lineage: Lineage::of_request(header),
+            fence,
+            lineage,
+            caller,
             ..Self::default()
         })
     }

@@ -3,18 +3,17 @@
 use opentelemetry::KeyValue;
 use setpoint_proto::Here;
 use setpoint_proto::here;
-use tracing::Span;
 
 use super::Target;
 
 /// Says on the current span what is written.
 pub(super) fn label(target: &Target) {
-    let span = Span::current();
-    if span.is_none() {
+    let here = Here::now();
+    if !here.is_drawn() {
         return;
     }
     let namespace = here::in_namespace(&target.namespace);
     let key = format!("k8s.{}.name", target.kind.singular);
     let name = KeyValue::new(key, target.name.clone());
-    Here::of(&span).describe(namespace.into_iter().chain([name]));
+    here.describe(namespace.into_iter().chain([name]));
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use futures::{StreamExt as _, TryFutureExt as _};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_model::Key;
@@ -135,20 +135,16 @@ impl<R: Reconciler> Rounds<R> {
         step: &Step<R::Action>,
     ) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
-        let brief = brief(action);
-        let act = call(verb(&brief).to_owned()).with_attributes([
-            KeyValue::new("action", brief),
+        let said = brief(action);
+        let act = call(verb(&said).to_owned()).with_attributes([
+            KeyValue::new("action", said),
             KeyValue::new("because", *because),
         ]);
-        let act = round.below(act);
         let acted = self.reconciler.act(&self.gateway, world, action);
-        let result = act.during(acted).await;
-        let _here = act.enter();
-        match &result {
-            Ok(_) => debug!(%key, ?action, because, "done"),
-            Err(error) => failed(&act, key, action, error),
-        }
-        result
+        let acted = acted
+            .inspect_ok(|_| debug!(%key, action = brief(action), because, "done"))
+            .inspect_err(|error| failed(key, action, error));
+        round.below(act).during(acted).await
     }
 
     async fn report(
@@ -174,7 +170,7 @@ impl<R: Reconciler> Rounds<R> {
             Err(error) if error.reason == Reason::NotFound => {}
             Err(error) => {
                 let _here = report.enter();
-                failed(&report, key, "Report", &error);
+                failed(key, "Report", &error);
                 outcome.failed.get_or_insert(error);
             }
         }
@@ -219,8 +215,8 @@ fn call(name: impl Into<Cow<'static, str>>) -> SpanBuilder {
 }
 
 /// Being late is daily business, and repaired by looking again; other failures are worth a look.
-fn failed(act: &Here, key: &Key, action: impl Debug, error: &ApiError) {
-    act.fail(error.to_string());
+fn failed(key: &Key, action: impl Debug, error: &ApiError) {
+    Here::now().fail(error.to_string());
     let action = brief(&action);
     match error.reason {
         Reason::Conflict | Reason::AlreadyExists | Reason::NotFound => {

@@ -1,11 +1,12 @@
 //! What there is to do when owners or namespaces go, and how it is done.
 
+use opentelemetry::trace::SpanBuilder;
 use setpoint_codec::{Object, kinds};
 use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta, Preconditions};
-use setpoint_proto::{ApiError, Cause, Reason, here};
-use tracing::{Instrument as _, Span, debug, info_span};
+use setpoint_proto::{ApiError, Cause, Here, Reason};
+use tracing::debug;
 
 use super::member::Member;
 use crate::registry::metadata::{FOREGROUND, ORPHAN};
@@ -38,7 +39,7 @@ pub(super) async fn perform(registry: &Registry, chore: Chore) -> Option<Chore> 
             Task::Empty(namespace) => empty(registry, call, namespace).await,
         }
     };
-    match outcome.instrument(span).await {
+    match span.during(outcome).await {
         Err(error) if !matches!(error.reason, Reason::NotFound | Reason::Conflict) => {
             debug!(%error, "a chore is tried again later");
             Some(chore)
@@ -48,14 +49,11 @@ pub(super) async fn perform(registry: &Registry, chore: Chore) -> Option<Chore> 
     }
 }
 
-fn span(chore: &Chore) -> Span {
+fn span(chore: &Chore) -> Here {
     let because = chore.because.as_ref();
-    let Some(parent) = because.and_then(|cause| cause.traceparent) else {
-        return Span::none();
-    };
-    let span = info_span!("collect", otel.name = chore.task.name());
-    here::adopt(&span, parent);
-    span
+    let parent = because.and_then(|cause| cause.traceparent);
+    let span = |parent| Here::begin(SpanBuilder::from_name(chore.task.name()), Some(parent));
+    parent.map_or_else(Here::nowhere, span)
 }
 
 impl Task {

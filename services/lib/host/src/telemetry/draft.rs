@@ -115,6 +115,7 @@ mod tests {
     use opentelemetry_proto::tonic::trace::v1 as otlp;
     use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
     use setpoint_proto::here::RPC_SYSTEM;
+    use setpoint_proto::lineage::nanoseconds;
     use setpoint_proto::{Caller, OBJECT, Wait};
 
     use super::*;
@@ -276,9 +277,9 @@ mod tests {
         let object = KeyValue::new(OBJECT, "default/web");
         let (from, to) = (START + Duration::new(1, 2), START + Duration::new(3, 4));
         let wait = Wait {
-            name: "queue",
-            from,
-            to,
+            key: "setpoint.wait.queue",
+            from_ns: nanoseconds(from),
+            to_ns: nanoseconds(to),
         };
         draft.set_attributes([object.clone(), wait.attribute()]);
         let beside = told.spans().pop().unwrap();

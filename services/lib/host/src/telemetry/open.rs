@@ -1,11 +1,13 @@
 //! What is known of a span that has not ended yet.
 
+use std::ops::Range;
 use std::time::SystemTime;
 
+use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanContext, SpanKind, Status};
-use opentelemetry::{KeyValue, Value};
 use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
 use setpoint_proto::here::RPC_SYSTEM;
+use setpoint_proto::lineage::moment;
 use setpoint_proto::{Caller, OBJECT, Wait};
 
 use super::encoded::Encoded;
@@ -23,7 +25,8 @@ pub(super) struct Open {
     parent: SpanContext,
     pub(super) span: Encoded,
     kind: SpanKind,
-    object: Option<Value>,
+    /// Where the attribute stands that says which object it is about.
+    object: Range<usize>,
     attributes: Count,
     events: Count,
     links: Count,
@@ -60,7 +63,7 @@ impl Open {
             span: Encoded::begin(context, parent, &builder.name, kind.clone(), start),
             parent: parent.clone(),
             kind,
-            object: None,
+            object: 0..0,
             attributes: Count::default(),
             events: Count::default(),
             links: Count::default(),
@@ -78,12 +81,13 @@ impl Open {
     }
 
     fn describe(&mut self, attribute: &KeyValue) {
-        if attribute.key.as_str() == OBJECT {
-            self.object = Some(attribute.value.clone());
-        }
         self.span.is_call |= self.kind != SpanKind::Server && attribute.key.as_str() == RPC_SYSTEM;
+        let start = self.span.fields.len();
         if self.attributes.admits() {
             wire::attribute(field::ATTRIBUTES, attribute, &mut self.span.fields);
+        }
+        if attribute.key.as_str() == OBJECT {
+            self.object = start..self.span.fields.len();
         }
     }
 
@@ -93,12 +97,11 @@ impl Open {
         let (trace, flags) = (context.trace_id(), context.trace_flags());
         let context = SpanContext::new(trace, id, flags, false, context.trace_state().clone());
         let kind = SpanKind::Internal;
-        let mut span = Encoded::begin(&context, &self.parent, wait.name, kind, wait.from);
-        wire::time(field::END, wait.to, &mut span.fields);
-        if let Some(object) = &self.object {
-            let object = KeyValue::new(OBJECT, object.clone());
-            wire::attribute(field::ATTRIBUTES, &object, &mut span.fields);
-        }
+        let [from, to] = [wait.from_ns, wait.to_ns].map(moment);
+        let mut span = Encoded::begin(&context, &self.parent, wait.name(), kind, from);
+        wire::time(field::END, to, &mut span.fields);
+        let object = &self.span.fields[self.object.clone()];
+        span.fields.extend_from_slice(object);
         span
     }
 

@@ -6,19 +6,17 @@
 //!          failed ─backoff─▶ queued       looks again ─rest─▶ queued
 //! ```
 
-use std::time::{Duration, SystemTime};
-
 use opentelemetry::KeyValue;
 use setpoint_model::Key;
-use setpoint_proto::lineage::moment;
+use setpoint_proto::lineage::now_ns;
 use setpoint_proto::{Cause, Wait};
 use tokio::time::Instant;
 
 use crate::Ticket;
 use crate::queue::Rest;
 
-/// Shorter ones cannot be seen beside what they are waits for.
-const NOTICEABLE: Duration = Duration::from_micros(100);
+/// So many nanoseconds; shorter ones cannot be seen beside what they are waits for.
+const NOTICEABLE: i64 = 100_000;
 
 /// What was waited for between a write and the round that begins now, for the span of that.
 pub(super) fn between(
@@ -28,18 +26,18 @@ pub(super) fn between(
 ) -> impl Iterator<Item = KeyValue> {
     let clock = Clock::now();
     let waits = &ticket.waits;
-    let written = moment(write.written_ns);
+    let written = write.written_ns;
     let queued = clock.read(waits.queued).max(written);
     let [first, second] = match waits.rest {
         Some((rest, since)) => {
             let since = clock.read(since).max(written);
-            [wait(rest.name(), since, queued), None]
+            [wait(rest.wait(), since, queued), None]
         }
         None => {
             let opened = clock.read(waits.opened).clamp(written, queued);
             [
-                wait("takeover", written, opened),
-                wait("delivery", opened, queued),
+                wait("setpoint.wait.takeover", written, opened),
+                wait("setpoint.wait.delivery", opened, queued),
             ]
         }
     };
@@ -48,43 +46,49 @@ pub(super) fn between(
     let all = [
         first,
         second,
-        wait("queue", queued, taken),
-        wait("barrier", taken, looked),
-        wait("plan", looked, clock.wall),
+        wait("setpoint.wait.queue", queued, taken),
+        wait("setpoint.wait.barrier", taken, looked),
+        wait("setpoint.wait.plan", looked, clock.wall_ns),
     ];
-    all.into_iter().flatten().map(|wait| wait.attribute())
+    all.into_iter().flatten()
 }
 
 /// `None` for one that cannot be noticed.
-fn wait(name: &'static str, from: SystemTime, to: SystemTime) -> Option<Wait<'static>> {
-    let lasted = to.duration_since(from).unwrap_or_default();
-    (lasted >= NOTICEABLE).then_some(Wait { name, from, to })
+fn wait(key: &'static str, from_ns: i64, to_ns: i64) -> Option<KeyValue> {
+    let wait = Wait {
+        key,
+        from_ns,
+        to_ns,
+    };
+    (to_ns - from_ns >= NOTICEABLE).then(|| wait.attribute())
 }
 
 impl Rest {
-    const fn name(self) -> &'static str {
+    const fn wait(self) -> &'static str {
         match self {
-            Self::Backoff => "backoff",
-            Self::Again => "rest",
+            Self::Backoff => "setpoint.wait.backoff",
+            Self::Again => "setpoint.wait.rest",
         }
     }
 }
 
-/// The monotonic clock's moments as times of day.
+/// The monotonic clock's moments as times of day, in nanoseconds since 1970.
 struct Clock {
-    wall: SystemTime,
+    wall_ns: i64,
     monotonic: Instant,
 }
 
 impl Clock {
     fn now() -> Self {
         Self {
-            wall: SystemTime::now(),
+            wall_ns: now_ns(),
             monotonic: Instant::now(),
         }
     }
 
-    fn read(&self, moment: Instant) -> SystemTime {
-        self.wall - self.monotonic.saturating_duration_since(moment)
+    fn read(&self, moment: Instant) -> i64 {
+        let ago = self.monotonic.saturating_duration_since(moment);
+        let ago = i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX);
+        self.wall_ns.saturating_sub(ago)
     }
 }

@@ -38,7 +38,7 @@ impl Service {
         };
         let fence = header(FENCE);
         let text = |name: &'static str| request.metadata().get(name)?.to_str().ok();
-        let cause = Cause::current(&Lineage::of_request(text), "", 0);
+        let cause = Cause::current(&Lineage::of_request(text).0, "", 0);
         let written = self.0.change(|world| {
             fence.map_or(Ok(()), |fence| world.check(&fence))?;
             write(world, request.into_inner(), cause)
