@@ -1,9 +1,9 @@
-//! Who made a call, and which span it followed from: what its `tracestate` says beside the cascade's age and depth.
+//! Who made a call, and which span it followed from.
 
 use opentelemetry::trace::SpanId;
 use opentelemetry::{Array, KeyValue, Value};
 
-use crate::setpoint::Passed;
+use crate::Because;
 
 const CALLER: &str = "setpoint.caller";
 
@@ -18,10 +18,10 @@ pub struct Caller {
 
 impl Caller {
     /// As a call names it.
-    pub(crate) fn of(passed: &Passed) -> Option<Self> {
+    pub fn of(because: &Because) -> Option<Self> {
         let named = Self {
-            id: passed.caller,
-            follows: SpanId::from(passed.follows),
+            id: because.caller,
+            follows: SpanId::from(because.follows),
         };
         (named.id != 0).then_some(named)
     }
@@ -56,11 +56,6 @@ impl Caller {
 mod tests {
     use super::*;
     use crate::Lineage;
-    use crate::lineage::TRACESTATE;
-
-    fn caller_of(state: &str) -> Option<Caller> {
-        Lineage::of_request(|name| (name == TRACESTATE).then_some(state)).1
-    }
 
     #[test]
     fn a_call_names_its_caller_and_what_it_followed_from() {
@@ -68,27 +63,10 @@ mod tests {
             id: 7,
             follows: SpanId::from(9),
         };
-        let began = Lineage {
-            began_ns: 5,
-            depth: 1,
-            ..Lineage::default()
-        };
-        for lineage in [began, Lineage::default()] {
-            let state = lineage.tracestate(Some(caller)).expect("there is a caller");
-            assert_eq!(caller_of(&state), Some(caller));
-        }
-    }
-
-    #[test]
-    fn who_does_not_report_is_no_caller() {
-        let began = Lineage {
-            began_ns: 5,
-            ..Lineage::default()
-        };
-        let state = began.tracestate(None).expect("it goes on");
-        for state in ["", "other=1", "setpoint=5;1", &state] {
-            assert_eq!(caller_of(state), None, "{state}");
-        }
+        let because = Lineage::default().because(None, Some(caller));
+        let because = because.expect("there is a caller");
+        assert_eq!(Caller::of(&because), Some(caller));
+        assert_eq!(Caller::of(&Because::default()), None);
     }
 
     #[test]

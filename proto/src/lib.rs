@@ -4,6 +4,7 @@
 //! `.proto` files of this crate, whose options also carry every rule that is not a type (see [`DESCRIPTORS`]).
 
 mod any;
+mod because;
 mod caller;
 pub mod cause;
 mod error;
@@ -30,6 +31,7 @@ mod kinds {
 }
 
 pub use any::Any;
+pub use because::{Because, Belonging};
 pub use caller::Caller;
 pub use error::{ApiError, FENCED, Reason, Retry};
 pub use here::Here;

@@ -2,22 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use opentelemetry::trace::SpanId;
-use prost::Message as _;
 
-use crate::setpoint::Passed;
-use crate::{Caller, Cause, Traceparent};
+use crate::{Because, Caller, Cause, Traceparent};
 
 /// The header and metadata key of a W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";
-/// The header and metadata key of what a vendor adds to it (<https://www.w3.org/TR/trace-context/#tracestate-header>).
-pub const TRACESTATE: &str = "tracestate";
-/// Our member of the `tracestate`: a [`Passed`] in base64.
-const VENDOR: &str = "setpoint=";
-/// As long as that is, or longer.
-const USUAL: usize = 64;
 
 /// Where in which cascade a write stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,43 +30,40 @@ impl Lineage {
         }
     }
 
-    /// As a request's headers tell, and who made it if they report their spans; `header` looks one up by its lower-case
-    /// name.
-    ///
-    /// What cannot be read, or cannot be true, is as if it were not there.
-    pub fn of_request<'a>(
-        header: impl Fn(&'static str) -> Option<&'a str>,
-    ) -> (Self, Option<Caller>) {
-        let passed = header(TRACESTATE).and_then(read).unwrap_or_default();
-        // It counts without a trace, too: how deep a cascade goes is also a metric.
-        let (began_ns, depth) = match (1..=now_ns()).contains(&passed.began_ns) {
-            true => (passed.began_ns, passed.depth),
-            false => (0, 0),
-        };
-        let lineage = Self {
-            traceparent: header(TRACEPARENT).and_then(|text| text.parse().ok()),
-            began_ns,
-            depth,
-        };
-        (lineage, Caller::of(&passed))
+    /// As a request's header tells of a trace that others began. What cannot be read is as if it were not there.
+    pub fn below(traceparent: Option<&str>) -> Self {
+        Self {
+            traceparent: traceparent.and_then(|text| text.parse().ok()),
+            ..Self::default()
+        }
     }
 
-    /// The `tracestate` of a request that belongs to it; `None` where there is nothing to say.
-    pub fn tracestate(&self, caller: Option<Caller>) -> Option<String> {
-        if caller.is_none() && self.began_ns == 0 {
-            return None;
+    /// As a call says. What cannot be true is as if it were not there.
+    pub fn of(because: &Because) -> Self {
+        // It counts without a trace, too: how deep a cascade goes is also a metric.
+        let (began_ns, depth) = match (1..=now_ns()).contains(&because.began_ns) {
+            true => (because.began_ns, because.depth),
+            false => (0, 0),
+        };
+        Self {
+            traceparent: because.parent.filter(Traceparent::is_valid),
+            began_ns,
+            depth,
         }
+    }
+
+    /// What a call says that is made in it, in this span and by this caller; `None` where there is nothing to say.
+    pub fn because(&self, span: Option<Traceparent>, caller: Option<Caller>) -> Option<Because> {
         let (caller, follows) = caller.map_or((0, 0), Caller::numbers);
-        let passed = Passed {
+        let because = Because {
+            // Without a tracer the trace of the cause is passed on as it came.
+            parent: span.or(self.traceparent),
             began_ns: self.began_ns,
             depth: self.depth,
             caller,
             follows,
         };
-        let mut state = String::with_capacity(USUAL);
-        state.push_str(VENDOR);
-        BASE64_URL_SAFE_NO_PAD.encode_string(passed.encode_to_vec(), &mut state);
-        Some(state)
+        (because != Because::default()).then_some(because)
     }
 
     /// The span that it follows from; invalid without one.
@@ -84,15 +71,6 @@ impl Lineage {
         let span = self.traceparent.as_ref();
         span.map_or(SpanId::INVALID, Traceparent::span_id)
     }
-}
-
-/// What our member of a `tracestate` says.
-fn read(tracestate: &str) -> Option<Passed> {
-    let mut members = tracestate.split(',').map(str::trim);
-    let ours = members.find_map(|member| member.strip_prefix(VENDOR))?;
-    let mut bytes = [0; USUAL];
-    let length = BASE64_URL_SAFE_NO_PAD.decode_slice(ours, &mut bytes).ok()?;
-    Passed::decode(&bytes[..length]).ok()
 }
 
 /// Nanoseconds since 1970.
@@ -117,50 +95,43 @@ mod tests {
 
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-    fn of(state: &str) -> Lineage {
-        let header = |name| Some(if name == TRACEPARENT { PARENT } else { state });
-        Lineage::of_request(header).0
-    }
-
     #[test]
-    fn a_request_carries_its_place_in_the_cascade() {
+    fn a_call_carries_its_place_in_the_cascade() {
         let lineage = Lineage {
             traceparent: PARENT.parse().ok(),
             began_ns: 1_700_000_000_000_000_000,
             depth: 3,
         };
-        let state = lineage.tracestate(None).expect("it goes on");
-        assert_eq!(of(&state), lineage);
-        assert_eq!(of(&format!("other=1, {state}")), lineage);
-        assert_eq!(Lineage::default().tracestate(None), None);
+        let because = lineage.because(None, None).expect("it goes on");
+        assert_eq!(Lineage::of(&because), lineage);
+        let span = PARENT.replace("b7-01", "b8-01").parse().ok();
+        let because = lineage.because(span, None).expect("it goes on");
+        assert_eq!(Lineage::of(&because).traceparent, span);
+        assert_eq!(Lineage::default().because(None, None), None);
     }
 
     #[test]
     fn what_cannot_be_true_begins_a_cascade() {
-        let state = |began_ns| {
-            let passed = Passed {
+        for began_ns in [0, -1, i64::MAX] {
+            let because = Because {
+                parent: Some(Traceparent::default()),
                 began_ns,
                 depth: 1,
-                ..Passed::default()
+                ..Because::default()
             };
-            let member = BASE64_URL_SAFE_NO_PAD.encode(passed.encode_to_vec());
-            format!("{VENDOR}{member}")
-        };
-        assert_eq!((of(&state(1)).began_ns, of(&state(1)).depth), (1, 1));
-        let long = format!("{VENDOR}{}", "A".repeat(4096));
-        for state in [
-            "",
-            "other=1",
-            "setpoint=",
-            "setpoint=1",
-            "setpoint=####",
-            &long,
-            &state(-1),
-            &state(i64::MAX),
-        ] {
-            assert_eq!((of(state).began_ns, of(state).depth), (0, 0), "{state}");
+            assert_eq!(Lineage::of(&because), Lineage::default(), "{began_ns}");
         }
-        assert_eq!(Lineage::of_request(|_| Some("no")), Default::default());
+    }
+
+    #[test]
+    fn others_name_their_span_by_a_header() {
+        assert_eq!(
+            Lineage::below(Some(PARENT)).traceparent,
+            PARENT.parse().ok()
+        );
+        for header in [None, Some("no")] {
+            assert_eq!(Lineage::below(header), Lineage::default());
+        }
     }
 
     #[test]

@@ -40,6 +40,11 @@ impl Traceparent {
         SpanId::from(self.span)
     }
 
+    /// Whether it names a span at all.
+    pub fn is_valid(&self) -> bool {
+        self.remote().is_valid()
+    }
+
     /// Whether spans below it are drawn.
     pub fn is_sampled(&self) -> bool {
         self.remote().is_sampled()

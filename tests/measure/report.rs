@@ -32,6 +32,7 @@ impl Report {
 
     /// Writes the figures as JSON.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(path, serde_json::to_vec_pretty(self)?)?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::global;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::cache::{self, Cache};
@@ -17,7 +17,9 @@ use setpoint_proto::setpoint::{
     CreateRequest, DeleteRequest, GetRequest, ListRequest, Object, PatchRequest, UpdateRequest,
     WatchRequest, patch_request,
 };
-use setpoint_proto::{Any, ApiError, EventType, FENCE, Reason, Resource, WatchEvent};
+use setpoint_proto::{
+    Any, ApiError, Because, EventType, FENCE, Reason, Resource, Traceparent, WatchEvent,
+};
 use setpoint_testkit::Memory;
 use setpoint_testkit::objects::{NAMESPACE, config_map};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,7 +30,6 @@ use tonic::{Request, Status, Streaming};
 use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
-use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The address of a gateway that lives as long as the guard.
 async fn serve_gateway() -> (SocketAddr, DropGuard) {
@@ -186,30 +187,29 @@ async fn a_watch_tells_the_state_and_then_each_change() {
 
 #[tokio::test]
 async fn a_write_goes_on_in_the_trace_of_its_caller() {
-    let provider = SdkTracerProvider::builder().build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let _traced = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    global::set_tracer_provider(SdkTracerProvider::builder().build());
     let (mut client, _gateway) = gateway().await;
-    let mut request = Request::new(create(&config_map("a", "1")));
-    let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
-    let traceparent = format!("00-{trace}-{span}-01");
-    request
-        .metadata_mut()
-        .insert("traceparent", traceparent.parse().unwrap());
-    let cause = client
-        .create(request)
-        .await
-        .unwrap()
-        .into_inner()
-        .cause
-        .unwrap();
-    let wrote = cause.traceparent.expect("the write was traced");
-    assert_eq!(wrote.trace_id().to_string(), trace);
-    assert_ne!(
-        wrote.span_id().to_string(),
-        span,
-        "the gateway has a span of its own"
-    );
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    // Others say it by a header, our services in the message.
+    let mut headed = Request::new(create(&config_map("a", "1")));
+    let header = parent.parse().unwrap();
+    headed.metadata_mut().insert("traceparent", header);
+    let parent: Traceparent = parent.parse().unwrap();
+    let because = Because {
+        parent: Some(parent),
+        ..Because::default()
+    };
+    let told = Request::new(CreateRequest {
+        because: Some(because),
+        ..create(&config_map("b", "1"))
+    });
+    for request in [headed, told] {
+        let answer = client.create(request).await.unwrap().into_inner();
+        let wrote = answer.cause.unwrap().traceparent;
+        let wrote = wrote.expect("the write was traced");
+        assert_eq!(wrote.trace_id(), parent.trace_id());
+        assert_ne!(wrote.span_id(), parent.span_id(), "a span of its own");
+    }
 }
 
 #[tokio::test]

@@ -35,7 +35,8 @@ impl Service {
         request: Request<HistoryRequest>,
     ) -> Result<HistoryResponse, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let (call, target) = (call(&metadata)?, target(asked.subject.unwrap_or_default())?);
+        let call = call(&metadata, None)?;
+        let target = target(asked.subject.unwrap_or_default())?;
         let limit = match usize::try_from(asked.limit) {
             Ok(0) | Err(_) => VERSIONS,
             Ok(limit) => limit.min(MOST_VERSIONS),
@@ -52,7 +53,8 @@ impl Service {
 
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let (call, target) = (call(&metadata)?, target(asked.subject.unwrap_or_default())?);
+        let call = call(&metadata, None)?;
+        let target = target(asked.subject.unwrap_or_default())?;
         why::explain(&self.registry, &call, &target, Timestamp::now()).await
     }
 }

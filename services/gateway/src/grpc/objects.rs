@@ -28,7 +28,7 @@ impl Service {
 
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let call = call(&metadata)?;
+        let call = call(&metadata, asked.because.as_ref())?;
         let filter = filter(
             &asked.resource,
             &asked.namespace,
@@ -56,7 +56,7 @@ impl Service {
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<Answer, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let call = call(&metadata)?;
+        let call = call(&metadata, asked.because.as_ref())?;
         let target = named(
             &asked.resource,
             &asked.namespace,
@@ -79,7 +79,9 @@ impl Service {
             &asked.name,
             &asked.subresource,
         )?;
-        let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
+        let call = call(&metadata, asked.because.as_ref())?
+            .by(asked.field_manager)
+            .dry(asked.dry_run);
         let created = self.registry.create(&call, &target, object(asked.object)?);
         About::target(Verb::Create, &target)
             .dry(asked.dry_run)
@@ -95,7 +97,9 @@ impl Service {
             &asked.name,
             &asked.subresource,
         )?;
-        let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
+        let call = call(&metadata, asked.because.as_ref())?
+            .by(asked.field_manager)
+            .dry(asked.dry_run);
         let updated = self.registry.update(&call, &target, object(asked.object)?);
         About::target(Verb::Update, &target)
             .dry(asked.dry_run)
@@ -116,7 +120,9 @@ impl Service {
             body: serde_json::from_slice(&asked.patch).map_err(|error| bad(error.to_string()))?,
             check: |_, _| Ok(Vec::new()),
         };
-        let call = call(&metadata)?.by(asked.field_manager).dry(asked.dry_run);
+        let call = call(&metadata, asked.because.as_ref())?
+            .by(asked.field_manager)
+            .dry(asked.dry_run);
         let patched = self.registry.patch(&call, &target, &patch);
         About::target(Verb::Patch, &target)
             .dry(asked.dry_run)
@@ -126,7 +132,7 @@ impl Service {
 
     async fn delete_object(&self, request: Request<DeleteRequest>) -> Result<Answer, ApiError> {
         let (metadata, _, asked) = request.into_parts();
-        let call = call(&metadata)?.by(asked.field_manager);
+        let call = call(&metadata, asked.because.as_ref())?.by(asked.field_manager);
         let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
         let options = asked.options.unwrap_or_default();
         let deleted = self.registry.delete(&call, &target, &options);

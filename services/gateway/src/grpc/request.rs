@@ -3,14 +3,15 @@
 use setpoint_codec::{Kind, Object, kinds};
 use setpoint_model::Revision;
 use setpoint_model::selector::{Fields, Selector};
-use setpoint_proto::{Any, ApiError, Reason};
+use setpoint_proto::{Any, ApiError, Because, Reason};
 use tonic::metadata::MetadataMap;
 
 use crate::registry::{AtLeast, Call, Filter, Target};
 
 /// The circumstances of a request.
-pub(super) fn call(metadata: &MetadataMap) -> Result<Call, ApiError> {
-    Call::from_headers(|name| metadata.get(name).and_then(|value| value.to_str().ok()))
+pub(super) fn call(metadata: &MetadataMap, because: Option<&Because>) -> Result<Call, ApiError> {
+    let header = |name| metadata.get(name).and_then(|value| value.to_str().ok());
+    Ok(Call::from_headers(header)?.within(because))
 }
 
 /// The kind that `resource` names.

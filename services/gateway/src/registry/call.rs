@@ -1,6 +1,7 @@
 //! What a request brings beside its object: who asks, under which lease term, with what effect.
 
-use setpoint_proto::{ApiError, Caller, Cause, FENCE, Lineage, Reason};
+use setpoint_proto::lineage::TRACEPARENT;
+use setpoint_proto::{ApiError, Because, Caller, Cause, FENCE, Lineage, Reason};
 
 use crate::access::Identity;
 use crate::store::Fence;
@@ -30,12 +31,9 @@ impl Call {
     pub fn from_headers<'a>(
         header: impl Fn(&'static str) -> Option<&'a str>,
     ) -> Result<Self, ApiError> {
-        let fence = header(FENCE).map(parse_fence).transpose()?;
-        let (lineage, caller) = Lineage::of_request(header);
         Ok(Self {
-            fence,
-            lineage,
-            caller,
+            fence: header(FENCE).map(parse_fence).transpose()?,
+            lineage: Lineage::below(header(TRACEPARENT)),
             ..Self::default()
         })
     }
@@ -44,6 +42,16 @@ impl Call {
     #[must_use]
     pub fn by(mut self, manager: impl Into<String>) -> Self {
         self.manager = manager.into();
+        self
+    }
+
+    /// The same call, in the cascade that its message names, if it does.
+    #[must_use]
+    pub fn within(mut self, because: Option<&Because>) -> Self {
+        if let Some(because) = because {
+            self.lineage = Lineage::of(because);
+            self.caller = Caller::of(because);
+        }
         self
     }
 
@@ -91,6 +99,24 @@ mod tests {
 
     fn fenced(value: &str) -> Result<Call, ApiError> {
         Call::from_headers(|name| (name == FENCE).then_some(value))
+    }
+
+    #[test]
+    fn what_a_message_says_of_its_cascade_goes_before_the_header() {
+        let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let call = Call::from_headers(|name| (name == TRACEPARENT).then_some(header)).unwrap();
+        let call = call.within(None);
+        assert_eq!(call.lineage.traceparent, header.parse().ok());
+        let because = Because {
+            began_ns: 5,
+            depth: 2,
+            caller: 7,
+            ..Because::default()
+        };
+        let call = call.within(Some(&because));
+        assert_eq!(call.lineage, Lineage::of(&because));
+        assert_eq!(call.lineage.depth, 2);
+        assert_eq!(call.caller.map(|caller| caller.id), Some(7));
     }
 
     #[test]

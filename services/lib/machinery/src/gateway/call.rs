@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use setpoint_proto::here::RPC_SYSTEM;
-use setpoint_proto::lineage::{TRACEPARENT, TRACESTATE};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_proto::{ApiError, Caller, FENCE, Here, Reason};
+use setpoint_proto::{ApiError, Belonging, Caller, FENCE, Here, Reason};
 use tokio::time::{Instant, timeout};
-use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
@@ -65,6 +63,7 @@ impl Gateway {
         send: impl FnOnce(ObjectsClient<Channel>, Request<Q>) -> F,
     ) -> Result<A, ApiError>
     where
+        Q: Belonging,
         F: Future<Output = Result<Response<A>, Status>> + Send,
     {
         let started = Instant::now();
@@ -93,28 +92,16 @@ impl Gateway {
         ]);
     }
 
-    fn request<Q>(&self, verb: Verb, body: Q, here: &Here) -> Request<Q> {
-        let mut request = Request::new(body);
-        let headers = request.metadata_mut();
+    fn request<Q: Belonging>(&self, verb: Verb, mut body: Q, here: &Here) -> Request<Q> {
         let lineage = cascade::lineage();
         let caller = self.caller.map(|id| Caller {
             id,
             follows: lineage.follows(),
         });
-        let state = lineage.tracestate(caller);
-        // Without a tracer the trace of the cause is passed on as it came.
-        let parent = here.traceparent().or(lineage.traceparent);
-        let parent = parent.map(|parent| parent.to_string());
-        for (name, text) in [(TRACEPARENT, parent), (TRACESTATE, state)] {
-            let value = text.and_then(|text| AsciiMetadataValue::try_from(text).ok());
-            if let Some(mut value) = value {
-                // No two are the same: in the connection's table of headers they would only push out the others.
-                value.set_sensitive(true);
-                headers.insert(name, value);
-            }
-        }
+        *body.because() = lineage.because(here.traceparent(), caller);
+        let mut request = Request::new(body);
         if let (Some(fence), true) = (&self.fence, verb != Verb::Get) {
-            headers.insert(FENCE, fence.clone());
+            request.metadata_mut().insert(FENCE, fence.clone());
         }
         request
     }

@@ -71,7 +71,7 @@ impl Gateway {
                 field_selector: options.fields.clone(),
                 limit: PAGE,
                 r#continue: next,
-                revision: String::new(),
+                ..ListRequest::default()
             };
             let page = self.call(Verb::Get, request, rpc!(list)).await?;
             for object in &page.items {

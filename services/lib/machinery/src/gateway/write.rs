@@ -84,7 +84,7 @@ impl Gateway {
             subresource: "binding".to_owned(),
             object: Some(pack_binding(&binding)),
             field_manager: self.writer.to_string(),
-            dry_run: false,
+            ..CreateRequest::default()
         };
         let answer = self.send_create(request).await?;
         Ok(Written {
@@ -155,6 +155,7 @@ impl Gateway {
                 ..DeleteOptions::default()
             }),
             field_manager: self.writer.to_string(),
+            ..DeleteRequest::default()
         };
         written(&self.call(Verb::Delete, request, rpc!(delete)).await?)
     }
@@ -176,7 +177,7 @@ impl Gateway {
             subresource: subresource.to_owned(),
             object: Some(Any::pack(object)),
             field_manager: self.writer.to_string(),
-            dry_run: false,
+            ..UpdateRequest::default()
         };
         written(&self.call(Verb::Put, request, rpc!(update)).await?)
     }

@@ -41,6 +41,7 @@ impl<V: View> Phase<V> {
                 .map(|reached| reached.to_string())
                 .unwrap_or_default(),
             send_initial_events: reached.is_none(),
+            ..WatchRequest::default()
         }
     }
 

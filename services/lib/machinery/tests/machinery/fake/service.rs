@@ -6,7 +6,9 @@ use prost::Message as _;
 use setpoint_proto::core::Event;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::*;
-use setpoint_proto::{Any, ApiError, Cause, EventType, FENCE, Lineage, Reason, WatchEvent};
+use setpoint_proto::{
+    Any, ApiError, Belonging, Cause, EventType, FENCE, Lineage, Reason, WatchEvent,
+};
 use tonic::{Request, Response, Status};
 
 use super::Fake;
@@ -27,9 +29,9 @@ impl Service {
             .await;
     }
 
-    fn write<Q, A>(
+    fn write<Q: Belonging, A>(
         &self,
-        request: Request<Q>,
+        mut request: Request<Q>,
         write: impl FnOnce(&mut World, Q, Cause) -> Result<A, ApiError>,
     ) -> Answer<A> {
         let header = |name| {
@@ -37,8 +39,8 @@ impl Service {
             value.map(|text| text.to_str().unwrap().to_owned())
         };
         let fence = header(FENCE);
-        let text = |name: &'static str| request.metadata().get(name)?.to_str().ok();
-        let cause = Cause::current(&Lineage::of_request(text).0, "", 0);
+        let because = request.get_mut().because().take().unwrap_or_default();
+        let cause = Cause::current(&Lineage::of(&because), "", 0);
         let written = self.0.change(|world| {
             fence.map_or(Ok(()), |fence| world.check(&fence))?;
             write(world, request.into_inner(), cause)
