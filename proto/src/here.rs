@@ -20,8 +20,8 @@ use crate::{Cause, Traceparent};
 /// The attribute of spans around calls, and of those that answer one.
 pub const RPC_SYSTEM: &str = "rpc.system";
 
-/// A span as OpenTelemetry knows it, found once for several questions. One that was begun here ends with its last clone.
-#[derive(Clone)]
+/// A span as OpenTelemetry knows it, found once for several questions. One that was begun here ends when it is dropped,
+/// and all that is done in it.
 pub struct Here(Context);
 
 impl Here {

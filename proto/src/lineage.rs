@@ -80,8 +80,12 @@ pub fn now_ns() -> i64 {
 
 /// Nanoseconds from 1970 to a moment; 0 for an earlier one.
 pub fn nanoseconds(moment: SystemTime) -> i64 {
-    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    lasting(moment.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Nanoseconds of a time that passes; as many as there can be for a longer one.
+pub fn lasting(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// The moment so many nanoseconds after 1970; 1970 itself for a negative number.

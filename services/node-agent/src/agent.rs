@@ -134,7 +134,7 @@ impl<R: Runtime> Agent<R> {
         }
         let cascade = begin(&ticket, &world, looked);
         note.belongs(&cascade);
-        let round = self.round(cascade.here(), &ticket.key, world, plan, &mut note);
+        let round = self.round(&ticket.key, world, plan, &mut note);
         let ended = cascade.run(round).await;
         write_down(note, &ended);
         let error = ended.as_ref().err();
@@ -171,7 +171,6 @@ impl<R: Runtime> Agent<R> {
     /// Answers when to look again, and whether the Pod has arrived where it was to be.
     async fn round(
         &self,
-        here: &Here,
         key: &Key,
         mut world: World,
         mut plan: Plan<Action>,
@@ -184,7 +183,7 @@ impl<R: Runtime> Agent<R> {
             }
             note.plan(&plan, |_| None);
             let mut troubles = BTreeMap::new();
-            match self.carry_out(here, key, &world, &plan).await {
+            match self.carry_out(key, &world, &plan).await {
                 // The object was written: what comes next depends on how the watch brings it back.
                 Ok(()) if plan.steps.iter().any(|step| step.action == Action::Delete) => {
                     return Ok((None, true));
@@ -200,25 +199,19 @@ impl<R: Runtime> Agent<R> {
             world = self.observe(key, troubles);
             plan = crate::plan::plan(&world);
         }
-        self.report(here, key, &world, note).await?;
+        self.report(key, &world, note).await?;
         failed.map_or(Ok((plan.again, world.is_settled())), Err)
     }
 
     /// Does the steps in their order, none after the first that fails.
-    async fn carry_out(
-        &self,
-        round: &Here,
-        key: &Key,
-        world: &World,
-        plan: &Plan<Action>,
-    ) -> Result<(), Error> {
+    async fn carry_out(&self, key: &Key, world: &World, plan: &Plan<Action>) -> Result<(), Error> {
         for step in &plan.steps {
             let (action, because) = (&step.action, step.because);
             let act = SpanBuilder::from_name(action.name()).with_attributes([
                 KeyValue::new("action", format!("{action:?}")),
                 KeyValue::new("because", because),
             ]);
-            let act = round.below(act);
+            let act = Here::now().below(act);
             let acted = act.during(self.hands.act(world, action)).await;
             let receipt = acted.inspect_err(|error| act.fail(error.to_string()))?;
             debug!(pod = %key, ?action, because, "done");
@@ -227,20 +220,14 @@ impl<R: Runtime> Agent<R> {
         Ok(())
     }
 
-    async fn report(
-        &self,
-        round: &Here,
-        key: &Key,
-        world: &World,
-        note: &mut Note,
-    ) -> Result<(), Error> {
+    async fn report(&self, key: &Key, world: &World, note: &mut Note) -> Result<(), Error> {
         if let Some(pod) = &world.pod {
             if status(world).is_some() {
                 note.reports();
             }
             let report = SpanBuilder::from_name("report").with_kind(SpanKind::Client);
             let reported = self.hands.report(world, pod);
-            let receipt = round.below(report).during(reported).await?;
+            let receipt = Here::now().below(report).during(reported).await?;
             self.barrier.wrote(key, [receipt]);
             metrics::reported(world);
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use setpoint_model::Key;
+use setpoint_proto::lineage::lasting;
 
 use super::trail::{Changed, Flap, Trail, Write};
 
@@ -25,7 +26,7 @@ impl<C: Changed> Trails<C> {
     /// Turns count that are taken within `window`.
     pub fn new(window: Duration) -> Self {
         Self {
-            window_ns: i64::try_from(window.as_nanos()).unwrap_or(i64::MAX),
+            window_ns: lasting(window),
             trails: HashMap::new(),
             order: BTreeMap::new(),
             clock: 0,

@@ -78,10 +78,10 @@ impl<R: Reconciler> Rounds<R> {
         }
         let cascade = self.cascade(ticket, world, looked);
         note.belongs(&cascade);
-        let (key, here) = (&ticket.key, cascade.here());
+        let key = &ticket.key;
         let work = async {
-            let outcome = self.carry_out(here, key, world, &plan, idle).await;
-            self.report(here, key, world, outcome, note).await
+            let outcome = self.carry_out(key, world, &plan, idle).await;
+            self.report(key, world, outcome, note).await
         };
         let outcome = cascade.run(work).await;
         cascade.ended(
@@ -102,7 +102,6 @@ impl<R: Reconciler> Rounds<R> {
     /// So a plan of hundreds that is bound to fail, over a quota for example, costs one call.
     async fn carry_out(
         &self,
-        round: &Here,
         key: &Key,
         world: &R::World,
         plan: &Plan<R::Action>,
@@ -114,7 +113,7 @@ impl<R: Reconciler> Rounds<R> {
             let window = MAX_AT_ONCE.min(outcome.done + 1);
             while outcome.failed.is_none() && running.len() < window {
                 let Some(step) = steps.next() else { break };
-                running.push(self.act(round, key, world, step));
+                running.push(self.act(key, world, step));
             }
             match running.next().await {
                 None => return outcome,
@@ -129,7 +128,6 @@ impl<R: Reconciler> Rounds<R> {
 
     async fn act(
         &self,
-        round: &Here,
         key: &Key,
         world: &R::World,
         step: &Step<R::Action>,
@@ -144,12 +142,11 @@ impl<R: Reconciler> Rounds<R> {
         let acted = acted
             .inspect_ok(|_| debug!(%key, action = brief(action), because, "done"))
             .inspect_err(|error| failed(key, action, error));
-        round.below(act).during(acted).await
+        Here::now().below(act).during(acted).await
     }
 
     async fn report(
         &self,
-        round: &Here,
         key: &Key,
         world: &R::World,
         mut outcome: Outcome,
@@ -162,7 +159,7 @@ impl<R: Reconciler> Rounds<R> {
             return outcome;
         };
         note.reports();
-        let report = round.below(call("report"));
+        let report = Here::now().below(call("report"));
         let reported = self.reconciler.report(&self.gateway, world, status);
         match report.during(reported).await {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),

@@ -8,7 +8,7 @@
 
 use opentelemetry::KeyValue;
 use setpoint_model::Key;
-use setpoint_proto::lineage::now_ns;
+use setpoint_proto::lineage::{lasting, now_ns};
 use setpoint_proto::{Cause, Wait};
 use tokio::time::Instant;
 
@@ -88,7 +88,6 @@ impl Clock {
 
     fn read(&self, moment: Instant) -> i64 {
         let ago = self.monotonic.saturating_duration_since(moment);
-        let ago = i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX);
-        self.wall_ns.saturating_sub(ago)
+        self.wall_ns.saturating_sub(lasting(ago))
     }
 }

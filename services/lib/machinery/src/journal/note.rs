@@ -145,7 +145,7 @@ impl Note {
     /// The round is over: an error ended it, or all was done, and it is looked at again after a time.
     pub fn close(mut self, failed: Option<String>, done: usize, again: Option<Duration>) {
         let round = &mut self.round;
-        round.took_ns = nanoseconds(self.began.elapsed());
+        round.took_ns = lineage::lasting(self.began.elapsed());
         round.done = u32::try_from(done).unwrap_or(u32::MAX);
         if round.trace_id.is_empty() {
             let first = round.causes.first();
@@ -156,7 +156,7 @@ impl Note {
             None => again,
         };
         round.next_ns = again.map_or(0, |again| {
-            lineage::now_ns().saturating_add(nanoseconds(again))
+            lineage::now_ns().saturating_add(lineage::lasting(again))
         });
         let outcome = match (&failed, round.steps.is_empty(), again) {
             (Some(_), ..) => FAILED,
@@ -173,8 +173,4 @@ impl Note {
 
 fn written(trace: Option<TraceId>) -> String {
     trace.map(|id| id.to_string()).unwrap_or_default()
-}
-
-fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
