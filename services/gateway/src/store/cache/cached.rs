@@ -41,6 +41,13 @@ struct Labels {
     labels: BTreeMap<String, String>,
 }
 
+/// Of an encoded `setpoint.v1.Object`: why it is as it is.
+#[derive(Message)]
+struct Caused {
+    #[prost(message, optional, tag = "3")]
+    cause: Option<Cause>,
+}
+
 /// The part of any object that a bookmark has.
 #[derive(Message)]
 struct Bare {
@@ -124,7 +131,7 @@ impl Cached {
 
     /// Why it was last written, where its writer said so.
     pub fn cause(&self) -> Option<Cause> {
-        setpoint::Object::decode(self.object.clone()).ok()?.cause
+        Caused::decode(self.object.as_ref()).ok()?.cause
     }
 
     /// The object itself.
