@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use opentelemetry::global::{self, BoxedTracer};
 use opentelemetry::trace::{
-    FutureExt as _, SpanBuilder, Status, TraceContextExt as _, TraceId, Tracer as _, WithContext,
+    FutureExt as _, SpanBuilder, Status, TraceContextExt as _, Tracer as _, WithContext,
 };
 use opentelemetry::{Context, ContextGuard, KeyValue};
 use tracing::Span;
@@ -76,11 +76,6 @@ impl Here {
     /// Its name; `None` outside any trace.
     pub fn traceparent(&self) -> Option<Traceparent> {
         Traceparent::of(self.0.span().span_context())
-    }
-
-    /// `None` outside any trace.
-    pub fn trace_id(&self) -> Option<TraceId> {
-        self.traceparent().map(|span| span.trace_id())
     }
 
     /// Sets attributes.

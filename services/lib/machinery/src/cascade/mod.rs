@@ -5,7 +5,7 @@ mod waits;
 
 use std::future::Future;
 
-use opentelemetry::trace::{SpanBuilder, TraceId};
+use opentelemetry::trace::SpanBuilder;
 use opentelemetry::{KeyValue, Value};
 use setpoint_model::{Key, Meta};
 use setpoint_proto::here::in_namespace;
@@ -89,11 +89,6 @@ impl Cascade {
     /// The round's span.
     pub const fn here(&self) -> &Here {
         &self.here
-    }
-
-    /// The trace that it belongs to; `None` where nobody traces.
-    pub fn trace_id(&self) -> Option<TraceId> {
-        self.here.trace_id()
     }
 }
 

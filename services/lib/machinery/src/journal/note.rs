@@ -3,10 +3,9 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use opentelemetry::trace::TraceId;
 use setpoint_model::{Key, Meta};
+use setpoint_proto::lineage;
 use setpoint_proto::setpoint::{Round, Step, Verdict};
-use setpoint_proto::{Cause, lineage};
 use tokio::time::Instant;
 
 use super::{Journal, Subject};
@@ -126,7 +125,7 @@ impl Note {
 
     /// The round is part of this cascade.
     pub fn belongs(&mut self, cascade: &Cascade) {
-        self.round.trace_id = written(cascade.trace_id());
+        self.round.traceparent = cascade.here().traceparent();
     }
 
     /// What speaks for or against each node; `more` of them are not named.
@@ -147,9 +146,9 @@ impl Note {
         let round = &mut self.round;
         round.took_ns = lineage::lasting(self.began.elapsed());
         round.done = u32::try_from(done).unwrap_or(u32::MAX);
-        if round.trace_id.is_empty() {
+        if round.traceparent.is_none() {
             let first = round.causes.first();
-            round.trace_id = written(first.and_then(Cause::trace_id));
+            round.traceparent = first.and_then(|cause| cause.traceparent);
         }
         let again = match failed {
             Some(_) => again.or(Some(self.rest)),
@@ -169,8 +168,4 @@ impl Note {
         round.error = failed.unwrap_or_default();
         self.journal.enter(self.subject, self.round, self.touched);
     }
-}
-
-fn written(trace: Option<TraceId>) -> String {
-    trace.map(|id| id.to_string()).unwrap_or_default()
 }
