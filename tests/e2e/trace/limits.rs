@@ -66,28 +66,33 @@ fn a_log_line_leads_to_its_span() {
         ..SMALL
     };
     let mut cluster = Cluster::traced(size, &jaeger.collector());
+    let services = [
+        ("deployment-controller", "done"),
+        ("replicaset-controller", "done"),
+        ("scheduler", "bound"),
+    ];
     let flags = ["--log", "debug"].map(str::to_owned);
-    let controller = "deployment-controller-0";
-    cluster.service(controller, "deployment-controller", &flags);
+    for (service, _) in services {
+        cluster.service(&format!("{service}-0"), service, &flags);
+    }
     let kubectl = cluster.kubectl();
     kubectl.ok("create deployment logged --image=nginx:1.25");
-    eventually(
-        "a line names a span of the controller's that arrives",
-        || {
-            let log = cluster.process(controller).log();
+    for (service, message) in services {
+        eventually("a line names a span of its service that arrives", || {
+            let log = cluster.process(&format!("{service}-0")).log();
             let lines = log
                 .lines()
                 .filter_map(|line| serde_json::from_str(line).ok());
-            let found = lines.into_iter().any(|line: Value| {
+            let mut lines = lines.filter(|line: &Value| line["message"] == message);
+            let found = lines.any(|line| {
                 let id = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
                 let trace = jaeger.trace(&id("trace_id"));
                 let mut spans = trace.spans.iter();
-                spans
-                    .any(|span| span.id == id("span_id") && span.service == "deployment-controller")
+                spans.any(|span| span.id == id("span_id") && span.service == service)
             });
             found.then_some(()).ok_or(log)
-        },
-    );
+        });
+    }
 }
 
 /// What follows from an old trace begins another, with a link back.
