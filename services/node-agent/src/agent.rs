@@ -282,8 +282,7 @@ fn write_down(note: Note, ended: &Result<(Option<Duration>, bool), Error>) {
 }
 
 fn begin(ticket: &Ticket<Key>, world: &World, looked: Instant) -> Cascade {
-    let round = SpanBuilder::from_name("reconcile")
-        .with_attributes([KeyValue::new("controller", "node-agent")]);
+    let round = SpanBuilder::from_name("reconcile");
     let cascade = Cascade::begin(round, ticket, looked);
     if let Some(pod) = &world.pod {
         cascade.about("pod", &Meta::of(&pod.object.metadata));

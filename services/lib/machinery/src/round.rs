@@ -186,8 +186,7 @@ impl<R: Reconciler> Rounds<R> {
 
     fn cascade(&self, ticket: &Ticket<Key>, world: &R::World, looked: Instant) -> Cascade {
         let controller = self.controller;
-        let round = SpanBuilder::from_name("reconcile")
-            .with_attributes([KeyValue::new("controller", controller)]);
+        let round = SpanBuilder::from_name("reconcile");
         let cascade = Cascade::begin(round, ticket, looked);
         if let Some(meta) = R::meta(world) {
             let kind = controller.strip_suffix("-controller");
