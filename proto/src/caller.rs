@@ -39,10 +39,12 @@ impl Caller {
 
     /// As [`Self::attribute`] said it: it is not meant for who reads the trace.
     pub fn of_attribute(attribute: &KeyValue) -> Option<Self> {
-        let (CALLER, Value::Array(Array::I64(both))) = (attribute.key.as_str(), &attribute.value)
-        else {
+        let Value::Array(Array::I64(both)) = &attribute.value else {
             return None;
         };
+        if attribute.key.as_str() != CALLER {
+            return None;
+        }
         let both: [i64; 2] = both.as_slice().try_into().ok()?;
         let [id, follows] = both.map(i64::cast_unsigned);
         Some(Self {

@@ -88,11 +88,6 @@ pub fn lasting(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The moment so many nanoseconds after 1970; 1970 itself for a negative number.
-pub fn moment(nanoseconds: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

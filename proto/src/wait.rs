@@ -38,13 +38,14 @@ impl<'k> Wait<'k> {
 
     /// As [`Self::attribute`] said it.
     pub fn of_attribute(attribute: &'k KeyValue) -> Option<Self> {
+        // Most attributes are text: that is seen without reading their names.
+        let Value::Array(Array::I64(times)) = &attribute.value else {
+            return None;
+        };
         let key = attribute.key.as_str();
         if !key.starts_with(PREFIX) {
             return None;
         }
-        let Value::Array(Array::I64(times)) = &attribute.value else {
-            return None;
-        };
         let [from_ns, to_ns] = times.as_slice().try_into().ok()?;
         Some(Self {
             key,

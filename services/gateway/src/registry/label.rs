@@ -13,7 +13,6 @@ pub(super) fn label(target: &Target) {
         return;
     }
     let namespace = here::in_namespace(&target.namespace);
-    let key = format!("k8s.{}.name", target.kind.singular);
-    let name = KeyValue::new(key, target.name.clone());
+    let name = KeyValue::new(target.kind.traced.as_str(), target.name.clone());
     here.describe(namespace.into_iter().chain([name]));
 }

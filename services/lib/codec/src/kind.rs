@@ -33,6 +33,8 @@ pub struct Kind {
     pub message: MessageDescriptor,
     /// Its name in an `Any`.
     pub type_url: String,
+    /// The attribute that names one in a trace, for example `k8s.pod.name`.
+    pub traced: String,
     codec: Codec,
     json_head: String,
 }
@@ -56,6 +58,7 @@ impl Kind {
         let api_version = api_version(&rules.group, &rules.version);
         Self {
             kind: name.to_owned(),
+            traced: format!("k8s.{}.name", name.to_lowercase()),
             singular: name.to_lowercase(),
             type_url: format!("type.googleapis.com/{}", message.full_name()),
             json_head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}""#),

@@ -3,7 +3,6 @@
 use opentelemetry::trace::SpanId;
 
 use super::encoded::{Encoded, USUAL};
-use super::wire;
 
 /// Some spans, one after the other in one piece of memory: many that wait cost nobody else's memory its place in the
 /// caches, and they are ready to leave.
@@ -29,8 +28,8 @@ impl Batch {
         if span.is_call {
             self.calls.push(number(span.id));
         }
-        span.put(wire::SPANS, &mut self.spans);
-        self.len += 1;
+        self.len += span.spans;
+        span.put(&mut self.spans);
     }
 
     /// How many spans it has.

@@ -5,12 +5,13 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use opentelemetry::trace::SpanId;
 use parking_lot::Mutex;
 
 use super::encoded::{Encoded, Sink};
 
-/// How many spans are kept back for one caller at most; more pass at once. Some 2 MiB of them.
+/// How many spans are kept back for one caller at most; more pass at once. Some 3 MiB of them.
 const KEPT: usize = 4096;
 /// How long a span is kept back for a caller who is there and says nothing: its call may be part of something long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,7 +26,7 @@ pub struct Callers {
 #[derive(Debug, Default)]
 struct Shared {
     next: Option<Box<dyn Sink>>,
-    kept: Mutex<HashMap<u64, Kept>>,
+    kept: Mutex<HashMap<u64, Kept, RandomState>>,
 }
 
 /// Our spans below those of one caller.
@@ -100,7 +101,7 @@ impl Kept {
         taken.map(|waiting| waiting.span).collect()
     }
 
-    fn take_below(&mut self, parents: &HashSet<SpanId>) -> Vec<Encoded> {
+    fn take_below(&mut self, parents: &HashSet<SpanId, RandomState>) -> Vec<Encoded> {
         self.take(|waiting| parents.contains(&waiting.span.parent))
     }
 

@@ -1,5 +1,6 @@
 //! An OpenTelemetry collector, spoken to by OTLP over gRPC.
 
+use bytes::{BufMut as _, Bytes};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -7,6 +8,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans};
 use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 use prost::Message;
 use tonic::client::Grpc;
+use tonic::codec::{Codec, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
@@ -30,20 +32,26 @@ pub(super) struct Collector {
     scope: Vec<u8>,
 }
 
+/// The field of `ExportTraceServiceRequest` that has the spans of a resource.
+const RESOURCE_SPANS: u32 = 1;
 /// The field of `ResourceSpans` that has the spans of a scope.
 const SCOPE_SPANS: u32 = 2;
-/// What comes before a field's bytes is no longer than this.
-const HEAD: usize = 11;
 
 /// Spans as they travel. Cheap to clone.
 ///
 /// The wire knows no difference between a message and its bytes: this is an `ExportTraceServiceRequest` whose spans, and
 /// what is around them, are encoded already.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone)]
 pub(super) struct Parcel {
-    #[prost(bytes = "bytes", repeated, tag = "1")]
-    resource_spans: Vec<bytes::Bytes>,
+    /// All that comes before the spans.
+    head: Bytes,
+    spans: Bytes,
 }
+
+/// Sends parcels as they are.
+struct Packed;
+
+type Answer = ProstCodec<(), ExportTraceServiceResponse>;
 
 /// Why spans were not taken.
 pub(super) enum Refusal {
@@ -84,15 +92,16 @@ impl Collector {
     }
 
     /// Makes a request of spans that follow one another as in `ScopeSpans`.
-    pub fn pack(&self, spans: &[u8]) -> Parcel {
-        let length = self.scope.len() + spans.len();
-        let mut message = self.resource.clone();
-        message.reserve_exact(HEAD + length);
-        wire::head(SCOPE_SPANS, length, &mut message);
-        message.extend_from_slice(&self.scope);
-        message.extend_from_slice(spans);
+    pub fn pack(&self, spans: Vec<u8>) -> Parcel {
+        let mut inner = self.resource.clone();
+        wire::head(SCOPE_SPANS, self.scope.len() + spans.len(), &mut inner);
+        inner.extend_from_slice(&self.scope);
+        let mut head = Vec::new();
+        wire::head(RESOURCE_SPANS, inner.len() + spans.len(), &mut head);
+        head.extend_from_slice(&inner);
         Parcel {
-            resource_spans: vec![message.into()],
+            head: head.into(),
+            spans: spans.into(),
         }
     }
 
@@ -101,12 +110,11 @@ impl Collector {
         let mut request = Request::new(parcel);
         *request.metadata_mut() = self.headers.clone();
         let path = PathAndQuery::from_static(EXPORT);
-        let codec = ProstCodec::<Parcel, ExportTraceServiceResponse>::default();
         let mut client = Grpc::new(self.channel.clone());
         if let Err(error) = client.ready().await {
             return Err(Refusal::ForNow(Status::unavailable(error.to_string())));
         }
-        let answer = client.unary(request, path, codec).await;
+        let answer = client.unary(request, path, Packed).await;
         let answer = answer.map_err(refusal)?.into_inner();
         match answer.partial_success {
             Some(partial) if partial.rejected_spans > 0 => {
@@ -118,6 +126,37 @@ impl Collector {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Codec for Packed {
+    type Encode = Parcel;
+    type Decode = ExportTraceServiceResponse;
+    type Encoder = Self;
+    type Decoder = <Answer as Codec>::Decoder;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        Answer::default().decoder()
+    }
+}
+
+impl Encoder for Packed {
+    type Item = Parcel;
+    type Error = Status;
+
+    fn encode(
+        &mut self,
+        Parcel { head, spans }: Parcel,
+        to: &mut EncodeBuf<'_>,
+    ) -> Result<(), Status> {
+        to.reserve(head.len() + spans.len());
+        to.put(head);
+        to.put(spans);
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use tokio::select;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
+use super::batch::Batch;
 use super::collector::{Collector, Parcel, Refusal};
 use super::outbox::Outbox;
 
@@ -34,9 +35,10 @@ impl Courier {
     /// Until the outbox is closed, and empty unless the collector is away.
     pub async fn run(mut self) {
         while let Some(batch) = self.outbox.batch().await {
-            let parcel = self.collector.pack(&batch.spans);
-            if self.deliver(parcel).await && !batch.calls.is_empty() {
-                exported::tell(batch.calls.into());
+            let Batch { spans, calls, .. } = batch;
+            let parcel = self.collector.pack(spans);
+            if self.deliver(parcel).await && !calls.is_empty() {
+                exported::tell(calls.into());
             }
             if let dropped @ 1.. = self.outbox.dropped() {
                 warn!(dropped, "spans came faster than they could be exported");

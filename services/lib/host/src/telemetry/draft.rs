@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{Span, SpanBuilder, SpanContext, Status};
+use setpoint_proto::lineage::nanoseconds;
 
 use super::open::Open;
 use super::parts::Parts;
@@ -33,18 +34,20 @@ impl Draft {
         parent: &SpanContext,
         builder: SpanBuilder,
     ) -> Self {
-        let mut draft = Self {
-            open: Some(Open::begin(parts, &context, parent, &builder)),
+        let mut open = Open::begin(parts, &context, parent, &builder);
+        for attribute in builder.attributes.iter().flatten() {
+            open.set(&context, attribute);
+        }
+        for event in builder.events.iter().flatten() {
+            open.tell(&event.name, nanoseconds(event.timestamp), &event.attributes);
+        }
+        for link in builder.links.iter().flatten() {
+            open.link(&link.span_context, &link.attributes);
+        }
+        Self {
             context,
-        };
-        draft.set_attributes(builder.attributes.into_iter().flatten());
-        for event in builder.events.into_iter().flatten() {
-            draft.add_event_with_timestamp(event.name, event.timestamp, event.attributes);
+            open: Some(open),
         }
-        for link in builder.links.into_iter().flatten() {
-            draft.add_link(link.span_context, link.attributes);
-        }
-        draft
     }
 }
 
@@ -54,7 +57,7 @@ impl Span for Draft {
         T: Into<Cow<'static, str>>,
     {
         if let Some(open) = &mut self.open {
-            open.tell(&name.into(), at, &attributes);
+            open.tell(&name.into(), nanoseconds(at), &attributes);
         }
     }
 
@@ -95,7 +98,7 @@ impl Span for Draft {
 
     fn end_with_timestamp(&mut self, at: SystemTime) {
         if let Some(open) = self.open.take() {
-            open.end(at);
+            open.end(nanoseconds(at));
         }
     }
 }
@@ -115,7 +118,6 @@ mod tests {
     use opentelemetry_proto::tonic::trace::v1 as otlp;
     use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
     use setpoint_proto::here::RPC_SYSTEM;
-    use setpoint_proto::lineage::nanoseconds;
     use setpoint_proto::{Caller, OBJECT, Wait};
 
     use super::*;
@@ -282,9 +284,10 @@ mod tests {
             to_ns: nanoseconds(to),
         };
         draft.set_attributes([object.clone(), wait.attribute()]);
-        let beside = told.spans().pop().unwrap();
-        let id: [u8; 8] = beside.span_id.as_slice().try_into().unwrap();
         let state = draft.span_context().trace_state().clone();
+        draft.end_with_timestamp(to);
+        let [waited, beside] = told.spans().try_into().unwrap();
+        let id: [u8; 8] = beside.span_id.as_slice().try_into().unwrap();
         let flags = TraceFlags::SAMPLED;
         let expected = SpanData {
             span_context: SpanContext::new(1.into(), SpanId::from_bytes(id), flags, false, state),
@@ -301,8 +304,6 @@ mod tests {
         };
         assert_eq!(beside, expected);
         assert_ne!(beside.span_id, SpanId::from(5).to_bytes());
-        draft.end_with_timestamp(to);
-        let waited = told.spans().pop().unwrap();
         assert_eq!(
             (waited.name.as_str(), waited.attributes.len()),
             ("write", 1)

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::mem;
-use std::time::SystemTime;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind};
@@ -10,8 +9,10 @@ use setpoint_proto::Caller;
 
 use super::wire::{self, field};
 
-/// So many bytes are enough for most spans.
+/// A span takes about so many bytes.
 pub(super) const USUAL: usize = 320;
+/// So many bytes are enough for most spans.
+const ROOM: usize = 512;
 
 /// A span in OTLP's encoding, but for its parent, which can still change.
 ///
@@ -26,6 +27,10 @@ pub(crate) struct Encoded {
     /// Whether it is around a call, whose other side may want to know that it has arrived.
     pub is_call: bool,
     pub fields: Vec<u8>,
+    /// The waits before it: spans that travel with it, as in OTLP's `ScopeSpans`.
+    pub beside: Vec<u8>,
+    /// How many they are together.
+    pub spans: usize,
 }
 
 /// Where spans go next.
@@ -40,21 +45,26 @@ impl Encoded {
         parent: &SpanContext,
         name: &str,
         kind: SpanKind,
-        start: SystemTime,
+        start_ns: i64,
     ) -> Self {
-        let mut fields = Vec::with_capacity(USUAL);
-        wire::context(context, &mut fields);
-        wire::flags(field::FLAGS, context, parent.is_remote(), &mut fields);
-        wire::text(field::NAME, name, &mut fields);
-        wire::kind(kind, &mut fields);
-        wire::time(field::START, start, &mut fields);
+        let mut fields = Vec::with_capacity(ROOM);
+        wire::beginning(context, parent, name, kind, start_ns, &mut fields);
         Self {
             id: context.span_id(),
             parent: parent.span_id(),
             caller: None,
             is_call: false,
             fields,
+            beside: Vec::new(),
+            spans: 1,
         }
+    }
+
+    /// Adds a span beside it that `fill` writes.
+    pub fn add(&mut self, fill: impl FnOnce(&[u8], &mut Vec<u8>)) {
+        self.beside.reserve(USUAL);
+        wire::nested(wire::SPANS, &mut self.beside, |to| fill(&self.fields, to));
+        self.spans += 1;
     }
 
     /// Puts a span whose parent may be lost below what its call followed from.
@@ -65,12 +75,12 @@ impl Encoded {
         self.parent = self.caller.map_or(SpanId::INVALID, |caller| caller.follows);
     }
 
-    /// Appends it as a field of another message.
-    pub fn put(mut self, tag: u32, message: &mut Vec<u8>) {
-        if self.parent != SpanId::INVALID {
-            wire::bytes(field::PARENT, &self.parent.to_bytes(), &mut self.fields);
-        }
-        wire::bytes(tag, &self.fields, message);
+    /// Appends it, and what is beside it, to OTLP's `ScopeSpans`.
+    pub fn put(mut self, scope: &mut Vec<u8>) {
+        wire::parent(self.parent, &mut self.fields);
+        wire::head(wire::SPANS, self.fields.len(), scope);
+        scope.extend_from_slice(&self.fields);
+        scope.extend_from_slice(&self.beside);
     }
 }
 
@@ -90,10 +100,12 @@ mod tests {
             }),
             is_call: false,
             fields: Vec::new(),
+            beside: Vec::new(),
+            spans: 1,
         };
         wire::text(field::NAME, "write", &mut bereft.fields);
         bereft.bereave();
-        let span = decoded(bereft);
+        let [span] = decoded(bereft).try_into().unwrap();
         assert_eq!((span.name.as_str(), span.attributes.len()), ("write", 1));
         assert_eq!(span.parent_span_id, SpanId::from(3).to_bytes());
         let lost = format!("{:?}", span.attributes);

@@ -11,6 +11,9 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+/// So many bytes are enough for most lines.
+const ROOM: usize = 512;
+
 /// Another format, with trace and span ids at the end of the line if there is a trace.
 pub struct Traced<F> {
     inner: F,
@@ -54,7 +57,7 @@ where
         let Some(trace) = trace(context) else {
             return self.inner.format_event(context, writer, event);
         };
-        let mut line = String::new();
+        let mut line = String::with_capacity(ROOM);
         self.inner
             .format_event(context, Writer::new(&mut line), event)?;
         self.style.append(&mut line, &trace)?;
@@ -78,12 +81,16 @@ where
 impl Style {
     fn append(self, line: &mut String, trace: &SpanContext) -> fmt::Result {
         line.truncate(line.trim_end().len());
-        let (trace, span) = (trace.trace_id(), trace.span_id());
+        let trace_id = hex::encode(trace.trace_id().to_bytes());
+        let span_id = hex::encode(trace.span_id().to_bytes());
         match self {
-            Self::Text => writeln!(line, " trace_id={trace} span_id={span}"),
+            Self::Text => writeln!(line, " trace_id={trace_id} span_id={span_id}"),
             Self::Json => {
                 line.pop();
-                writeln!(line, ",\"trace_id\":\"{trace}\",\"span_id\":\"{span}\"}}")
+                writeln!(
+                    line,
+                    ",\"trace_id\":\"{trace_id}\",\"span_id\":\"{span_id}\"}}"
+                )
             }
         }
     }

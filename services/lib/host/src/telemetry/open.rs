@@ -1,13 +1,12 @@
 //! What is known of a span that has not ended yet.
 
 use std::ops::Range;
-use std::time::SystemTime;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanContext, SpanKind, Status};
 use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
 use setpoint_proto::here::RPC_SYSTEM;
-use setpoint_proto::lineage::moment;
+use setpoint_proto::lineage::{nanoseconds, now_ns};
 use setpoint_proto::{Caller, OBJECT, Wait};
 
 use super::encoded::Encoded;
@@ -57,10 +56,10 @@ impl Open {
     ) -> Self {
         parts.begin(context.span_id(), parent.span_id());
         let kind = builder.span_kind.clone().unwrap_or(SpanKind::Internal);
-        let start = builder.start_time.unwrap_or_else(SystemTime::now);
+        let start_ns = builder.start_time.map_or_else(now_ns, nanoseconds);
         Self {
             parts,
-            span: Encoded::begin(context, parent, &builder.name, kind.clone(), start),
+            span: Encoded::begin(context, parent, &builder.name, kind.clone(), start_ns),
             parent: parent.clone(),
             kind,
             object: 0..0,
@@ -74,7 +73,7 @@ impl Open {
         if let Some(caller) = Caller::of_attribute(attribute) {
             self.span.caller = Some(caller);
         } else if let Some(wait) = Wait::of_attribute(attribute) {
-            self.parts.pass_by(self.beside(context, &wait));
+            self.draw_beside(context, &wait);
         } else {
             self.describe(attribute);
         }
@@ -92,22 +91,23 @@ impl Open {
     }
 
     /// A wait of this span, as a span beside it.
-    fn beside(&self, context: &SpanContext, wait: &Wait<'_>) -> Encoded {
+    fn draw_beside(&mut self, context: &SpanContext, wait: &Wait<'_>) {
         let id = RandomIdGenerator::default().new_span_id();
         let (trace, flags) = (context.trace_id(), context.trace_flags());
         let context = SpanContext::new(trace, id, flags, false, context.trace_state().clone());
-        let kind = SpanKind::Internal;
-        let [from, to] = [wait.from_ns, wait.to_ns].map(moment);
-        let mut span = Encoded::begin(&context, &self.parent, wait.name(), kind, from);
-        wire::time(field::END, to, &mut span.fields);
-        let object = &self.span.fields[self.object.clone()];
-        span.fields.extend_from_slice(object);
-        span
+        let (parent, object) = (&self.parent, self.object.clone());
+        self.span.add(|waited, to| {
+            let kind = SpanKind::Internal;
+            wire::beginning(&context, parent, wait.name(), kind, wait.from_ns, to);
+            wire::time(field::END, wait.to_ns, to);
+            to.extend_from_slice(&waited[object]);
+            wire::parent(parent.span_id(), to);
+        });
     }
 
-    pub fn tell(&mut self, name: &str, at: SystemTime, with: &[KeyValue]) {
+    pub fn tell(&mut self, name: &str, at_ns: i64, with: &[KeyValue]) {
         if self.events.admits() {
-            wire::event(name, at, with, &mut self.span.fields);
+            wire::event(name, at_ns, with, &mut self.span.fields);
         }
     }
 
@@ -126,9 +126,9 @@ impl Open {
         wire::text(field::NAME, name, &mut self.span.fields);
     }
 
-    pub fn end(mut self, at: SystemTime) {
+    pub fn end(mut self, at_ns: i64) {
         let fields = &mut self.span.fields;
-        wire::time(field::END, at, fields);
+        wire::time(field::END, at_ns, fields);
         wire::count(field::DROPPED_ATTRIBUTES, self.attributes.dropped(), fields);
         wire::count(field::DROPPED_EVENTS, self.events.dropped(), fields);
         wire::count(field::DROPPED_LINKS, self.links.dropped(), fields);

@@ -41,7 +41,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// All but the last one are full.
+    /// To all but the last one the next span was too much.
     batches: VecDeque<Batch>,
     spans: usize,
     dropped: u64,
@@ -110,15 +110,15 @@ impl Outbox {
 
 impl Waiting {
     fn join(&mut self, span: Encoded, most: usize) {
+        self.spans += span.spans;
         match self.batches.back_mut() {
-            Some(last) if last.len() < most => last.add(span),
+            Some(last) if last.len() + span.spans <= most => last.add(span),
             _ => {
                 let mut first = Batch::of(most);
                 first.add(span);
                 self.batches.push_back(first);
             }
         }
-        self.spans += 1;
     }
 
     fn leave(&mut self) -> Option<Batch> {
@@ -132,12 +132,13 @@ impl Sink for Outbox {
     fn take(&self, span: Encoded) {
         let Pace { queue, batch, .. } = self.shared.pace;
         let mut waiting = self.shared.waiting.lock();
-        if waiting.spans >= queue {
-            waiting.dropped += 1;
+        let before = waiting.spans;
+        if before >= queue {
+            waiting.dropped += span.spans as u64;
             return;
         }
         waiting.join(span, batch);
-        if waiting.spans == 1 || waiting.spans == batch {
+        if before == 0 || (before < batch && waiting.spans >= batch) {
             self.shared.filled.notify_one();
         }
     }

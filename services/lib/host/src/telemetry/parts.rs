@@ -1,8 +1,8 @@
 //! A process tells of its part in a trace when that is over, as a whole.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
-use std::{iter, mem};
 
 use foldhash::fast::RandomState;
 use opentelemetry::trace::SpanId;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::encoded::{Encoded, Sink};
 
-/// How many spans wait at most for the ends of their parts; more pass at once. Some 6 MiB of them.
+/// How many spans wait at most for the ends of their parts; more pass at once. Some 10 MiB of them.
 const WAITING: usize = 16_384;
 
 /// Holds back what is below a process's first span of a trace until that one has ended, and passes it on before them.
@@ -63,11 +63,6 @@ impl Parts {
     pub fn end(&self, span: Encoded) {
         let (first, below) = self.shared.open.lock().end(span);
         self.pass(first.into_iter().chain(below));
-    }
-
-    /// A span of no part of ours, which has begun and ended.
-    pub fn pass_by(&self, span: Encoded) {
-        self.pass(iter::once(span));
     }
 
     /// Passes on what waits: what is not over by now never will be.

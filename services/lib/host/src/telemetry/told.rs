@@ -12,7 +12,6 @@ use prost::Message as _;
 use super::encoded::{Encoded, Sink};
 use super::parts::Parts;
 use super::scribe::Scribe;
-use super::wire;
 
 /// The last one that spans come to.
 #[derive(Clone, Debug, Default)]
@@ -34,16 +33,15 @@ impl Told {
 
 impl Sink for Told {
     fn take(&self, span: Encoded) {
-        self.spans.lock().push(decoded(span));
+        self.spans.lock().extend(decoded(span));
     }
 }
 
-/// As a collector reads it.
-pub fn decoded(span: Encoded) -> otlp::Span {
-    let mut message = Vec::new();
-    span.put(wire::SPANS, &mut message);
-    let mut spans = otlp::ScopeSpans::decode(&*message).unwrap().spans;
-    spans.pop().unwrap()
+/// As a collector reads it and what is beside it.
+pub fn decoded(span: Encoded) -> Vec<otlp::Span> {
+    let mut scope = Vec::new();
+    span.put(&mut scope);
+    otlp::ScopeSpans::decode(&*scope).unwrap().spans
 }
 
 /// Draws every span.

@@ -4,14 +4,12 @@
 //! their way to the same bytes: a quarter of what tracing cost a cascade. It would be wrong if the fields' numbers
 //! changed, which protobuf rules out; a test has the library read what is written here.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use opentelemetry::trace::{SpanContext, SpanKind, Status};
+use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status};
 use opentelemetry::{KeyValue, Value};
 use opentelemetry_proto::tonic::common::v1::AnyValue;
 use opentelemetry_proto::tonic::trace::v1::{SpanFlags, span, status};
 use prost::Message as _;
-use prost::encoding::{self, WireType, encode_key, encode_varint};
+use prost::encoding::{WireType, encoded_len_varint};
 
 /// The field of OTLP's `ScopeSpans` that has the spans.
 pub const SPANS: u32 = 2;
@@ -36,30 +34,52 @@ pub mod field {
     pub const FLAGS: u32 = 16;
 }
 
+fn varint(mut number: u64, to: &mut Vec<u8>) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+fn key(tag: u32, wire: WireType, to: &mut Vec<u8>) {
+    varint(u64::from(tag << 3 | wire as u32), to);
+}
+
+fn number(tag: u32, number: u64, to: &mut Vec<u8>) {
+    key(tag, WireType::Varint, to);
+    varint(number, to);
+}
+
 /// Appends a message that `fill` writes.
 pub fn nested(tag: u32, to: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
-    encode_key(tag, WireType::LengthDelimited, to);
-    let head = to.len();
+    key(tag, WireType::LengthDelimited, to);
+    let start = to.len();
     to.push(0);
     fill(to);
-    match to.len() - head - 1 {
-        // One byte tells the length of most.
-        length @ ..0x80 => to[head] = length as u8,
-        length => {
-            let mut longer = Vec::new();
-            encode_varint(length as u64, &mut longer);
-            to.splice(head..=head, longer);
-        }
+    let end = to.len();
+    let mut length = end - start - 1;
+    // One byte tells the length of most; before longer ones there must be room for more.
+    let more = encoded_len_varint(length as u64) - 1;
+    if more > 0 {
+        to.resize(end + more, 0);
+        to.copy_within(start + 1..end, start + 1 + more);
     }
+    for byte in &mut to[start..start + more] {
+        *byte = length as u8 | 0x80;
+        length >>= 7;
+    }
+    to[start + more] = length as u8;
 }
 
 /// Appends what comes before so many bytes of a field.
 pub fn head(tag: u32, length: usize, to: &mut Vec<u8>) {
-    encode_key(tag, WireType::LengthDelimited, to);
-    encode_varint(length as u64, to);
+    key(tag, WireType::LengthDelimited, to);
+    varint(length as u64, to);
 }
 
-pub fn bytes(tag: u32, bytes: &[u8], to: &mut Vec<u8>) {
+#[inline]
+fn bytes(tag: u32, bytes: &[u8], to: &mut Vec<u8>) {
     head(tag, bytes.len(), to);
     to.extend_from_slice(bytes);
 }
@@ -68,46 +88,83 @@ pub fn text(tag: u32, text: &str, to: &mut Vec<u8>) {
     bytes(tag, text.as_bytes(), to);
 }
 
-pub fn time(tag: u32, at: SystemTime, to: &mut Vec<u8>) {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let nanoseconds = u64::try_from(since.as_nanos()).unwrap_or_default();
-    encoding::fixed64::encode(tag, &nanoseconds, to);
+/// In nanoseconds since 1970.
+pub fn time(tag: u32, at_ns: i64, to: &mut Vec<u8>) {
+    key(tag, WireType::SixtyFourBit, to);
+    to.extend_from_slice(&at_ns.to_le_bytes());
 }
 
 pub fn count(tag: u32, count: u32, to: &mut Vec<u8>) {
     if count > 0 {
-        encoding::uint32::encode(tag, &count, to);
+        number(tag, count.into(), to);
     }
 }
 
-pub fn kind(kind: SpanKind, to: &mut Vec<u8>) {
-    let kind = span::SpanKind::from(kind).into();
-    encoding::int32::encode(field::KIND, &kind, to);
+/// What is known of any span as it begins, `below` one of another process or not.
+pub fn beginning(
+    context: &SpanContext,
+    below: &SpanContext,
+    name: &str,
+    kind: SpanKind,
+    start_ns: i64,
+    to: &mut Vec<u8>,
+) {
+    named(context, to);
+    flags(field::FLAGS, context, below.is_remote(), to);
+    text(field::NAME, name, to);
+    number(field::KIND, span::SpanKind::from(kind) as u64, to);
+    time(field::START, start_ns, to);
+}
+
+/// Nothing for a root.
+pub fn parent(id: SpanId, to: &mut Vec<u8>) {
+    if id != SpanId::INVALID {
+        bytes(field::PARENT, &id.to_bytes(), to);
+    }
 }
 
 /// Of a span or a link, whose `remote` end is elsewhere.
-pub fn flags(tag: u32, context: &SpanContext, remote: bool, to: &mut Vec<u8>) {
+fn flags(tag: u32, context: &SpanContext, remote: bool, to: &mut Vec<u8>) {
     let known = SpanFlags::ContextHasIsRemoteMask as u32;
     let remote = u32::from(remote) * SpanFlags::ContextIsRemoteMask as u32;
     let flags = u32::from(context.trace_flags().to_u8()) | known | remote;
-    encoding::fixed32::encode(tag, &flags, to);
+    key(tag, WireType::ThirtyTwoBit, to);
+    to.extend_from_slice(&flags.to_le_bytes());
 }
 
 /// Which span of which trace it is, for a span and a link alike.
-pub fn context(context: &SpanContext, to: &mut Vec<u8>) {
+fn named(context: &SpanContext, to: &mut Vec<u8>) {
     bytes(field::TRACE_ID, &context.trace_id().to_bytes(), to);
     bytes(field::SPAN_ID, &context.span_id().to_bytes(), to);
-    let state = context.trace_state().header();
-    if !state.is_empty() {
-        text(field::TRACE_STATE, &state, to);
+    let state = context.trace_state();
+    if *state != Default::default() {
+        text(field::TRACE_STATE, &state.header(), to);
     }
 }
 
 pub fn attribute(tag: u32, attribute: &KeyValue, to: &mut Vec<u8>) {
-    nested(tag, to, |to| {
-        text(1, attribute.key.as_str(), to);
-        nested(2, to, |to| value(&attribute.value, to));
-    });
+    let name = attribute.key.as_str();
+    match &attribute.value {
+        Value::String(value) => texts(tag, name, value.as_str(), to),
+        other => nested(tag, to, |to| {
+            text(1, name, to);
+            nested(2, to, |to| value(other, to));
+        }),
+    }
+}
+
+/// An attribute as most are: how long all of it is can be told from the texts.
+fn texts(tag: u32, name: &str, value: &str, to: &mut Vec<u8>) {
+    let inner = field_len(value.len());
+    head(tag, field_len(name.len()) + field_len(inner), to);
+    text(1, name, to);
+    head(2, inner, to);
+    text(1, value, to);
+}
+
+/// The size of a field with a number below 16 and so many bytes.
+fn field_len(length: usize) -> usize {
+    1 + encoded_len_varint(length as u64) + length
 }
 
 fn attributes(tag: u32, attributes: &[KeyValue], to: &mut Vec<u8>) {
@@ -116,14 +173,14 @@ fn attributes(tag: u32, attributes: &[KeyValue], to: &mut Vec<u8>) {
 
 fn value(value: &Value, to: &mut Vec<u8>) {
     match value {
-        Value::String(value) => text(1, value.as_str(), to),
+        Value::I64(value) => number(3, value.cast_unsigned(), to),
         other => to.extend(AnyValue::from(other.clone()).encode_to_vec()),
     }
 }
 
-pub fn event(name: &str, at: SystemTime, with: &[KeyValue], to: &mut Vec<u8>) {
+pub fn event(name: &str, at_ns: i64, with: &[KeyValue], to: &mut Vec<u8>) {
     nested(field::EVENTS, to, |to| {
-        time(1, at, to);
+        time(1, at_ns, to);
         text(2, name, to);
         attributes(3, with, to);
     });
@@ -131,7 +188,7 @@ pub fn event(name: &str, at: SystemTime, with: &[KeyValue], to: &mut Vec<u8>) {
 
 pub fn link(to_span: &SpanContext, with: &[KeyValue], to: &mut Vec<u8>) {
     nested(field::LINKS, to, |to| {
-        context(to_span, to);
+        named(to_span, to);
         attributes(4, with, to);
         flags(6, to_span, to_span.is_remote(), to);
     });
@@ -142,10 +199,9 @@ pub fn status(status: &Status, to: &mut Vec<u8>) {
         Status::Error { description } => description,
         _ => "",
     };
-    let code = status::StatusCode::from(status).into();
     nested(field::STATUS, to, |to| {
         // Said even if it is empty: a later status takes the place of an earlier one.
         text(2, message, to);
-        encoding::int32::encode(3, &code, to);
+        number(3, status::StatusCode::from(status) as u64, to);
     });
 }
