@@ -25,10 +25,10 @@ use crate::process::{SERVICES, cpu};
 use crate::report::Report;
 use crate::{cascade, writes};
 
-/// Two clusters are never quite alike, whatever they do: so there are several pairs, one after the other.
-const PAIRS: usize = 9;
-/// Many and short, since a machine is more like itself a moment ago than a while ago.
-const TURNS: usize = 7;
+/// Two clusters are never quite alike, whatever they do: that differs more than turns of one pair do.
+const PAIRS: usize = 15;
+/// Short ones, since a machine is more like itself a moment ago than a while ago; even, so that either side begins as often.
+const TURNS: usize = 4;
 /// A collector takes so many bytes in one piece: what it does with them is not ours to measure.
 const LARGE: u32 = 4 << 20;
 /// Enough for spans to be exported while Pods still come up.
