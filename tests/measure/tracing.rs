@@ -27,7 +27,7 @@ use crate::{cascade, writes};
 
 /// Two clusters are never quite alike, whatever they do: that differs more than turns of one pair do.
 const PAIRS: usize = 15;
-/// Short ones, since a machine is more like itself a moment ago than a while ago; even, so that either side begins as often.
+/// Short ones, since a machine is more like itself a moment ago than a while ago; even, so that both begin as often.
 const TURNS: usize = 4;
 /// A collector takes so many bytes in one piece: what it does with them is not ours to measure.
 const LARGE: u32 = 4 << 20;
@@ -66,16 +66,16 @@ async fn compare(
 ) -> anyhow::Result<()> {
     let mut clusters = start(pair, collector);
     // One after the other: what creates leave behind, in etcd and on its disk, is no cascade's business.
-    for (turn, side) in turns() {
+    for (turn, side) in turns(pair) {
         let url = clusters[side].gateway_url();
         let created = writes::creates(&url, turn, seconds).await?;
         done.creates[side].push(created.rate);
     }
-    for cluster in &clusters {
-        // The first one pays for memory and connections that are there from then on.
-        cascade::one(&gateway(cluster)?, "first", PODS).await?;
+    // The first one pays for memory and connections that are there from then on. Who was last here goes on.
+    for side in alternate(pair + 1, [0, 1]) {
+        cascade::one(&gateway(&clusters[side])?, "first", PODS).await?;
     }
-    for (turn, side) in turns() {
+    for (turn, side) in turns(pair) {
         let gateway = gateway(&clusters[side])?;
         let pids = SERVICES.map(|name| clusters[side].process(name).pid());
         tokio::time::sleep(cascade::REST).await;
@@ -96,9 +96,9 @@ fn gateway(cluster: &Cluster) -> anyhow::Result<Gateway> {
     Ok(Gateway::connect(&settings, "bench")?)
 }
 
-/// Each turn of each side. Who always began would be the one with the quieter machine.
-fn turns() -> impl Iterator<Item = (usize, usize)> {
-    (0..TURNS).flat_map(|turn| alternate(turn, [0, 1]).map(|side| (turn, side)))
+/// Each turn of each side. Either begins as often, and comes after itself as often: what is warm is faster.
+fn turns(pair: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..TURNS).flat_map(move |turn| alternate(pair + turn, [0, 1]).map(|side| (turn, side)))
 }
 
 /// One cluster without tracing and one with it, begun in either order.
