@@ -28,7 +28,7 @@ use crate::{cascade, writes};
 /// Two clusters are never quite alike, whatever they do: that differs more than turns of one pair do.
 const PAIRS: usize = 15;
 /// Short ones, since a machine is more like itself a moment ago than a while ago; even, so that both begin as often.
-const TURNS: usize = 4;
+const TURNS: usize = 8;
 /// A collector takes so many bytes in one piece: what it does with them is not ours to measure.
 const LARGE: u32 = 4 << 20;
 /// Enough for spans to be exported while Pods still come up.
@@ -140,10 +140,12 @@ impl Done {
             ("Pods of a cascade", self.pods),
         ];
         for (what, [off, on]) in rates {
-            let ratios = on.iter().zip(&off).map(|(on, off)| on / off).collect();
+            let ratios: Vec<_> = on.iter().zip(&off).map(|(on, off)| on / off).collect();
+            let error = error(&ratios);
             report.add(format!("{what}, {}", how[0]), median(off), "/s");
             report.add(format!("{what}, {}", how[1]), median(on), "/s");
             report.add(format!("{what}, traced ÷ untraced"), middle(ratios), "");
+            report.add(format!("{what}, standard error of that"), error, "");
         }
     }
 }
@@ -151,6 +153,14 @@ impl Done {
 fn median(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     rates[rates.len() / 2]
+}
+
+/// The standard error of their mean: two clusters that do the same may differ by twice as much.
+fn error(ratios: &[f64]) -> f64 {
+    let count = ratios.len() as f64;
+    let mean = ratios.iter().sum::<f64>() / count;
+    let squares = ratios.iter().map(|ratio| (ratio - mean).powi(2));
+    (squares.sum::<f64>() / (count - 1.0) / count).sqrt()
 }
 
 /// The mean of the half in the middle: steadier than a median, and as little impressed by a turn that was disturbed.
