@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use setpoint_machinery::gateway::{Gateway, Settings};
+use setpoint_machinery::gateway::Gateway;
 use setpoint_model::Key;
 use setpoint_proto::apps::{Deployment, DeploymentSpec};
 use setpoint_tests::{Cluster, Size};
 
-use crate::app;
 use crate::process::{SERVICES, cpu};
 use crate::report::Report;
+use crate::{app, client};
 
 /// How many Pods, and how often: one alone takes a few milliseconds, of which a single late timer is a good part.
 const RUNS: [(i32, usize); 3] = [(1, 31), (100, 3), (1000, 3)];
@@ -26,11 +26,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
         ..Size::default()
     };
     let mut cluster = Cluster::start(size);
-    let settings = Settings {
-        address: cluster.gateway_url(),
-        ..Default::default()
-    };
-    let gateway = Gateway::connect(&settings, "bench")?;
+    let gateway = client::connect(cluster.gateway_url())?;
     for (replicas, runs) in RUNS {
         let mut times = Vec::new();
         let pids = SERVICES.map(|name| cluster.process(name).pid());

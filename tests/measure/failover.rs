@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetSpec};
 use setpoint_tests::{Cluster, Handover, History, Reign, eventually, fast_election};
 use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::interval;
 
-use crate::app;
 use crate::report::Report;
+use crate::{app, client};
 
 const SERVICE: &str = "replicaset-controller";
 /// A set of one Pod so often: the leader always has something to write.
@@ -76,11 +75,7 @@ async fn replace_leaders(plan: &Plan) -> anyhow::Result<Vec<Handover>> {
 
 /// Creates sets without a pause between them that a person would notice.
 fn load(cluster: &Cluster) -> anyhow::Result<JoinHandle<()>> {
-    let settings = Settings {
-        address: cluster.gateway_url(),
-        ..Default::default()
-    };
-    let gateway = Gateway::connect(&settings, "bench")?;
+    let gateway = client::connect(cluster.gateway_url())?;
     Ok(tokio::spawn(async move {
         let mut ticks = interval(LOAD);
         for n in 0_u64.. {

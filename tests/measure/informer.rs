@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_proto::core::{Container, EnvVar, Pod, PodSpec};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_tests::Cluster;
 
+use crate::client;
 use crate::process::memory;
 use crate::report::Report;
 
@@ -17,11 +17,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let mut cluster = Cluster::bare();
     cluster.service("replicaset-controller-0", "replicaset-controller", &[]);
     let pid = cluster.process("replicaset-controller-0").pid();
-    let settings = Settings {
-        address: cluster.gateway_url(),
-        ..Default::default()
-    };
-    let gateway = Gateway::connect(&settings, "bench")?;
+    let gateway = client::connect(cluster.gateway_url())?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = memory(pid);
     let creates = (0..PODS).map(|n| {

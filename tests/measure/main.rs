@@ -2,6 +2,7 @@
 
 mod app;
 mod cascade;
+mod client;
 mod failover;
 mod idle;
 mod informer;

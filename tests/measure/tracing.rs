@@ -15,7 +15,6 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
-use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_tests::{Cluster, Size};
 use tokio::net::TcpListener;
 use tonic::transport::Server;
@@ -23,7 +22,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::process::{SERVICES, cpu};
 use crate::report::Report;
-use crate::{cascade, writes};
+use crate::{cascade, client, writes};
 
 /// Two clusters are never quite alike, whatever they do: that differs more than turns of one pair do.
 const PAIRS: usize = 15;
@@ -73,10 +72,15 @@ async fn compare(
     }
     // The first one pays for memory and connections that are there from then on. Who was last here goes on.
     for side in alternate(pair + 1, [0, 1]) {
-        cascade::one(&gateway(&clusters[side])?, "first", PODS).await?;
+        cascade::one(
+            &client::connect(clusters[side].gateway_url())?,
+            "first",
+            PODS,
+        )
+        .await?;
     }
     for (turn, side) in turns(pair) {
-        let gateway = gateway(&clusters[side])?;
+        let gateway = client::connect(clusters[side].gateway_url())?;
         let pids = SERVICES.map(|name| clusters[side].process(name).pid());
         tokio::time::sleep(cascade::REST).await;
         let before: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
@@ -86,14 +90,6 @@ async fn compare(
         done.spent[side] += pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
     }
     Ok(())
-}
-
-fn gateway(cluster: &Cluster) -> anyhow::Result<Gateway> {
-    let settings = Settings {
-        address: cluster.gateway_url(),
-        ..Default::default()
-    };
-    Ok(Gateway::connect(&settings, "bench")?)
 }
 
 /// Each turn of each side. Either begins as often, and comes after itself as often: what is warm is faster.
@@ -141,11 +137,11 @@ impl Done {
         ];
         for (what, [off, on]) in rates {
             let ratios: Vec<_> = on.iter().zip(&off).map(|(on, off)| on / off).collect();
-            let error = error(&ratios);
+            let error = standard_error(&ratios);
             report.add(format!("{what}, {}", how[0]), median(off), "/s");
             report.add(format!("{what}, {}", how[1]), median(on), "/s");
             report.add(format!("{what}, traced ÷ untraced"), middle(ratios), "");
-            report.add(format!("{what}, standard error of that"), error, "");
+            report.add(format!("{what}, standard error of the mean"), error, "");
         }
     }
 }
@@ -156,7 +152,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 }
 
 /// The standard error of their mean: two clusters that do the same may differ by twice as much.
-fn error(ratios: &[f64]) -> f64 {
+fn standard_error(ratios: &[f64]) -> f64 {
     let count = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / count;
     let squares = ratios.iter().map(|ratio| (ratio - mean).powi(2));

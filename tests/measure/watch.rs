@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::WatchRequest;
@@ -12,9 +11,9 @@ use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_tests::Cluster;
 use tonic::transport::Endpoint;
 
-use crate::load;
 use crate::process::cpu;
 use crate::report::Report;
+use crate::{client, load};
 
 const WRITERS: usize = 8;
 
@@ -59,11 +58,7 @@ async fn without_watchers(url: &str, gateway: u32, seconds: f64) -> anyhow::Resu
 }
 
 async fn writes(url: &str, prefix: &str, seconds: f64) -> anyhow::Result<load::Load> {
-    let settings = Settings {
-        address: url.to_owned(),
-        ..Default::default()
-    };
-    let gateway = Gateway::connect(&settings, "bench")?;
+    let gateway = client::connect(url.to_owned())?;
     let prefix = prefix.to_owned();
     load::run(WRITERS, seconds, move |caller, n| {
         let gateway = gateway.clone();

@@ -1,14 +1,13 @@
 //! Creates of a 1 KB ConfigMap through the gateway, against compare-and-set in etcd itself.
 
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
-use setpoint_machinery::gateway::{Gateway, Settings};
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_tests::Cluster;
 
-use crate::load;
 use crate::process::cpu;
 use crate::report::Report;
+use crate::{client, load};
 
 const CALLERS: usize = 64;
 const SIZE: usize = 1024;
@@ -56,11 +55,7 @@ async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
 
 /// Creates that no `turn` before has made.
 pub async fn creates(url: &str, turn: usize, seconds: f64) -> anyhow::Result<load::Load> {
-    let settings = Settings {
-        address: url.to_owned(),
-        ..Default::default()
-    };
-    let gateway = Gateway::connect(&settings, "bench")?;
+    let gateway = client::connect(url.to_owned())?;
     let data = "x".repeat(SIZE);
     load::run(CALLERS, seconds, move |caller, n| {
         let gateway = gateway.clone();
