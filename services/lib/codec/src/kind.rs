@@ -55,11 +55,12 @@ pub struct Column {
 impl Kind {
     pub(crate) fn new(message: MessageDescriptor, rules: KindRules, codec: Codec) -> Self {
         let name = message.name();
+        let singular = name.to_lowercase();
         let api_version = api_version(&rules.group, &rules.version);
         Self {
             kind: name.to_owned(),
-            traced: format!("k8s.{}.name", name.to_lowercase()),
-            singular: name.to_lowercase(),
+            traced: format!("k8s.{singular}.name"),
+            singular,
             type_url: format!("type.googleapis.com/{}", message.full_name()),
             json_head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}""#),
             namespaced: rules.scope() == Scope::Namespaced,

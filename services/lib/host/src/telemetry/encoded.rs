@@ -78,8 +78,7 @@ impl Encoded {
     /// Appends it, and what is beside it, to OTLP's `ScopeSpans`.
     pub fn put(mut self, scope: &mut Vec<u8>) {
         wire::parent(self.parent, &mut self.fields);
-        wire::head(wire::SPANS, self.fields.len(), scope);
-        scope.extend_from_slice(&self.fields);
+        wire::bytes(wire::SPANS, &self.fields, scope);
         scope.extend_from_slice(&self.beside);
     }
 }

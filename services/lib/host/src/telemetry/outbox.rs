@@ -147,6 +147,8 @@ impl Sink for Outbox {
 #[cfg(test)]
 mod tests {
     use opentelemetry::Context;
+    use opentelemetry::trace::TraceContextExt as _;
+    use setpoint_proto::Wait;
     use tokio::time::Instant;
 
     use super::*;
@@ -211,6 +213,26 @@ mod tests {
             taken += count;
         }
         assert_eq!(taken, PACE.queue);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_leave_with_the_span_that_waited_and_count_as_spans() {
+        let (outbox, pen) = filled(1);
+        let wait = Wait {
+            key: "setpoint.wait.queue",
+            from_ns: 1,
+            to_ns: 2,
+        };
+        for _ in 0..3 {
+            let round = pen.begin("round", &Context::new());
+            round.span().set_attribute(wait.attribute());
+            round.span().end();
+        }
+        assert_eq!(outbox.dropped(), 2, "it was full with the second of them");
+        assert_eq!(count(&outbox).await, Some(1), "two more are too much");
+        for _ in 0..2 {
+            assert_eq!(count(&outbox).await, Some(PACE.batch));
+        }
     }
 
     #[tokio::test(start_paused = true)]

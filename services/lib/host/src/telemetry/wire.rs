@@ -34,6 +34,7 @@ pub mod field {
     pub const FLAGS: u32 = 16;
 }
 
+/// As prost does it, but for one sort of buffer: there, each of a span's hundred numbers is a call.
 fn varint(mut number: u64, to: &mut Vec<u8>) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
@@ -79,7 +80,7 @@ pub fn head(tag: u32, length: usize, to: &mut Vec<u8>) {
 }
 
 #[inline]
-fn bytes(tag: u32, bytes: &[u8], to: &mut Vec<u8>) {
+pub fn bytes(tag: u32, bytes: &[u8], to: &mut Vec<u8>) {
     head(tag, bytes.len(), to);
     to.extend_from_slice(bytes);
 }
