@@ -11,16 +11,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Selectors, owners and conditions are what messages mean.
     ("model", &["proto"]),
     ("codec", &["model", "proto"]),
-    ("machinery", &["model", "proto"]),
-    ("host", &["proto"]),
-    ("gateway", &["codec", "host", "model", "proto"]),
+    // Every process has tasks that must survive a panic, whether controllers or servers.
+    ("task", &[]),
+    ("machinery", &["model", "proto", "task"]),
+    ("host", &["proto", "task"]),
+    ("gateway", &["codec", "host", "model", "proto", "task"]),
     ("deployment-controller", SERVICE),
     ("replicaset-controller", SERVICE),
     ("scheduler", SERVICE),
     ("node-agent", SERVICE),
     ("ctl", &["codec", "host", "machinery", "model", "proto"]),
 ];
-const SERVICE: &[&str] = &["host", "machinery", "model", "proto"];
+const SERVICE: &[&str] = &["host", "machinery", "model", "proto", "task"];
 
 /// Crates that only tests use, and that may use anything.
 const TESTS: &[&str] = &["testkit", "tests"];

@@ -6,7 +6,6 @@
 //!             └▶ readers
 //! ```
 
-mod backoff;
 pub mod barrier;
 mod brief;
 mod cascade;
@@ -27,7 +26,6 @@ mod round;
 mod view;
 mod written;
 
-pub use backoff::Backoff;
 pub use barrier::Barrier;
 pub use cascade::Cascade;
 pub use controller::Controller;
@@ -41,5 +39,6 @@ pub use plan::{Outcome, Plan, Step};
 pub use presence::{Presence, reachable};
 pub use queue::{Queue, Ticket};
 pub use reconciler::Reconciler;
+pub use setpoint_task::Backoff;
 pub use view::{View, Whole};
 pub use written::{Receipt, Written};

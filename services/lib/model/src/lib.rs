@@ -16,6 +16,7 @@ mod revision;
 pub mod selector;
 mod target;
 pub mod template;
+pub mod time;
 
 pub use key::Key;
 pub use labels::Labels;

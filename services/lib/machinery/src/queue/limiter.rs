@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-use crate::backoff::doubled;
+use setpoint_task::exponential;
 
 /// How long a key rests after each failure in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +25,7 @@ impl Limiter {
     /// The rest after one more failure, when it has failed this many times before.
     pub fn delay(self, failures: u32) -> Duration {
         match self {
-            Self::Exponential => doubled(Self::FIRST, failures, Self::LONGEST),
+            Self::Exponential => exponential(Self::FIRST, failures, Self::LONGEST),
             Self::FastSlow if failures < Self::QUICK_TRIES => Self::FIRST,
             Self::FastSlow => Self::SLOW,
         }

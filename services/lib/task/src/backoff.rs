@@ -1,8 +1,8 @@
-//! How long to wait before the next try: longer each time, and never in step with others.
+//! Delays between attempts: longer after each failure, and with jitter.
 
 use std::time::Duration;
 
-/// Delays of `base`·2ⁿ up to `cap`, each shortened by up to half at random so that a crowd spreads out.
+/// Delays of `base`·2ⁿ up to `cap`, each shortened at random by up to half so that many callers spread out.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     base: Duration,
@@ -11,7 +11,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The first delay is at most `base`, none is above `cap`.
+    /// Returns a sequence whose first delay is at most `base`, and none above `cap`.
     pub const fn new(base: Duration, cap: Duration) -> Self {
         Self {
             base,
@@ -20,22 +20,22 @@ impl Backoff {
         }
     }
 
-    /// How long to wait after one more failure.
+    /// Counts a failure and returns the delay before the next attempt.
     pub fn next_delay(&mut self) -> Duration {
-        let longest = doubled(self.base, self.failures, self.cap);
+        let longest = exponential(self.base, self.failures, self.cap);
         self.failures = self.failures.saturating_add(1);
         longest.mul_f64(rand::random_range(0.5..1.0))
     }
 
-    /// It works again: begin anew with `base`.
+    /// Begins anew with `base`, after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }
 }
 
-/// `base`·2ⁿ, at most `cap`.
-pub(crate) fn doubled(base: Duration, times: u32, cap: Duration) -> Duration {
-    let factor = 1_u32.checked_shl(times).unwrap_or(u32::MAX);
+/// Returns `base`·2ⁿ for `n` failures, at most `cap`.
+pub fn exponential(base: Duration, failures: u32, cap: Duration) -> Duration {
+    let factor = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
     base.saturating_mul(factor).min(cap)
 }
 
@@ -48,7 +48,7 @@ mod tests {
         let (base, cap) = (Duration::from_millis(100), Duration::from_secs(1));
         let mut backoff = Backoff::new(base, cap);
         for n in 0..100 {
-            let longest = doubled(base, n, cap);
+            let longest = exponential(base, n, cap);
             let delay = backoff.next_delay();
             assert!(delay >= longest / 2 && delay <= longest, "{n}: {delay:?}");
         }

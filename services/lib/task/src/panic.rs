@@ -1,0 +1,74 @@
+//! Panics as errors.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::LazyLock;
+
+use futures::FutureExt as _;
+use prometheus::{IntCounterVec, register_int_counter_vec};
+
+/// A panic that ended a unit of work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{task} panicked: {message}")]
+pub struct Panicked {
+    task: &'static str,
+    message: String,
+}
+
+impl Panicked {
+    /// Logs and counts a panic of `task`, in `setpoint_panics_total{task}`.
+    ///
+    /// `payload` is what `catch_unwind` or a task's `JoinError` holds.
+    pub fn record(task: &'static str, payload: &(dyn Any + Send)) -> Self {
+        let message = message(payload).to_owned();
+        tracing::error!(task, message, "panicked");
+        counter().with_label_values(&[task]).inc();
+        Self { task, message }
+    }
+}
+
+/// Runs `future` to its end. Its panic becomes an error, which is logged and counted in `setpoint_panics_total{task}`.
+///
+/// Locks that are poisoned by panics, and state that is left half-changed, are the caller's concern: `future` should
+/// own what it changes, or change it in one step.
+///
+/// # Errors
+/// [`Panicked`] if `future` panicked.
+pub async fn catch_panic<T>(
+    task: &'static str,
+    future: impl Future<Output = T>,
+) -> Result<T, Panicked> {
+    let ended = AssertUnwindSafe(future).catch_unwind().await;
+    ended.map_err(|payload| Panicked::record(task, &*payload))
+}
+
+/// Returns the text that `panic!` was given.
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+fn counter() -> &'static IntCounterVec {
+    static PANICS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+        let help = "Panics that were caught, by the task or the server that they ended.";
+        register_int_counter_vec!("setpoint_panics_total", help, &["task"])
+            .expect("metric names are unique")
+    });
+    &PANICS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_an_error_with_its_message_and_is_counted() {
+        let counted = || counter().with_label_values(&["panic-test"]).get();
+        let failed: Result<(), _> = catch_panic("panic-test", async { panic!("at {}", 7) }).await;
+        assert_eq!(failed.unwrap_err().to_string(), "panic-test panicked: at 7");
+        assert_eq!(counted(), 1);
+        assert_eq!(catch_panic("panic-test", async { 7 }).await, Ok(7));
+        assert_eq!(counted(), 1);
+    }
+}
