@@ -186,6 +186,8 @@ fn resource_of(pod: &Pod, own: &Container, selector: &ResourceFieldSelector) -> 
         "cpu" => (amount.millis(), divisor.millis()),
         _ => (amount.value(), divisor.value()),
     };
+    // In 128 bits the sum of two 64-bit numbers cannot overflow.
+    let (amount, divisor) = (i128::from(amount), i128::from(divisor));
     let rounded_up = (amount + divisor - 1).checked_div(divisor)?;
     Some(rounded_up.to_string())
 }

@@ -7,16 +7,19 @@
 //! ```
 //! A plan holds only what can be done now, in order; the next round does the rest.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use setpoint_machinery::Plan;
 use setpoint_model::pod::is_terminal;
+use setpoint_model::time::after;
 use setpoint_proto::core::Container;
 
 use crate::restart::{Ended, Policy, is_sidecar};
 use crate::runtime::{self, ContainerId, Sandbox, State};
-use crate::world::{Bound, Last, Past, World};
+use crate::world::{Bound, Last, Past, World, at_least_a_second};
 
 /// How long the containers of a Pod that nobody knows any more get to stop.
 const ORPHAN_GRACE: Duration = Duration::from_secs(1);
@@ -116,8 +119,7 @@ impl Bound {
     fn rebuild(&self, world: &World, sandbox: &Sandbox, ip: Ipv4Addr, plan: &mut Plan<Action>) {
         let because = "the sandbox is lost";
         let grace = self.object.spec.termination_grace_period_seconds;
-        let grace = grace.and_then(|seconds| u64::try_from(seconds).ok());
-        let grace = grace.map_or(GRACE, Duration::from_secs);
+        let grace = grace.map_or(GRACE, at_least_a_second);
         let mut alive = sandbox.alive().peekable();
         if alive.peek().is_some() {
             return alive.for_each(|container| stop(plan, world, container, grace, because));
@@ -220,7 +222,7 @@ fn keep_up(plan: &mut Plan<Action>, world: &World, container: &Container, policy
         .sandbox()
         .into_iter()
         .flat_map(|sandbox| sandbox.attempts(&container.name));
-    for old in attempts.filter(|old| old.id.attempt + 1 < next) {
+    for old in attempts.filter(|old| old.id.attempt.saturating_add(1) < next) {
         plan.step(
             Action::Remove(old.id.clone()),
             "only the last attempt is of interest",
@@ -258,7 +260,7 @@ fn stop(
         State::Running {
             stopping: Some(sooner),
             ..
-        } if sooner <= world.now + grace => {}
+        } if sooner <= after(world.now, grace) => {}
         _ => plan.step(Action::Stop { id, grace }, because),
     }
 }

@@ -1,5 +1,7 @@
 //! Whether a container that ended is started again, and when.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -91,7 +93,7 @@ impl Ended {
     pub fn next_backoff(&self) -> Duration {
         match self.rest() {
             Duration::ZERO => FIRST,
-            rest => (rest * 2).min(LONGEST),
+            rest => rest.saturating_mul(2).min(LONGEST),
         }
     }
 }
@@ -104,7 +106,7 @@ mod tests {
         Ended {
             code: 1,
             started: Timestamp::from_second(1000).unwrap(),
-            finished: Timestamp::from_second(1000 + ran).unwrap(),
+            finished: Timestamp::from_second(1000_i64.saturating_add(ran)).unwrap(),
             backoff: Duration::from_secs(backoff),
         }
     }

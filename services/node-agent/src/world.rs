@@ -1,5 +1,7 @@
 //! Everything that a decision about one Pod may look at.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -116,11 +118,13 @@ impl World {
         let known = self.sandbox().and_then(|sandbox| sandbox.latest(name));
         match (known, self.reported(name)) {
             (Some(container), _) => Past {
-                next: container.id.attempt + 1,
+                next: container.id.attempt.saturating_add(1),
                 last: Last::of(container),
             },
             (None, Some(status)) if !status.container_id.is_empty() => Past {
-                next: u32::try_from(status.restart_count).unwrap_or_default() + 1,
+                next: u32::try_from(status.restart_count)
+                    .unwrap_or_default()
+                    .saturating_add(1),
                 last: Last::reported(status, self.now),
             },
             _ => Past {
@@ -222,15 +226,22 @@ impl Bound {
     pub fn grace(&self, now: Timestamp) -> Duration {
         let meta = &self.object.metadata;
         let promised = meta.deletion_grace_period_seconds.unwrap_or_default();
-        let promised = Duration::from_secs(u64::try_from(promised).unwrap_or_default());
+        let promised = at_least_a_second(promised);
         let deadline = meta
             .deletion_timestamp
             .as_ref()
             .and_then(|time| time.timestamp());
         let left = deadline.map_or(promised, |deadline| {
             let left = Duration::try_from(deadline.duration_since(now));
-            left.map_or(Duration::ZERO, |left| left + Duration::from_secs(1))
+            left.map_or(Duration::ZERO, |left| {
+                left.saturating_add(Duration::from_secs(1))
+            })
         });
         left.min(promised)
     }
+}
+
+/// Returns a grace period as the kubelet applies it: negative numbers and zero count as one second.
+pub fn at_least_a_second(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or_default().max(1))
 }

@@ -24,7 +24,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         3 => (0..700_u64).prop_map(Happening::Pass),
         1 => Just(Happening::Forget),
         1 => Just(Happening::LoseSandbox),
-        1 => (0..60_i64).prop_map(Happening::Delete),
+        1 => prop_oneof![0..60_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(Happening::Delete),
     ];
     proptest::collection::vec(one, 0..25)
 }

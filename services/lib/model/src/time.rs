@@ -1,5 +1,7 @@
 //! Sums of moments and durations that clients send.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 
 /// Returns the moment `seconds` after `start`, or the last (for negative `seconds`, the first) moment that a timestamp
@@ -17,6 +19,11 @@ pub fn seconds_after(start: Timestamp, seconds: i64) -> Timestamp {
         .unwrap_or(beyond)
 }
 
+/// Returns the moment `duration` after `start`, or the last moment that a timestamp can hold if the sum lies beyond it.
+pub fn after(start: Timestamp, duration: Duration) -> Timestamp {
+    start.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +37,7 @@ mod tests {
         assert_eq!(seconds_after(start, i64::MAX), Timestamp::MAX);
         assert_eq!(seconds_after(start, i64::MIN), Timestamp::MIN);
         assert_eq!(seconds_after(Timestamp::MAX, 1), Timestamp::MAX);
+        assert_eq!(after(start, Duration::from_millis(5)).as_millisecond(), 5);
+        assert_eq!(after(start, Duration::MAX), Timestamp::MAX);
     }
 }

@@ -155,6 +155,44 @@ fn a_second_delete_with_less_grace_is_heard() {
     );
 }
 
+/// Checks F1 and K11.
+#[test]
+fn a_grace_of_any_length_is_planned_and_a_negative_one_is_a_second() {
+    let planned = |grace: i64| {
+        let mut play = Play::of(pod("Always", &[], &["web"]));
+        play.settle();
+        play.delete(grace);
+        play.settle();
+        match play.done.pop() {
+            Some(Action::Stop { grace, .. }) => grace,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(planned(i64::MAX) > Duration::from_secs(1 << 37));
+    assert_eq!(planned(5), Duration::from_secs(5));
+    for negative in [-1, i64::MIN] {
+        assert!(planned(negative) <= Duration::from_secs(1), "{negative}");
+    }
+}
+
+/// Checks F1 and K11.
+#[test]
+fn a_sandbox_that_is_lost_gives_its_containers_any_grace() {
+    let planned = |grace: i64| {
+        let mut play = Play::of(pod("Always", &[], &["web"]));
+        play.pod().spec.termination_grace_period_seconds = Some(grace);
+        play.settle();
+        play.lose_sandbox();
+        play.settle();
+        match play.done.pop() {
+            Some(Action::Stop { grace, .. }) => grace.as_secs(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(planned(i64::MAX), i64::MAX.unsigned_abs());
+    assert_eq!([planned(-7), planned(0), planned(7)], [1, 1, 7]);
+}
+
 /// Checks N4.
 #[test]
 fn a_pod_that_is_forced_away_leaves_nothing_running() {

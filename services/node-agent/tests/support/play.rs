@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_model::time::{after, seconds_after};
 use setpoint_node_agent::runtime::{
     self, ContainerConfig, ContainerId, Exit, Sandbox, SandboxConfig, State,
 };
@@ -107,7 +108,7 @@ impl Play {
                 backoff,
             } => self.start(name, attempt, backoff),
             Action::Stop { id, grace } => {
-                let deadline = self.world.now + grace;
+                let deadline = after(self.world.now, grace);
                 let container = self.container(&id);
                 if let State::Running { stopping, .. } = &mut container.state {
                     *stopping = Some(deadline);
@@ -263,7 +264,7 @@ impl Play {
     pub fn delete(&mut self, grace: i64) {
         let now = self.world.now;
         let meta = &mut self.pod().metadata;
-        meta.deletion_timestamp = Some((now + Duration::from_secs(grace.unsigned_abs())).into());
+        meta.deletion_timestamp = Some(seconds_after(now, grace).into());
         meta.deletion_grace_period_seconds = Some(grace);
     }
 

@@ -1,5 +1,7 @@
 //! What the engine is told to make. Pure.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::HashMap;
 
 use bollard::models::{
@@ -120,12 +122,15 @@ fn log() -> HostConfigLogConfig {
 
 fn limited(limits: Limits, cpus: i64) -> HostConfig {
     // More CPU than there is means as much as there is; the engine would refuse it.
-    let millicpu = limits.millicpu.max(LEAST_MILLICPU).min(cpus * 1000);
+    let millicpu = limits
+        .millicpu
+        .max(LEAST_MILLICPU)
+        .min(cpus.saturating_mul(1000));
     let memory = limits.memory.max(LEAST_MEMORY);
     let limit = |limit: i64, amount: i64| (limit > 0).then_some(amount);
     HostConfig {
-        cpu_shares: Some((limits.millicpu_share * 1024 / 1000).clamp(2, 262_144)),
-        nano_cpus: limit(limits.millicpu, millicpu * 1_000_000),
+        cpu_shares: Some((limits.millicpu_share.saturating_mul(1024) / 1000).clamp(2, 262_144)),
+        nano_cpus: limit(limits.millicpu, millicpu.saturating_mul(1_000_000)),
         memory: limit(limits.memory, memory),
         // The sum of memory and swap: equal means no swap.
         memory_swap: limit(limits.memory, memory),

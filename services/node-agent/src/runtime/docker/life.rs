@@ -1,5 +1,7 @@
 //! From nothing to a container that runs, and back.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
 };
 use jiff::Timestamp;
+use setpoint_model::time::after;
 use tracing::warn;
 
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
@@ -38,7 +41,9 @@ impl Shared {
         let before = self.pauses.lock().get(&uid).cloned();
         let identity = Identity::of_pause(
             &config,
-            before.as_ref().map_or(0, |pause| pause.attempt + 1),
+            before
+                .as_ref()
+                .map_or(0, |pause| pause.attempt.saturating_add(1)),
         );
         let (engine, node) = (&self.engine, self.node.as_str());
         let labels = pod_labels(&config, &engine.cluster, node);
@@ -170,7 +175,7 @@ impl Shared {
         id: &ContainerId,
         grace: Duration,
     ) -> Result<(), Error> {
-        let deadline = Timestamp::now() + grace;
+        let deadline = after(Timestamp::now(), grace);
         let (handle, first) = {
             let mut table = self.table.lock();
             let container = table.container(id)?;

@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use rustix::process::Signal;
 use setpoint_model::Key;
+use setpoint_model::time::after;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -178,7 +179,7 @@ impl Runtime for Processes {
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {
-        let deadline = Timestamp::now() + grace;
+        let deadline = after(Timestamp::now(), grace);
         let Some(first) = self.hurry(id, deadline)? else {
             return Ok(());
         };
