@@ -66,24 +66,34 @@ impl<'de> Deserialize<'de> for Quantity {
             serde_json::Value::Null => return Ok(Self::default()),
             number => number.to_string(),
         };
-        match is_quantity(text.trim()) {
-            true => Ok(Self::new(text.trim())),
-            false => Err(de::Error::custom(
-                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-            )),
-        }
+        check_quantity(text.trim()).map_err(de::Error::custom)?;
+        Ok(Self::new(text.trim()))
     }
 }
 
-/// A decimal, then a suffix such as `m`, `Mi` or `e3`.
-fn is_quantity(text: &str) -> bool {
+/// Refuses what upstream's grammar does not take, in its words: a decimal, of which parts may be missing, then a suffix
+/// such as `m`, `Mi` or `e3`.
+fn check_quantity(text: &str) -> Result<(), &'static str> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, suffix) = unsigned.split_at(end.unwrap_or(unsigned.len()));
-    let is_number = number.matches('.').count() <= 1 && number.len() > number.matches('.').count();
+    let rest = after_digits(unsigned);
+    let suffix = rest.strip_prefix('.').map_or(rest, after_digits);
     let exponent = suffix.strip_prefix(['e', 'E']);
-    let is_exponent = exponent.is_some_and(|exponent| exponent.parse::<i32>().is_ok());
-    is_number && (is_exponent || SUFFIXES.contains(&suffix))
+    let is_exponent = exponent.is_some_and(|exponent| exponent.parse::<i64>().is_ok());
+    if !text.is_empty() && (is_exponent || SUFFIXES.contains(&suffix)) {
+        return Ok(());
+    }
+    let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let number = letters.strip_prefix(['+', '-']).unwrap_or(letters);
+    Err(match !text.is_empty() && after_digits(number).is_empty() {
+        true => "unable to parse quantity's suffix",
+        false => {
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        }
+    })
+}
+
+fn after_digits(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit())
 }
 
 const SUFFIXES: &[&str] = &[
@@ -155,14 +165,15 @@ mod tests {
     #[test]
     fn what_can_be_no_quantity_is_refused() {
         for text in [
-            "0", "1.5", ".5", "5.", "-1", "+2", "100m", "128Mi", "1e3", "1E-3", "2E", "3k", "4u",
+            "0", ".", "1.5", ".5", "5.", "-1", "+2", "100m", "128Mi", "1e3", "1E-3", "2E", "3k",
+            "4u",
         ] {
-            assert!(is_quantity(text), "{text}");
+            assert_eq!(check_quantity(text), Ok(()), "{text}");
         }
         for text in [
-            "", ".", "-", "a", "1..2", "1.2.3", "1K", "1mi", "1MiB", "1 Gi", "1e", "1e1.5", "--1",
+            "", "a", "1..2", "1.2.3", "1K", "1mi", "1MiB", "1 Gi", "1e", "1e1.5", "--1",
         ] {
-            assert!(!is_quantity(text), "{text}");
+            assert!(check_quantity(text).is_err(), "{text}");
         }
     }
 

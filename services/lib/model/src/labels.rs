@@ -15,7 +15,7 @@ impl Lookup for BTreeMap<String, String> {
 }
 
 /// An object's labels in as little memory as they need: a map's smallest node alone takes half a kilobyte,
-/// which counts when a cache holds a hundred thousand Pods.
+/// which counts when a cache holds a hundred thousand Pods. They stand in the order of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels(Box<[(Box<str>, Box<str>)]>);
 
@@ -28,9 +28,8 @@ impl Labels {
 
 impl Lookup for Labels {
     fn value(&self, key: &str) -> Option<&str> {
-        self.iter()
-            .find(|(name, _)| *name == key)
-            .map(|(_, value)| value)
+        let place = self.0.binary_search_by(|(name, _)| (**name).cmp(key));
+        place.ok().map(|place| &*self.0[place].1)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Error;
+use super::{Error, check_length, check_requirements};
 
 /// Objects whose fields meet every requirement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,11 +34,15 @@ impl Fields {
     /// Reads a list of comparisons; `\` takes `,`, `=` and itself literally.
     ///
     /// # Errors
-    /// When a part of the list is no comparison.
+    /// When a part of the list is no comparison, or it is longer than 64 KiB or has more than 256 of them.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let parts = split(text).into_iter().filter(|part| !part.is_empty());
-        let requirements = parts.map(|part| {
-            FieldRequirement::parse(part).ok_or_else(|| {
+        check_length(text)?;
+        let mut parts = split(text);
+        parts.retain(|part| !part.is_empty());
+        check_requirements(parts.len())?;
+        parts.sort_unstable();
+        let requirements = parts.into_iter().map(|part| {
+            FieldRequirement::parse(part)?.ok_or_else(|| {
                 Error(format!(
                     "invalid selector: '{text}'; can't understand '{part}'"
                 ))
@@ -80,9 +84,11 @@ impl Fields {
 }
 
 impl FieldRequirement {
-    /// The first operator counts: no path holds one.
-    fn parse(text: &str) -> Option<Self> {
-        let (left, right) = text.split_once('=')?;
+    /// The first operator counts: no path holds one. `None` without an operator.
+    fn parse(text: &str) -> Result<Option<Self>, Error> {
+        let Some((left, right)) = text.split_once('=') else {
+            return Ok(None);
+        };
         let (path, comparison) = match left.strip_suffix('!') {
             Some(path) => (path, Comparison::NotEqual),
             None => (left, Comparison::Equal),
@@ -90,11 +96,11 @@ impl FieldRequirement {
         let doubled = right
             .strip_prefix('=')
             .filter(|_| comparison == Comparison::Equal);
-        Some(Self {
+        Ok(Some(Self {
             path: path.to_owned(),
             comparison,
             value: literal(doubled.unwrap_or(right))?,
-        })
+        }))
     }
 }
 
@@ -136,18 +142,36 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The text without its backslashes; `None` where one stands before nothing special, or `=` and `,` stand alone.
-fn literal(text: &str) -> Option<String> {
+/// The text without its backslashes, which stand before `\`, `,` and `=` only; these stand nowhere alone.
+fn literal(text: &str) -> Result<String, Error> {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         plain.push(match letter {
-            '\\' => letters.next().filter(|escaped| "\\,=".contains(*escaped))?,
-            '=' | ',' => return None,
+            '\\' => escaped(letters.next())?,
+            // Upstream writes the code point.
+            '=' | ',' => {
+                let why = "unescaped character in value";
+                return Err(invalid(format_args!("{why}: {}", u32::from(letter))));
+            }
             other => other,
         });
     }
-    Some(plain)
+    Ok(plain)
+}
+
+fn escaped(letter: Option<char>) -> Result<char, Error> {
+    let wrong = || {
+        let letter = letter.map(String::from).unwrap_or_default();
+        invalid(format_args!("invalid escape sequence: \\{letter}"))
+    };
+    letter
+        .filter(|letter| "\\,=".contains(*letter))
+        .ok_or_else(wrong)
+}
+
+fn invalid(why: fmt::Arguments<'_>) -> Error {
+    Error(format!("invalid field selector: {why}"))
 }
 
 #[cfg(test)]
@@ -178,14 +202,70 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_comparison_is_named() {
-        let error = Fields::parse("a=b,metadata.name").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "invalid selector: 'a=b,metadata.name'; can't understand 'metadata.name'"
-        );
-        assert!(Fields::parse("a=b=c").is_err());
-        assert!(Fields::parse("").unwrap().is_empty());
+    fn what_is_no_comparison_is_named_in_upstreams_words() {
+        for (text, complaint) in [
+            (
+                "a=b,metadata.name",
+                "invalid selector: 'a=b,metadata.name'; can't understand 'metadata.name'",
+            ),
+            (
+                "a=b=c",
+                "invalid field selector: unescaped character in value: 61",
+            ),
+            (
+                r"k=\a",
+                r"invalid field selector: invalid escape sequence: \a",
+            ),
+            (
+                r"k=\",
+                r"invalid field selector: invalid escape sequence: \",
+            ),
+        ] {
+            let error = Fields::parse(text).unwrap_err().to_string();
+            assert_eq!(error, complaint);
+        }
+    }
+
+    /// Cases of upstream's own tests (`TestSplitTerms`, `TestSplitTerm`, `TestEscapeValue`, `TestSelectorParse`).
+    #[test]
+    fn selectors_are_read_as_upstream_reads_them() {
+        for (text, written) in [
+            ("", ""),
+            ("x=a,y=b,z=c", "x=a,y=b,z=c"),
+            ("x!=a,y=b", "x!=a,y=b"),
+            (r"x=a||y\=b", r"x=a||y\=b"),
+            (r"x=a\=\=b", r"x=a\=\=b"),
+            (
+                "a=avalue,b==bvalue,c!=cvalue",
+                "a=avalue,b=bvalue,c!=cvalue",
+            ),
+            ("x=a,a=x", "a=x,x=a"),
+            (",a=a,", "a=a"),
+            (r"k=\,,k2=v2", r"k2=v2,k=\,"),
+            (r"k=\\,k2=v2", r"k2=v2,k=\\"),
+            ("함=수,목=록", "목=록,함=수"),
+            (r"complex=\=value\\\,\\", r"complex=\=value\\\,\\"),
+        ] {
+            let fields = Fields::parse(text).map(|fields| fields.to_string());
+            assert_eq!(fields.as_deref(), Ok(written), "{text}");
+        }
+        for text in ["x=a||y=b", "x==a==b", "x=a,b", "x in (a)", "x", r"k=\\\"] {
+            assert!(Fields::parse(text).is_err(), "{text}");
+        }
+    }
+
+    /// Checks F2.
+    #[test]
+    fn a_selector_that_is_too_much_work_is_refused() {
+        let parts = |count: usize| vec!["a=b"; count].join(",");
+        assert!(Fields::parse(&parts(256)).is_ok());
+        for (text, complaint) in [
+            (parts(257), "must have at most 256 requirements"),
+            (parts(1_000_000), "may not be more than 65536 bytes"),
+        ] {
+            let error = Fields::parse(&text).unwrap_err().to_string();
+            assert!(error.ends_with(complaint), "{error}");
+        }
     }
 
     proptest! {

@@ -1,11 +1,12 @@
 //! Selection by labels.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use setpoint_proto::meta::LabelSelector;
 
-use super::{Error, parse};
+use super::{Error, check_length, check_requirements, parse};
 use crate::labels::Lookup;
 use crate::names;
 
@@ -25,8 +26,11 @@ pub(super) struct Requirement {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
-    In,
+    Equals,
     /// Holds where the label is missing, too.
+    NotEquals,
+    In,
+    /// As [`Self::NotEquals`].
     NotIn,
     Exists,
     DoesNotExist,
@@ -38,17 +42,21 @@ impl Selector {
     /// Reads kubectl's grammar: `app=web,tier in (a, b),!canary`.
     ///
     /// # Errors
-    /// When the text does not follow the grammar, or a key or value can be no label.
+    /// When the text does not follow the grammar, a key or value can be no label, or it is longer than 64 KiB or has
+    /// more than 256 requirements.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        check_length(text)?;
         let requirements = parse::requirements(text)?;
+        check_requirements(requirements.len())?;
         Ok(Self { requirements })
     }
 
     /// The selector of a spec; an empty one selects everything.
     ///
     /// # Errors
-    /// When an operator is unknown, or its values do not suit it.
+    /// When an operator is unknown, its values do not suit it, or there are more than 256 requirements.
     pub fn from_label_selector(selector: &LabelSelector) -> Result<Self, Error> {
+        check_requirements(selector.match_labels.len() + selector.match_expressions.len())?;
         let mut selected = Self::from_labels(&selector.match_labels);
         for expression in &selector.match_expressions {
             let operator = match expression.operator.as_str() {
@@ -67,6 +75,7 @@ impl Selector {
                 .requirements
                 .push(Requirement::new(&expression.key, operator, values)?);
         }
+        selected.requirements.sort_by(Requirement::by_key);
         Ok(selected)
     }
 
@@ -74,7 +83,7 @@ impl Selector {
     pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
         let equals = |(key, value): (&String, &String)| Requirement {
             key: key.clone(),
-            operator: Operator::In,
+            operator: Operator::Equals,
             values: [value.clone()].into(),
         };
         Self {
@@ -139,10 +148,12 @@ impl Requirement {
                         .into(),
                 ));
             }
-            Operator::GreaterThan | Operator::LessThan
-                if !values.iter().all(|value| value.parse::<i64>().is_ok()) =>
-            {
-                return Err(Error("values[0]: Invalid value: for 'Gt', 'Lt' operators, the value must be an integer".into()));
+            Operator::GreaterThan | Operator::LessThan => {
+                let odd = values.iter().find(|value| value.parse::<i64>().is_err());
+                if let Some(value) = odd {
+                    let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+                    return wrong("values[0]", value, why);
+                }
             }
             _ => {}
         }
@@ -153,11 +164,19 @@ impl Requirement {
         })
     }
 
+    pub(super) fn by_key(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+
     fn holds(&self, labels: &impl Lookup) -> bool {
         let label = labels.value(&self.key);
         match self.operator {
-            Operator::In => label.is_some_and(|label| self.values.contains(label)),
-            Operator::NotIn => label.is_none_or(|label| !self.values.contains(label)),
+            Operator::Equals | Operator::In => {
+                label.is_some_and(|label| self.values.contains(label))
+            }
+            Operator::NotEquals | Operator::NotIn => {
+                label.is_none_or(|label| !self.values.contains(label))
+            }
             Operator::Exists => label.is_some(),
             Operator::DoesNotExist => label.is_none(),
             Operator::GreaterThan => self.compares(label, |label, bound| label > bound),
@@ -190,8 +209,8 @@ impl fmt::Display for Requirement {
                 .join(",")
         };
         match operator {
-            Operator::In if self.values.len() == 1 => write!(f, "{key}={}", values()),
-            Operator::NotIn if self.values.len() == 1 => write!(f, "{key}!={}", values()),
+            Operator::Equals => write!(f, "{key}={}", values()),
+            Operator::NotEquals => write!(f, "{key}!={}", values()),
             Operator::In => write!(f, "{key} in ({})", values()),
             Operator::NotIn => write!(f, "{key} notin ({})", values()),
             Operator::Exists => f.write_str(key),
@@ -272,7 +291,7 @@ mod tests {
             }],
         };
         let selector = Selector::from_label_selector(&expression("NotIn", &["db"])).unwrap();
-        assert_eq!(selector.to_string(), "app=web,tier!=db");
+        assert_eq!(selector.to_string(), "app=web,tier notin (db)");
         let error = |selector| {
             Selector::from_label_selector(&selector)
                 .unwrap_err()
@@ -284,6 +303,29 @@ mod tests {
         );
         assert!(error(expression("In", &[])).contains("values set can't be empty"));
         assert!(error(expression("Exists", &["x"])).contains("must be empty"));
+    }
+
+    /// Checks F2.
+    #[test]
+    fn a_selector_that_is_too_much_work_is_refused() {
+        let error = |text: &str| Selector::parse(text).unwrap_err().to_string();
+        let values: Vec<_> = (0..40_000).map(|n| format!("v{n}")).collect();
+        assert_eq!(
+            error(&format!("odd in ({})", values.join(","))),
+            "invalid selector: Too long: may not be more than 65536 bytes"
+        );
+        assert_eq!(
+            error(&values[..257].join(",")),
+            "invalid selector: Too many: 257: must have at most 256 requirements"
+        );
+        assert!(Selector::parse(&values[..256].join(",")).is_ok());
+        assert!(Selector::parse(&format!("odd in ({})", values[..8_000].join(","))).is_ok());
+        let labels = values[..257].iter().map(|key| (key.clone(), String::new()));
+        let selector = LabelSelector {
+            match_labels: labels.collect(),
+            ..Default::default()
+        };
+        assert!(Selector::from_label_selector(&selector).is_err());
     }
 
     proptest! {

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use super::Error;
 use super::labels::{Operator, Requirement};
+use crate::names;
 
+/// Reads the requirements of a selector, in time n·log n, and sorts them by key.
+///
 /// ```text
 /// selector    = [ requirement { "," requirement } ]
 /// requirement = "!" key | key | key ( "=" | "==" | "!=" | ">" | "<" ) [ value ] | key ( "in" | "notin" ) "(" [ value ] { "," [ value ] } ")"
@@ -12,34 +15,41 @@ use super::labels::{Operator, Requirement};
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, Error> {
     let mut tokens = Tokens { rest: text };
     let mut requirements = Vec::new();
-    if tokens.peek().is_empty() {
-        return Ok(requirements);
+    match tokens.peek() {
+        "" => return Ok(requirements),
+        "!" => {}
+        token => drop(word(token, "!, identifier, or 'end of string'")?),
     }
     loop {
-        requirements.push(requirement(&mut tokens)?);
+        let requirement = requirement(&mut tokens)
+            .map_err(|Error(why)| Error(format!("unable to parse requirement: {why}")))?;
+        requirements.push(requirement);
         match tokens.next() {
-            "" => return Ok(requirements),
-            "," => {}
+            "" => break,
+            "," if tokens.peek() == "!" => {}
+            "," => drop(word(tokens.peek(), "identifier after ','")?),
             other => return Err(found(other, "',' or 'end of string'")),
         }
     }
+    requirements.sort_by(Requirement::by_key);
+    Ok(requirements)
 }
 
 fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, Error> {
     if tokens.peek() == "!" {
         tokens.next();
-        let key = word(tokens.next(), "identifier")?;
+        let key = key(tokens)?;
         return Requirement::new(key, Operator::DoesNotExist, BTreeSet::new());
     }
-    let key = word(tokens.next(), "!, identifier, or 'end of string'")?;
+    let key = key(tokens)?;
     if matches!(tokens.peek(), "" | ",") {
         return Requirement::new(key, Operator::Exists, BTreeSet::new());
     }
     let (operator, values) = match tokens.next() {
-        "=" | "==" => (Operator::In, one(tokens)),
-        "!=" => (Operator::NotIn, one(tokens)),
-        ">" => (Operator::GreaterThan, one(tokens)),
-        "<" => (Operator::LessThan, one(tokens)),
+        "=" | "==" => (Operator::Equals, one(tokens)?),
+        "!=" => (Operator::NotEquals, one(tokens)?),
+        ">" => (Operator::GreaterThan, one(tokens)?),
+        "<" => (Operator::LessThan, one(tokens)?),
         "in" => (Operator::In, many(tokens)?),
         "notin" => (Operator::NotIn, many(tokens)?),
         other => return Err(found(other, "in, notin, =, ==, !=, gt, lt")),
@@ -47,24 +57,36 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, Error> {
     Requirement::new(key, operator, values)
 }
 
-/// The value after a comparison; `a=,b=c` compares with the empty one.
-fn one(tokens: &mut Tokens<'_>) -> BTreeSet<String> {
-    let value = if is_word(tokens.peek()) {
-        tokens.next()
-    } else {
-        ""
-    };
-    [value.to_owned()].into()
+fn key<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, Error> {
+    let key = word(tokens.next(), "identifier")?;
+    match names::validate_label_key(key).first() {
+        Some(why) => Err(Error(format!("<nil>: Invalid value: {key:?}: {why}"))),
+        None => Ok(key),
+    }
 }
 
+/// The value after a comparison; `a=,b=c` compares with the empty one.
+fn one(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, Error> {
+    let value = match tokens.peek() {
+        "" | "," => "",
+        _ => word(tokens.next(), "identifier")?,
+    };
+    Ok([value.to_owned()].into())
+}
+
+/// The values in parentheses, of which each may be empty.
 fn many(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, Error> {
     let open = tokens.next();
     if open != "(" {
-        return Err(found(open, "'('"));
+        return Err(Error(format!("found '{open}' expected: '('")));
     }
     let mut values = BTreeSet::new();
     loop {
-        values.append(&mut one(tokens));
+        let value = match tokens.peek() {
+            token if is_word(token) => tokens.next(),
+            _ => "",
+        };
+        values.insert(value.to_owned());
         match tokens.next() {
             ")" => return Ok(values),
             "," => {}
@@ -84,12 +106,12 @@ fn is_word(token: &str) -> bool {
 }
 
 fn found(token: &str, expected: &str) -> Error {
-    Error(format!(
-        "unable to parse requirement: found '{token}', expected: {expected}"
-    ))
+    Error(format!("found '{token}', expected: {expected}"))
 }
 
 const SYMBOLS: [char; 7] = ['=', '!', '(', ')', ',', '<', '>'];
+/// Other white space is part of words, as upstream.
+const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// What is left of the text, cut into words and symbols; the empty token is the end.
 struct Tokens<'a> {
@@ -98,8 +120,8 @@ struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     fn peek(&self) -> &'a str {
-        let text = self.rest.trim_start();
-        let length = match text.find(|c: char| c.is_whitespace() || SYMBOLS.contains(&c)) {
+        let text = self.rest.trim_start_matches(SPACES);
+        let length = match text.find(|c: char| SPACES.contains(&c) || SYMBOLS.contains(&c)) {
             Some(0) if text.starts_with("==") || text.starts_with("!=") => 2,
             Some(0) => 1,
             Some(length) => length,
@@ -110,7 +132,7 @@ impl<'a> Tokens<'a> {
 
     fn next(&mut self) -> &'a str {
         let token = self.peek();
-        self.rest = &self.rest.trim_start()[token.len()..];
+        self.rest = &self.rest.trim_start_matches(SPACES)[token.len()..];
         token
     }
 }
@@ -119,38 +141,130 @@ impl<'a> Tokens<'a> {
 mod tests {
     use super::*;
 
+    /// Cases of upstream's own tests (`TestSetSelectorParser`, `TestSelectorParse`): selectors and how they are written.
     #[test]
-    fn mistakes_are_named() {
+    fn selectors_are_read_as_upstream_reads_them() {
+        for (text, written) in [
+            ("", ""),
+            ("\rx", "x"),
+            (
+                "this-is-a-dns.domain.com/key-with-dash",
+                "this-is-a-dns.domain.com/key-with-dash",
+            ),
+            (
+                "this-is-another-dns.domain.com/key-with-dash in (so,what)",
+                "this-is-another-dns.domain.com/key-with-dash in (so,what)",
+            ),
+            (
+                "0.1.2.domain/99 notin (10.10.100.1, tick.tack.clock)",
+                "0.1.2.domain/99 notin (10.10.100.1,tick.tack.clock)",
+            ),
+            ("foo  in\t (abc)", "foo in (abc)"),
+            ("x notin\n (abc)", "x notin (abc)"),
+            ("x  notin\t\t\t(abc,def)", "x notin (abc,def)"),
+            ("x in (abc,)", "x in (,abc)"),
+            ("x in (abc,abc)", "x in (abc)"),
+            ("x in ()", "x in ()"),
+            ("x in (a,,a,,a,,a,,)", "x in (,a)"),
+            (
+                "x notin (abc,,def),bar,z in (),w",
+                "bar,w,x notin (,abc,def),z in ()",
+            ),
+            ("x,y in (a)", "x,y in (a)"),
+            ("x notin ( )", "x notin ()"),
+            ("x notin (, a)", "x notin (,a)"),
+            ("a ", "a"),
+            ("a in (x,y,notin, z,in)", "a in (in,notin,x,y,z)"),
+            ("x>1,z<5", "x>1,z<5"),
+            ("x= ,z= ", "x=,z="),
+            ("x=a,a=x", "a=x,x=a"),
+            ("notin=in", "notin=in"),
+            ("!x,y!=b", "!x,y!=b"),
+        ] {
+            let requirements = requirements(text).unwrap();
+            let requirements: Vec<_> = requirements.iter().map(ToString::to_string).collect();
+            assert_eq!(requirements.join(","), written, "{text:?}");
+        }
+        for text in [
+            "x=a||y=b",
+            "x==a==b",
+            "!x=a",
+            "x<a",
+            "x,,y",
+            ",x,y",
+            "x nott in (y)",
+            "a in (xyz),",
+            "a in (xyz)b notin ()",
+            "a in (xyz abc)",
+            "a notin(",
+            "a (",
+            "(",
+            "x\u{a0}",
+            "x in (\u{a0})",
+        ] {
+            assert!(requirements(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_in_upstreams_words() {
+        let requirement = |why: &str| format!("unable to parse requirement: {why}");
         for (text, complaint) in [
             (
                 "app web",
-                "found 'web', expected: in, notin, =, ==, !=, gt, lt",
+                requirement("found 'web', expected: in, notin, =, ==, !=, gt, lt"),
             ),
             (
                 "=web",
-                "found '=', expected: !, identifier, or 'end of string'",
+                "found '=', expected: !, identifier, or 'end of string'".into(),
             ),
             (
                 "app=web,",
-                "found '', expected: !, identifier, or 'end of string'",
+                "found '', expected: identifier after ','".into(),
             ),
-            ("app in web", "found 'web', expected: '('"),
-            ("app in (a b)", "found 'b', expected: ',' or ')'"),
-            ("app in (a", "found '', expected: ',' or ')'"),
-            ("app=web db", "found 'db', expected: ',' or 'end of string'"),
-            ("!", "found '', expected: identifier"),
+            ("app in web", requirement("found 'web' expected: '('")),
+            (
+                "app in (a b)",
+                requirement("found 'b', expected: ',' or ')'"),
+            ),
+            ("app in (a", requirement("found '', expected: ',' or ')'")),
+            ("app=(", requirement("found '(', expected: identifier")),
+            (
+                "app=web db",
+                "found 'db', expected: ',' or 'end of string'".into(),
+            ),
+            ("!", requirement("found '', expected: identifier")),
+            (
+                "size>x",
+                requirement(
+                    "values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer",
+                ),
+            ),
+        ] {
+            assert_eq!(requirements(text), Err(Error(complaint)), "{text}");
+        }
+        for (text, complaint) in [
             (
                 "app=a/b",
-                "values[0][app]: Invalid value: \"a/b\": a valid label must be an empty string",
+                "unable to parse requirement: values[0][app]: Invalid value: \"a/b\": a valid label must be an empty string",
             ),
             (
                 "-=a",
-                "key: Invalid value: \"-\": name part must consist of",
+                "unable to parse requirement: <nil>: Invalid value: \"-\": name part must consist of",
             ),
-            ("size>x", "the value must be an integer"),
         ] {
             let error = requirements(text).unwrap_err().to_string();
-            assert!(error.contains(complaint), "{text}: {error}");
+            assert!(error.starts_with(complaint), "{text}: {error}");
         }
+    }
+
+    /// Checks F2: by the square of their number these values would take an hour.
+    #[test]
+    fn many_values_are_read_in_time() {
+        let values: Vec<_> = (0..300_000).map(|n| n.to_string()).collect();
+        let text = format!("odd in ({})", values.join(","));
+        assert_eq!(requirements(&text).unwrap().len(), 1);
+        let keys: Vec<_> = (0..100_000).rev().map(|n| format!("k{n}")).collect();
+        assert_eq!(requirements(&keys.join(",")).unwrap().len(), keys.len());
     }
 }

@@ -1,0 +1,188 @@
+//! Amounts of a resource, as Kubernetes writes them: `100m`, `1.5`, `128Mi`, `1e3`.
+#![warn(clippy::arithmetic_side_effects)]
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::ops::{Add, Sub};
+
+/// Amounts are kept in billionths: nothing smaller can be written.
+const UNIT: i128 = 1_000_000_000;
+/// 10²⁹ units. Larger amounts are taken to be this; upstream has no such bound, but keeps every digit.
+const MAX: i128 = 10_i128.pow(38);
+/// Amounts with a binary suffix end here, as upstream's do.
+const BINARY_MAX: i128 = (i64::MAX as i128).saturating_mul(UNIT);
+
+/// Suffixes by powers of a thousand, from a billionth.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+/// Suffixes by powers of 1024, from one unit.
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// The text is no amount.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It holds something that belongs neither to a number nor to a suffix.
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Malformed,
+    /// The letters after the number mean nothing.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+}
+
+/// How an amount was written, and shall be written again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notation {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// An exact amount of at most 10²⁹ units. Equal amounts are equal, however they were written. Sums end at the bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Amount {
+    billionths: i128,
+    notation: Notation,
+}
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        billionths: 0,
+        notation: Notation::Decimal,
+    };
+
+    /// Reads an amount, in time linear in the text. What is finer than a billionth is rounded away from zero, and an
+    /// amount with a binary suffix is at most 2⁶³-1.
+    ///
+    /// # Errors
+    /// When the text is no amount.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        parse::amount(text)
+    }
+
+    /// An amount of whole units.
+    pub const fn from_value(value: i64) -> Self {
+        Self {
+            billionths: (value as i128).saturating_mul(UNIT),
+            notation: Notation::Decimal,
+        }
+    }
+
+    /// In thousandths, rounded away from zero.
+    pub fn millis(self) -> i64 {
+        self.in_parts_of(UNIT / 1_000)
+    }
+
+    /// In whole units, rounded away from zero.
+    pub fn value(self) -> i64 {
+        self.in_parts_of(UNIT)
+    }
+
+    /// The one way to write this amount: the largest suffix that leaves a whole number.
+    pub fn canonical(self) -> String {
+        let size = self.billionths.abs();
+        let sign = if self.billionths < 0 { "-" } else { "" };
+        if size == 0 {
+            return "0".to_owned();
+        }
+        // A fraction, and what is below 1Ki, has no binary form that would not lose something.
+        let is_binary = size >= 1_024_i128.saturating_mul(UNIT) && size % UNIT == 0;
+        match self.notation {
+            Notation::Binary if is_binary => {
+                let (number, power) = reduce(size / UNIT, 1_024, BINARY.len());
+                format!("{sign}{number}{}", BINARY[power])
+            }
+            Notation::Decimal | Notation::Binary => {
+                let (number, power) = reduce(size, 1_000, DECIMAL.len());
+                format!("{sign}{number}{}", DECIMAL[power])
+            }
+            Notation::Exponent => {
+                let (number, power) = reduce(size, 1_000, usize::MAX);
+                format!("{sign}{number}{}", exponent(power))
+            }
+        }
+    }
+
+    fn in_parts_of(self, part: i128) -> i64 {
+        let away = self.billionths.signum();
+        let (whole, rest) = (
+            self.billionths.div_euclid(part),
+            self.billionths.rem_euclid(part),
+        );
+        let up = i128::from(rest != 0 && away > 0);
+        let parts = whole.saturating_add(up);
+        i64::try_from(parts).unwrap_or(if parts < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// A sum or difference of two amounts, written as the first unless that is nothing.
+    fn with(self, other: Self, billionths: i128) -> Self {
+        let notation = if self.billionths == 0 {
+            other.notation
+        } else {
+            self.notation
+        };
+        Self {
+            billionths: billionths.clamp(-MAX, MAX),
+            notation,
+        }
+    }
+}
+
+/// Divides by `base` as often as no remainder is left, but less than `powers` times; returns how often it did.
+fn reduce(mut size: i128, base: i128, powers: usize) -> (i128, usize) {
+    let mut power = 0_usize;
+    while power.saturating_add(1) < powers && size.checked_rem(base) == Some(0) {
+        size = size.div_euclid(base);
+        power = power.saturating_add(1);
+    }
+    (size, power)
+}
+
+/// The exponent for a power of a thousand billionths.
+fn exponent(power: usize) -> String {
+    match power.saturating_mul(3) {
+        9 => String::new(),
+        tens if tens < 9 => format!("e-{}", 9_usize.saturating_sub(tens)),
+        tens => format!("e{}", tens.saturating_sub(9)),
+    }
+}
+
+impl Add for Amount {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.with(other, self.billionths.saturating_add(other.billionths))
+    }
+}
+
+impl Sub for Amount {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self.with(other, self.billionths.saturating_sub(other.billionths))
+    }
+}
+
+impl PartialEq for Amount {
+    fn eq(&self, other: &Self) -> bool {
+        self.billionths == other.billionths
+    }
+}
+
+impl Eq for Amount {}
+
+impl PartialOrd for Amount {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Amount {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.billionths.cmp(&other.billionths)
+    }
+}
