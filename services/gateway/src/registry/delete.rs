@@ -35,6 +35,17 @@ impl Registry {
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
+        self.delete_if(call, target, options, &|_| Ok(())).await
+    }
+
+    /// The same, if the object as it stands in the very transaction meets a condition of the caller's.
+    pub(super) async fn delete_if(
+        &self,
+        call: &Call,
+        target: &Target,
+        options: &DeleteOptions,
+        condition: &(dyn Fn(&ObjectMeta) -> Result<(), ApiError> + Sync),
+    ) -> Result<Deleted, ApiError> {
         self.allow(call, Verb::Delete, target)?;
         if target.subresource != Subresource::None {
             return Err(errors::not_allowed());
@@ -46,6 +57,7 @@ impl Registry {
         let now = Timestamp::now();
         let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
             check(&precondition, target, old)?;
+            condition(old.object.meta())?;
             let new = slot.insert(old.object.clone_box());
             end(&mut **new, options, now);
             Ok(())

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
+use setpoint_model::condition;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
 use setpoint_proto::meta::DeleteOptions;
+use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_testkit::objects::{NAMESPACE, config_map};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,7 +18,7 @@ use crate::world::{World, deployment, pod, replica_set};
 /// Longer than any test.
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn kept() -> (World, DropGuard) {
+pub async fn kept() -> (World, DropGuard) {
     kept_with(HOUR).await
 }
 
@@ -31,7 +34,7 @@ async fn kept_with(event_ttl: Duration) -> (World, DropGuard) {
     (world, stop.drop_guard())
 }
 
-fn policy(policy: &str) -> DeleteOptions {
+pub fn policy(policy: &str) -> DeleteOptions {
     DeleteOptions {
         propagation_policy: Some(policy.into()),
         ..Default::default()
@@ -135,6 +138,46 @@ async fn a_namespace_takes_its_content_along() {
         world.get::<ConfigMap>("a").await.unwrap_err().reason,
         Reason::NotFound
     );
+}
+
+/// Checks K9: Pods go first, and the conditions say what the deletion waits for.
+#[tokio::test]
+async fn a_namespace_deletes_its_pods_before_everything_else() {
+    let (world, _house) = kept().await;
+    let mut held = pod("held");
+    held.metadata.finalizers = vec!["example.com/held".into()];
+    world.create(&held).await.unwrap();
+    world.create(&config_map("a", "1")).await.unwrap();
+    world
+        .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
+        .await
+        .unwrap();
+    let told = |namespace: &Namespace| {
+        condition::is_true(&namespace.status.conditions, "NamespaceContentRemaining")
+    };
+    let ending = world.seen(told).await;
+    let message = |kind: &str| {
+        let said = condition::get(&ending.status.conditions, kind).unwrap();
+        (said.status.clone(), said.message.clone())
+    };
+    assert_eq!(
+        message("NamespaceContentRemaining"),
+        (
+            "True".into(),
+            "Some resources are remaining: pods. has 1 resource instances".into()
+        )
+    );
+    assert_eq!(
+        message("NamespaceFinalizersRemaining").1,
+        "Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances"
+    );
+    assert_eq!(message("NamespaceDeletionContentFailure").0, "False");
+    let other = world.get::<ConfigMap>("a").await.unwrap();
+    assert_eq!(other.metadata.deletion_timestamp, None);
+
+    let off = json!({"metadata": {"finalizers": null}});
+    world.patch::<Pod>("held", Type::Merge, off).await.unwrap();
+    world.gone::<Namespace>(NAMESPACE).await;
 }
 
 #[tokio::test]

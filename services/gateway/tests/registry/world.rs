@@ -136,6 +136,29 @@ impl World {
         self.until::<T>(name, true).await;
     }
 
+    /// Waits until an object of any namespace is as wanted.
+    pub async fn seen<T: Resource>(&self, wanted: impl Fn(&T) -> bool) -> T {
+        let spec = WatchSpec {
+            filter: Filter::all(kind::<T>(), ""),
+            start: Start::Initial(AtLeast::Newest),
+            bookmarks: false,
+        };
+        let mut events = self.registry.watch(&Call::default(), spec).await.unwrap();
+        let seen = async {
+            loop {
+                let event = events.next().await.unwrap().unwrap();
+                let object = event.object.decode().unwrap().into_any();
+                let object = *object.downcast::<T>().unwrap();
+                if event.r#type != EventType::Deleted && wanted(&object) {
+                    return object;
+                }
+            }
+        };
+        timeout(Duration::from_secs(60), seen)
+            .await
+            .expect("it comes to that")
+    }
+
     async fn until<T: Resource>(&self, name: &str, wanted: bool) {
         let spec = WatchSpec {
             filter: Filter::all(kind::<T>(), ""),

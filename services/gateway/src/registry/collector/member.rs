@@ -1,13 +1,16 @@
-//! What the collector looks at in an object: who it is, whose it is, and whether it is ending.
+//! The part of an object that the collector looks at: its identity, its owners, and whether it is ending.
 
 use prost::Message;
 use setpoint_codec::{Kind, kinds};
 use setpoint_model::Key;
+use setpoint_proto::core::Pod;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
+use setpoint_proto::{Resource as _, core::Namespace};
 
 use crate::registry::Cached;
+use crate::registry::metadata::{FOREGROUND, ORPHAN};
 
-/// An object in its family.
+/// A node of the graph of owners and dependants.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub kind: &'static Kind,
@@ -18,11 +21,21 @@ pub(super) struct Member {
     pub ending: bool,
 }
 
-/// The part of any object that is looked at.
+/// The part of any object that is decoded.
 #[derive(Message)]
 struct Bare {
     #[prost(message, optional, tag = "1")]
     metadata: Option<ObjectMeta>,
+}
+
+/// The place that an owner reference names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    At(&'static Kind, Key),
+    /// A cluster-scoped object cannot belong to a namespaced one: the reference does not say of which namespace.
+    Invalid,
+    /// The kind is not served here, so nobody can tell whether the owner is there.
+    Unknown,
 }
 
 impl Member {
@@ -39,19 +52,52 @@ impl Member {
         })
     }
 
-    /// Is that one of its owners?
+    /// Does a reference of it name that owner?
     pub fn belongs_to(&self, owner: &str) -> bool {
         self.owners.iter().any(|reference| reference.uid == owner)
     }
 
-    /// Where the owner should be found: beside its dependant, or in no namespace. `None` for kinds not known here.
-    pub fn place_of(&self, owner: &OwnerReference) -> Option<(&'static Kind, Key)> {
-        let kind = kinds().by_kind(&owner.api_version, &owner.kind)?;
-        let namespace = if kind.namespaced {
-            self.key.namespace.as_str()
-        } else {
-            ""
-        };
-        Some((kind, Key::new(namespace, &owner.name)))
+    /// Does a reference of it hold up the deletion of that owner?
+    pub fn blocks(&self, owner: &str) -> bool {
+        let mut owners = self.owners.iter();
+        owners.any(|reference| reference.uid == owner && is_blocking(reference))
     }
+
+    /// Is it being deleted in the foreground, so that it waits for its dependants?
+    pub fn waits_for_dependants(&self) -> bool {
+        self.ending && self.has_finalizer(FOREGROUND)
+    }
+
+    /// Does its deletion ask for something to be done to its dependants first?
+    pub fn is_held_for_dependants(&self) -> bool {
+        self.ending && (self.has_finalizer(FOREGROUND) || self.has_finalizer(ORPHAN))
+    }
+
+    pub fn has_finalizer(&self, name: &str) -> bool {
+        self.finalizers.iter().any(|finalizer| finalizer == name)
+    }
+
+    pub fn is_pod(&self) -> bool {
+        self.kind.type_url == Pod::TYPE_URL
+    }
+
+    pub fn is_namespace(&self) -> bool {
+        self.kind.type_url == Namespace::TYPE_URL
+    }
+
+    /// Returns where the owner should be: beside its dependant, or in no namespace.
+    pub fn place_of(&self, owner: &OwnerReference) -> Place {
+        let Some(kind) = kinds().by_kind(&owner.api_version, &owner.kind) else {
+            return Place::Unknown;
+        };
+        match (kind.namespaced, self.kind.namespaced) {
+            (true, false) => Place::Invalid,
+            (true, true) => Place::At(kind, Key::new(&self.key.namespace, &owner.name)),
+            (false, _) => Place::At(kind, Key::new("", &owner.name)),
+        }
+    }
+}
+
+pub(super) fn is_blocking(reference: &OwnerReference) -> bool {
+    reference.block_owner_deletion == Some(true)
 }

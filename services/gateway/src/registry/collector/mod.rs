@@ -3,26 +3,34 @@
 //!
 //! Every gateway runs it. What it does is safe to do twice: each write names the uid that it means.
 
+mod attempt;
 mod chore;
-mod dependants;
+mod graph;
+mod live;
 mod member;
+mod namespace;
+mod owner;
+mod queue;
+mod report;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::{FuturesUnordered, SelectAll, select_all};
 use setpoint_codec::kinds;
-use setpoint_proto::core::Namespace;
-use setpoint_proto::{ApiError, EventType, Resource as _};
-use tokio::time::interval;
+use setpoint_proto::meta::OwnerReference;
+use setpoint_proto::{ApiError, EventType};
+use tokio::time::sleep_until;
 
-use super::{AtLeast, Event, Filter, Registry, Start, Watch, WatchSpec, metadata};
-use chore::{Chore, Task};
-use dependants::Dependants;
-use member::Member;
+use super::{AtLeast, Event, Filter, Registry, Start, Watch, WatchSpec};
+use attempt::References;
+use chore::{Chore, Outcome, Standing, Task};
+use graph::{Content, Graph};
+use member::{Member, Place};
+use queue::Queue;
 
-/// Between attempts to follow the cache, and to do again what failed.
+/// Between attempts to follow the cache.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Chores at once: the store has room for 64 writes, and others want to write too.
 const AT_ONCE: usize = 16;
@@ -42,17 +50,19 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let mut events = watch_all(registry).await?;
     let mut house = House::new(registry);
     let mut running = FuturesUnordered::new();
-    let mut again = interval(PAUSE);
     loop {
         while running.len() < AT_ONCE
-            && let Some(chore) = house.next()
+            && let Some((chore, standing)) = house.next()
         {
-            running.push(chore::perform(registry, chore));
+            running.push(chore::perform(registry, chore, standing));
         }
+        let due = house.queue.next_due();
         tokio::select! {
             Some(event) = events.next() => house.see(&event?).await,
-            Some(failed) = running.next() => house.failed.extend(failed),
-            _ = again.tick(), if !house.failed.is_empty() => house.waiting.extend(house.failed.drain(..)),
+            Some((chore, outcome)) = running.next() => house.ended(chore, outcome),
+            () = async { sleep_until(due.expect("the branch is guarded")).await }, if due.is_some() => {
+                house.queue.add_due();
+            }
         }
     }
 }
@@ -73,31 +83,54 @@ async fn watch_all(registry: &Registry) -> Result<SelectAll<Watch>, ApiError> {
 /// What is known, and what is to be done about it.
 struct House<'r> {
     registry: &'r Registry,
-    dependants: Dependants,
+    graph: Graph,
     /// Namespaces that are being emptied.
     ending: HashSet<String>,
-    waiting: VecDeque<Chore>,
-    failed: Vec<Chore>,
+    queue: Queue,
 }
 
 impl<'r> House<'r> {
     fn new(registry: &'r Registry) -> Self {
         Self {
             registry,
-            dependants: Dependants::default(),
+            graph: Graph::default(),
             ending: HashSet::new(),
-            waiting: VecDeque::new(),
-            failed: Vec::new(),
+            queue: Queue::default(),
         }
     }
 
-    fn next(&mut self) -> Option<Chore> {
-        self.waiting.pop_front()
+    fn next(&mut self) -> Option<(Chore, Standing)> {
+        let chore = self.queue.next()?;
+        let standing = match &chore.task {
+            Task::Attempt(member) | Task::End(member) => Standing {
+                has_dependants: self.graph.has_dependants(&member.uid),
+                in_circle: member.waits_for_dependants() && self.graph.is_in_circle(&member.uid),
+            },
+            Task::Empty(_) | Task::Report(..) => Standing::default(),
+        };
+        Some((chore, standing))
+    }
+
+    fn ended(&mut self, chore: Chore, outcome: Outcome) {
+        match outcome {
+            Outcome::Failed => self.queue.failed(chore),
+            Outcome::Done => self.queue.done(&chore),
+            Outcome::Later(delay) => {
+                self.queue.done(&chore);
+                self.queue.delay(chore, delay);
+            }
+            Outcome::Then(tasks) => {
+                self.queue.done(&chore);
+                for task in tasks {
+                    self.queue.add_follow_up(chore.followed_by(task));
+                }
+            }
+        }
     }
 
     fn plan(&mut self, task: Task, event: &Event) {
         let because = event.object.cause();
-        self.waiting.push_back(Chore { task, because });
+        self.queue.add(Chore { task, because });
     }
 
     async fn see(&mut self, event: &Event) {
@@ -111,37 +144,69 @@ impl<'r> House<'r> {
     }
 
     fn see_gone(&mut self, member: &Member, event: &Event) {
-        for dependant in self.dependants.remove_owner(&member.uid) {
-            self.plan(Task::Abandoned(dependant), event);
+        let (dependants, owners) = self.graph.remove(&member.uid);
+        for dependant in dependants {
+            self.plan(Task::Attempt(dependant), event);
         }
-        for owner in self.dependants.remove(member) {
-            self.plan(Task::End(owner), event);
-        }
-        if member.kind.type_url == Namespace::TYPE_URL {
+        self.see_unblocked(owners, event);
+        if member.is_namespace() {
             self.ending.remove(&member.key.name);
         }
-        if self.ending.contains(&member.key.namespace) {
-            self.plan(Task::Empty(member.key.namespace.clone()), event);
+        let namespace = &member.key.namespace;
+        if self.ending.contains(namespace) && self.is_cleared(member) {
+            self.plan(Task::Empty(namespace.clone()), event);
         }
     }
 
+    /// Was this the last Pod of its namespace, or the last object?
+    fn is_cleared(&self, member: &Member) -> bool {
+        let content = self.graph.content_of(&member.key.namespace);
+        content == Content::default() || (member.is_pod() && content.pods == 0)
+    }
+
     async fn see_there(&mut self, member: Member, event: &Event) {
-        let new = self.dependants.add(&member);
-        if new && chore::is_abandoned(self.registry, &member, AtLeast::Any).await == Ok(true) {
-            self.plan(Task::Abandoned(member.clone()), event);
+        let change = self.graph.insert(member.clone());
+        self.see_unblocked(change.unblocked, event);
+        if change.references {
+            self.see_references(&member, event).await;
         }
         if !member.ending {
             return;
         }
-        if member.kind.type_url == Namespace::TYPE_URL {
+        if member.is_namespace() {
             self.ending.insert(member.key.name.clone());
             self.plan(Task::Empty(member.key.name.clone()), event);
         }
-        let held = |finalizer: &String| {
-            [metadata::ORPHAN, metadata::FOREGROUND].contains(&finalizer.as_str())
-        };
-        if member.finalizers.iter().any(held) {
+        if member.is_held_for_dependants() {
             self.plan(Task::End(member), event);
         }
+    }
+
+    fn see_unblocked(&mut self, owners: Vec<Member>, event: &Event) {
+        for owner in owners.into_iter().filter(Member::waits_for_dependants) {
+            self.plan(Task::End(owner), event);
+        }
+    }
+
+    async fn see_references(&mut self, member: &Member, event: &Event) {
+        let invalid = member.owners.iter();
+        let invalid = invalid.filter(|owner| self.is_elsewhere(member, owner));
+        for owner in invalid.cloned().collect::<Vec<_>>() {
+            self.plan(Task::Report(member.clone(), owner), event);
+        }
+        let references = References::of(self.registry, member, AtLeast::Any).await;
+        // What cannot be found out here is found out by the attempt.
+        let wanted = references.map_or(true, |references| references.want_attempt());
+        if wanted && !member.ending {
+            self.plan(Task::Attempt(member.clone()), event);
+        }
+    }
+
+    /// Does the reference name an owner that is not in the member's namespace?
+    fn is_elsewhere(&self, member: &Member, owner: &OwnerReference) -> bool {
+        let known = self.graph.get(&owner.uid);
+        let elsewhere =
+            |known: &Member| known.kind.namespaced && known.key.namespace != member.key.namespace;
+        member.place_of(owner) == Place::Invalid || known.is_some_and(elsewhere)
     }
 }

@@ -1,0 +1,79 @@
+//! Events about owner references that can never be resolved.
+
+use jiff::Timestamp;
+use setpoint_codec::kinds;
+use setpoint_model::hash::fnv32a;
+use setpoint_proto::core::{Event, EventSource, ObjectReference};
+use setpoint_proto::meta::{ObjectMeta, OwnerReference};
+use setpoint_proto::{ApiError, Reason, Resource as _};
+
+use super::chore::Outcome;
+use super::member::Member;
+use crate::registry::{Call, Registry, Target};
+
+const REASON: &str = "OwnerRefInvalidNamespace";
+const COMPONENT: &str = "garbage-collector-controller";
+
+/// Writes a Warning Event about a reference to an owner in another namespace. Every gateway writes the same one, once.
+pub(super) async fn report(
+    registry: &Registry,
+    call: &Call,
+    member: &Member,
+    owner: &OwnerReference,
+) -> Result<Outcome, ApiError> {
+    let event = event(member, owner, Timestamp::now());
+    let kind = kinds()
+        .by_resource(Event::RESOURCE)
+        .expect("its message is compiled in");
+    let target = Target::new(kind, &event.metadata.namespace, "", "")?;
+    match registry.create(call, &target, Box::new(event)).await {
+        // A namespace that ends takes no Events.
+        Err(error) if ![Reason::AlreadyExists, Reason::Forbidden].contains(&error.reason) => {
+            Err(error)
+        }
+        _ => Ok(Outcome::Done),
+    }
+}
+
+fn event(member: &Member, owner: &OwnerReference, now: Timestamp) -> Event {
+    let Member { kind, key, uid, .. } = member;
+    let pair = fnv32a(format!("{uid}\n{}", owner.uid).as_bytes());
+    let namespace = match key.namespace.as_str() {
+        "" => "default",
+        namespace => namespace,
+    };
+    Event {
+        metadata: ObjectMeta {
+            namespace: namespace.into(),
+            name: format!("{}.{pair:08x}", key.name),
+            ..Default::default()
+        },
+        involved_object: ObjectReference {
+            kind: kind.kind.clone(),
+            api_version: kind.api_version(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: uid.clone(),
+            ..Default::default()
+        },
+        reason: REASON.into(),
+        message: message(&key.namespace, owner),
+        source: EventSource {
+            component: COMPONENT.into(),
+            ..Default::default()
+        },
+        first_timestamp: now.into(),
+        last_timestamp: now.into(),
+        count: 1,
+        r#type: "Warning".into(),
+        reporting_component: COMPONENT.into(),
+        ..Default::default()
+    }
+}
+
+fn message(namespace: &str, owner: &OwnerReference) -> String {
+    format!(
+        "ownerRef [{}/{}, namespace: {namespace}, name: {}, uid: {}] does not exist in namespace {namespace:?}",
+        owner.api_version, owner.kind, owner.name, owner.uid
+    )
+}
