@@ -17,6 +17,7 @@ mod nodes;
 mod pulls;
 mod replicas;
 mod rolling;
+mod scheduling;
 mod succession;
 mod trace;
 mod web;

@@ -16,9 +16,18 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Unschedulable Pods, each with the time before which another try is not worth it.
+///
+/// No wake-up is lost: one that comes while a Pod is being decided on counts for that Pod as soon as it is refused
+/// (upstream replays its `inFlightEvents` then).
 #[derive(Debug, Default)]
 pub struct Backlog {
-    waiting: Mutex<HashMap<Key, Wait>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    wake_ups: u64,
+    waiting: HashMap<Key, Wait>,
 }
 
 #[derive(Debug)]
@@ -26,41 +35,74 @@ struct Wait {
     since: Timestamp,
     attempts: u32,
     not_before: Instant,
-    /// Something has changed since it was refused.
+    /// Being decided on: a wake-up shows in [`Backlog::refuse`].
+    in_flight: bool,
+    /// Something has changed since the cluster was observed for its refusal.
     woken: bool,
 }
 
+/// The number of wake-ups before the cluster was observed.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed(u64);
+
 impl Backlog {
-    /// The Pod, which is there since then, fitted nowhere, again.
-    pub fn refuse(&self, key: &Key, since: Timestamp) {
-        let mut waiting = self.waiting.lock();
-        let (attempts, since) = waiting
-            .get(key)
-            .map_or((0, since), |wait| (wait.attempts, wait.since));
+    /// Marks Pods as being decided on. To be called before the cluster is observed for that.
+    pub fn begin<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> Observed {
+        let state = &mut *self.state.lock();
+        for key in keys {
+            if let Some(wait) = state.waiting.get_mut(key) {
+                wait.in_flight = true;
+            }
+        }
+        Observed(state.wake_ups)
+    }
+
+    /// Enters a Pod that fits nowhere, as the cluster was observed. Returns the time to its next attempt: its backoff if
+    /// something changed meanwhile, else [`LONGEST_WAIT`].
+    ///
+    /// `since` says when the Pod became schedulable; later refusals keep the first one's.
+    pub fn refuse(&self, key: &Key, since: Timestamp, observed: Observed) -> Duration {
+        let state = &mut *self.state.lock();
+        let former = state.waiting.get(key);
+        let (attempts, since) = former.map_or((0, since), |wait| (wait.attempts, wait.since));
+        let backoff = backoff(attempts);
+        let woken = state.wake_ups != observed.0;
         let wait = Wait {
             since,
-            attempts: attempts + 1,
-            not_before: Instant::now() + backoff(attempts),
-            woken: false,
+            attempts: attempts.saturating_add(1),
+            not_before: Instant::now() + backoff,
+            in_flight: false,
+            woken,
         };
-        waiting.insert(key.clone(), wait);
+        state.waiting.insert(key.clone(), wait);
+        if woken { backoff } else { LONGEST_WAIT }
+    }
+
+    /// What was decided on the Pod could not be written: it is no longer in flight.
+    pub fn abandon(&self, key: &Key) {
+        if let Some(wait) = self.state.lock().waiting.get_mut(key) {
+            wait.in_flight = false;
+        }
     }
 
     /// How often the Pod was refused so far, and since when it was there when that was first done.
     pub fn refused(&self, key: &Key) -> Option<(u32, Timestamp)> {
-        let waiting = self.waiting.lock();
-        waiting.get(key).map(|wait| (wait.attempts, wait.since))
+        let state = self.state.lock();
+        let wait = state.waiting.get(key);
+        wait.map(|wait| (wait.attempts, wait.since))
     }
 
     /// The Pod has a node, or is gone.
     pub fn forget(&self, key: &Key) {
-        self.waiting.lock().remove(key);
+        self.state.lock().waiting.remove(key);
     }
 
     /// Something changed: each Pod gets another try as soon as its backoff is over.
     pub fn wake(&self, queue: &Queue<Key>) {
         let now = Instant::now();
-        for (key, wait) in self.waiting.lock().iter_mut() {
+        let state = &mut *self.state.lock();
+        state.wake_ups = state.wake_ups.wrapping_add(1);
+        for (key, wait) in state.waiting.iter_mut().filter(|(_, wait)| !wait.in_flight) {
             wait.woken = true;
             queue.add_after(key.clone(), wait.not_before.saturating_duration_since(now));
         }
@@ -68,12 +110,13 @@ impl Backlog {
 
     /// How many Pods wait for the end of their backoff, and how many for something to change.
     pub fn counts(&self, now: Instant) -> (usize, usize) {
-        let waiting = self.waiting.lock();
+        let state = self.state.lock();
+        let idle = || state.waiting.values().filter(|wait| !wait.in_flight);
         let backoff = |wait: &&Wait| wait.woken && wait.not_before > now;
         let stuck = |wait: &&Wait| !wait.woken;
         (
-            waiting.values().filter(backoff).count(),
-            waiting.values().filter(stuck).count(),
+            idle().filter(backoff).count(),
+            idle().filter(stuck).count(),
         )
     }
 }
@@ -85,7 +128,11 @@ fn backoff(attempts: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use setpoint_machinery::Ticket;
     use setpoint_machinery::queue::Limiter;
+    use tokio::runtime::Builder;
+    use tokio::time::{advance, timeout};
 
     use super::*;
 
@@ -95,21 +142,161 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 4, 40].map(seconds), [1, 2, 4, 8, 10, 10]);
     }
 
-    #[test]
-    fn a_refused_pod_is_stuck_until_something_changes_and_then_backs_off() {
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_pod_is_stuck_until_something_changes_and_then_backs_off() {
         let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
         let key = Key::new("default", "web");
         let now = Instant::now();
-        backlog.refuse(&key, Timestamp::UNIX_EPOCH);
-        assert_eq!(backlog.counts(now), (0, 1));
+        let observed = backlog.begin([&key]);
+        let wait = backlog.refuse(&key, Timestamp::UNIX_EPOCH, observed);
+        assert_eq!((wait, backlog.counts(now)), (LONGEST_WAIT, (0, 1)));
         backlog.wake(&queue);
         assert_eq!(backlog.counts(now), (1, 0));
-        assert_eq!(
-            backlog.counts(now + LONGEST_BACKOFF),
-            (0, 0),
-            "it is active"
-        );
-        backlog.refuse(&key, Timestamp::now());
+        assert_eq!((queue.len(), queue.delayed()), (0, 1), "it backs off");
+        let over = now + FIRST_BACKOFF;
+        assert_eq!(backlog.counts(over), (0, 0), "it is active");
+        backlog.refuse(&key, Timestamp::now(), backlog.begin([&key]));
         assert_eq!(backlog.refused(&key), Some((2, Timestamp::UNIX_EPOCH)));
+        backlog.forget(&key);
+        assert_eq!((backlog.refused(&key), backlog.counts(now)), (None, (0, 0)));
+    }
+
+    /// Checks F3.
+    #[tokio::test(start_paused = true)]
+    async fn a_change_while_a_pod_is_in_flight_counts_once_it_is_refused() {
+        let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
+        let key = Key::new("default", "web");
+        for backoff in [FIRST_BACKOFF, FIRST_BACKOFF * 2] {
+            let observed = backlog.begin([&key]);
+            backlog.wake(&queue);
+            assert_eq!(backlog.counts(Instant::now()), (0, 0), "it is active");
+            let wait = backlog.refuse(&key, Timestamp::UNIX_EPOCH, observed);
+            assert_eq!(wait, backoff);
+            assert_eq!(backlog.counts(Instant::now()), (1, 0));
+            assert_eq!(queue.delayed(), 0, "whoever refuses it queues it");
+        }
+    }
+
+    /// What can happen, in any order.
+    #[derive(Clone, Debug)]
+    enum Event {
+        /// A round takes what is queued and looks at the cluster.
+        Observe,
+        /// The oldest of the Pods in flight is refused.
+        Refuse,
+        /// Writing that failed.
+        Fail,
+        /// A node or a Pod changes in a way that matters to all.
+        Wake,
+        /// This Pod is changed.
+        Change(usize),
+        /// So many milliseconds go by.
+        Pass(u64),
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            Just(Event::Observe),
+            Just(Event::Refuse),
+            Just(Event::Fail),
+            Just(Event::Wake),
+            (0..PODS).prop_map(Event::Change),
+            (0u64..3000).prop_map(Event::Pass),
+        ]
+    }
+
+    const PODS: usize = 3;
+
+    /// A scheduler that binds nothing, and for each Pod the event that it must be tried again for.
+    struct Model {
+        backlog: Backlog,
+        queue: Queue<Key>,
+        in_flight: Vec<(Ticket<Key>, Observed)>,
+        due: [bool; PODS],
+    }
+
+    impl Model {
+        fn new() -> Self {
+            let model = Self {
+                backlog: Backlog::default(),
+                queue: Queue::new("test", Limiter::FastSlow),
+                in_flight: Vec::new(),
+                due: [true; PODS],
+            };
+            (0..PODS).for_each(|pod| model.queue.add(key(pod), None));
+            model
+        }
+
+        async fn happen(&mut self, event: &Event) {
+            match event {
+                Event::Observe => self.observe().await,
+                Event::Refuse => self.refuse(),
+                Event::Fail if self.in_flight.is_empty() => {}
+                Event::Fail => {
+                    let (ticket, _) = self.in_flight.remove(0);
+                    self.due[index(&ticket.key)] = true;
+                    self.backlog.abandon(&ticket.key);
+                    ticket.retry();
+                }
+                Event::Wake => {
+                    self.backlog.wake(&self.queue);
+                    self.due = [true; PODS];
+                }
+                Event::Change(pod) => {
+                    self.queue.add(key(*pod), None);
+                    self.due[*pod] = true;
+                }
+                Event::Pass(millis) => advance(Duration::from_millis(*millis)).await,
+            }
+        }
+
+        async fn observe(&mut self) {
+            let mut tickets = Vec::new();
+            while let Ok(Some(ticket)) = timeout(Duration::ZERO, self.queue.next()).await {
+                tickets.push(ticket);
+            }
+            let observed = self.backlog.begin(tickets.iter().map(|ticket| &ticket.key));
+            for ticket in tickets {
+                self.due[index(&ticket.key)] = false;
+                self.in_flight.push((ticket, observed));
+            }
+        }
+
+        fn refuse(&mut self) {
+            if !self.in_flight.is_empty() {
+                let (ticket, observed) = self.in_flight.remove(0);
+                let wait = self.backlog.refuse(&ticket.key, Timestamp::UNIX_EPOCH, observed);
+                ticket.done(Some(wait));
+            }
+        }
+    }
+
+    fn key(pod: usize) -> Key {
+        Key::new("default", pod.to_string())
+    }
+
+    fn index(key: &Key) -> usize {
+        key.name.parse().expect("a number")
+    }
+
+    proptest! {
+        /// Checks F3 and C6: whatever the order, a Pod is tried again after an event that matters to it, once its
+        /// backoff is over.
+        #[test]
+        fn no_wake_up_is_lost(events in prop::collection::vec(event(), 0..40)) {
+            let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+            runtime.expect("a runtime").block_on(async {
+                let mut model = Model::new();
+                for event in &events {
+                    model.happen(event).await;
+                }
+                while !model.in_flight.is_empty() {
+                    model.refuse();
+                }
+                advance(LONGEST_BACKOFF + Duration::from_secs(2)).await;
+                model.observe().await;
+                assert_eq!(model.due, [false; PODS]);
+            });
+        }
     }
 }

@@ -1,42 +1,125 @@
-//! Bindings whose outcome is unknown: sent, but never answered.
+//! Bindings whose outcome is unknown.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use setpoint_machinery::Reader;
 use setpoint_model::Key;
+use setpoint_proto::{ApiError, Reason};
 
 use crate::pod::PodView;
 
-/// A binding that timed out may still be committed, so its Pod counts as placed until a later answer,
-/// or the cache, says where it really is.
+/// A binding that was not answered may still be committed, so its Pod counts as placed until a later binding succeeds,
+/// or the cache shows the Pod bound or gone.
 #[derive(Debug, Default)]
 pub struct Doubts {
-    bindings: Mutex<HashMap<Key, (String, Arc<PodView>)>>,
+    bindings: Mutex<HashMap<Key, Binding>>,
+}
+
+/// A Pod and the node that it was to be bound to.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// As it was observed.
+    pub pod: Arc<PodView>,
+    /// The node's name.
+    pub node: String,
+}
+
+/// Returns whether a binding that failed like this may still be made: the gateway did not say that it was refused.
+pub const fn is_in_doubt(error: &ApiError) -> bool {
+    match error.reason {
+        Reason::BadRequest
+        | Reason::Unauthorized
+        | Reason::Forbidden
+        | Reason::NotFound
+        | Reason::MethodNotAllowed
+        | Reason::NotAcceptable
+        | Reason::AlreadyExists
+        | Reason::Conflict
+        | Reason::Expired
+        | Reason::RequestEntityTooLarge
+        | Reason::UnsupportedMediaType
+        | Reason::Invalid
+        | Reason::TooManyRequests => false,
+        Reason::InternalError | Reason::ServiceUnavailable | Reason::Timeout => true,
+    }
 }
 
 impl Doubts {
-    /// Nobody answered for this binding.
+    /// Enters a binding without a definite answer.
     pub fn add(&self, pod: &Arc<PodView>, node: &str) {
+        let binding = Binding {
+            pod: pod.clone(),
+            node: node.to_owned(),
+        };
         let key = pod.meta.key.clone();
-        self.bindings
-            .lock()
-            .insert(key, (node.to_owned(), pod.clone()));
+        self.bindings.lock().insert(key, binding);
     }
 
-    /// It is now known how the Pod stands.
-    pub fn resolve(&self, pod: &PodView) {
-        self.bindings.lock().remove(&pod.meta.key);
+    /// Forgets the binding of a Pod that is known to be bound, or gone. Returns whether there was one in doubt.
+    pub fn resolve(&self, pod: &Key) -> bool {
+        self.bindings.lock().remove(pod).is_some()
     }
 
-    /// The doubtful bindings, less those that the cache has seen through.
-    pub fn unresolved(&self, pods: &Reader<PodView>) -> Vec<(String, Arc<PodView>)> {
-        let mut bindings = self.bindings.lock();
-        bindings.retain(|key, (_, doubted)| {
-            let pod = pods.get(key);
-            pod.is_some_and(|pod| pod.meta.uid == doubted.meta.uid && pod.node.is_none())
-        });
-        bindings.values().cloned().collect()
+    /// Returns the bindings that the cache does not decide: their Pods are there, and without a node.
+    pub fn unresolved(&self, cached: impl Fn(&Key) -> Option<Arc<PodView>>) -> Vec<Binding> {
+        let undecided = |binding: &&Binding| {
+            let pod = cached(&binding.pod.meta.key);
+            pod.is_some_and(|pod| pod.meta.uid == binding.pod.meta.uid && pod.node.is_none())
+        };
+        let bindings = self.bindings.lock();
+        bindings.values().filter(undecided).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_model::Meta;
+
+    use super::*;
+
+    fn pod(uid: &str, node: Option<&str>) -> Arc<PodView> {
+        let meta = Meta {
+            key: Key::new("default", "web"),
+            uid: uid.to_owned(),
+            ..Meta::default()
+        };
+        Arc::new(PodView {
+            meta,
+            node: node.map(str::to_owned),
+            ..PodView::default()
+        })
+    }
+
+    /// Checks C2: until the cache shows where the Pod is, its binding counts.
+    #[test]
+    fn a_doubtful_binding_counts_while_the_cache_shows_its_pod_unbound() {
+        let doubts = Doubts::default();
+        doubts.add(&pod("1", None), "a");
+        let left = |cached: Option<Arc<PodView>>| {
+            let left = doubts.unresolved(|_| cached.clone()).into_iter();
+            left.map(|binding| binding.node).collect::<Vec<_>>()
+        };
+        assert_eq!(left(Some(pod("1", None))), ["a"]);
+        assert!(left(Some(pod("1", Some("b")))).is_empty(), "bound");
+        assert!(left(Some(pod("2", None))).is_empty(), "another Pod");
+        assert!(left(None).is_empty(), "gone");
+        let key = Key::new("default", "web");
+        assert!(doubts.resolve(&key));
+        assert!(!doubts.resolve(&key));
+        assert!(left(Some(pod("1", None))).is_empty());
+    }
+
+    /// Checks F36.
+    #[test]
+    fn every_failure_without_a_definite_answer_leaves_a_doubt() {
+        let in_doubt = |reason: &&Reason| is_in_doubt(&ApiError::new(**reason, "so"));
+        let doubtful: Vec<_> = Reason::ALL.iter().filter(in_doubt).collect();
+        let expected = [
+            Reason::InternalError,
+            Reason::ServiceUnavailable,
+            Reason::Timeout,
+        ];
+        assert_eq!(doubtful, expected.iter().collect::<Vec<_>>());
     }
 }

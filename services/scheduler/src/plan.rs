@@ -49,40 +49,61 @@ impl Action {
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     let mut nodes = world.nodes.clone();
-    for (turn, pod) in world.pending.iter().enumerate() {
-        let Some(wants) = pod.wants.as_deref().filter(|wants| !wants.gated) else {
-            continue;
-        };
-        if pod.meta.deleting {
-            continue;
-        }
+    let undecided = retry(world, &mut nodes, &mut plan);
+    for (turn, (pod, wants)) in undecided.into_iter().enumerate() {
         let tie = world.seed.wrapping_add(turn as u64);
         match best(pod, wants, &nodes, tie) {
             Ok((n, score)) => {
                 nodes[n].take(pod);
-                let node = nodes[n].view.name().to_owned();
-                plan.step(
-                    Action::Bind {
-                        pod: pod.clone(),
-                        node,
-                        score,
-                    },
-                    "the best of the nodes that fit",
-                );
+                let bind = bind(pod, &nodes[n], score);
+                plan.step(bind, "the best of the nodes that fit");
             }
             Err(message) => {
-                plan.step(
-                    Action::Refuse {
-                        pod: pod.clone(),
-                        message,
-                        against: against(pod, wants, &nodes),
-                    },
-                    "no node fits",
-                );
+                let refuse = Action::Refuse {
+                    pod: pod.clone(),
+                    message,
+                    against: against(pod, wants, &nodes),
+                };
+                plan.step(refuse, "no node fits");
             }
         }
     }
     plan
+}
+
+/// Binds Pods whose binding is in doubt to the same nodes again, so that it does not matter whether it was made; a node
+/// that objects by now keeps their room nevertheless. Returns the other Pods that need a decision, and these.
+fn retry<'a>(
+    world: &'a World,
+    nodes: &mut [Candidate],
+    plan: &mut Plan<Action>,
+) -> Vec<(&'a Arc<PodView>, &'a Wants)> {
+    let mut undecided = Vec::new();
+    for pod in world.pending.iter().filter(|pod| !pod.meta.deleting) {
+        let Some(wants) = pod.wants.as_deref().filter(|wants| !wants.gated) else {
+            continue;
+        };
+        let doubted = world.doubts.get(&pod.meta.key);
+        let doubted = doubted.and_then(|name| nodes.iter_mut().find(|n| n.view.name() == name));
+        let Some(node) = doubted else {
+            undecided.push((pod, wants));
+            continue;
+        };
+        match objections(pod, &wants.node, node).is_empty() {
+            true => plan.step(bind(pod, node, 0), "its binding was not answered"),
+            false => undecided.push((pod, wants)),
+        }
+        node.take(pod);
+    }
+    undecided
+}
+
+fn bind(pod: &Arc<PodView>, node: &Candidate, score: i64) -> Action {
+    Action::Bind {
+        pod: pod.clone(),
+        node: node.view.name().to_owned(),
+        score,
+    }
 }
 
 fn against(pod: &PodView, wants: &Wants, nodes: &[Candidate]) -> Vec<(String, Vec<Objection>)> {

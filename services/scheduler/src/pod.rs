@@ -1,5 +1,6 @@
 //! What the scheduler keeps of a Pod.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use setpoint_proto::core::{NodeSelectorTerm, Pod, PodSpec, PodStatus, Toleration
 use crate::resources::Resources;
 
 /// A Pod as the scheduler sees it: what it takes, and, while it has no node, what it asks of one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PodView {
     /// Its identity.
     pub meta: Meta,
@@ -106,9 +107,9 @@ impl PodView {
             || asks(self) != asks(earlier)
     }
 
-    /// Older Pods of the same priority go first.
-    pub fn turn(&self) -> (i32, Option<Timestamp>, &str) {
+    /// The Pod's place in the queue: a higher priority first, then the older one.
+    pub fn turn(&self) -> (Reverse<i32>, Option<Timestamp>, &str) {
         let priority = self.wants.as_ref().map_or(0, |wants| wants.priority);
-        (-priority, self.meta.created, &self.meta.key.name)
+        (Reverse(priority), self.meta.created, &self.meta.key.name)
     }
 }

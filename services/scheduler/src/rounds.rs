@@ -13,14 +13,14 @@ use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::setpoint::Verdict;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::ApiError;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::act::act;
-use crate::backlog::{Backlog, LONGEST_WAIT};
-use crate::doubts::Doubts;
+use crate::backlog::{Backlog, LONGEST_WAIT, Observed};
+use crate::doubts::{Doubts, is_in_doubt};
 use crate::metrics;
 use crate::node::NodeView;
 use crate::plan::{Action, plan};
@@ -33,6 +33,14 @@ const CATCH_UP: Duration = Duration::from_secs(10);
 
 /// A write was refused since the term under which it was made is over.
 struct Fenced;
+
+/// The start of a round.
+#[derive(Clone, Copy)]
+struct Began {
+    looked: Instant,
+    now: Timestamp,
+    observed: Observed,
+}
 
 /// What every round of one process shares.
 pub struct Scheduler {
@@ -90,6 +98,9 @@ impl Scheduler {
         tickets: Vec<Ticket<Key>>,
     ) -> Result<Revision, Fenced> {
         let looked = Instant::now();
+        let observed = self
+            .backlog
+            .begin(tickets.iter().map(|ticket| &ticket.key));
         let (pending, mut tickets) = self.pending(tickets);
         if pending.is_empty() {
             return Ok(Revision::default());
@@ -106,7 +117,12 @@ impl Scheduler {
             let ticket = tickets.remove(&step.action.pod().meta.key)?;
             let mut note = self.journal.open(&ticket);
             describe(&mut note, &step.action, step.because, world.nodes.len());
-            Some(self.carry_out(gateway, step, ticket, note, world.now, looked))
+            let began = Began {
+                looked,
+                now: world.now,
+                observed,
+            };
+            Some(self.carry_out(gateway, step, ticket, note, began))
         });
         let writes: Vec<_> = writes.collect();
         let highest = futures::stream::iter(writes)
@@ -116,7 +132,10 @@ impl Scheduler {
             })
             .await;
         // Keys without a decision (gated, or being deleted) are done: their next change brings them back.
-        tickets.into_values().for_each(|ticket| ticket.done(None));
+        for ticket in tickets.into_values() {
+            self.backlog.forget(&ticket.key);
+            ticket.done(None);
+        }
         highest
     }
 
@@ -131,7 +150,7 @@ impl Scheduler {
                     kept.insert(ticket.key.clone(), ticket);
                 }
                 None => {
-                    self.backlog.forget(&ticket.key);
+                    self.settle(&ticket.key);
                     ticket.done(None);
                 }
             }
@@ -151,17 +170,16 @@ impl Scheduler {
         step: Step<Action>,
         ticket: Ticket<Key>,
         mut note: Note,
-        now: Timestamp,
-        looked: Instant,
+        began: Began,
     ) -> Result<Revision, Fenced> {
         let Step { action, because } = step;
         let round = SpanBuilder::from_name("schedule")
             .with_kind(SpanKind::Client)
             .with_attributes([KeyValue::new("because", because)]);
-        let cascade = Cascade::begin(round, &ticket, looked);
+        let cascade = Cascade::begin(round, &ticket, began.looked);
         cascade.about("pod", &action.pod().meta);
         note.belongs(&cascade);
-        let acted = act(gateway, &self.events, &action, now);
+        let acted = act(gateway, &self.events, &action, began.now);
         let result = cascade.run(acted).await;
         let outcome = match (&result, &action) {
             (Ok(_), Action::Bind { .. }) => "bound",
@@ -171,9 +189,9 @@ impl Scheduler {
         cascade.ended(outcome, result.as_ref().err().map(|error| error as _));
         write_down(note, &action, &result);
         let profile = &self.settings.scheduler_name;
-        metrics::attempted(profile, &action, result.as_ref().err(), now);
+        metrics::attempted(profile, &action, result.as_ref().err(), began.now);
         let _here = cascade.here().enter();
-        self.conclude(&cascade, &action, ticket, result)
+        self.conclude(&cascade, &action, ticket, result, began.observed)
     }
 
     /// What a finished action means for its Pod's key.
@@ -183,6 +201,7 @@ impl Scheduler {
         action: &Action,
         ticket: Ticket<Key>,
         result: Result<Receipt, ApiError>,
+        observed: Observed,
     ) -> Result<Revision, Fenced> {
         let pod = action.pod();
         match (&result, action) {
@@ -192,14 +211,14 @@ impl Scheduler {
                 let refused = self.backlog.refused(&ticket.key);
                 let (refusals, since) = refused.unwrap_or((0, there_since(&ticket, pod)));
                 metrics::placed(refusals + 1, since);
-                self.settle(pod);
+                self.settle(&ticket.key);
                 ticket.done(None);
             }
             (Ok(_), Action::Refuse { message, .. }) => {
                 info!(pod = %pod.meta.key, %message, "unschedulable");
                 let since = there_since(&ticket, pod);
-                self.backlog.refuse(&pod.meta.key, since);
-                ticket.done(Some(LONGEST_WAIT));
+                let wait = self.backlog.refuse(&pod.meta.key, since, observed);
+                ticket.done(Some(wait));
             }
             (Err(error), _) => self.fail(action, ticket, error),
         }
@@ -211,24 +230,28 @@ impl Scheduler {
 
     fn fail(&self, action: &Action, ticket: Ticket<Key>, error: &ApiError) {
         let pod = action.pod();
-        match (error.reason, action) {
-            // The Pod changed under us: whatever it is now comes by the watch.
-            (Reason::Conflict | Reason::NotFound, _) => {
-                debug!(pod = %pod.meta.key, %error, "the Pod is no longer as observed");
-                self.doubts.resolve(pod);
-            }
-            (Reason::Timeout | Reason::ServiceUnavailable, Action::Bind { node, .. }) => {
-                warn!(pod = %pod.meta.key, %error, "nobody answered; the binding may still be made");
+        self.backlog.abandon(&ticket.key);
+        match action {
+            Action::Bind { node, .. } if is_in_doubt(error) => {
+                warn!(pod = %pod.meta.key, %error, "the binding may still be made");
                 self.doubts.add(pod, node);
             }
-            _ => warn!(pod = %pod.meta.key, %error, "failed; trying again"),
+            // Others may have been refused for its place.
+            Action::Bind { .. } => {
+                debug!(pod = %pod.meta.key, %error, "not bound");
+                self.backlog.wake(&self.queue);
+            }
+            Action::Refuse { .. } => debug!(pod = %pod.meta.key, %error, "not reported"),
         }
         ticket.retry();
     }
 
-    fn settle(&self, pod: &PodView) {
-        self.backlog.forget(&pod.meta.key);
-        self.doubts.resolve(pod);
+    /// The Pod's binding is known: it is bound, or gone. A doubtful one kept room on a node, which others may want.
+    pub fn settle(&self, pod: &Key) {
+        self.backlog.forget(pod);
+        if self.doubts.resolve(pod) {
+            self.backlog.wake(&self.queue);
+        }
     }
 }
 

@@ -81,7 +81,8 @@ impl Shift {
 
     fn scheduler(&self) -> Scheduler {
         Scheduler {
-            queue: Queue::new("scheduler", Limiter::default()),
+            // A Pod whose write failed rests 10 s at most, as in upstream.
+            queue: Queue::new("scheduler", Limiter::FastSlow),
             backlog: Backlog::default(),
             doubts: Doubts::default(),
             pods: self.pods.clone(),
@@ -116,8 +117,9 @@ impl Shift {
         if room && new.is_none_or(|new| new.occupies().is_none()) {
             scheduler.backlog.wake(&scheduler.queue);
         }
-        if new.is_none() {
-            old.inspect(|old| scheduler.backlog.forget(&old.meta.key));
+        if new.is_none_or(|new| new.wants.is_none()) {
+            old.or(new)
+                .inspect(|pod| scheduler.settle(&pod.meta.key));
         }
     }
 

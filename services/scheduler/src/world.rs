@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_machinery::Reader;
+use setpoint_model::Key;
 
 use crate::doubts::Doubts;
 use crate::node::NodeView;
@@ -19,6 +20,8 @@ pub struct World {
     pub nodes: Vec<Candidate>,
     /// Pods to be placed, in the order of their turn.
     pub pending: Vec<Arc<PodView>>,
+    /// The nodes of those that have a binding in doubt; nothing is taken there for them yet.
+    pub doubts: HashMap<Key, String>,
     /// Breaks ties between equally good nodes.
     pub seed: u64,
     /// When it was observed.
@@ -66,7 +69,7 @@ impl Candidate {
     }
 }
 
-/// Looks at the caches. A binding whose outcome is unknown counts as made.
+/// Looks at the caches. A binding in doubt counts as made, unless its Pod is to be decided on again.
 pub fn observe(
     nodes: &Reader<NodeView>,
     pods: &Reader<PodView>,
@@ -80,14 +83,24 @@ pub fn observe(
     let placed = all
         .iter()
         .filter_map(|pod| Some((pod.occupies()?.to_owned(), pod.clone())));
+    let unresolved = doubts.unresolved(|key| pods.get(key)).into_iter();
+    let (retried, assumed): (Vec<_>, Vec<_>) = unresolved.partition(|binding| {
+        let same = |pod: &Arc<PodView>| pod.meta.key == binding.pod.meta.key;
+        pending.iter().any(same)
+    });
+    let assumed = assumed.into_iter();
     place(
         &mut candidates,
-        placed.chain(doubts.unresolved(pods)),
+        placed.chain(assumed.map(|binding| (binding.node, binding.pod))),
         &pending,
     );
     World {
         nodes: candidates,
         pending: in_turn(pending),
+        doubts: retried
+            .into_iter()
+            .map(|binding| (binding.pod.meta.key.clone(), binding.node))
+            .collect(),
         seed: rand::random(),
         now,
     }

@@ -60,6 +60,7 @@ fn world(nodes: Vec<NodeView>, pods: Vec<PodView>) -> World {
             .map(|node| Candidate::new(Arc::new(node)))
             .collect(),
         pending: pods.into_iter().map(Arc::new).collect(),
+        doubts: HashMap::new(),
         seed: 7,
         now: Timestamp::UNIX_EPOCH,
     }
@@ -207,6 +208,44 @@ fn a_gated_a_deleted_and_a_bound_pod_are_left_alone() {
     };
     let world = world(vec![node("a", 4000, 110)], vec![gated, deleted, bound]);
     assert!(plan(&world).steps.is_empty());
+}
+
+/// Checks C1 and C2: a binding that was not answered is repeated where it was, and its room stays taken elsewhere, too.
+#[test]
+fn a_binding_in_doubt_is_repeated_and_keeps_its_room() {
+    let mut world = world(
+        vec![node("full", 100, 110), node("free", 4000, 110)],
+        vec![pod("first", 100), pod("doubtful", 100)],
+    );
+    let doubtful = Key::new("default", "doubtful");
+    world.doubts.insert(doubtful, "full".into());
+    let bound = |pod: &str, node: &str| (pod.to_owned(), node.to_owned());
+    let expected = [bound("doubtful", "full"), bound("first", "free")];
+    assert_eq!(bindings(&world), expected);
+
+    Arc::get_mut(&mut world.nodes[0].view).unwrap().unschedulable = true;
+    let expected = [bound("first", "free"), bound("doubtful", "free")];
+    assert_eq!(bindings(&world), expected);
+}
+
+/// Checks F36: the lowest priority of all is the last, not the first.
+#[test]
+fn pods_of_the_lowest_priority_go_last() {
+    let with_priority = |name: &str, priority| PodView {
+        wants: Some(Box::new(Wants {
+            priority,
+            ..Default::default()
+        })),
+        ..pod(name, 1)
+    };
+    let mut pods = [
+        with_priority("lowest", i32::MIN),
+        with_priority("plain", 0),
+        with_priority("highest", i32::MAX),
+    ];
+    pods.sort_by(|a, b| a.turn().cmp(&b.turn()));
+    let names = pods.map(|pod| pod.meta.key.name);
+    assert_eq!(names, ["highest", "plain", "lowest"]);
 }
 
 prop_compose! {
