@@ -39,11 +39,22 @@ struct Wait {
     in_flight: bool,
     /// Something has changed since the cluster was observed for its refusal.
     woken: bool,
+    /// Whether a change of nodes or of other Pods can help (upstream: not `UnschedulableAndUnresolvable`).
+    resolvable: bool,
 }
 
 /// The number of wake-ups before the cluster was observed.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed(u64);
+
+/// A Pod that fits nowhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    /// When the Pod became schedulable; later refusals keep the first one's.
+    pub since: Timestamp,
+    /// Whether a change of nodes or of other Pods can help.
+    pub resolvable: bool,
+}
 
 impl Backlog {
     /// Marks Pods as being decided on. To be called before the cluster is observed for that.
@@ -60,19 +71,20 @@ impl Backlog {
     /// Enters a Pod that fits nowhere, as the cluster was observed. Returns the time to its next attempt: its backoff if
     /// something changed meanwhile, else [`LONGEST_WAIT`].
     ///
-    /// `since` says when the Pod became schedulable; later refusals keep the first one's.
-    pub fn refuse(&self, key: &Key, since: Timestamp, observed: Observed) -> Duration {
+    pub fn refuse(&self, key: &Key, refusal: Refusal, observed: Observed) -> Duration {
         let state = &mut *self.state.lock();
         let former = state.waiting.get(key);
-        let (attempts, since) = former.map_or((0, since), |wait| (wait.attempts, wait.since));
+        let (attempts, since) =
+            former.map_or((0, refusal.since), |wait| (wait.attempts, wait.since));
         let backoff = backoff(attempts);
-        let woken = state.wake_ups != observed.0;
+        let woken = refusal.resolvable && state.wake_ups != observed.0;
         let wait = Wait {
             since,
             attempts: attempts.saturating_add(1),
             not_before: Instant::now() + backoff,
             in_flight: false,
             woken,
+            resolvable: refusal.resolvable,
         };
         state.waiting.insert(key.clone(), wait);
         if woken { backoff } else { LONGEST_WAIT }
@@ -102,7 +114,8 @@ impl Backlog {
         let now = Instant::now();
         let state = &mut *self.state.lock();
         state.wake_ups = state.wake_ups.wrapping_add(1);
-        for (key, wait) in state.waiting.iter_mut().filter(|(_, wait)| !wait.in_flight) {
+        let idle = |wait: &Wait| wait.resolvable && !wait.in_flight;
+        for (key, wait) in state.waiting.iter_mut().filter(|(_, wait)| idle(wait)) {
             wait.woken = true;
             queue.add_after(key.clone(), wait.not_before.saturating_duration_since(now));
         }
@@ -114,10 +127,7 @@ impl Backlog {
         let idle = || state.waiting.values().filter(|wait| !wait.in_flight);
         let backoff = |wait: &&Wait| wait.woken && wait.not_before > now;
         let stuck = |wait: &&Wait| !wait.woken;
-        (
-            idle().filter(backoff).count(),
-            idle().filter(stuck).count(),
-        )
+        (idle().filter(backoff).count(), idle().filter(stuck).count())
     }
 }
 
@@ -136,6 +146,11 @@ mod tests {
 
     use super::*;
 
+    const REFUSAL: Refusal = Refusal {
+        since: Timestamp::UNIX_EPOCH,
+        resolvable: true,
+    };
+
     #[test]
     fn backoff_doubles_from_one_second_to_ten() {
         let seconds = |attempts| backoff(attempts).as_secs();
@@ -148,14 +163,14 @@ mod tests {
         let key = Key::new("default", "web");
         let now = Instant::now();
         let observed = backlog.begin([&key]);
-        let wait = backlog.refuse(&key, Timestamp::UNIX_EPOCH, observed);
+        let wait = backlog.refuse(&key, REFUSAL, observed);
         assert_eq!((wait, backlog.counts(now)), (LONGEST_WAIT, (0, 1)));
         backlog.wake(&queue);
         assert_eq!(backlog.counts(now), (1, 0));
         assert_eq!((queue.len(), queue.delayed()), (0, 1), "it backs off");
         let over = now + FIRST_BACKOFF;
         assert_eq!(backlog.counts(over), (0, 0), "it is active");
-        backlog.refuse(&key, Timestamp::now(), backlog.begin([&key]));
+        backlog.refuse(&key, REFUSAL, backlog.begin([&key]));
         assert_eq!(backlog.refused(&key), Some((2, Timestamp::UNIX_EPOCH)));
         backlog.forget(&key);
         assert_eq!((backlog.refused(&key), backlog.counts(now)), (None, (0, 0)));
@@ -170,11 +185,28 @@ mod tests {
             let observed = backlog.begin([&key]);
             backlog.wake(&queue);
             assert_eq!(backlog.counts(Instant::now()), (0, 0), "it is active");
-            let wait = backlog.refuse(&key, Timestamp::UNIX_EPOCH, observed);
+            let wait = backlog.refuse(&key, REFUSAL, observed);
             assert_eq!(wait, backoff);
             assert_eq!(backlog.counts(Instant::now()), (1, 0));
             assert_eq!(queue.delayed(), 0, "whoever refuses it queues it");
         }
+    }
+
+    /// Checks F5: what no node and no other Pod can change wakes nobody.
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_no_change_can_help_is_not_woken() {
+        let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
+        let key = Key::new("default", "web");
+        let refusal = Refusal {
+            resolvable: false,
+            ..REFUSAL
+        };
+        let observed = backlog.begin([&key]);
+        backlog.wake(&queue);
+        assert_eq!(backlog.refuse(&key, refusal, observed), LONGEST_WAIT);
+        backlog.wake(&queue);
+        assert_eq!(backlog.counts(Instant::now()), (0, 1));
+        assert_eq!((queue.len(), queue.delayed()), (0, 0));
     }
 
     /// What can happen, in any order.
@@ -265,7 +297,7 @@ mod tests {
         fn refuse(&mut self) {
             if !self.in_flight.is_empty() {
                 let (ticket, observed) = self.in_flight.remove(0);
-                let wait = self.backlog.refuse(&ticket.key, Timestamp::UNIX_EPOCH, observed);
+                let wait = self.backlog.refuse(&ticket.key, REFUSAL, observed);
                 ticket.done(Some(wait));
             }
         }

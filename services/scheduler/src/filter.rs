@@ -1,11 +1,15 @@
 //! Which nodes a Pod can run on, and what speaks against the others.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::fmt;
 
 use setpoint_proto::core::{NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration};
 
+use crate::anti_affinity::Existing;
 use crate::node::NodeView;
 use crate::pod::{NodeWants, PodView};
+use crate::ports::HostPort;
 use crate::world::Candidate;
 
 /// Why a node cannot take a Pod, in upstream's words.
@@ -17,6 +21,12 @@ pub enum Objection {
     Taint(String),
     /// Its labels are not those that the Pod asks for.
     Affinity,
+    /// One of its Pods has a port that the Pod asks for.
+    Ports,
+    /// A Pod on it, or in the same domain, repels the Pod.
+    AntiAffinity,
+    /// The Pod has a constraint in this field that is not evaluated here; ours, as upstream evaluates them all.
+    Unsupported(&'static str),
     /// It runs as many Pods as it may.
     TooManyPods,
     /// It has too little of a resource left.
@@ -29,6 +39,18 @@ impl fmt::Display for Objection {
             Self::Unschedulable => f.write_str("node(s) were unschedulable"),
             Self::Taint(taint) => write!(f, "node(s) had untolerated taint {{{taint}}}"),
             Self::Affinity => f.write_str("node(s) didn't match Pod's node affinity/selector"),
+            Self::Ports => {
+                f.write_str("node(s) didn't have free ports for the requested pod ports")
+            }
+            Self::AntiAffinity => {
+                f.write_str("node(s) didn't satisfy existing pods anti-affinity rules")
+            }
+            Self::Unsupported(field) => {
+                write!(
+                    f,
+                    "node(s) not checked against {field}, which this scheduler does not support"
+                )
+            }
             Self::TooManyPods => f.write_str("Too many pods"),
             Self::Insufficient(resource) => write!(f, "Insufficient {resource}"),
         }
@@ -37,8 +59,17 @@ impl fmt::Display for Objection {
 
 /// What speaks against `node`. Nothing does: the Pod fits. As upstream, the first filter that objects is heard;
 /// only resources are all named.
-pub fn objections(pod: &PodView, wants: &NodeWants, node: &Candidate) -> Vec<Objection> {
+pub fn objections(
+    pod: &PodView,
+    wants: &NodeWants,
+    node: &Candidate,
+    existing: &[Existing],
+) -> Vec<Objection> {
     let view = &node.view;
+    if !wants.unsupported.is_empty() {
+        let fields = wants.unsupported.iter().copied();
+        return fields.map(Objection::Unsupported).collect();
+    }
     if view.unschedulable && !tolerates(&wants.tolerations, &cordon()) {
         return vec![Objection::Unschedulable];
     }
@@ -48,11 +79,25 @@ pub fn objections(pod: &PodView, wants: &NodeWants, node: &Candidate) -> Vec<Obj
     if !is_wanted(wants, view) {
         return vec![Objection::Affinity];
     }
-    let full = (node.pods + 1 > view.max_pods).then_some(Objection::TooManyPods);
+    if !has_free(&pod.ports, node) {
+        return vec![Objection::Ports];
+    }
+    let full = (node.pods >= view.max_pods).then_some(Objection::TooManyPods);
     let lacking = view.allocatable.lacking(&node.used, &pod.requests);
-    full.into_iter()
+    let mut objections: Vec<_> = full
+        .into_iter()
         .chain(lacking.map(|name| Objection::Insufficient(name.to_owned())))
-        .collect()
+        .collect();
+    if objections.is_empty() && is_repelled(pod, view, existing) {
+        objections.push(Objection::AntiAffinity);
+    }
+    objections
+}
+
+fn is_repelled(pod: &PodView, node: &NodeView, existing: &[Existing]) -> bool {
+    existing.iter().any(|Existing { term, domain }| {
+        node.labels().get(&term.topology_key) == Some(domain) && term.repels(&pod.meta)
+    })
 }
 
 /// The taint that stands for `spec.unschedulable`.
@@ -62,6 +107,11 @@ fn cordon() -> Taint {
         effect: "NoSchedule".to_owned(),
         ..Default::default()
     }
+}
+
+fn has_free(ports: &[HostPort], node: &Candidate) -> bool {
+    let taken = |port: &HostPort| node.ports.iter().any(|other| port.conflicts_with(other));
+    !ports.iter().any(taken)
 }
 
 fn untolerated<'a>(wants: &NodeWants, node: &'a NodeView) -> Option<&'a Taint> {

@@ -5,6 +5,7 @@
 //! A Pod that fits nowhere waits in the backlog until a node or a Pod changes in a way that matters.
 
 mod act;
+mod anti_affinity;
 mod backlog;
 mod doubts;
 mod filter;
@@ -12,12 +13,13 @@ mod metrics;
 mod node;
 mod plan;
 mod pod;
-mod resources;
+mod ports;
 mod rounds;
 mod score;
 mod settings;
 mod shift;
 mod status;
+mod unsupported;
 mod world;
 
 use setpoint_host::Host;
@@ -26,10 +28,11 @@ use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
 use tokio::task::JoinSet;
 
+pub use anti_affinity::{Existing, Term};
 pub use node::NodeView;
 pub use plan::{Action, plan};
 pub use pod::{NodeWants, PodView, Wants};
-pub use resources::Resources;
+pub use ports::HostPort;
 pub use settings::Settings;
 pub use world::{Candidate, World};
 

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use setpoint_machinery::View;
-use setpoint_model::{Meta, condition, quantity::Amount};
+use setpoint_model::{Meta, Resources, condition, quantity::Amount};
 use setpoint_proto::core::{Node, Taint};
-
-use crate::resources::Resources;
 
 /// Set by upstream's node-lifecycle controller on nodes that do not report; taken from the Ready condition here.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";

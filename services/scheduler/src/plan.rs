@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use setpoint_machinery::Plan;
 
+use crate::anti_affinity::Existing;
 use crate::filter::{Objection, objections};
 use crate::pod::{PodView, Wants};
-use crate::score::score;
+use crate::score::{Most, score};
 use crate::world::{Candidate, World};
 
 /// One idempotent write.
@@ -52,7 +53,7 @@ pub fn plan(world: &World) -> Plan<Action> {
     let undecided = retry(world, &mut nodes, &mut plan);
     for (turn, (pod, wants)) in undecided.into_iter().enumerate() {
         let tie = world.seed.wrapping_add(turn as u64);
-        match best(pod, wants, &nodes, tie) {
+        match best(pod, wants, &nodes, &world.existing, tie) {
             Ok((n, score)) => {
                 nodes[n].take(pod);
                 let bind = bind(pod, &nodes[n], score);
@@ -62,7 +63,7 @@ pub fn plan(world: &World) -> Plan<Action> {
                 let refuse = Action::Refuse {
                     pod: pod.clone(),
                     message,
-                    against: against(pod, wants, &nodes),
+                    against: against(pod, wants, &nodes, &world.existing),
                 };
                 plan.step(refuse, "no node fits");
             }
@@ -89,7 +90,7 @@ fn retry<'a>(
             undecided.push((pod, wants));
             continue;
         };
-        match objections(pod, &wants.node, node).is_empty() {
+        match objections(pod, &wants.node, node, &world.existing).is_empty() {
             true => plan.step(bind(pod, node, 0), "its binding was not answered"),
             false => undecided.push((pod, wants)),
         }
@@ -106,11 +107,16 @@ fn bind(pod: &Arc<PodView>, node: &Candidate, score: i64) -> Action {
     }
 }
 
-fn against(pod: &PodView, wants: &Wants, nodes: &[Candidate]) -> Vec<(String, Vec<Objection>)> {
+fn against(
+    pod: &PodView,
+    wants: &Wants,
+    nodes: &[Candidate],
+    existing: &[Existing],
+) -> Vec<(String, Vec<Objection>)> {
     let told = nodes.iter().take(TOLD);
     told.map(|node| {
         let name = node.view.name().to_owned();
-        (name, objections(pod, &wants.node, node))
+        (name, objections(pod, &wants.node, node, existing))
     })
     .collect()
 }
@@ -120,25 +126,25 @@ fn best(
     pod: &PodView,
     wants: &Wants,
     nodes: &[Candidate],
+    existing: &[Existing],
     tie: u64,
 ) -> Result<(usize, i64), String> {
     let mut fitting = Vec::new();
     let mut against = BTreeMap::new();
     for (n, node) in nodes.iter().enumerate() {
-        match objections(pod, &wants.node, node) {
+        match objections(pod, &wants.node, node, existing) {
             none if none.is_empty() => fitting.push(n),
             some => some
                 .into_iter()
                 .for_each(|one| *against.entry(one).or_default() += 1),
         }
     }
-    let siblings = fitting.iter().map(|&n| nodes[n].siblings(pod));
-    let most_siblings = siblings.max().unwrap_or_default();
-    let rank = |&n: &usize| (score(pod, &nodes[n], most_siblings), scatter(n as u64, tie));
+    let most = Most::among(pod, fitting.iter().map(|&n| &nodes[n]));
+    let rank = |&n: &usize| (score(pod, &nodes[n], most), scatter(n as u64, tie));
     fitting
         .into_iter()
         .max_by_key(rank)
-        .map(|n| (n, score(pod, &nodes[n], most_siblings)))
+        .map(|n| (n, score(pod, &nodes[n], most)))
         .ok_or_else(|| sentence(nodes.len(), &against))
 }
 

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use setpoint_machinery::View;
-use setpoint_model::{Meta, pod};
+use setpoint_model::{Meta, Resources, pod};
 use setpoint_proto::core::{NodeSelectorTerm, Pod, PodSpec, PodStatus, Toleration};
 
-use crate::resources::Resources;
+use crate::anti_affinity::Term;
+use crate::ports::HostPort;
+use crate::unsupported;
 
 /// A Pod as the scheduler sees it: what it takes, and, while it has no node, what it asks of one.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +19,12 @@ pub struct PodView {
     pub meta: Meta,
     /// What it takes from its node.
     pub requests: Resources,
+    /// Its CPU and memory where nodes are compared: not zero if it requests none.
+    pub assumed: Resources,
+    /// Ports of its node.
+    pub ports: Vec<HostPort>,
+    /// Required anti-affinity, once it has a node.
+    pub repels: Vec<Term>,
     /// Its node; `None` while it waits for one.
     pub node: Option<String>,
     /// It has ended and takes nothing any more.
@@ -49,6 +57,8 @@ pub struct NodeWants {
     pub terms: Option<Vec<NodeSelectorTerm>>,
     /// Taints that it may have.
     pub tolerations: Vec<Toleration>,
+    /// Fields of constraints that are not evaluated here: no node is known to satisfy them.
+    pub unsupported: Vec<&'static str>,
 }
 
 impl View for PodView {
@@ -60,6 +70,12 @@ impl View for PodView {
         Self {
             meta: Meta::of(&pod.metadata),
             requests: Resources::of_pod(&pod.spec),
+            assumed: Resources::assumed_of_pod(&pod.spec),
+            ports: HostPort::of_pod(&pod.spec),
+            repels: match &node {
+                Some(_) => Term::of_pod(&pod.spec, &pod.metadata.namespace),
+                None => Vec::new(),
+            },
             ended,
             wants: (node.is_none() && !ended).then(|| Box::new(Wants::of(pod.spec, pod.status))),
             node,
@@ -73,6 +89,7 @@ impl View for PodView {
 
 impl Wants {
     fn of(spec: PodSpec, status: PodStatus) -> Self {
+        let unsupported = unsupported::constraints(&spec);
         let affinity = spec.affinity.and_then(|affinity| affinity.node_affinity);
         let required =
             affinity.and_then(|node| node.required_during_scheduling_ignored_during_execution);
@@ -81,6 +98,7 @@ impl Wants {
                 selector: spec.node_selector,
                 terms: required.map(|required| required.node_selector_terms),
                 tolerations: spec.tolerations,
+                unsupported,
             },
             priority: spec.priority.unwrap_or_default(),
             gated: !spec.scheduling_gates.is_empty(),

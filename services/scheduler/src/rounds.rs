@@ -12,14 +12,14 @@ use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
-use setpoint_proto::setpoint::Verdict;
 use setpoint_proto::ApiError;
+use setpoint_proto::setpoint::Verdict;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::act::act;
-use crate::backlog::{Backlog, LONGEST_WAIT, Observed};
+use crate::backlog::{Backlog, LONGEST_WAIT, Observed, Refusal};
 use crate::doubts::{Doubts, is_in_doubt};
 use crate::metrics;
 use crate::node::NodeView;
@@ -98,9 +98,7 @@ impl Scheduler {
         tickets: Vec<Ticket<Key>>,
     ) -> Result<Revision, Fenced> {
         let looked = Instant::now();
-        let observed = self
-            .backlog
-            .begin(tickets.iter().map(|ticket| &ticket.key));
+        let observed = self.backlog.begin(tickets.iter().map(|ticket| &ticket.key));
         let (pending, mut tickets) = self.pending(tickets);
         if pending.is_empty() {
             return Ok(Revision::default());
@@ -216,8 +214,12 @@ impl Scheduler {
             }
             (Ok(_), Action::Refuse { message, .. }) => {
                 info!(pod = %pod.meta.key, %message, "unschedulable");
-                let since = there_since(&ticket, pod);
-                let wait = self.backlog.refuse(&pod.meta.key, since, observed);
+                let wants = pod.wants.as_ref();
+                let refusal = Refusal {
+                    since: there_since(&ticket, pod),
+                    resolvable: wants.is_some_and(|wants| wants.node.unsupported.is_empty()),
+                };
+                let wait = self.backlog.refuse(&pod.meta.key, refusal, observed);
                 ticket.done(Some(wait));
             }
             (Err(error), _) => self.fail(action, ticket, error),

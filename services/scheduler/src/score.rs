@@ -1,5 +1,7 @@
 //! How good a node is for a Pod that it can take.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::HashMap;
 
 use crate::filter::tolerates;
@@ -13,40 +15,86 @@ const SPREAD: i64 = 2;
 /// Discouraging taints count thrice, as upstream's default for TaintToleration.
 const TAINTS: i64 = 3;
 
-/// The share of CPU and memory left once the Pod is there, how few of its siblings are, and whether it is welcome.
-pub fn score(pod: &PodView, node: &Candidate, most_siblings: i64) -> i64 {
-    least_allocated(pod, node)
-        + SPREAD * spread(pod, node, most_siblings)
-        + TAINTS * welcome(pod, node)
+/// The most that any of the nodes that fit has, by which each node's own count is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Most {
+    siblings: i64,
+    intolerable: i64,
 }
 
-fn welcome(pod: &PodView, node: &Candidate) -> i64 {
-    let tolerations = pod.wants.as_ref().map(|wants| &*wants.node.tolerations);
-    let tolerated = |taint| tolerates(tolerations.unwrap_or_default(), taint);
-    match node.view.discouraging.iter().all(tolerated) {
-        true => MAX,
-        false => 0,
+impl Most {
+    /// Returns the most among these nodes.
+    pub fn among<'a>(pod: &PodView, nodes: impl Iterator<Item = &'a Candidate>) -> Self {
+        nodes.fold(Self::default(), |most, node| Self {
+            siblings: most.siblings.max(node.siblings(pod)),
+            intolerable: most.intolerable.max(intolerable(pod, node)),
+        })
     }
+}
+
+/// The share of CPU and memory left once the Pod is there, how few of its siblings are, and how few taints discourage it.
+pub fn score(pod: &PodView, node: &Candidate, most: Most) -> i64 {
+    let spread = fewest(node.siblings(pod), most.siblings);
+    let welcome = fewest(intolerable(pod, node), most.intolerable);
+    least_allocated(pod, node)
+        .saturating_add(SPREAD.saturating_mul(spread))
+        .saturating_add(TAINTS.saturating_mul(welcome))
+}
+
+/// Counts the discouraging taints that the Pod does not tolerate.
+fn intolerable(pod: &PodView, node: &Candidate) -> i64 {
+    let tolerations = pod.wants.as_ref().map(|wants| &*wants.node.tolerations);
+    let tolerations = tolerations.unwrap_or_default();
+    let taints = node.view.discouraging.iter();
+    let count = taints
+        .filter(|taint| !tolerates(tolerations, taint))
+        .count();
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Returns 0 for the most of something, [`MAX`] for none of it (upstream's `DefaultNormalizeScore`, reversed).
+fn fewest(count: i64, most: i64) -> i64 {
+    let share = count.saturating_mul(MAX).checked_div(most);
+    MAX.saturating_sub(share.unwrap_or_default())
 }
 
 fn least_allocated(pod: &PodView, node: &Candidate) -> i64 {
-    let has = &node.view.allocatable;
-    let free = |has: i64, used: i64, wants: i64| match has - used - wants {
-        left if has > 0 && left > 0 => left * MAX / has,
-        _ => 0,
-    };
-    let (used, wants) = (&node.used, &pod.requests);
-    let cpu = free(has.millicpu, used.assumed_millicpu, wants.assumed_millicpu);
-    let memory = free(has.memory, used.assumed_memory, wants.assumed_memory);
-    (cpu + memory) / 2
+    let (has, used, wants) = (&node.view.allocatable, &node.assumed, &pod.assumed);
+    let cpu = free(has.millicpu, used.millicpu, wants.millicpu);
+    let memory = free(has.memory, used.memory, wants.memory);
+    cpu.midpoint(memory)
 }
 
-fn spread(pod: &PodView, node: &Candidate, most_siblings: i64) -> i64 {
-    match most_siblings {
-        0 => MAX,
-        most => (most - node.siblings(pod)) * MAX / most,
-    }
+/// Returns the share of `has` that is left, from 0 to [`MAX`].
+fn free(has: i64, used: i64, wants: i64) -> i64 {
+    let left = has.saturating_sub(used).saturating_sub(wants).max(0);
+    let share = i128::from(left).saturating_mul(i128::from(MAX));
+    let share = share.checked_div(i128::from(has)).unwrap_or_default();
+    i64::try_from(share).unwrap_or_default().clamp(0, MAX)
 }
 
 /// How many Pods of each controller a node runs.
 pub type Siblings = HashMap<String, i64>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_with_half_of_the_most_gets_half_of_the_score() {
+        assert_eq!([0, 1, 2].map(|count| fewest(count, 2)), [100, 50, 0]);
+        assert_eq!(fewest(0, 0), 100);
+        assert_eq!([0, 1, 2, 3].map(|count| fewest(count, 3)), [100, 67, 34, 0]);
+    }
+
+    #[test]
+    fn what_is_left_is_a_share_of_what_there_is() {
+        assert_eq!(free(200, 50, 50), 50);
+        assert_eq!(free(200, 50, 150), 0);
+        assert_eq!(free(200, 300, 50), 0);
+        assert_eq!(free(0, 0, 0), 0);
+        assert_eq!(free(-5, 0, 0), 0);
+        assert_eq!(free(i64::MAX, 0, 0), 100);
+        assert_eq!(free(i64::MAX, i64::MAX, i64::MAX), 0);
+    }
+}

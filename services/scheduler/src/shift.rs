@@ -118,8 +118,7 @@ impl Shift {
             scheduler.backlog.wake(&scheduler.queue);
         }
         if new.is_none_or(|new| new.wants.is_none()) {
-            old.or(new)
-                .inspect(|pod| scheduler.settle(&pod.meta.key));
+            old.or(new).inspect(|pod| scheduler.settle(&pod.meta.key));
         }
     }
 

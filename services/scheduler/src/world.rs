@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_machinery::Reader;
-use setpoint_model::Key;
+use setpoint_model::{Key, Resources};
 
+use crate::anti_affinity::Existing;
 use crate::doubts::Doubts;
 use crate::node::NodeView;
 use crate::pod::PodView;
-use crate::resources::Resources;
+use crate::ports::HostPort;
 use crate::score::Siblings;
 
 /// Everything a decision may look at.
@@ -22,6 +23,8 @@ pub struct World {
     pub pending: Vec<Arc<PodView>>,
     /// The nodes of those that have a binding in doubt; nothing is taken there for them yet.
     pub doubts: HashMap<Key, String>,
+    /// Anti-affinity of the Pods on the nodes.
+    pub existing: Vec<Existing>,
     /// Breaks ties between equally good nodes.
     pub seed: u64,
     /// When it was observed.
@@ -35,6 +38,10 @@ pub struct Candidate {
     pub view: Arc<NodeView>,
     /// By its Pods together.
     pub used: Resources,
+    /// By its Pods together, for comparing nodes.
+    pub assumed: Resources,
+    /// That its Pods have.
+    pub ports: Vec<HostPort>,
     /// How many there are.
     pub pods: i64,
     /// By controller; only of those that have Pods pending.
@@ -47,6 +54,8 @@ impl Candidate {
         Self {
             view,
             used: Resources::default(),
+            assumed: Resources::default(),
+            ports: Vec::new(),
             pods: 0,
             siblings: Siblings::new(),
         }
@@ -54,11 +63,22 @@ impl Candidate {
 
     /// The same node with one Pod more.
     pub fn take(&mut self, pod: &PodView) {
-        self.used.add(&pod.requests);
-        self.pods += 1;
+        self.charge(pod);
         if let Some(owner) = &pod.meta.owner {
-            *self.siblings.entry(owner.uid.clone()).or_default() += 1;
+            self.count_sibling(&owner.uid);
         }
+    }
+
+    fn charge(&mut self, pod: &PodView) {
+        self.used.add(&pod.requests);
+        self.assumed.add(&pod.assumed);
+        self.ports.extend_from_slice(&pod.ports);
+        self.pods = self.pods.saturating_add(1);
+    }
+
+    fn count_sibling(&mut self, owner: &str) {
+        let count = self.siblings.entry(owner.to_owned()).or_default();
+        *count = count.saturating_add(1);
     }
 
     /// How many Pods of the same controller are here already.
@@ -89,7 +109,7 @@ pub fn observe(
         pending.iter().any(same)
     });
     let assumed = assumed.into_iter();
-    place(
+    let existing = place(
         &mut candidates,
         placed.chain(assumed.map(|binding| (binding.node, binding.pod))),
         &pending,
@@ -97,6 +117,7 @@ pub fn observe(
     World {
         nodes: candidates,
         pending: in_turn(pending),
+        existing,
         doubts: retried
             .into_iter()
             .map(|binding| (binding.pod.meta.key.clone(), binding.node))
@@ -110,23 +131,35 @@ fn place(
     nodes: &mut [Candidate],
     placed: impl Iterator<Item = (String, Arc<PodView>)>,
     pending: &[Arc<PodView>],
-) {
+) -> Vec<Existing> {
     let owner = |pod: &PodView| pod.meta.owner.as_ref().map(|owner| owner.uid.clone());
     let families: HashSet<_> = pending.iter().filter_map(|pod| owner(pod)).collect();
     let by_name: HashMap<_, _> = (0..nodes.len())
         .map(|n| (nodes[n].view.name().to_owned(), n))
         .collect();
+    let mut existing = Vec::new();
     for (node, pod) in placed {
         // A Pod on a node that is not there takes nothing from the others.
         let Some(&n) = by_name.get(&node) else {
             continue;
         };
-        nodes[n].used.add(&pod.requests);
-        nodes[n].pods += 1;
+        nodes[n].charge(&pod);
         if let Some(owner) = owner(&pod).filter(|owner| families.contains(owner)) {
-            *nodes[n].siblings.entry(owner).or_default() += 1;
+            nodes[n].count_sibling(&owner);
         }
+        existing.extend(domains(&pod, &nodes[n].view));
     }
+    existing
+}
+
+/// A term whose topology key the node lacks holds nowhere.
+fn domains(pod: &PodView, node: &NodeView) -> impl Iterator<Item = Existing> {
+    pod.repels.iter().filter_map(|term| {
+        Some(Existing {
+            term: term.clone(),
+            domain: node.labels().get(&term.topology_key)?.clone(),
+        })
+    })
 }
 
 fn in_turn(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {

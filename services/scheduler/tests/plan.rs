@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use setpoint_model::{Key, Meta};
-use setpoint_proto::core::{Taint, Toleration};
+use setpoint_model::{Key, Meta, Resources};
+use setpoint_proto::core::{
+    Affinity, PodAffinityTerm, PodAntiAffinity, PodSpec, Taint, Toleration,
+};
+use setpoint_proto::meta::LabelSelector;
 use setpoint_scheduler::{
-    Action, Candidate, NodeView, NodeWants, PodView, Resources, Wants, World, plan,
+    Action, Candidate, Existing, HostPort, NodeView, NodeWants, PodView, Term, Wants, World, plan,
 };
 
 const GIB: i64 = 1 << 30;
@@ -40,16 +43,26 @@ fn node(name: &str, millicpu: i64, max_pods: i64) -> NodeView {
 }
 
 fn pod(name: &str, millicpu: i64) -> PodView {
+    let requests = Resources {
+        millicpu,
+        ..Default::default()
+    };
     PodView {
         meta: meta(name),
-        requests: Resources {
-            millicpu,
-            assumed_millicpu: millicpu,
-            ..Default::default()
-        },
-        node: None,
-        ended: false,
+        assumed: requests.clone(),
+        requests,
         wants: Some(Box::default()),
+        ..Default::default()
+    }
+}
+
+fn wanting(name: &str, node: NodeWants) -> PodView {
+    PodView {
+        wants: Some(Box::new(Wants {
+            node,
+            ..Default::default()
+        })),
+        ..pod(name, 1)
     }
 }
 
@@ -60,6 +73,7 @@ fn world(nodes: Vec<NodeView>, pods: Vec<PodView>) -> World {
             .map(|node| Candidate::new(Arc::new(node)))
             .collect(),
         pending: pods.into_iter().map(Arc::new).collect(),
+        existing: Vec::new(),
         doubts: HashMap::new(),
         seed: 7,
         now: Timestamp::UNIX_EPOCH,
@@ -174,13 +188,7 @@ fn selectors_and_tolerations_decide_where_a_pod_may_run() {
         }],
         ..Default::default()
     };
-    let picky = PodView {
-        wants: Some(Box::new(Wants {
-            node: wants,
-            ..Default::default()
-        })),
-        ..pod("picky", 1)
-    };
+    let picky = wanting("picky", wants);
     let bound = bindings(&world(vec![fast, slow], vec![picky, pod("plain", 1)]));
     assert_eq!(
         bound,
@@ -210,6 +218,117 @@ fn a_gated_a_deleted_and_a_bound_pod_are_left_alone() {
     assert!(plan(&world).steps.is_empty());
 }
 
+/// Checks K12: taints that discourage are counted.
+#[test]
+fn the_node_with_fewer_discouraging_taints_is_preferred() {
+    let discouraged = |name: &str, taints: &[&str]| NodeView {
+        discouraging: taints
+            .iter()
+            .map(|key| Taint {
+                key: (*key).into(),
+                effect: "PreferNoSchedule".into(),
+                ..Default::default()
+            })
+            .collect(),
+        ..node(name, 4000, 110)
+    };
+    let nodes = || vec![discouraged("two", &["a", "b"]), discouraged("one", &["c"])];
+    let bound = |node: &str| [("web".to_owned(), node.to_owned())];
+    assert_eq!(bindings(&world(nodes(), vec![pod("web", 1)])), bound("one"));
+
+    let tolerations = ["a", "b"].map(|key| Toleration {
+        key: key.into(),
+        operator: "Exists".into(),
+        ..Default::default()
+    });
+    let tolerant = wanting(
+        "web",
+        NodeWants {
+            tolerations: tolerations.into(),
+            ..Default::default()
+        },
+    );
+    assert_eq!(bindings(&world(nodes(), vec![tolerant])), bound("two"));
+}
+
+/// Checks F5: a port of a node is for one Pod.
+#[test]
+fn pods_that_ask_for_the_same_port_run_on_different_nodes() {
+    let serving = |name: &str| PodView {
+        ports: vec![HostPort {
+            ip: "0.0.0.0".into(),
+            protocol: "TCP".into(),
+            port: 8080,
+        }],
+        ..pod(name, 1)
+    };
+    let nodes = ["a", "b"].map(|name| node(name, 4000, 110));
+    let pods = ["first", "second", "third"].map(serving);
+    let world = world(nodes.into(), pods.into());
+    let bound: HashSet<_> = bindings(&world).into_iter().map(|(_, node)| node).collect();
+    assert_eq!(bound, HashSet::from(["a".to_owned(), "b".to_owned()]));
+    assert_eq!(
+        refusal(&world),
+        "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
+    );
+}
+
+/// Checks F5: what is not evaluated does not count as satisfied.
+#[test]
+fn a_pod_with_a_constraint_that_is_not_evaluated_is_refused() {
+    let constrained = wanting(
+        "web",
+        NodeWants {
+            unsupported: vec!["spec.resourceClaims"],
+            ..Default::default()
+        },
+    );
+    assert_eq!(
+        refusal(&world(vec![node("a", 4000, 110)], vec![constrained])),
+        "0/1 nodes are available: 1 node(s) not checked against spec.resourceClaims, \
+         which this scheduler does not support."
+    );
+}
+
+/// Checks F5: the anti-affinity of a Pod that was created on its node holds in the whole domain.
+#[test]
+fn a_pod_does_not_go_where_an_existing_one_repels_it() {
+    let zoned = |name: &str, zone: &str| {
+        let mut node = node(name, 4000, 110);
+        node.meta.labels.insert("zone".into(), zone.into());
+        node
+    };
+    let nodes = vec![zoned("a", "east"), zoned("b", "east"), zoned("c", "west")];
+    let term = PodAffinityTerm {
+        label_selector: Some(LabelSelector::default()),
+        topology_key: "zone".into(),
+        ..Default::default()
+    };
+    let spec = PodSpec {
+        affinity: Some(Affinity {
+            pod_anti_affinity: Some(PodAntiAffinity {
+                required_during_scheduling_ignored_during_execution: vec![term],
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let term = Term::of_pod(&spec, "default").remove(0);
+    let existing = |domain: &str| Existing {
+        term: term.clone(),
+        domain: domain.into(),
+    };
+    let mut world = world(nodes, vec![pod("web", 1)]);
+    world.existing.push(existing("east"));
+    assert_eq!(bindings(&world), [("web".to_owned(), "c".to_owned())]);
+    world.existing.push(existing("west"));
+    assert_eq!(
+        refusal(&world),
+        "0/3 nodes are available: 3 node(s) didn't satisfy existing pods anti-affinity rules."
+    );
+}
+
 /// Checks C1 and C2: a binding that was not answered is repeated where it was, and its room stays taken elsewhere, too.
 #[test]
 fn a_binding_in_doubt_is_repeated_and_keeps_its_room() {
@@ -223,7 +342,9 @@ fn a_binding_in_doubt_is_repeated_and_keeps_its_room() {
     let expected = [bound("doubtful", "full"), bound("first", "free")];
     assert_eq!(bindings(&world), expected);
 
-    Arc::get_mut(&mut world.nodes[0].view).unwrap().unschedulable = true;
+    Arc::get_mut(&mut world.nodes[0].view)
+        .unwrap()
+        .unschedulable = true;
     let expected = [bound("first", "free"), bound("doubtful", "free")];
     assert_eq!(bindings(&world), expected);
 }

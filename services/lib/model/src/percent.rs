@@ -1,5 +1,7 @@
 //! Numbers that may be given as a share of a whole.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use setpoint_proto::meta::IntOrString;
 
 /// The text is neither a number nor a percentage.
@@ -19,13 +21,15 @@ pub fn resolve(value: &IntOrString, total: i32, round_up: bool) -> Result<i32, E
         .strip_suffix('%')
         .and_then(|number| number.parse().ok())
         .ok_or(Error)?;
-    let hundredths = i64::from(percent) * i64::from(total);
-    let share = if round_up {
-        -(-hundredths).div_euclid(100)
+    let hundredths = i64::from(percent).saturating_mul(i64::from(total));
+    let rounded = if round_up {
+        hundredths.saturating_add(99)
     } else {
-        hundredths.div_euclid(100)
+        hundredths
     };
-    Ok(i32::try_from(share).unwrap_or(i32::MAX))
+    let share = rounded.div_euclid(100);
+    let limit = if share < 0 { i32::MIN } else { i32::MAX };
+    Ok(i32::try_from(share).unwrap_or(limit))
 }
 
 #[cfg(test)]
@@ -39,6 +43,16 @@ mod tests {
         assert_eq!(resolve(&quarter, 10, false), Ok(2));
         assert_eq!(resolve(&quarter, 8, true), Ok(2));
         assert_eq!(resolve(&quarter, 0, true), Ok(0));
+    }
+
+    #[test]
+    fn a_share_of_any_size_saturates() {
+        let resolve = |percent: &str, total, up| resolve(&IntOrString::string(percent), total, up);
+        assert_eq!(resolve("2147483647%", i32::MAX, true), Ok(i32::MAX));
+        assert_eq!(resolve("2147483647%", i32::MIN, false), Ok(i32::MIN));
+        assert_eq!(resolve("-50%", 3, true), Ok(-1));
+        assert_eq!(resolve("-50%", 3, false), Ok(-2));
+        assert_eq!(resolve("100%", 7, true), Ok(7));
     }
 
     #[test]

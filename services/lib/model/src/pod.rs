@@ -1,12 +1,13 @@
-//! What a Pod's status says about it.
+//! What a Pod's status says about it, and what it requests.
+
+#![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_proto::core::{Container, Pod, PodSpec};
+use setpoint_proto::core::{Pod, PodSpec};
 
-use crate::condition;
-use crate::quantity::Amount;
+use crate::{Resources, condition};
 
 /// Has it run to its end, for better or worse? It never leaves this state.
 pub fn is_terminal(pod: &Pod) -> bool {
@@ -48,9 +49,15 @@ pub fn available_in(
     min_ready_seconds: i32,
     now: Timestamp,
 ) -> Option<Duration> {
-    let wanted = i128::from(min_ready_seconds.max(0)) * 1_000_000_000;
-    let passed = now.as_nanosecond() - ready_since?.as_nanosecond();
-    let missing = if wanted > 0 { wanted - passed } else { 0 };
+    let wanted = i128::from(min_ready_seconds.max(0)).saturating_mul(1_000_000_000);
+    let passed = now
+        .as_nanosecond()
+        .saturating_sub(ready_since?.as_nanosecond());
+    let missing = if wanted > 0 {
+        wanted.saturating_sub(passed)
+    } else {
+        0
+    };
     Some(Duration::from_nanos(
         u64::try_from(missing).unwrap_or_default(),
     ))
@@ -65,41 +72,17 @@ pub struct Requests {
     pub memory: i64,
 }
 
-/// The sum over its containers, or its greediest init container where that is more.
+/// Returns a Pod's requests of CPU and memory; see [`Resources::of_pod`].
 pub fn requests(spec: &PodSpec) -> Requests {
-    let total = |name| {
-        let of = |container: &Container| amount(container, name);
-        let together: i64 = spec.containers.iter().map(of).sum();
-        together.max(
-            spec.init_containers
-                .iter()
-                .map(of)
-                .max()
-                .unwrap_or_default(),
-        )
-    };
-    Requests {
-        millicpu: total("cpu"),
-        memory: total("memory"),
-    }
-}
-
-fn amount(container: &Container, name: &str) -> i64 {
-    let quantity = container.resources.requests.get(name);
-    let amount = quantity.and_then(|quantity| Amount::parse(&quantity.string).ok());
-    amount.map_or(0, |amount| {
-        if name == "cpu" {
-            amount.millis()
-        } else {
-            amount.value()
-        }
-    })
+    let Resources {
+        millicpu, memory, ..
+    } = Resources::of_pod(spec);
+    Requests { millicpu, memory }
 }
 
 #[cfg(test)]
 mod tests {
     use setpoint_proto::core::PodCondition;
-    use setpoint_proto::meta::Quantity;
 
     use super::*;
 
@@ -141,23 +124,5 @@ mod tests {
         pod.status.phase = "Running".into();
         pod.metadata.deletion_timestamp = Some(at(1).into());
         assert!(!is_active(&pod));
-    }
-
-    #[test]
-    fn requests_are_the_sum_of_containers_or_the_largest_init_container() {
-        let container = |cpu: &str| {
-            let mut container = Container::default();
-            container
-                .resources
-                .requests
-                .insert("cpu".into(), Quantity::new(cpu));
-            container
-        };
-        let spec = PodSpec {
-            containers: vec![container("100m"), container("0.2")],
-            init_containers: vec![container("250m")],
-            ..Default::default()
-        };
-        assert_eq!(requests(&spec).millicpu, 300);
     }
 }

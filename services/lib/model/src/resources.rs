@@ -1,0 +1,308 @@
+//! Amounts of resources: the capacity of nodes, and the requests of Pods.
+//!
+//! Sums saturate: each amount is a client's, and two of them may exceed an `i64`.
+
+#![warn(clippy::arithmetic_side_effects)]
+
+use std::collections::BTreeMap;
+
+use setpoint_proto::core::{Container, PodSpec};
+use setpoint_proto::meta::Quantity;
+
+use crate::quantity::Amount;
+
+/// A container without a request is taken to use this much when nodes are compared (upstream's non-zero requests).
+const ASSUMED_MILLICPU: i64 = 100;
+const ASSUMED_MEMORY: i64 = 200 << 20;
+
+/// CPU in thousandths, memory in bytes, everything else by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Thousandths of a CPU.
+    pub millicpu: i64,
+    /// Bytes.
+    pub memory: i64,
+    /// Ephemeral storage, huge pages, devices; in whole units.
+    pub others: BTreeMap<String, i64>,
+}
+
+impl Resources {
+    /// Returns the requests of a Pod, by upstream's `PodRequests`: those of its containers and sidecars together, or of
+    /// the init container that runs beside the most if that is more; replaced by the Pod's own requests where it has
+    /// any; and its overhead.
+    pub fn of_pod(spec: &PodSpec) -> Self {
+        sum(spec, |container| {
+            Self::of_list(&container.resources.requests)
+        })
+    }
+
+    /// Returns the CPU and memory that a Pod is taken to use when nodes are compared: as [`Resources::of_pod`], but a
+    /// container that requests none of one counts with an assumed amount.
+    pub fn assumed_of_pod(spec: &PodSpec) -> Self {
+        let assumed = sum(spec, |container| {
+            let requests = &container.resources.requests;
+            let mut resources = Self::of_list(requests);
+            if !requests.contains_key("cpu") {
+                resources.millicpu = ASSUMED_MILLICPU;
+            }
+            if !requests.contains_key("memory") {
+                resources.memory = ASSUMED_MEMORY;
+            }
+            resources
+        });
+        Self {
+            others: BTreeMap::new(),
+            ..assumed
+        }
+    }
+
+    /// Returns the amounts of an API object's list. What cannot be read counts as none: the gateway lets no such object
+    /// in. `pods` is no amount that a Pod requests, and is left out.
+    pub fn of_list(list: &BTreeMap<String, Quantity>) -> Self {
+        let mut resources = Self::default();
+        for (name, quantity) in list {
+            let Ok(amount) = Amount::parse(&quantity.string) else {
+                continue;
+            };
+            match name.as_str() {
+                "cpu" => resources.millicpu = amount.millis(),
+                "memory" => resources.memory = amount.value(),
+                "pods" => {}
+                _ => drop(resources.others.insert(name.clone(), amount.value())),
+            }
+        }
+        resources
+    }
+
+    /// Adds `more` to this.
+    pub fn add(&mut self, more: &Self) {
+        self.combine(more, i64::saturating_add);
+    }
+
+    /// Returns the names of the resources of which less than `wanted` is left beside what is `used`.
+    pub fn lacking<'a>(
+        &'a self,
+        used: &'a Self,
+        wanted: &'a Self,
+    ) -> impl Iterator<Item = &'a str> {
+        let short = |have: i64, used: i64, want: i64| want > 0 && want > have.saturating_sub(used);
+        let cpu = short(self.millicpu, used.millicpu, wanted.millicpu).then_some("cpu");
+        let memory = short(self.memory, used.memory, wanted.memory).then_some("memory");
+        let others = wanted.others.iter().filter(move |(name, want)| {
+            let of = |side: &Self| side.others.get(*name).copied().unwrap_or_default();
+            short(of(self), of(used), **want)
+        });
+        cpu.into_iter()
+            .chain(memory)
+            .chain(others.map(|(name, _)| name.as_str()))
+    }
+
+    fn raise_to(&mut self, other: &Self) {
+        self.combine(other, i64::max);
+    }
+
+    fn combine(&mut self, other: &Self, with: fn(i64, i64) -> i64) {
+        self.millicpu = with(self.millicpu, other.millicpu);
+        self.memory = with(self.memory, other.memory);
+        for (name, &amount) in &other.others {
+            let mine = self.others.entry(name.clone()).or_default();
+            *mine = with(*mine, amount);
+        }
+    }
+
+    /// Puts a Pod's own requests in place of its containers', for the resources that upstream supports there.
+    fn replace(&mut self, requests: &BTreeMap<String, Quantity>) {
+        let own = Self::of_list(requests);
+        if requests.contains_key("cpu") {
+            self.millicpu = own.millicpu;
+        }
+        if requests.contains_key("memory") {
+            self.memory = own.memory;
+        }
+        let huge_pages = own.others.into_iter();
+        let huge_pages = huge_pages.filter(|(name, _)| name.starts_with("hugepages-"));
+        self.others.extend(huge_pages);
+    }
+}
+
+fn sum(spec: &PodSpec, of: impl Fn(&Container) -> Resources) -> Resources {
+    let mut total = Resources::default();
+    let (mut sidecars, mut most) = (Resources::default(), Resources::default());
+    spec.containers
+        .iter()
+        .for_each(|container| total.add(&of(container)));
+    for container in &spec.init_containers {
+        let mut beside = of(container);
+        if container.restart_policy.as_deref() == Some("Always") {
+            total.add(&beside);
+            sidecars.add(&beside);
+        } else {
+            beside.add(&sidecars);
+            most.raise_to(&beside);
+        }
+    }
+    total.raise_to(&most);
+    if let Some(own) = &spec.resources {
+        total.replace(&own.requests);
+    }
+    total.add(&Resources::of_list(&spec.overhead));
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use setpoint_proto::core::ResourceRequirements;
+
+    use super::*;
+
+    fn list(amounts: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
+        let entry = |(name, amount): &(&str, &str)| ((*name).to_owned(), Quantity::new(*amount));
+        amounts.iter().map(entry).collect()
+    }
+
+    fn container(amounts: &[(&str, &str)]) -> Container {
+        Container {
+            resources: ResourceRequirements {
+                requests: list(amounts),
+                ..Default::default()
+            },
+            ..Default::default()
+        }
+    }
+
+    fn sidecar(cpu: &str) -> Container {
+        Container {
+            restart_policy: Some("Always".into()),
+            ..container(&[("cpu", cpu)])
+        }
+    }
+
+    fn spec(init: Vec<Container>, containers: Vec<Container>) -> PodSpec {
+        PodSpec {
+            init_containers: init,
+            containers,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_pod_requests_the_sum_of_its_containers_or_its_largest_init_container() {
+        let cpu = |amount| container(&[("cpu", amount)]);
+        let mut pod = spec(Vec::new(), vec![cpu("100m"), cpu("0.2")]);
+        assert_eq!(Resources::of_pod(&pod).millicpu, 300);
+        pod.init_containers = vec![cpu("1"), cpu("500m")];
+        assert_eq!(Resources::of_pod(&pod).millicpu, 1000);
+    }
+
+    /// Checks F20: an init container runs beside the sidecars before it, and only those.
+    #[test]
+    fn sidecars_count_beside_the_init_containers_after_them() {
+        let (first, main) = (container(&[("cpu", "3")]), container(&[("cpu", "1")]));
+        let pod = spec(vec![sidecar("2"), first.clone()], vec![main.clone()]);
+        assert_eq!(Resources::of_pod(&pod).millicpu, 5000);
+        let pod = spec(vec![first, sidecar("2")], vec![main.clone()]);
+        assert_eq!(Resources::of_pod(&pod).millicpu, 3000);
+        let pod = spec(vec![sidecar("2"), sidecar("1")], vec![main]);
+        assert_eq!(Resources::of_pod(&pod).millicpu, 4000);
+    }
+
+    /// Checks F20.
+    #[test]
+    fn a_pods_own_requests_replace_its_containers_and_its_overhead_comes_on_top() {
+        let amounts = [
+            ("cpu", "1"),
+            ("memory", "5"),
+            ("hugepages-2Mi", "1"),
+            ("gpu", "1"),
+        ];
+        let mut pod = spec(Vec::new(), vec![container(&amounts)]);
+        pod.overhead = list(&[("cpu", "250m"), ("memory", "1")]);
+        let total = Resources::of_pod(&pod);
+        assert_eq!((total.millicpu, total.memory), (1250, 6));
+        let own = [("cpu", "3"), ("hugepages-2Mi", "4"), ("gpu", "9")];
+        pod.resources = Some(ResourceRequirements {
+            requests: list(&own),
+            ..Default::default()
+        });
+        let total = Resources::of_pod(&pod);
+        assert_eq!((total.millicpu, total.memory), (3250, 6));
+        let others = [("gpu".to_owned(), 1), ("hugepages-2Mi".to_owned(), 4)];
+        assert_eq!(total.others, others.into());
+        pod.resources = Some(ResourceRequirements {
+            requests: list(&[("memory", "2")]),
+            ..Default::default()
+        });
+        let total = Resources::of_pod(&pod);
+        assert_eq!((total.millicpu, total.memory), (1250, 3));
+    }
+
+    /// Checks F13 and C5: a Pod of more than an `i64` is larger than any node, and so is what is used beside it.
+    #[test]
+    fn sums_of_requests_saturate() {
+        let memory = || container(&[("memory", "7Ei")]);
+        let huge = Resources::of_pod(&spec(Vec::new(), vec![memory(), memory()]));
+        assert_eq!(huge.memory, i64::MAX);
+        let node = Resources::of_list(&list(&[("memory", "8Gi"), ("pods", "110")]));
+        let nothing = Resources::default();
+        assert_eq!(node.others, BTreeMap::new());
+        assert_eq!(
+            node.lacking(&nothing, &huge).collect::<Vec<_>>(),
+            ["memory"]
+        );
+        let small = Resources::of_pod(&spec(Vec::new(), vec![container(&[("memory", "1")])]));
+        assert_eq!(node.lacking(&huge, &small).collect::<Vec<_>>(), ["memory"]);
+    }
+
+    #[test]
+    fn a_request_of_zero_is_never_lacking() {
+        let nothing = Resources::default();
+        let full = Resources {
+            millicpu: 5,
+            ..Default::default()
+        };
+        assert_eq!(nothing.lacking(&full, &nothing).count(), 0);
+        let gpu = Resources {
+            others: [("gpu".to_owned(), 1)].into(),
+            ..Default::default()
+        };
+        assert_eq!(nothing.lacking(&nothing, &gpu).collect::<Vec<_>>(), ["gpu"]);
+        assert_eq!(gpu.lacking(&nothing, &gpu).count(), 0);
+        assert_eq!(gpu.lacking(&gpu, &gpu).collect::<Vec<_>>(), ["gpu"]);
+    }
+
+    /// As upstream: an explicit zero is not a missing request.
+    #[test]
+    fn a_container_without_a_request_counts_with_an_assumed_one() {
+        let containers = [
+            &[][..],
+            &[("cpu", "0")],
+            &[("cpu", "1"), ("memory", "5"), ("gpu", "1")],
+        ];
+        let pod = spec(Vec::new(), containers.map(container).into());
+        let assumed = Resources::assumed_of_pod(&pod);
+        assert_eq!(assumed.millicpu, 100 + 1000);
+        assert_eq!(assumed.memory, 2 * 200 * 1024 * 1024 + 5);
+        assert!(assumed.others.is_empty());
+    }
+
+    fn any_resources() -> impl Strategy<Value = Resources> {
+        let others = prop::collection::btree_map("[ab]", any::<i64>(), 0..3);
+        (any::<i64>(), any::<i64>(), others).prop_map(|(millicpu, memory, others)| Resources {
+            millicpu,
+            memory,
+            others,
+        })
+    }
+
+    proptest! {
+        /// Checks F13.
+        #[test]
+        fn no_amounts_overflow(a in any_resources(), b in any_resources(), c in any_resources()) {
+            let mut sum = a.clone();
+            sum.add(&b);
+            prop_assert_eq!(sum.millicpu, a.millicpu.saturating_add(b.millicpu));
+            let _ = a.lacking(&sum, &c).count();
+        }
+    }
+}
