@@ -23,6 +23,7 @@ mod presence;
 pub mod queue;
 mod reconciler;
 mod round;
+mod tasks;
 mod view;
 mod written;
 
@@ -40,5 +41,6 @@ pub use presence::{Presence, reachable};
 pub use queue::{Queue, Ticket};
 pub use reconciler::Reconciler;
 pub use setpoint_task::Backoff;
+pub use tasks::Tasks;
 pub use view::{View, Whole};
 pub use written::{Receipt, Written};

@@ -50,7 +50,11 @@ impl Presence {
             instance: instance.to_owned(),
             address: address.to_owned(),
         };
-        let task = tokio::spawn(replica.live(leave.clone()));
+        let (tasks, left) = (replica.gateway.tasks().clone(), leave.clone());
+        let task = tokio::spawn(async move {
+            let start = || replica.live(&left);
+            tasks.supervise("presence", "", start).await;
+        });
         Self { leave, task }
     }
 
@@ -77,7 +81,7 @@ struct Replica {
 }
 
 impl Replica {
-    async fn live(self, leave: CancellationToken) {
+    async fn live(&self, leave: &CancellationToken) {
         let mut backoff = Backoff::new(Duration::from_millis(200), EVERY);
         let mut known = None;
         while !leave.is_cancelled() {

@@ -8,5 +8,5 @@ mod panic;
 mod supervise;
 
 pub use backoff::{Backoff, exponential};
-pub use panic::{Panicked, catch_panic};
+pub use panic::{Panicked, catch_panic, catch_unwind};
 pub use supervise::supervise;

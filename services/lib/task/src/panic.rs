@@ -42,6 +42,15 @@ pub async fn catch_panic<T>(
     ended.map_err(|payload| Panicked::record(task, &*payload))
 }
 
+/// Calls `work`. Its panic becomes an error, as with [`catch_panic`].
+///
+/// # Errors
+/// [`Panicked`] if `work` panicked.
+pub fn catch_unwind<T>(task: &'static str, work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(work));
+    ended.map_err(|payload| Panicked::record(task, &*payload))
+}
+
 /// Returns the text that `panic!` was given.
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
@@ -70,5 +79,8 @@ mod tests {
         assert_eq!(counted(), 1);
         assert_eq!(catch_panic("panic-test", async { 7 }).await, Ok(7));
         assert_eq!(counted(), 1);
+        assert!(catch_unwind("panic-test", || panic!("now")).is_err());
+        assert_eq!(catch_unwind("panic-test", || 7), Ok(7));
+        assert_eq!(counted(), 2);
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::Tasks;
 use crate::gateway::{Error, Settings};
 use addresses::Addresses;
 use connector::Connector;
@@ -27,13 +28,21 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 
 /// Connects when first used, and again whenever the connection is lost. Until `stop`, somebody keeps an eye on the
 /// gateway's health.
-pub(crate) fn open(settings: &Settings, stop: &CancellationToken) -> Result<Channel, Error> {
+pub(crate) fn open(
+    settings: &Settings,
+    tasks: &Tasks,
+    stop: &CancellationToken,
+) -> Result<Channel, Error> {
     let addresses = Addresses::parse(&settings.address)?;
     // The authority of every request, whichever gateway answers it.
     let origin = with_keepalive(endpoint_of(addresses.first())?);
     let connector = Connector::new(addresses);
     let channel = origin.connect_with_connector_lazy(connector.clone());
-    let looking = lookout::look_after(channel.clone(), connector);
+    let (tasks, looked_after) = (tasks.clone(), channel.clone());
+    let looking = async move {
+        let start = || lookout::look_after(looked_after.clone(), connector.clone());
+        tasks.supervise("channel", "", start).await;
+    };
     tokio::spawn(stop.clone().run_until_cancelled_owned(looking));
     Ok(channel)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_model::Key;
+use setpoint_task::catch_panic;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +96,7 @@ impl<R: Reconciler> Core<R> {
                     return;
                 }
                 Err(panic) => {
-                    error!(controller = self.name, %panic, "a round panicked");
+                    error!(controller = self.name, %panic, "a worker panicked");
                     rounds.metrics.panicked();
                     workers.spawn(worker());
                 }
@@ -131,7 +132,11 @@ async fn worker<R: Reconciler>(
     shutdown: CancellationToken,
 ) -> Result<(), Fenced> {
     while let Some(Some(ticket)) = shutdown.run_until_cancelled(queue.next()).await {
-        rounds.round(ticket).await?;
+        // The ticket of a round that panics is dropped, so that its key backs off as after any failure.
+        match catch_panic("reconcile", rounds.round(ticket)).await {
+            Ok(ended) => ended?,
+            Err(_) => rounds.metrics.panicked(),
+        }
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use setpoint_proto::core::{EventSource, ObjectReference};
 use setpoint_proto::{Here, Resource};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -60,7 +60,16 @@ impl Recorder {
         let (notes, told) = mpsc::channel(MAX_WAITING);
         let closing = CancellationToken::new();
         let desk = Desk::new(told, closing.clone());
-        tokio::spawn(writer::Writer::new(gateway, source, instance).run(desk));
+        let tasks = gateway.tasks().clone();
+        let writer = writer::Writer::new(gateway, source, instance);
+        let shared = Mutex::new((writer, desk));
+        tokio::spawn(async move {
+            let start = || async {
+                let (writer, desk) = &mut *shared.lock().await;
+                writer.run(desk).await;
+            };
+            tasks.supervise("events", "", start).await;
+        });
         Self {
             line: Some(Line { notes, closing }),
         }

@@ -39,7 +39,8 @@ impl Writer {
         }
     }
 
-    pub(super) async fn run(mut self, mut desk: Desk) {
+    /// Writes until the end of the notes. A panic loses the batch that was being written.
+    pub(super) async fn run(&mut self, desk: &mut Desk) {
         loop {
             let notes = desk.next().await;
             if notes.is_empty() {

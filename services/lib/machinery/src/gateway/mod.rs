@@ -22,7 +22,7 @@ pub use settings::{Error, Settings};
 pub use write::Preconditions;
 
 use crate::informer::Informer;
-use crate::{Fence, View, channel};
+use crate::{Fence, Tasks, View, channel};
 
 /// The largest answer that is read: a page of a list holds many objects.
 const MAX_ANSWER: usize = 64 << 20;
@@ -41,6 +41,7 @@ pub struct Gateway {
     fence: Option<MetadataValue<Ascii>>,
     /// As the gateway knows it, if it reports its spans.
     caller: Option<u64>,
+    tasks: Tasks,
     /// Ends what goes on in the background when the last clone is gone.
     _stop: Option<Arc<DropGuard>>,
 }
@@ -54,9 +55,11 @@ impl Gateway {
     /// When the address is no URI.
     pub fn connect(settings: &Settings, writer: &str) -> Result<Self, Error> {
         let stop = CancellationToken::new();
-        let channel = channel::open(settings, &stop)?;
+        let tasks = Tasks::default();
+        let channel = channel::open(settings, &tasks, &stop)?;
         let mut gateway = Self::over(channel, settings, writer);
-        gateway.caller = spans::report(gateway.channel(), stop.clone());
+        gateway.caller = spans::report(gateway.channel(), tasks.clone(), stop.clone());
+        gateway.tasks = tasks;
         gateway._stop = Some(Arc::new(stop.drop_guard()));
         Ok(gateway)
     }
@@ -71,6 +74,7 @@ impl Gateway {
             timeout: settings.timeout,
             fence: None,
             caller: None,
+            tasks: Tasks::default(),
             _stop: None,
         }
     }
@@ -106,6 +110,11 @@ impl Gateway {
     /// The connection itself, for the gateway's other services.
     pub fn channel(&self) -> Channel {
         self.channel.clone()
+    }
+
+    /// The background tasks around it: its own, informers, elections, recorders of Events, and presence.
+    pub const fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// The name under which it writes.

@@ -16,16 +16,26 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::Backoff;
+use crate::{Backoff, Tasks};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Reports until `stop`, and returns the name under which it does; `None` where this process exports nothing.
-pub(super) fn report(channel: Channel, stop: CancellationToken) -> Option<u64> {
+pub(super) fn report(channel: Channel, tasks: Tasks, stop: CancellationToken) -> Option<u64> {
     let exported = exported::listen()?;
     let caller = rand::random();
-    tokio::spawn(go_on(channel, caller, exported, stop));
+    tokio::spawn(async move {
+        let start = || {
+            go_on(
+                channel.clone(),
+                caller,
+                exported.resubscribe(),
+                stop.clone(),
+            )
+        };
+        tasks.supervise("spans", "", start).await;
+    });
     Some(caller)
 }
 

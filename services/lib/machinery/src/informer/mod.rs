@@ -18,7 +18,8 @@ mod watching;
 use std::sync::Arc;
 
 use setpoint_model::Revision;
-use setpoint_proto::Cause;
+use setpoint_proto::{Cause, Resource as _};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use progress::Progress;
@@ -74,7 +75,8 @@ impl<V: View> Informer<V> {
 
     /// Calls `handler` with every change, in order, after the cache shows it.
     ///
-    /// It runs in the informer's own task: it should hand the work to someone else, such as a queue.
+    /// It runs in the informer's own task: it should hand the work to someone else, such as a queue. If it panics, it
+    /// misses that change.
     #[must_use]
     pub fn on_event(mut self, handler: impl FnMut(&Delta<V>) + Send + 'static) -> Self {
         self.handlers.push(Box::new(handler));
@@ -87,7 +89,13 @@ impl<V: View> Informer<V> {
     }
 
     /// Fills the copy and keeps it up to date until `shutdown`. A lost watch is resumed where it broke.
-    pub async fn run(mut self, shutdown: CancellationToken) {
-        shutdown.run_until_cancelled(self.keep_watching()).await;
+    ///
+    /// After a panic the state is fetched anew; readers keep the former copy until then.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let tasks = self.gateway.tasks().clone();
+        let informer = Mutex::new(self);
+        let start = || async { informer.lock().await.keep_watching().await };
+        let watching = tasks.supervise("informer", V::Object::RESOURCE, start);
+        shutdown.run_until_cancelled(watching).await;
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Reason, Resource};
+use setpoint_task::catch_unwind;
 use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 
@@ -18,6 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 impl<V: View> Informer<V> {
     pub(super) async fn keep_watching(&mut self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        self.phase = Phase::Empty;
         loop {
             let ended = self.watch(&mut backoff).await;
             self.phase.end(ended.as_ref().err());
@@ -42,10 +44,15 @@ impl<V: View> Informer<V> {
             };
             let Some(event) = event else { return Ok(()) };
             backoff.reset();
-            match Event::decode(&event) {
-                Ok(event) => self.apply(event),
-                // Asking again would bring it again: go on without it.
-                Err(error) => error!(resource = V::Object::RESOURCE, %error, "unreadable event"),
+            // Asking again would bring an unreadable one again: go on without it.
+            match catch_unwind("informer", || Event::decode(&event)) {
+                Ok(Ok(event)) => self.apply(event),
+                Ok(Err(error)) => {
+                    error!(resource = V::Object::RESOURCE, %error, "unreadable event");
+                }
+                Err(panicked) => {
+                    error!(resource = V::Object::RESOURCE, %panicked, "unreadable event");
+                }
             }
         }
     }
@@ -92,7 +99,7 @@ impl<V: View> Informer<V> {
     fn tell(&mut self, deltas: &[Delta<V>], revision: Revision) {
         for delta in deltas {
             for handler in &mut self.handlers {
-                handler(delta);
+                let _ = catch_unwind("event-handler", || handler(delta));
             }
         }
         self.phase = Phase::Following(revision);
