@@ -10,6 +10,7 @@ use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::environment::{self, Addresses, environment, hostname, words};
+use crate::fields::{self, Column};
 use crate::plan::Action;
 use crate::request;
 use crate::runtime::{self, ContainerConfig, ContainerId, Mount, Runtime, SandboxConfig, Volume};
@@ -66,6 +67,10 @@ impl<R: Runtime> Hands<R> {
                     volumes: self.volumes(&pod.object).await?,
                 };
                 self.room(&pod.object, self.runtime.run_sandbox(config).await)?;
+                if let (Some(column), None) = (Column::of::<R>(), world.sandbox()) {
+                    let ignored = fields::ignored(&pod.object.spec, column);
+                    self.tell.unsupported(&pod.object, &ignored);
+                }
             }
             (
                 Action::Start {
@@ -105,6 +110,11 @@ impl<R: Runtime> Hands<R> {
         let Some(container) = all.find(|container| container.name == name) else {
             return Ok(());
         };
+        let refused = Column::of::<R>().and_then(|column| fields::refused(spec, name, column));
+        if let Some(field) = refused {
+            let message = format!("{field} is not supported on this node");
+            return Err(self.misconfigured(pod, container, message));
+        }
         let env = self.environment(world, pod, container).await?;
         let config = ContainerConfig {
             id: ContainerId {
@@ -136,13 +146,24 @@ impl<R: Runtime> Hands<R> {
                 let container = name.to_owned();
                 return Err(Error::Config { container, trouble });
             }
+            Err(runtime::Error::Config(message)) => {
+                return Err(self.misconfigured(pod, container, message));
+            }
             started => started?,
         };
         self.tell.with_image(&pod.object, container, origin);
-        let ignored = request::ignored(container, R::RUNS_IMAGES);
         self.tell
-            .started(&pod.object, container, attempt, placeholder, &ignored);
+            .started(&pod.object, container, attempt, placeholder);
         Ok(())
+    }
+
+    /// A container that cannot be started as it is configured.
+    fn misconfigured(&self, pod: &Bound, container: &Container, message: String) -> Error {
+        self.tell.failed(&pod.object, container, &message);
+        Error::Config {
+            container: container.name.clone(),
+            trouble: Trouble::config(message),
+        }
     }
 
     async fn volumes(&self, pod: &Pod) -> Result<Vec<Volume>, Error> {

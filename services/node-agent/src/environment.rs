@@ -287,8 +287,7 @@ fn present(
 }
 
 fn config(message: String) -> Error {
-    let reason = "CreateContainerConfigError";
-    Error::Config(Trouble { reason, message })
+    Error::Config(Trouble::config(message))
 }
 
 #[cfg(test)]

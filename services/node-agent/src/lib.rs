@@ -11,6 +11,7 @@ mod agent;
 mod duration;
 mod environment;
 mod expand;
+mod fields;
 mod ledger;
 mod logs;
 mod metrics;

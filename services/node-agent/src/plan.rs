@@ -19,13 +19,13 @@ use setpoint_proto::core::Container;
 
 use crate::restart::{Ended, Policy, is_sidecar};
 use crate::runtime::{self, ContainerId, Sandbox, State};
-use crate::world::{Bound, Last, Past, World, at_least_a_second};
+use crate::world::{Bound, Last, Past, World};
 
 /// How long the containers of a Pod that nobody knows any more get to stop.
 const ORPHAN_GRACE: Duration = Duration::from_secs(1);
 
-/// How long containers get to stop, unless their Pod says.
-const GRACE: Duration = Duration::from_secs(30);
+/// The longest time between two looks at a Pod that has a deadline: clocks may be set.
+const LONGEST_LOOK: Duration = Duration::from_secs(3600);
 
 /// One step on a Pod's way.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,6 +107,11 @@ impl Bound {
         let Ok(ip) = self.admission else {
             return;
         };
+        match self.active_left(world.now) {
+            Some(Duration::ZERO) => return self.stop_all(world, plan),
+            Some(left) => plan.look_again(left.min(LONGEST_LOOK)),
+            None => {}
+        }
         match world.sandbox() {
             None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
             Some(sandbox) if !sandbox.ready => self.rebuild(world, sandbox, ip, plan),
@@ -115,11 +120,25 @@ impl Bound {
         }
     }
 
+    /// Stops what runs of a Pod that is past its deadline.
+    fn stop_all(&self, world: &World, plan: &mut Plan<Action>) {
+        let grace = self.termination_grace();
+        let alive = world.sandbox().into_iter().flat_map(Sandbox::alive);
+        alive.for_each(|left| {
+            stop(
+                plan,
+                world,
+                left,
+                grace,
+                "the Pod was active for longer than its deadline",
+            );
+        });
+    }
+
     /// What the containers shared is lost: they stop, and those that start again do so in a sandbox made anew.
     fn rebuild(&self, world: &World, sandbox: &Sandbox, ip: Ipv4Addr, plan: &mut Plan<Action>) {
         let because = "the sandbox is lost";
-        let grace = self.object.spec.termination_grace_period_seconds;
-        let grace = grace.map_or(GRACE, at_least_a_second);
+        let grace = self.termination_grace();
         let mut alive = sandbox.alive().peekable();
         if alive.peek().is_some() {
             return alive.for_each(|container| stop(plan, world, container, grace, because));
@@ -182,14 +201,11 @@ impl Bound {
                 stop(plan, world, container, grace, "the Pod is being deleted")
             });
         }
-        // With finalizers the object stays on for a while, and somebody may still want to know.
         let stays = !self.object.metadata.finalizers.is_empty();
         let asked = stays && self.object.metadata.deletion_grace_period_seconds == Some(0);
-        if stays && !is_terminal(&self.object) {
-            plan.step(
-                Action::Report,
-                "the Pod has stopped, and its finalizers may ask how",
-            );
+        // Whoever watches the Pod sees how it ended in the last version of its object.
+        if !is_terminal(&self.object) {
+            plan.step(Action::Report, "the Pod has stopped");
         }
         if let Some(sandbox) = world.sandbox() {
             plan.step(

@@ -5,6 +5,26 @@ use setpoint_proto::core::{Container, PodSpec};
 
 use crate::runtime::{Limits, Pull, Security};
 
+/// The profile of seccomp or AppArmor that the runtime brings.
+const DEFAULT_PROFILE: &str = "RuntimeDefault";
+
+/// Capabilities that are never granted: with each of them a container can leave its confinement, or change or read the
+/// machine as a whole, which is what `privileged` would give.
+const DENIED: [&str; 12] = [
+    "ALL",
+    "BPF",
+    "DAC_READ_SEARCH",
+    "MAC_ADMIN",
+    "MAC_OVERRIDE",
+    "PERFMON",
+    "SYSLOG",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_TIME",
+];
+
 /// When its image is to be fetched.
 pub fn pull(container: &Container) -> Pull {
     match container.image_pull_policy.as_str() {
@@ -29,55 +49,57 @@ pub fn limits(container: &Container) -> Limits {
     }
 }
 
-/// What it may do: what it asks for, but never everything.
+/// What it may do: what it asks for, without the capabilities that no runtime grants.
 pub fn security(spec: &PodSpec, container: &Container) -> Security {
     let pod = spec.security_context.clone().unwrap_or_default();
     let own = container.security_context.clone().unwrap_or_default();
-    let user = own.run_as_user.or(pod.run_as_user);
-    let group = own.run_as_group.or(pod.run_as_group);
     let groups = pod.supplemental_groups.iter().chain(pod.fs_group.as_ref());
+    let seccomp = own
+        .seccomp_profile
+        .as_ref()
+        .or(pod.seccomp_profile.as_ref());
+    let app_armor = own
+        .app_armor_profile
+        .as_ref()
+        .or(pod.app_armor_profile.as_ref());
     let capabilities = own.capabilities.unwrap_or_default();
-    let some = capabilities.add.into_iter();
+    let add = capabilities.add.iter().map(|name| capability(name));
     Security {
-        user: match (user, group) {
-            (Some(user), Some(group)) => format!("{user}:{group}"),
-            (Some(user), None) => user.to_string(),
-            (None, _) => String::new(),
-        },
-        groups: groups.map(ToString::to_string).collect(),
+        run_as_user: own.run_as_user.or(pod.run_as_user),
+        run_as_group: own.run_as_group.or(pod.run_as_group),
+        run_as_non_root: own.run_as_non_root.or(pod.run_as_non_root) == Some(true),
+        supplemental_groups: groups.copied().collect(),
         read_only: own.read_only_root_filesystem.unwrap_or_default(),
         no_new_privileges: own.allow_privilege_escalation == Some(false),
-        add: some.filter(|name| name != "ALL").collect(),
-        drop: capabilities.drop,
+        seccomp: seccomp.is_some_and(|profile| profile.r#type == DEFAULT_PROFILE),
+        app_armor: app_armor.is_some_and(|profile| profile.r#type == DEFAULT_PROFILE),
+        add: add.filter(|name| !is_denied(name)).collect(),
+        drop: capabilities
+            .drop
+            .iter()
+            .map(|name| capability(name))
+            .collect(),
     }
 }
 
-/// What it asks for and does not get: silence would be a lie.
-pub fn ignored(container: &Container, images: bool) -> Vec<&'static str> {
-    let security = container.security_context.as_ref();
-    let privileged = security.is_some_and(|security| {
-        let add = security
-            .capabilities
-            .as_ref()
-            .map(|asked| asked.add.as_slice());
-        security.privileged == Some(true)
-            || add.unwrap_or_default().iter().any(|name| name == "ALL")
-    });
-    let limits = !container.resources.limits.is_empty();
-    let asked = [
-        (container.readiness_probe.is_some(), "readinessProbe"),
-        (container.liveness_probe.is_some(), "livenessProbe"),
-        (container.startup_probe.is_some(), "startupProbe"),
-        (container.lifecycle.is_some(), "lifecycle"),
-        (privileged, "securityContext.privileged"),
-        (
-            !images && !container.volume_mounts.is_empty(),
-            "volumeMounts",
-        ),
-        (!images && limits, "resources.limits"),
-    ];
-    let ignored = asked.into_iter().filter(|(asked, _)| *asked);
-    ignored.map(|(_, field)| field).collect()
+/// The capabilities that a container asks for and no runtime grants.
+pub fn denied_capabilities(container: &Container) -> Vec<String> {
+    let context = container.security_context.as_ref();
+    let asked = context.and_then(|context| context.capabilities.as_ref());
+    let add = asked.into_iter().flat_map(|asked| &asked.add);
+    add.map(|name| capability(name))
+        .filter(|name| is_denied(name))
+        .collect()
+}
+
+/// Returns the name of a capability as Kubernetes documents it, `NET_ADMIN`. Engines take `cap_net_admin` as well.
+fn capability(name: &str) -> String {
+    let upper = name.trim().to_ascii_uppercase();
+    upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned()
+}
+
+fn is_denied(name: &str) -> bool {
+    DENIED.contains(&name)
 }
 
 #[cfg(test)]
@@ -104,28 +126,51 @@ mod tests {
         assert_eq!(super::limits(&container).millicpu_share, 100);
     }
 
-    #[test]
-    fn nobody_gets_everything() {
+    fn asks(add: &[&str]) -> Container {
         let capabilities = Capabilities {
-            add: vec!["ALL".into(), "NET_ADMIN".into()],
-            ..Capabilities::default()
+            add: add.iter().map(|name| (*name).to_owned()).collect(),
+            drop: vec!["all".into(), "cap_mknod".into()],
         };
         let context = SecurityContext {
             privileged: Some(true),
             capabilities: Some(capabilities),
             run_as_user: Some(1000),
-            run_as_group: Some(2000),
             ..SecurityContext::default()
         };
-        let container = Container {
+        Container {
             security_context: Some(context),
             ..Container::default()
-        };
-        let security = security(&PodSpec::default(), &container);
+        }
+    }
+
+    /// Checks F14.
+    #[test]
+    fn no_spelling_of_a_capability_gives_everything() {
+        let spellings = [
+            "ALL",
+            "all",
+            "All",
+            "CAP_ALL",
+            "cap_all",
+            " all ",
+            "cap_Sys_Admin",
+            "SYS_MODULE",
+        ];
+        let container = asks(&spellings);
         assert_eq!(
-            (security.add, security.user),
-            (vec!["NET_ADMIN".to_owned()], "1000:2000".to_owned())
+            security(&PodSpec::default(), &container).add,
+            Vec::<String>::new()
         );
-        assert_eq!(ignored(&container, true), ["securityContext.privileged"]);
+        assert_eq!(denied_capabilities(&container).len(), spellings.len());
+    }
+
+    #[test]
+    fn other_capabilities_are_granted_by_their_usual_names() {
+        let container = asks(&["cap_net_admin", "NET_RAW"]);
+        let security = security(&PodSpec::default(), &container);
+        assert_eq!(security.add, ["NET_ADMIN", "NET_RAW"]);
+        assert_eq!(security.drop, ["ALL", "MKNOD"]);
+        assert_eq!(security.run_as_user, Some(1000));
+        assert!(denied_capabilities(&container).is_empty());
     }
 }

@@ -8,19 +8,20 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::runtime::docker;
-use crate::runtime::process::{shim, sweep};
+use crate::runtime::process::{confine, shim, sweep};
 
 /// How long containers get to stop when everything is swept away.
 const SWEEP_GRACE: Duration = Duration::from_secs(2);
 /// What sysexits.h calls EX_USAGE.
 const USAGE: u8 = 64;
 
-/// What the binary does other than being an agent: `shim <folder>`, `pause`, `sweep <state-dir>`,
+/// What the binary does other than being an agent: `shim <folder>`, `confine <folder>`, `pause`, `sweep <state-dir>`,
 /// `sweep --runtime docker`.
 pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let args: Vec<_> = args.into_iter().collect();
     match args.as_slice() {
         [name, folder] if name == "shim" => Some(shim::main(Path::new(folder))),
+        [name, folder] if name == "confine" => Some(confine::main(Path::new(folder))),
         [name] if name == "pause" => Some(shim::pause()),
         [name, rest @ ..] if name == "sweep" => Some(match Sweep::parse(rest) {
             Some(sweep) => sweep_away(sweep),

@@ -5,7 +5,11 @@ use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, Pod
 
 use crate::duration;
 use crate::runtime::Origin;
+use crate::status::DEADLINE;
 use crate::world::Trouble;
+
+/// How many fields one Event names; its message has at most 1024 bytes.
+const MOST_FIELDS: usize = 10;
 
 /// Writes Events, unless they are switched off.
 #[derive(Clone)]
@@ -27,14 +31,7 @@ impl Tell {
     }
 
     /// A container was started, in place of which perhaps only a placeholder runs.
-    pub fn started(
-        &self,
-        pod: &Pod,
-        container: &Container,
-        attempt: u32,
-        placeholder: bool,
-        ignored: &[&str],
-    ) {
+    pub fn started(&self, pod: &Pod, container: &Container, attempt: u32, placeholder: bool) {
         let Some(recorder) = &self.recorder else {
             return;
         };
@@ -48,12 +45,21 @@ impl Tell {
             );
             recorder.warning(&about, "Placeholder", message);
         }
-        if attempt == 0 {
-            for ignored in ignored {
-                let message = format!("{ignored} of container {name} has no effect on this node");
-                recorder.warning(&about, "Unsupported", message);
-            }
+    }
+
+    /// Fields of a Pod have no effect here.
+    pub fn unsupported(&self, pod: &Pod, fields: &[String]) {
+        if fields.is_empty() {
+            return;
         }
+        self.warning(pod, None, "Unsupported", || {
+            let (named, more) = fields.split_at(fields.len().min(MOST_FIELDS));
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("Without effect on this node: {}{more}", named.join(", "))
+        });
     }
 
     /// A container is asked to stop.
@@ -155,6 +161,9 @@ impl Tell {
                 )
             };
             self.warning(pod, Some(&container.name), "BackOff", message);
+        }
+        if status.reason == DEADLINE {
+            self.normal(pod, None, DEADLINE, || status.message.clone());
         }
         if status.phase == "Failed" && status.reason.starts_with("OutOf") {
             let message = || {

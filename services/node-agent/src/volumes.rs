@@ -251,8 +251,7 @@ fn files(
 }
 
 fn refused(message: String) -> Error {
-    let reason = "CreateContainerConfigError";
-    Error::Config(Trouble { reason, message })
+    Error::Config(Trouble::config(message))
 }
 
 #[cfg(test)]

@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_model::pod as model;
+use setpoint_model::time::seconds_after;
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
 
 use crate::ledger::Admission;
 use crate::restart::{Ended, Policy};
 use crate::runtime::{self, Sandbox, State};
 use crate::status::status;
+
+/// How long containers get to stop, unless their Pod says.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// The exit code of a container that nobody saw ending.
 pub const LOST: i32 = 137;
@@ -50,6 +54,14 @@ pub struct Trouble {
     pub reason: &'static str,
     /// For people.
     pub message: String,
+}
+
+impl Trouble {
+    /// What a container's configuration cannot be made of.
+    pub fn config(message: String) -> Self {
+        let reason = "CreateContainerConfigError";
+        Self { reason, message }
+    }
 }
 
 /// How far the attempts at one container have come.
@@ -213,6 +225,31 @@ impl Bound {
             Last::Ended(ended) => ended.code == 0 && !crate::restart::is_sidecar(container),
             Last::Never | Last::Starting => false,
         }
+    }
+
+    /// Returns how much is left of its `activeDeadlineSeconds`, zero if they are over; `None` without a deadline, or
+    /// before the Pod's start was reported.
+    pub fn active_left(&self, now: Timestamp) -> Option<Duration> {
+        let seconds = self.object.spec.active_deadline_seconds?;
+        let started = self.object.status.start_time?.timestamp()?;
+        let left = seconds_after(started, seconds).duration_since(now);
+        Some(Duration::try_from(left).unwrap_or_default())
+    }
+
+    /// Has it been active for longer than it may? Its containers stop then, for good.
+    pub fn is_past_deadline(&self, now: Timestamp) -> bool {
+        self.active_left(now).is_some_and(|left| left.is_zero())
+    }
+
+    /// Do its containers stop, never to start again: is it being deleted, or past its deadline?
+    pub fn is_ending(&self, now: Timestamp) -> bool {
+        self.is_deleting() || self.is_past_deadline(now)
+    }
+
+    /// How long its containers get to stop if nobody deletes it.
+    pub fn termination_grace(&self) -> Duration {
+        let grace = self.object.spec.termination_grace_period_seconds;
+        grace.map_or(GRACE, at_least_a_second)
     }
 
     /// Has its deletion begun?

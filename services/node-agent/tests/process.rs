@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use setpoint_node_agent::runtime::{Runtime, State};
+use setpoint_node_agent::runtime::{Runtime, Security, State};
 use support::{
     Bench, PATIENCE, PAUSE, container, id, is_alive, pod, process, process_in, sandbox, until_gone,
 };
@@ -35,6 +35,79 @@ async fn a_program_that_does_not_exist_is_a_start_error_that_names_it() {
         exit.message,
         "exec: \"no-such-program\": executable file not found in $PATH"
     );
+}
+
+fn is_root() -> bool {
+    let root = nix::unistd::Uid::effective().is_root();
+    if !root {
+        eprintln!("SKIPPED: only root can become another user");
+    }
+    root
+}
+
+/// Checks F7.
+#[tokio::test]
+async fn a_container_runs_as_the_user_that_it_asks_for_and_becomes_no_more() {
+    if !is_root() {
+        return;
+    }
+    let bench = process();
+    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let script = "grep -E 'Uid|Gid|Groups|CapEff|NoNewPrivs' /proc/self/status";
+    let mut config = container(0, &["sh", "-c", script]);
+    config.security = Security {
+        run_as_user: Some(65534),
+        run_as_group: Some(4242),
+        run_as_non_root: true,
+        supplemental_groups: vec![17, 18],
+        no_new_privileges: true,
+        ..Security::default()
+    };
+    bench.runtime.start(config).await.unwrap();
+    bench.exited(0).await;
+    let log = bench.file(0, "log");
+    for said in [
+        "Uid:\t65534\t65534\t65534\t65534\n",
+        "Gid:\t4242\t4242\t4242\t4242\n",
+        "Groups:\t17 18 \n",
+        "CapEff:\t0000000000000000\n",
+        "NoNewPrivs:\t1\n",
+    ] {
+        assert!(log.contains(said), "{said:?} in {log}");
+    }
+}
+
+/// Checks F7.
+#[tokio::test]
+async fn a_program_that_another_user_cannot_start_is_a_start_error() {
+    if !is_root() {
+        return;
+    }
+    let bench = process();
+    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let mut config = container(0, &["no-such-program"]);
+    config.security.run_as_user = Some(65534);
+    bench.runtime.start(config).await.unwrap();
+    let exit = bench.exited(0).await;
+    assert_eq!((exit.code, exit.reason()), (128, "StartError"));
+    let message = "exec: \"no-such-program\": executable file not found in $PATH";
+    assert_eq!(exit.message, message);
+}
+
+/// Checks F7.
+#[tokio::test]
+async fn a_container_that_must_not_be_root_is_not_started_as_root() {
+    let bench = process();
+    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let mut config = container(0, &["true"]);
+    config.security.run_as_non_root = true;
+    config.security.run_as_user = Some(0);
+    let refused = bench.runtime.start(config).await.unwrap_err().to_string();
+    assert!(
+        refused.starts_with("container's runAsUser breaks non-root policy"),
+        "{refused}"
+    );
+    assert!(bench.container(0).is_none());
 }
 
 /// Checks N4.

@@ -101,19 +101,61 @@ pub struct Limits {
 
 /// What a container may do, where it differs from the runtime's own default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Security {
-    /// `user` or `user:group`; empty for the image's.
-    pub user: String,
+    /// Its user; the image's unless it says.
+    pub run_as_user: Option<i64>,
+    /// Its group; the image's unless it says.
+    pub run_as_group: Option<i64>,
+    /// It does not start as root.
+    pub run_as_non_root: bool,
     /// More groups.
-    pub groups: Vec<String>,
+    pub supplemental_groups: Vec<i64>,
     /// It cannot write to its own files.
     pub read_only: bool,
     /// It cannot become more than it is.
     pub no_new_privileges: bool,
+    /// It does not start without the runtime's seccomp profile.
+    pub seccomp: bool,
+    /// It does not start without the runtime's AppArmor profile.
+    pub app_armor: bool,
     /// Capabilities to add.
     pub add: Vec<String>,
     /// Capabilities to take away.
     pub drop: Vec<String>,
+}
+
+impl Security {
+    /// Checks `runAsNonRoot` for a container whose image, or whose runtime, would run it as `default_user`: a number, a
+    /// name, with or without a group, or empty for root. `pod` is as the kubelet names Pods in messages.
+    ///
+    /// # Errors
+    /// The reason, in the kubelet's words, if the container would run as root, or nobody can tell.
+    pub fn verify_non_root(
+        &self,
+        default_user: &str,
+        pod: &str,
+        container: &str,
+    ) -> Result<(), String> {
+        let place = format!("(pod: {pod:?}, container: {container})");
+        let default_user = default_user.split(':').next().unwrap_or_default();
+        let numeric = match default_user {
+            "" => Ok(0),
+            user => user.parse::<i64>(),
+        };
+        match (self.run_as_non_root, self.run_as_user, numeric) {
+            (true, Some(0), _) => Err(format!(
+                "container's runAsUser breaks non-root policy {place}"
+            )),
+            (true, None, Ok(0)) => Err(format!(
+                "container has runAsNonRoot and image will run as root {place}"
+            )),
+            (true, None, Err(_)) => Err(format!(
+                "container has runAsNonRoot and image has non-numeric user ({default_user}), cannot verify user is non-root {place}"
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A folder that the containers of a Pod share.
@@ -163,4 +205,39 @@ pub struct Mount {
     pub read_only: bool,
     /// These files alone, as they are now, and not the volume.
     pub copies: Vec<File>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks F7.
+    #[test]
+    fn a_container_that_must_not_be_root_is_refused_in_the_kubelets_words() {
+        let verdict = |run_as_user, image| {
+            let security = Security {
+                run_as_user,
+                run_as_non_root: true,
+                ..Security::default()
+            };
+            let verdict = security.verify_non_root(image, "web_shop(5be0)", "main");
+            verdict.err().unwrap_or_default()
+        };
+        let place = "(pod: \"web_shop(5be0)\", container: main)";
+        let breaks = format!("container's runAsUser breaks non-root policy {place}");
+        assert_eq!(verdict(Some(0), "1000"), breaks);
+        let root = format!("container has runAsNonRoot and image will run as root {place}");
+        assert_eq!(
+            [verdict(None, ""), verdict(None, "0:5")],
+            [root.clone(), root]
+        );
+        let named = format!(
+            "container has runAsNonRoot and image has non-numeric user (nginx), cannot verify user is non-root {place}"
+        );
+        assert_eq!(verdict(None, "nginx:nginx"), named);
+        assert_eq!(
+            [verdict(Some(7), "root"), verdict(None, "1000:0")],
+            ["", ""]
+        );
+    }
 }

@@ -101,6 +101,9 @@ pub enum Error {
     /// The runtime does not do such things.
     #[error("{0}")]
     Unsupported(String),
+    /// The container is not to be started as it is configured.
+    #[error("{0}")]
+    Config(String),
     /// The image is not there: not yet, or not at all.
     #[error("{message}")]
     Image {
@@ -141,6 +144,11 @@ impl ContainerId {
             ..self.clone()
         }
     }
+}
+
+/// Names a Pod as the kubelet does in messages: `web_default(5be0…)`.
+pub fn pod_label(pod: &Key, uid: &str) -> String {
+    format!("{}_{}({uid})", pod.name, pod.namespace)
 }
 
 impl fmt::Display for ContainerId {

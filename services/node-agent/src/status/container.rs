@@ -1,5 +1,6 @@
 //! What to report of one container.
 
+use setpoint_model::Key;
 use setpoint_proto::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus,
@@ -142,7 +143,8 @@ fn back_off(pod: &Bound, world: &World, container: &Container, status: &mut Cont
         true => Policy::of_init(spec, container),
         false => Policy::of(spec),
     };
-    if pod.is_deleting() || !policy.restarts(ended.code) || status.state.terminated.is_none() {
+    if pod.is_ending(world.now) || !policy.restarts(ended.code) || status.state.terminated.is_none()
+    {
         return;
     }
     if let Some(Trouble { reason, message }) = world.troubles.get(&container.name) {
@@ -202,7 +204,7 @@ impl Bound {
     /// As the kubelet names a Pod in messages: `web_default(5be0…)`.
     pub fn label(&self) -> String {
         let meta = &self.object.metadata;
-        format!("{}_{}({})", meta.name, meta.namespace, meta.uid)
+        runtime::pod_label(&Key::of(meta), &meta.uid)
     }
 
     fn is_init(&self, name: &str) -> bool {

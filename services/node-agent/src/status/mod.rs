@@ -6,6 +6,7 @@
 
 mod conditions;
 mod container;
+mod terminated;
 
 use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::{ContainerStatus, HostIp, PodIp, PodStatus};
@@ -13,6 +14,10 @@ use setpoint_proto::core::{ContainerStatus, HostIp, PodIp, PodStatus};
 use crate::ledger::Shortage;
 use crate::restart::{Policy, is_sidecar};
 use crate::world::{Bound, World};
+
+/// The reason and the message of a Pod that was active for longer than its deadline, as the kubelet gives them.
+pub const DEADLINE: &str = "DeadlineExceeded";
+pub const DEADLINE_MESSAGE: &str = "Pod was active on the node longer than the specified deadline";
 
 /// The Pod's status, if it is not what was last reported.
 pub fn status(world: &World) -> Option<PodStatus> {
@@ -43,8 +48,12 @@ impl Bound {
     fn status(&self, world: &World) -> PodStatus {
         let (spec, reported) = (&self.object.spec, &self.object.status);
         let of = |container| container::status(self, world, container);
-        let init: Vec<_> = spec.init_containers.iter().map(of).collect();
-        let main: Vec<_> = spec.containers.iter().map(of).collect();
+        let mut init: Vec<_> = spec.init_containers.iter().map(of).collect();
+        let mut main: Vec<_> = spec.containers.iter().map(of).collect();
+        if self.has_stopped(world) {
+            let begun = self.initialized(world);
+            terminated::all(begun, &mut init, &mut main);
+        }
         let mut status = PodStatus {
             phase: self.phase(world, &init, &main).to_owned(),
             host_ip: self.host_ip.clone(),
@@ -62,13 +71,19 @@ impl Bound {
             status.pod_ip.clone_from(&ip);
             status.pod_ips = vec![PodIp { ip }];
         }
+        if self.has_stopped(world) && !self.is_deleting() {
+            // A deadline that has passed is the Pod's failure, whatever its containers made of it.
+            status.phase = "Failed".to_owned();
+            status.reason = DEADLINE.to_owned();
+            status.message = DEADLINE_MESSAGE.to_owned();
+        }
         status.conditions = conditions::conditions(self, world, &status);
         status
     }
 
     /// All its containers have stopped, and none will start again.
     fn has_stopped(&self, world: &World) -> bool {
-        self.is_deleting()
+        self.is_ending(world.now)
             && world
                 .sandbox()
                 .is_none_or(|sandbox| sandbox.alive().next().is_none())

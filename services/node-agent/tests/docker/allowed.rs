@@ -7,7 +7,7 @@ use bollard::models::ContainerInspectResponse;
 use setpoint_node_agent::runtime::{Limits, LogOptions, Runtime as _, SandboxConfig, Security};
 
 use crate::support::docker::{IMAGE, bench, client};
-use crate::support::{container, id, sandbox};
+use crate::support::{container, id, sandbox, uid};
 
 #[tokio::test]
 async fn a_container_runs_as_its_pod_describes_it() {
@@ -22,10 +22,14 @@ async fn a_container_runs_as_its_pod_describes_it() {
     config.args = vec![script.into()];
     config.working_dir = "/etc".into();
     config.security = Security {
-        user: "1000:1000".into(),
-        groups: vec!["4242".into()],
+        run_as_user: Some(1000),
+        run_as_group: Some(1000),
+        run_as_non_root: true,
+        supplemental_groups: vec![4242],
         read_only: true,
         no_new_privileges: true,
+        seccomp: true,
+        app_armor: false,
         add: vec!["NET_ADMIN".into()],
         drop: vec!["ALL".into()],
     };
@@ -43,6 +47,27 @@ async fn a_container_runs_as_its_pod_describes_it() {
     ] {
         assert!(log.contains(said), "{said:?} in {log}");
     }
+}
+
+/// Checks F7.
+#[tokio::test]
+async fn a_container_that_must_not_be_root_does_not_start_as_the_root_of_its_image() {
+    let Some(bench) = bench().await else { return };
+    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let mut config = container(0, &["true"]);
+    config.security.run_as_non_root = true;
+    let refused = bench.runtime.start(config.clone()).await.unwrap_err();
+    let uid = uid();
+    assert_eq!(
+        refused.to_string(),
+        format!(
+            "container has runAsNonRoot and image will run as root (pod: \"web_default({uid})\", container: main)"
+        )
+    );
+    assert!(bench.container(0).is_none());
+    config.security.run_as_user = Some(1000);
+    bench.runtime.start(config).await.unwrap();
+    assert_eq!(bench.exited(0).await.code, 0);
 }
 
 #[tokio::test]

@@ -33,8 +33,8 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
     let script = "cat /config/conf.d/a /secret/key /etc/one; touch /scratch/left /memory/left; \
                   grep -c 'tmpfs /memory' /proc/mounts; grep -c 'tmpfs /secret' /proc/mounts; stat -c %a /scratch /secret/key";
     let mut writer = container(0, &["sh", "-c", script]);
-    writer.security.user = "1000".into();
-    writer.security.groups = vec!["0".into()];
+    writer.security.run_as_user = Some(1000);
+    writer.security.supplemental_groups = vec![0];
     let one = mount("config", vec![file("/etc/one", "one file\n")]);
     writer.mounts = ["config", "secret", "scratch", "memory"]
         .map(|name| mount(name, Vec::new()))

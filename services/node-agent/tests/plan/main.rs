@@ -134,8 +134,127 @@ fn a_deleted_pod_stops_within_its_grace_and_then_its_object_goes() {
     play.settle_gone();
     assert!(matches!(
         &play.done[2..],
-        [Action::RemoveSandbox(_), Action::Delete]
+        [Action::Report, Action::RemoveSandbox(_), Action::Delete]
     ));
+}
+
+/// How a Pod was last reported when its object went: its phase, and of each container the reason and code of its end.
+fn last_words(mut play: Play) -> (String, Vec<(String, i32)>) {
+    while let Some(step) = plan(&play.world).steps.into_iter().next() {
+        if step.action == Action::Delete {
+            break;
+        }
+        play.carry_out(step.action);
+    }
+    let status = &play.pod().status;
+    let ends = status.container_statuses.iter().map(|container| {
+        let state = &container.state;
+        assert!(state.running.is_none() && state.waiting.is_none());
+        let end = state.terminated.clone().unwrap();
+        (end.reason, end.exit_code)
+    });
+    (status.phase.clone(), ends.collect())
+}
+
+/// Checks K10.
+#[test]
+fn the_last_version_of_a_deleted_pod_says_how_it_ended() {
+    let deleted = |codes: [i32; 2]| {
+        let mut play = Play::of(pod("Always", &[], &["web", "log"]));
+        play.settle();
+        play.delete(30);
+        play.settle();
+        play.exit("web", codes[0]);
+        play.exit("log", codes[1]);
+        last_words(play)
+    };
+    let end = |reason: &str, code| (reason.to_owned(), code);
+    let done = end("Completed", 0);
+    assert_eq!(
+        deleted([0, 0]),
+        ("Succeeded".into(), vec![done.clone(), done.clone()])
+    );
+    assert_eq!(
+        deleted([0, 137]),
+        ("Failed".into(), vec![done, end("Error", 137)])
+    );
+}
+
+/// Checks K10.
+#[test]
+fn a_pod_that_is_deleted_before_it_ran_never_looks_like_one_that_succeeded() {
+    let mut play = Play::of(pod("Never", &[], &["web"]));
+    play.delete(30);
+    let (phase, ends) = last_words(play);
+    let unknown = ("ContainerStatusUnknown".to_owned(), 137);
+    assert_eq!((phase.as_str(), ends), ("Failed", vec![unknown]));
+
+    let mut play = Play::of(pod("Never", &["init"], &["web"]));
+    play.settle();
+    play.delete(30);
+    play.settle();
+    play.exit("init", 1);
+    play.settle_to_the_last_report();
+    let status = &play.pod().status;
+    assert_eq!(status.phase, "Failed");
+    let web = &status.container_statuses[0].state;
+    assert!(
+        web.waiting.is_some() && web.terminated.is_none(),
+        "a container never began: {web:?}"
+    );
+}
+
+/// Checks F7.
+#[test]
+fn a_pod_past_its_deadline_is_stopped_and_failed_in_the_kubelets_words() {
+    let mut object = pod("Always", &[], &["web"]);
+    object.spec.active_deadline_seconds = Some(5);
+    let mut play = Play::of(object);
+    play.settle();
+    play.pass(3);
+    assert_eq!(play.settle(), Some(Duration::from_secs(2)));
+    play.pass(2);
+    play.settle();
+    assert_eq!(
+        play.summary().0,
+        "Running",
+        "its containers are still stopping"
+    );
+    assert!(matches!(play.done.last(), Some(Action::Stop { .. })));
+    play.exit("web", 0);
+    assert_eq!(play.settle(), None);
+    let status = play.pod().status.clone();
+    assert_eq!(
+        (
+            status.phase.as_str(),
+            status.reason.as_str(),
+            status.message.as_str()
+        ),
+        (
+            "Failed",
+            "DeadlineExceeded",
+            "Pod was active on the node longer than the specified deadline"
+        )
+    );
+    let starts = play
+        .done
+        .iter()
+        .filter(|action| matches!(action, Action::Start { .. }));
+    assert_eq!(starts.count(), 1, "nothing is started again");
+}
+
+/// Checks F1 and F7.
+#[test]
+fn a_deadline_of_any_length_is_planned() {
+    let phase = |seconds| {
+        let mut object = pod("Always", &[], &["web"]);
+        object.spec.active_deadline_seconds = Some(seconds);
+        let mut play = Play::of(object);
+        play.pod().status.start_time = Some(play.world.now.into());
+        play.settle();
+        play.summary().0
+    };
+    assert_eq!([phase(i64::MAX), phase(i64::MIN)], ["Running", "Failed"]);
 }
 
 /// Checks N4.
@@ -340,6 +459,18 @@ fn a_pod_that_has_ended_is_never_started_again() {
 }
 
 impl Play {
+    /// Carries out what is planned up to the last report.
+    fn settle_to_the_last_report(&mut self) {
+        loop {
+            let step = plan(&self.world).steps.remove(0);
+            let reported = step.action == Action::Report;
+            self.carry_out(step.action);
+            if reported {
+                return;
+            }
+        }
+    }
+
     /// Settles a Pod that goes away with it.
     fn settle_gone(&mut self) {
         self.settle();

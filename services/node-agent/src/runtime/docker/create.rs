@@ -12,7 +12,7 @@ use bollard::models::{
 use super::engine::Engine;
 use super::identity::Identity;
 use super::volume;
-use crate::runtime::{ContainerConfig, Limits, SandboxConfig, Volume};
+use crate::runtime::{ContainerConfig, Limits, SandboxConfig, Security, Volume};
 
 /// The engine refuses to limit memory to less.
 const LEAST_MEMORY: i64 = 6 << 20;
@@ -64,6 +64,7 @@ pub fn container(
     identity: &Identity,
     config: &ContainerConfig,
     pause: &str,
+    image_user: &str,
 ) -> ContainerCreateBody {
     let env = config
         .env
@@ -77,7 +78,7 @@ pub fn container(
         cmd: unless_empty(&config.args),
         env: Some(env.collect()),
         working_dir: some(&config.working_dir),
-        user: some(&config.security.user),
+        user: some(&user(&config.security, image_user)),
         labels: Some(identity.labels(&engine.cluster, node)),
         host_config: Some(HostConfig {
             network_mode: Some(format!("container:{pause}")),
@@ -88,8 +89,21 @@ pub fn container(
     }
 }
 
+/// The user and the group in the engine's words; empty for the image's own.
+fn user(security: &Security, image_user: &str) -> String {
+    let image_user = image_user.split(':').next().unwrap_or_default();
+    match (security.run_as_user, security.run_as_group) {
+        (Some(user), Some(group)) => format!("{user}:{group}"),
+        (Some(user), None) => user.to_string(),
+        (None, Some(group)) if image_user.is_empty() => format!("0:{group}"),
+        (None, Some(group)) => format!("{image_user}:{group}"),
+        (None, None) => String::new(),
+    }
+}
+
 fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
     let security = &config.security;
+    let groups = security.supplemental_groups.iter();
     let whole = config.mounts.iter().filter(|mount| mount.copies.is_empty());
     let mounts = whole.map(|seen| mount(&config.id.uid, &seen.volume, &seen.path, seen.read_only));
     let locked = security
@@ -99,7 +113,7 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
         log_config: Some(log()),
         mounts: Some(mounts.collect()),
         readonly_rootfs: Some(security.read_only),
-        group_add: Some(security.groups.clone()),
+        group_add: Some(groups.map(ToString::to_string).collect()),
         cap_add: Some(security.add.clone()),
         cap_drop: Some(security.drop.clone()),
         security_opt: locked,
@@ -189,6 +203,24 @@ mod tests {
             (Some(2_000_000_000), Some(6 << 20), Some(6 << 20))
         );
         assert_eq!(limits(0, 0), (None, None, None));
+    }
+
+    /// Checks F7.
+    #[test]
+    fn a_group_without_a_user_goes_with_the_user_of_the_image() {
+        let user = |run_as_user, run_as_group, image| {
+            let security = Security {
+                run_as_user,
+                run_as_group,
+                ..Security::default()
+            };
+            super::user(&security, image)
+        };
+        assert_eq!(user(Some(5), Some(6), "nginx"), "5:6");
+        assert_eq!(user(Some(5), None, "nginx"), "5");
+        assert_eq!(user(None, Some(6), "nginx:7"), "nginx:6");
+        assert_eq!(user(None, Some(6), ""), "0:6");
+        assert_eq!(user(None, None, "nginx"), "");
     }
 
     #[test]

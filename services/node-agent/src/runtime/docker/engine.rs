@@ -37,6 +37,8 @@ pub struct Engine {
     pub node_name: Option<String>,
     /// How many CPUs it has to give.
     pub(super) cpus: i64,
+    /// How it confines containers: `name=seccomp,profile=default`, `name=apparmor`.
+    pub(super) security_options: Vec<String>,
 }
 
 /// Why there is no engine to work with.
@@ -70,15 +72,22 @@ impl Engine {
             ("", None) => network(&client, DEFAULT).await?,
             (named, _) => network(&client, named).await?,
         };
-        let cpus = client.info().await?.ncpu.unwrap_or(1);
+        let info = client.info().await?;
         Ok(Self {
             client,
             cluster: cluster.unwrap_or_default(),
             network,
             address,
             node_name: own.number.map(|number| format!("node-{number}")),
-            cpus,
+            cpus: info.ncpu.unwrap_or(1),
+            security_options: info.security_options.unwrap_or_default(),
         })
+    }
+
+    /// Does it confine containers by `seccomp`, or by `apparmor`?
+    pub(super) fn confines_by(&self, name: &str) -> bool {
+        let named = |option: &String| option.split(',').any(|part| part == format!("name={name}"));
+        self.security_options.iter().any(named)
     }
 }
 

@@ -11,13 +11,16 @@ use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
 };
 use jiff::Timestamp;
+use setpoint_model::Key;
 use setpoint_model::time::after;
 use tracing::warn;
 
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::seen::{Seen, address, identity};
 use super::{Pause, Shared, absent, create, refused, volume};
-use crate::runtime::{ContainerConfig, ContainerId, Error, Origin, Pull, SandboxConfig, State};
+use crate::runtime::{
+    ContainerConfig, ContainerId, Error, Origin, Pull, SandboxConfig, State, pod_label,
+};
 
 impl Shared {
     /// Starts the container that holds a Pod together, unless it runs, and fills the Pod's volumes.
@@ -111,8 +114,11 @@ impl Shared {
         let origin = images.ensure(&pod, who, &config.image, config.pull).await?;
         let pause = self.pauses.lock().get(&id.uid).cloned();
         let pause = pause.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
+        let user = self.image_user(config).await?;
+        self.verify(config, &pod, &user)?;
         let identity = Identity::of(pod, config);
-        let body = create::container(&self.engine, &self.node, &identity, config, &pause.handle);
+        let engine = &self.engine;
+        let body = create::container(engine, &self.node, &identity, config, &pause.handle, &user);
         let handle = self.create(&identity, body).await?;
         for mount in &config.mounts {
             let copied = volume::copy(&self.engine, &handle, &mount.copies).await;
@@ -128,6 +134,38 @@ impl Shared {
             }
             // It ran, or it failed in a way that the engine remembers.
             _ => Ok((seen, origin)),
+        }
+    }
+
+    /// The user that the image names, if the container's own depends on it.
+    async fn image_user(&self, config: &ContainerConfig) -> Result<String, Error> {
+        let security = &config.security;
+        let matters = security.run_as_non_root || security.run_as_group.is_some();
+        if security.run_as_user.is_some() || !matters {
+            return Ok(String::new());
+        }
+        let image = self.engine.client.inspect_image(&config.image).await;
+        let image =
+            image.map_err(|error| refused(format!("look at image {}", config.image), error))?;
+        let user = image.config.and_then(|config| config.user);
+        Ok(user.unwrap_or_default())
+    }
+
+    /// Refuses what would be less confined than it asks to be.
+    fn verify(&self, config: &ContainerConfig, pod: &Key, image_user: &str) -> Result<(), Error> {
+        let (security, id) = (&config.security, &config.id);
+        let verified = security.verify_non_root(image_user, &pod_label(pod, &id.uid), &id.name);
+        verified.map_err(Error::Config)?;
+        let wanted = [
+            (security.seccomp, "seccomp"),
+            (security.app_armor, "apparmor"),
+        ];
+        let missing = |(wanted, name): &&(bool, &str)| *wanted && !self.engine.confines_by(name);
+        match wanted.iter().find(missing) {
+            Some((_, name)) => Err(Error::Config(format!(
+                "cannot enforce the profile RuntimeDefault: the engine runs without {name}"
+            ))),
+            None => Ok(()),
         }
     }
 

@@ -81,6 +81,17 @@ impl Folder {
         read(&self.0.join("exit.json"))
     }
 
+    /// Opens the file for why the container's program could not be started.
+    pub fn create_start_error(&self) -> io::Result<fs::File> {
+        fs::File::create(self.0.join("start-error"))
+    }
+
+    /// Why the container's program could not be started, if it could not.
+    pub fn start_error(&self) -> Option<String> {
+        let message = fs::read_to_string(self.0.join("start-error")).ok();
+        message.filter(|message| !message.is_empty())
+    }
+
     /// Where the container's output goes.
     pub fn log(&self) -> io::Result<fs::File> {
         fs::File::options()

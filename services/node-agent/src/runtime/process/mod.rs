@@ -8,6 +8,7 @@
 //! and goes on. Nothing is started twice, for a container's folder is claimed by one shim only.
 
 mod adopt;
+pub mod confine;
 mod folder;
 mod hold;
 mod log;
@@ -36,7 +37,7 @@ use self::hold::Hold;
 use super::table::Table;
 use super::{
     Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Origin, Runtime, Sandbox,
-    SandboxConfig, State, Wake,
+    SandboxConfig, State, Wake, pod_label,
 };
 
 pub use self::sweep::sweep;
@@ -92,6 +93,16 @@ impl Processes {
     fn folder(&self, id: &ContainerId) -> Folder {
         let name = self.sandbox_folder(&id.uid).join(&id.name);
         Folder::new(name.join(id.attempt.to_string()))
+    }
+
+    /// Refuses what would be less confined than it asks to be.
+    fn verify(&self, config: &ContainerConfig) -> Result<(), Error> {
+        let (security, id) = (&config.security, &config.id);
+        let pod = self.shared.table.lock().key(&id.uid).unwrap_or_default();
+        let own = nix::unistd::Uid::effective().to_string();
+        let verified = security.verify_non_root(&own, &pod_label(&pod, &id.uid), &id.name);
+        verified.map_err(Error::Config)?;
+        confine::obstacle(security).map_or(Ok(()), |obstacle| Err(Error::Config(obstacle)))
     }
 
     /// Starts the shim, and waits until it has started the container or given up.
@@ -151,6 +162,7 @@ impl Runtime for Processes {
     }
 
     async fn start(&self, config: ContainerConfig) -> Result<Origin, Error> {
+        self.verify(&config)?;
         let new = self
             .shared
             .table

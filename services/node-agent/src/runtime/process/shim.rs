@@ -15,6 +15,7 @@ use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 
+use super::confine;
 use super::folder::{Folder, Started};
 use super::hold::Process;
 use crate::runtime::{ContainerConfig, Exit};
@@ -57,7 +58,14 @@ fn watch_over(folder: &Folder) -> io::Result<()> {
             announce();
             let code = wait_for(child);
             sweep(child);
-            Exit::new(code, at, Timestamp::now())
+            let exit = Exit::new(code, at, Timestamp::now());
+            match folder.start_error() {
+                Some(message) => Exit {
+                    code: START_ERROR,
+                    ..exit.because("StartError", message)
+                },
+                None => exit,
+            }
         }
         Err(error) => Exit::new(START_ERROR, at, Timestamp::now())
             .because("StartError", explain(&config, &error)),
@@ -67,7 +75,10 @@ fn watch_over(folder: &Folder) -> io::Result<()> {
 
 fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<Pid> {
     let log = folder.log()?;
-    let mut command = command(config);
+    let mut command = match confine::is_needed(&config.security) {
+        true => confine::command(folder),
+        false => command(config),
+    };
     command
         .env_clear()
         .envs(config.env.iter().map(|(name, value)| (name, value)))
@@ -84,7 +95,8 @@ fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<Pid> {
     Ok(Pid::from_raw(child.id().cast_signed()))
 }
 
-fn command(config: &ContainerConfig) -> Command {
+/// The container's program and its arguments.
+pub(super) fn command(config: &ContainerConfig) -> Command {
     match config.line().split_first() {
         Some((program, arguments)) => {
             let mut command = Command::new(program);
@@ -101,7 +113,8 @@ fn command(config: &ContainerConfig) -> Command {
     }
 }
 
-fn explain(config: &ContainerConfig, error: &io::Error) -> String {
+/// Why a program could not be started, in an engine's words.
+pub(super) fn explain(config: &ContainerConfig, error: &io::Error) -> String {
     let program = config.command.first().map_or("pause", String::as_str);
     let dir = config.working_dir.as_str();
     match error.kind() {

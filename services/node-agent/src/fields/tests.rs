@@ -1,0 +1,120 @@
+use std::collections::BTreeSet;
+
+use prost_reflect::DescriptorPool;
+use setpoint_proto::core::{
+    Capabilities, HostAlias, PodSecurityContext, Probe, SeccompProfile, SecurityContext,
+};
+
+use super::*;
+
+fn named<T>(rows: &[Row<T>]) -> BTreeSet<&'static str> {
+    let end = |name: &'static str| name.split(['.', '[']).next().unwrap_or(name);
+    rows.iter().map(|row| end(row.name)).collect()
+}
+
+/// Checks F7: a field that is added to the API has to be classified.
+#[test]
+fn every_field_of_a_pod_has_a_row_and_every_row_a_field() {
+    let pool = DescriptorPool::decode(setpoint_proto::DESCRIPTORS).unwrap();
+    let container: BTreeSet<_> = named(container::CONTAINER)
+        .union(&named(container::MAIN))
+        .copied()
+        .collect();
+    let tables = [
+        ("PodSpec", named(pod::POD)),
+        ("PodSecurityContext", named(pod::SECURITY)),
+        ("Container", container),
+        ("SecurityContext", named(container::SECURITY)),
+        ("VolumeMount", named(container::MOUNT)),
+    ];
+    for (message, rows) in tables {
+        let name = format!("k8s.core.v1.{message}");
+        let message = pool.get_message_by_name(&name).unwrap();
+        let fields: BTreeSet<_> = message
+            .fields()
+            .map(|field| field.json_name().to_owned())
+            .collect();
+        let rows: BTreeSet<_> = rows.into_iter().map(ToOwned::to_owned).collect();
+        assert_eq!(fields, rows, "{name}");
+    }
+}
+
+fn spec() -> PodSpec {
+    let context = SecurityContext {
+        privileged: Some(true),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities {
+            add: vec!["all".into(), "NET_ADMIN".into()],
+            ..Capabilities::default()
+        }),
+        ..SecurityContext::default()
+    };
+    PodSpec {
+        host_network: true,
+        host_aliases: vec![HostAlias::default()],
+        containers: vec![Container {
+            name: "web".into(),
+            liveness_probe: Some(Probe::default()),
+            security_context: Some(context),
+            ..Container::default()
+        }],
+        ..PodSpec::default()
+    }
+}
+
+/// Checks F7 and F14.
+#[test]
+fn what_is_set_and_without_effect_is_named_by_its_path() {
+    let docker = ignored(&spec(), Column::Docker);
+    let expected = [
+        "spec.hostNetwork",
+        "spec.hostAliases",
+        "spec.containers{web}.livenessProbe",
+        "spec.containers{web}.securityContext.privileged",
+        "spec.containers{web}.securityContext.capabilities.add[ALL]",
+    ];
+    assert_eq!(docker, expected);
+    let process = ignored(&spec(), Column::Process);
+    let read_only = "spec.containers{web}.securityContext.readOnlyRootFilesystem".to_owned();
+    assert!(process.contains(&read_only) && !process.contains(&"spec.hostNetwork".to_owned()));
+}
+
+#[test]
+fn what_the_gateway_sets_in_every_pod_is_not_told() {
+    let spec = PodSpec {
+        restart_policy: "Always".into(),
+        dns_policy: "ClusterFirst".into(),
+        enable_service_links: Some(true),
+        service_account_name: "default".into(),
+        security_context: Some(PodSecurityContext::default()),
+        containers: vec![Container {
+            termination_message_path: "/dev/termination-log".into(),
+            termination_message_policy: "File".into(),
+            ..Container::default()
+        }],
+        ..PodSpec::default()
+    };
+    for column in [Column::Docker, Column::Process] {
+        assert_eq!(ignored(&spec, column), Vec::<String>::new());
+    }
+}
+
+/// Checks F7.
+#[test]
+fn what_would_be_less_confined_than_it_asks_to_be_is_refused() {
+    let mut spec = spec();
+    assert_eq!(refused(&spec, "web", Column::Docker), None);
+    let context = spec.containers[0].security_context.as_mut().unwrap();
+    context.seccomp_profile = Some(SeccompProfile {
+        r#type: "Localhost".into(),
+        ..SeccompProfile::default()
+    });
+    let path = "spec.containers{web}.securityContext.seccompProfile[Localhost]";
+    for column in [Column::Docker, Column::Process] {
+        assert_eq!(refused(&spec, "web", column).as_deref(), Some(path));
+        assert_eq!(refused(&spec, "other", column), None);
+    }
+    spec.host_users = Some(false);
+    let refused = refused(&spec, "other", Column::Docker);
+    assert_eq!(refused.as_deref(), Some("spec.hostUsers"));
+}
