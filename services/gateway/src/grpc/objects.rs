@@ -14,7 +14,7 @@ use super::request::{at_least, bad, call, filter, named, object, target};
 use super::telemetry::About;
 use super::watch;
 use crate::access::Verb;
-use crate::registry::{Answer, At, List, ListParams, Patch, Registry};
+use crate::registry::{Answer, At, List, ListParams, Patch, Registry, Subresource};
 
 /// The service over a registry.
 pub(super) struct Service {
@@ -100,7 +100,13 @@ impl Service {
         let call = call(&metadata, asked.because.as_ref())?
             .by(asked.field_manager)
             .dry(asked.dry_run);
-        let updated = self.registry.update(&call, &target, object(asked.object)?);
+        let object = object(asked.object)?;
+        let updated = async {
+            match target.subresource {
+                Subresource::Status => self.registry.report_status(&call, &target, object).await,
+                _ => self.registry.update(&call, &target, object).await,
+            }
+        };
         About::target(Verb::Update, &target)
             .dry(asked.dry_run)
             .observe(&call, updated)

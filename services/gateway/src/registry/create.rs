@@ -135,11 +135,8 @@ fn complete(
     rules.fill_defaults(object);
     rules.prepare_create(object);
     let mut problems = Problems::default();
-    metadata::validate(
-        object.meta(),
-        rules.check_name(&object.meta().name),
-        &mut problems,
-    );
+    let check_name = |name: &str| rules.check_name(name);
+    metadata::validate(object.meta(), check_name, &mut problems);
     rules.validate(object, &mut problems);
     object.meta_mut().generation = i64::from(rules.counts_generations());
     problems.into_result(target.kind, &target.name)

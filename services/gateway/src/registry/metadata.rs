@@ -1,6 +1,6 @@
 //! What every object's metadata must say, and what of it only the gateway may say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use setpoint_model::names;
@@ -57,10 +57,28 @@ pub fn prepare_update(
     meta.deletion_timestamp = old.deletion_timestamp;
     meta.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
     meta.generation = old.generation;
-    meta.generate_name.clone_from(&old.generate_name);
     meta.resource_version.clear();
     clear_unkept(meta);
     Ok(())
+}
+
+/// Takes labels, annotations, owners and finalizers that `meta` leaves empty from `old`.
+pub fn keep_unsaid(meta: &mut ObjectMeta, old: &ObjectMeta) {
+    if meta.labels.is_empty() {
+        meta.labels.clone_from(&old.labels);
+    }
+    if meta.annotations.is_empty() {
+        meta.annotations.clone_from(&old.annotations);
+    }
+    if meta.owner_references.is_empty() {
+        meta.owner_references.clone_from(&old.owner_references);
+    }
+    if meta.finalizers.is_empty() {
+        meta.finalizers.clone_from(&old.finalizers);
+    }
+    if meta.generate_name.is_empty() {
+        meta.generate_name.clone_from(&old.generate_name);
+    }
 }
 
 /// The object's place is the one in the request, which the object may repeat but not contradict.
@@ -96,33 +114,67 @@ fn clear_unkept(meta: &mut ObjectMeta) {
 }
 
 /// Finds what is wrong with the metadata of an object that has its name.
-pub fn validate(meta: &ObjectMeta, name: Vec<String>, problems: &mut Problems) {
+pub fn validate(
+    meta: &ObjectMeta,
+    check_name: impl Fn(&str) -> Vec<String>,
+    problems: &mut Problems,
+) {
     let path = Path::root("metadata");
+    if !meta.generate_name.is_empty() {
+        let begun = check_name(&with_an_end(&meta.generate_name));
+        problems.all_invalid(&path.field("generateName"), &meta.generate_name, begun);
+    }
     if meta.name.is_empty() {
         problems.required(&path.field("name"), "name or generateName is required");
     } else {
-        problems.all_invalid(&path.field("name"), &meta.name, name);
+        problems.all_invalid(&path.field("name"), &meta.name, check_name(&meta.name));
     }
-    validate_labels(&meta.labels, &path.field("labels"), problems);
-    validate_annotations(&meta.annotations, &path.field("annotations"), problems);
-    validate_owners(
-        &meta.owner_references,
-        &path.field("ownerReferences"),
-        problems,
-    );
-    let finalizers = path.field("finalizers");
-    for (index, finalizer) in meta.finalizers.iter().enumerate() {
-        validate_finalizer(finalizer, &finalizers.index(index), problems);
+    validate_own(meta, problems);
+    let finalizers = &meta.finalizers;
+    let names = |name| finalizers.iter().any(|finalizer| finalizer == name);
+    if names(ORPHAN) && names(FOREGROUND) {
+        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        problems.invalid(&path.field("finalizers"), finalizers, detail);
     }
 }
 
-/// Finds what is wrong with a change of metadata.
+/// The beginning of a name as it will be judged once something is appended: a hyphen may stand at its end.
+fn with_an_end(begun: &str) -> String {
+    match begun.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => format!("{rest}a"),
+        _ => begun.to_owned(),
+    }
+}
+
+/// Finds what is wrong with the parts of metadata that a user may change.
+fn validate_own(meta: &ObjectMeta, problems: &mut Problems) {
+    let path = Path::root("metadata");
+    validate_labels(&meta.labels, &path.field("labels"), problems);
+    validate_annotations(&meta.annotations, &path.field("annotations"), problems);
+    let owners = path.field("ownerReferences");
+    validate_owners(&meta.owner_references, &owners, problems);
+    let finalizers = path.field("finalizers");
+    for (index, finalizer) in meta.finalizers.iter().enumerate() {
+        let wrong = names::validate_qualified_name(finalizer);
+        problems.all_invalid(&finalizers, finalizer, wrong);
+        validate_finalizer_domain(finalizer, &finalizers.index(index), problems);
+    }
+}
+
+/// Finds what is wrong with a change of metadata alone, as a write of the status makes it.
+pub fn validate_status_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
+    validate_own(meta, problems);
+    validate_update(meta, old, problems);
+}
+
+/// Finds what is wrong with a change of metadata. [`validate`] has been asked before.
 pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
     if meta.deletion_timestamp.is_none() {
         return;
     }
-    let is_new = |finalizer: &&String| !old.finalizers.contains(finalizer);
-    let new: Vec<_> = meta.finalizers.iter().filter(is_new).collect();
+    let known: BTreeSet<_> = old.finalizers.iter().collect();
+    let new: BTreeSet<_> = meta.finalizers.iter().collect();
+    let new: Vec<_> = new.difference(&known).collect();
     if !new.is_empty() {
         let detail = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers {new:?}"
@@ -166,22 +218,8 @@ pub fn validate_annotations(
 
 fn validate_owners(owners: &[OwnerReference], path: &Path<'_>, problems: &mut Problems) {
     let mut controller: Option<&OwnerReference> = None;
-    for (index, owner) in owners.iter().enumerate() {
-        let at = path.index(index);
-        for (value, field) in [
-            (&owner.api_version, "apiVersion"),
-            (&owner.kind, "kind"),
-            (&owner.name, "name"),
-            (&owner.uid, "uid"),
-        ] {
-            if value.is_empty() {
-                problems.invalid(
-                    &at.field(field),
-                    value,
-                    format_args!("{field} must not be empty"),
-                );
-            }
-        }
+    for owner in owners {
+        validate_owner(owner, path, problems);
         if owner.controller != Some(true) {
             continue;
         }
@@ -195,8 +233,34 @@ fn validate_owners(owners: &[OwnerReference], path: &Path<'_>, problems: &mut Pr
     }
 }
 
-fn validate_finalizer(finalizer: &str, path: &Path<'_>, problems: &mut Problems) {
-    problems.all_invalid(path, finalizer, names::validate_qualified_name(finalizer));
+/// Upstream names the list, not the entry, as the field.
+fn validate_owner(owner: &OwnerReference, path: &Path<'_>, problems: &mut Problems) {
+    let version = match owner.api_version.split_once('/') {
+        Some((_, version)) if version.contains('/') => "",
+        Some((_, version)) => version,
+        None => &owner.api_version,
+    };
+    if version.is_empty() {
+        let detail = "version must not be empty";
+        problems.invalid(&path.field("apiVersion"), &owner.api_version, detail);
+    }
+    for (value, field) in [
+        (&owner.kind, "kind"),
+        (&owner.name, "name"),
+        (&owner.uid, "uid"),
+    ] {
+        if value.is_empty() {
+            problems.invalid(&path.field(field), value, "must not be empty");
+        }
+    }
+    if (owner.api_version.as_str(), owner.kind.as_str()) == ("v1", "Event") {
+        let detail = "/v1, Kind=Event is disallowed from being an owner";
+        problems.invalid(path, owner, detail);
+    }
+}
+
+/// Finds what is wrong with a finalizer that names no domain.
+pub fn validate_finalizer_domain(finalizer: &str, path: &Path<'_>, problems: &mut Problems) {
     let plain = [ORPHAN, FOREGROUND, "kubernetes"];
     if !finalizer.contains('/') && !plain.contains(&finalizer) {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
@@ -222,7 +286,7 @@ mod tests {
         };
         change(&mut meta);
         let mut problems = Problems::default();
-        validate(&meta, Vec::new(), &mut problems);
+        validate(&meta, |_| Vec::new(), &mut problems);
         problems.to_string()
     }
 
@@ -306,9 +370,10 @@ mod tests {
         let complaint = complaints(|meta| meta.owner_references = vec![owner.clone(), owner]);
         assert!(complaint.contains("Only one reference can have Controller set to true"));
         let complaint = complaints(|meta| meta.owner_references = vec![OwnerReference::default()]);
-        assert!(complaint.contains(
-            "metadata.ownerReferences[0].uid: Invalid value: \"\": uid must not be empty"
-        ));
+        assert!(
+            complaint
+                .contains("metadata.ownerReferences.uid: Invalid value: \"\": must not be empty")
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod delete;
 mod errors;
 mod expiry;
 mod history;
+mod ip;
 mod kinds;
 mod label;
 mod metadata;

@@ -12,6 +12,7 @@ pub struct Path<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Part<'a> {
     Field(&'static str),
+    Name(&'a str),
     Index(usize),
     Key(&'a str),
 }
@@ -28,6 +29,11 @@ impl<'a> Path<'a> {
     /// A field within.
     pub const fn field(&'a self, name: &'static str) -> Self {
         self.with(Part::Field(name))
+    }
+
+    /// A value of the map, written as upstream writes some of them: like a field.
+    pub const fn name(&'a self, name: &'a str) -> Self {
+        self.with(Part::Name(name))
     }
 
     /// An entry of the list.
@@ -56,6 +62,7 @@ impl fmt::Display for Path<'_> {
         match self.part {
             Part::Field(name) if self.parent.is_some() => write!(f, ".{name}"),
             Part::Field(name) => f.write_str(name),
+            Part::Name(name) => write!(f, ".{name}"),
             Part::Index(index) => write!(f, "[{index}]"),
             Part::Key(key) => write!(f, "[{key}]"),
         }

@@ -15,6 +15,8 @@ use super::problems::Problems;
 pub trait Rules: Resource {
     /// Does `metadata.generation` count changes of intent?
     const COUNTS_GENERATIONS: bool = false;
+    /// May an update leave `metadata.resourceVersion` out, and so replace whatever there is?
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
 
     /// Says what the user left unsaid. Asked on create and on update.
     fn fill_defaults(&mut self) {}
@@ -22,8 +24,9 @@ pub trait Rules: Resource {
     fn prepare_create(&mut self) {}
     /// Takes from `old` what an update of the whole object may not change: above all the status.
     fn prepare_update(&mut self, _old: &Self) {}
-    /// Puts the other's status in place of one's own.
-    fn take_status(&mut self, _sent: &mut Self) {}
+    /// Takes from `old` what a write of the status may not change: the spec, and what of the metadata is not for those
+    /// who write a status.
+    fn prepare_status_update(&mut self, _old: &Self) {}
     /// Is something else wanted than before?
     fn intent_changed(&self, _old: &Self) -> bool {
         false
@@ -41,20 +44,24 @@ pub trait Rules: Resource {
     fn validate(&self, _problems: &mut Problems) {}
     /// What is wrong with the change. `validate` has been asked before.
     fn validate_update(&self, _old: &Self, _problems: &mut Problems) {}
+    /// What is wrong with the change of the status. `validate` is not asked.
+    fn validate_status_update(&self, _old: &Self, _problems: &mut Problems) {}
 }
 
 /// [`Rules`] of whatever kind an object is.
 pub(super) trait Strategy: Send + Sync {
     fn counts_generations(&self) -> bool;
+    fn allows_unconditional_update(&self) -> bool;
     fn fill_defaults(&self, new: &mut dyn Object);
     fn prepare_create(&self, new: &mut dyn Object);
     fn prepare_update(&self, new: &mut dyn Object, old: &dyn Object);
-    fn take_status(&self, new: &mut dyn Object, sent: &mut dyn Object);
+    fn prepare_status_update(&self, new: &mut dyn Object, old: &dyn Object);
     fn intent_changed(&self, new: &dyn Object, old: &dyn Object) -> bool;
     fn is_met(&self, object: &dyn Object) -> Option<bool>;
     fn check_name(&self, name: &str) -> Vec<String>;
     fn validate(&self, new: &dyn Object, problems: &mut Problems);
     fn validate_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems);
+    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems);
 }
 
 /// The object as its own type. The caller looked its kind up, so it is of that type.
@@ -86,6 +93,9 @@ impl<T: Rules> Strategy for Of<T> {
     fn counts_generations(&self) -> bool {
         T::COUNTS_GENERATIONS
     }
+    fn allows_unconditional_update(&self) -> bool {
+        T::ALLOWS_UNCONDITIONAL_UPDATE
+    }
     fn fill_defaults(&self, new: &mut dyn Object) {
         typed_mut::<T>(new).fill_defaults();
     }
@@ -95,8 +105,8 @@ impl<T: Rules> Strategy for Of<T> {
     fn prepare_update(&self, new: &mut dyn Object, old: &dyn Object) {
         typed_mut::<T>(new).prepare_update(typed(old));
     }
-    fn take_status(&self, new: &mut dyn Object, sent: &mut dyn Object) {
-        typed_mut::<T>(new).take_status(typed_mut(sent));
+    fn prepare_status_update(&self, new: &mut dyn Object, old: &dyn Object) {
+        typed_mut::<T>(new).prepare_status_update(typed(old));
     }
     fn intent_changed(&self, new: &dyn Object, old: &dyn Object) -> bool {
         typed::<T>(new).intent_changed(typed(old))
@@ -112,6 +122,9 @@ impl<T: Rules> Strategy for Of<T> {
     }
     fn validate_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems) {
         typed::<T>(new).validate_update(typed(old), problems);
+    }
+    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems) {
+        typed::<T>(new).validate_status_update(typed(old), problems);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use setpoint_codec::Object;
 use setpoint_proto::ApiError;
+use setpoint_proto::meta::ObjectMeta;
 
+use super::path::Path;
 use super::problems::Problems;
 use super::state::State;
 use super::{
@@ -27,15 +29,46 @@ impl Registry {
             Subresource::Binding => return Err(errors::not_allowed()),
             Subresource::None | Subresource::Status => expect_kind(&*object, target.kind)?,
         }
+        self.replace(call, target, object, |_, _| {}).await
+    }
+
+    /// Replaces the status of an object. Labels, annotations, owners and finalizers that the report leaves empty stay:
+    /// who reports a status need not know them.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub async fn report_status(
+        &self,
+        call: &Call,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<Answer, ApiError> {
+        self.allow(call, Verb::Update, target)?;
+        expect_kind(&*object, target.kind)?;
+        let sent = object.meta().clone();
+        self.replace(call, target, object, move |meta, old| {
+            meta.clone_from(&sent);
+            metadata::keep_unsaid(meta, old);
+        })
+        .await
+    }
+
+    /// Puts `object` in place of what its subresource covers, after `complete` has seen its metadata and the stored.
+    async fn replace(
+        &self,
+        call: &Call,
+        target: &Target,
+        object: Box<dyn Object>,
+        complete: impl Fn(&mut ObjectMeta, &ObjectMeta) + Send + Sync,
+    ) -> Result<Answer, ApiError> {
         let precondition = Precondition::of(&*object);
+        precondition.check_given(target)?;
         let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
-            revise(
-                target,
-                old,
-                slot.as_mut()
-                    .expect("what was sent lies there from the start"),
-            )
+            let new = slot.as_mut();
+            let new = new.expect("what was sent lies there from the start");
+            complete(new.meta_mut(), old.object.meta());
+            revise(target, old, new)
         };
         let amended = self.amend(call, target, Some(object), &mut propose).await?;
         Ok(amended.into_answer())
@@ -76,6 +109,26 @@ impl Precondition {
         }
     }
 
+    /// `Invalid` without a revision, if the kind asks for one.
+    fn check_given(&self, target: &Target) -> Result<(), ApiError> {
+        if self.names_revision() || strategy::of(target.kind).allows_unconditional_update() {
+            return Ok(());
+        }
+        let path = Path::root("metadata");
+        let mut problems = Problems::default();
+        problems.invalid(
+            &path.field("resourceVersion"),
+            0,
+            "must be specified for an update",
+        );
+        problems.into_result(target.kind, &target.name)
+    }
+
+    /// "0" is what clients send that mean "whatever there is".
+    fn names_revision(&self) -> bool {
+        !["", "0"].contains(&self.revision.as_str())
+    }
+
     pub(super) fn check(&self, target: &Target, old: &State) -> Result<(), ApiError> {
         let uid = &old.object.meta().uid;
         if !self.uid.is_empty() && self.uid != *uid {
@@ -85,9 +138,7 @@ impl Precondition {
             );
             return Err(errors::conflict(target, why));
         }
-        // "0" is what clients send that mean "whatever there is".
-        let unspecified = self.revision.is_empty() || self.revision == "0";
-        if !unspecified && self.revision != old.revision.to_string() {
+        if self.names_revision() && self.revision != old.revision.to_string() {
             return Err(errors::modified(target));
         }
         Ok(())
@@ -101,19 +152,15 @@ pub(super) fn revise(
     new: &mut Box<dyn Object>,
 ) -> Result<(), ApiError> {
     let rules = strategy::of(target.kind);
-    let was = &*old.object;
-    if target.subresource == Subresource::Status {
-        let mut sent = std::mem::replace(new, was.clone_box());
-        rules.take_status(&mut **new, &mut *sent);
-        return Ok(());
-    }
-    let new = &mut **new;
+    let (new, was) = (&mut **new, &*old.object);
     metadata::prepare_update(new.meta_mut(), was.meta(), target)?;
+    if target.subresource == Subresource::Status {
+        return revise_status(target, was, new);
+    }
     rules.prepare_update(new, was);
     rules.fill_defaults(new);
     let mut problems = Problems::default();
-    let name = rules.check_name(&new.meta().name);
-    metadata::validate(new.meta(), name, &mut problems);
+    metadata::validate(new.meta(), |name| rules.check_name(name), &mut problems);
     metadata::validate_update(new.meta(), was.meta(), &mut problems);
     rules.validate(new, &mut problems);
     rules.validate_update(new, was, &mut problems);
@@ -123,4 +170,15 @@ pub(super) fn revise(
         new.meta_mut().generation = was.meta().generation + i64::from(changed);
     }
     Ok(())
+}
+
+/// As [`revise`], of the status and the metadata alone.
+fn revise_status(target: &Target, was: &dyn Object, new: &mut dyn Object) -> Result<(), ApiError> {
+    let rules = strategy::of(target.kind);
+    rules.prepare_status_update(new, was);
+    rules.fill_defaults(new);
+    let mut problems = Problems::default();
+    metadata::validate_status_update(new.meta(), was.meta(), &mut problems);
+    rules.validate_status_update(new, was, &mut problems);
+    problems.into_result(target.kind, &new.meta().name)
 }

@@ -46,7 +46,7 @@ async fn a_write_commits_only_while_its_term_stands() {
         .await
         .unwrap();
 
-    let second = world.update(&lease("b")).await.unwrap();
+    let second = world.replace(&lease("b")).await.unwrap();
     assert_eq!(term(&second), term(&first) + 1);
     for name in ["one", "two"] {
         let error = world
@@ -85,7 +85,7 @@ async fn a_holder_that_stays_keeps_its_term_and_cannot_move_it() {
     let mut renewed = lease("a");
     renewed.spec.lease_transitions = Some(40);
     renewed.spec.lease_duration_seconds = Some(15);
-    let renewed = world.update(&renewed).await.unwrap();
+    let renewed = world.replace(&renewed).await.unwrap();
     assert_eq!(term(&renewed), term(&first));
     assert_eq!(renewed.spec.lease_duration_seconds, Some(15));
 }
@@ -94,9 +94,9 @@ async fn a_holder_that_stays_keeps_its_term_and_cannot_move_it() {
 async fn a_released_lease_begins_a_new_term_with_its_next_holder() {
     let world = World::start().await;
     let first = world.create(&lease("a")).await.unwrap();
-    let released = world.update(&lease("")).await.unwrap();
+    let released = world.replace(&lease("")).await.unwrap();
     assert_eq!(term(&released), term(&first));
-    let next = world.update(&lease("a")).await.unwrap();
+    let next = world.replace(&lease("a")).await.unwrap();
     assert_eq!(term(&next), term(&first) + 1);
 }
 
@@ -135,7 +135,7 @@ async fn the_terms_of_leases_that_are_gone_are_forgotten_and_never_come_back() {
         }
         let held = match there.insert(name.clone()) {
             true => world.create(&held).await,
-            false => world.update(&held).await,
+            false => world.replace(&held).await,
         };
         let (now, former) = (term(&held.unwrap()), begun.entry(name).or_default());
         assert!(former.last().is_none_or(|last| *last < now));

@@ -14,4 +14,5 @@ mod replicas;
 mod scale;
 mod status;
 mod update;
+mod validation;
 mod world;

@@ -81,6 +81,25 @@ impl World {
         )
     }
 
+    /// Updates whatever there is, also what nobody may update unseen.
+    pub async fn replace<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
+        let mut object = object.clone();
+        let stored: T = self.get(&Resource::meta(&object).name).await?;
+        let revision = &Resource::meta(&stored).resource_version;
+        Resource::meta_mut(&mut object)
+            .resource_version
+            .clone_from(revision);
+        self.update(&object).await
+    }
+
+    /// Reports a status as the controllers do, who know little of the rest.
+    pub async fn report<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
+        let target = target::<T>(&Resource::meta(object).name, "status");
+        let object = Box::new(object.clone());
+        let call = Call::default();
+        typed(self.registry.report_status(&call, &target, object).await?)
+    }
+
     pub async fn get<T: Resource>(&self, name: &str) -> Result<T, ApiError> {
         typed(
             self.registry

@@ -29,10 +29,10 @@ impl Rules for Deployment {
         self.status = old.status.clone();
     }
 
-    /// Annotations come along, as upstream has it: the controller keeps the revision there.
-    fn take_status(&mut self, sent: &mut Self) {
-        self.status = std::mem::take(&mut sent.status);
-        self.metadata.annotations = std::mem::take(&mut sent.metadata.annotations);
+    /// Annotations may change: the controller keeps the revision there.
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+        self.metadata.labels.clone_from(&old.metadata.labels);
     }
 
     /// Annotations count too, since they are handed on to ReplicaSets.
@@ -68,6 +68,32 @@ impl Rules for Deployment {
             if deadline <= spec.min_ready_seconds {
                 problems.invalid(&at, deadline, "must be greater than minReadySeconds");
             }
+        }
+    }
+
+    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        let (path, status) = (Path::root("status"), &self.status);
+        let (ready, available) = (status.ready_replicas, status.available_replicas);
+        let collisions = status.collision_count.unwrap_or_default();
+        problems.non_negative(
+            &path.field("observedGeneration"),
+            status.observed_generation,
+        );
+        let counts = [
+            ("updatedReplicas", status.updated_replicas),
+            ("readyReplicas", ready),
+            ("availableReplicas", available),
+        ];
+        template::validate_counts(status.replicas, &counts, &path, problems);
+        let unavailable = status.unavailable_replicas;
+        problems.non_negative(&path.field("unavailableReplicas"), unavailable);
+        let terminating = status.terminating_replicas.unwrap_or_default();
+        problems.non_negative(&path.field("terminatingReplicas"), terminating);
+        problems.non_negative(&path.field("collisionCount"), collisions);
+        template::validate_available(available, ready, &path, problems);
+        if old.status.collision_count > status.collision_count {
+            let at = path.field("collisionCount");
+            problems.invalid(&at, collisions, "cannot be decremented");
         }
     }
 

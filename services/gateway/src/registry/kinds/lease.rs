@@ -7,6 +7,9 @@ use crate::registry::problems::Problems;
 use crate::registry::strategy::Rules;
 
 impl Rules for Lease {
+    /// Or whoever does not know the holder could take the lease over.
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
+
     fn validate(&self, problems: &mut Problems) {
         let path = Path::root("spec");
         let spec = &self.spec;

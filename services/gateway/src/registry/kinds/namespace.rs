@@ -3,6 +3,9 @@
 use setpoint_model::names;
 use setpoint_proto::core::Namespace;
 
+use crate::registry::metadata;
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
 use crate::registry::strategy::Rules;
 
 /// The label by which selectors find a namespace.
@@ -36,8 +39,31 @@ impl Rules for Namespace {
         self.status = old.status.clone();
     }
 
-    fn take_status(&mut self, sent: &mut Self) {
-        self.status = std::mem::take(&mut sent.status);
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        let path = path.field("finalizers");
+        for finalizer in &self.spec.finalizers {
+            let wrong = names::validate_qualified_name(finalizer);
+            problems.all_invalid(&path, finalizer, wrong);
+            metadata::validate_finalizer_domain(finalizer, &path, problems);
+        }
+    }
+
+    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
+        let path = Path::root("status");
+        let ends = self.metadata.deletion_timestamp.is_some();
+        let (only, condition) = match ends {
+            false => ("Active", "empty"),
+            true => ("Terminating", "not empty"),
+        };
+        if self.status.phase != only {
+            let detail = format!("may only be '{only}' if `deletionTimestamp` is {condition}");
+            problems.invalid(&path.field("Phase"), &self.status.phase, detail);
+        }
     }
 
     fn check_name(name: &str) -> Vec<String> {

@@ -1,109 +1,160 @@
 //! The rules of a Node: its agent may bring a status along when it registers.
 
-use setpoint_model::names;
-use setpoint_proto::core::Node;
+use std::collections::{BTreeMap, BTreeSet};
 
+use setpoint_model::names;
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{Node, Taint};
+use setpoint_proto::meta::Quantity;
+
+use crate::registry::ip;
 use crate::registry::path::Path;
+use crate::registry::podspec;
 use crate::registry::problems::Problems;
 use crate::registry::strategy::Rules;
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 impl Rules for Node {
+    /// The first range stands in a field of its own too.
+    fn fill_defaults(&mut self) {
+        let spec = &mut self.spec;
+        if spec.pod_cidr.is_empty() {
+            spec.pod_cidr = spec.pod_cidrs.first().cloned().unwrap_or_default();
+        } else if spec.pod_cidrs.first() != Some(&spec.pod_cidr) {
+            spec.pod_cidrs = vec![spec.pod_cidr.clone()];
+        }
+    }
+
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
     }
 
-    fn take_status(&mut self, sent: &mut Self) {
-        self.status = std::mem::take(&mut sent.status);
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
     }
 
     fn validate(&self, problems: &mut Problems) {
+        // Upstream looks for the taints in the metadata, and programs may rely on it.
+        let path = Path::root("metadata");
+        validate_taints(&self.spec.taints, &path.field("taints"), problems);
         let path = Path::root("spec");
-        let path = path.field("taints");
-        for (index, taint) in self.spec.taints.iter().enumerate() {
-            let at = path.index(index);
-            let key = taint.key.as_str();
-            problems.all_invalid(&at.field("key"), key, names::validate_qualified_name(key));
-            let value = taint.value.as_str();
-            problems.all_invalid(
-                &at.field("value"),
-                value,
-                names::validate_label_value(value),
-            );
-            if !EFFECTS.contains(&taint.effect.as_str()) {
-                problems.unsupported(&at.field("effect"), &taint.effect, EFFECTS);
-            }
-            let same = |other: &setpoint_proto::core::Taint| {
-                (&other.key, &other.effect) == (&taint.key, &taint.effect)
-            };
-            if self.spec.taints[..index].iter().any(same) {
-                problems.duplicate(&at, taint);
-            }
-        }
+        validate_ranges(&self.spec.pod_cidrs, &path.field("podCIDRs"), problems);
+        validate_status(self, problems);
     }
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        let path = Path::root("spec");
-        for (new, old, field) in [
-            (&self.spec.pod_cidr, &old.spec.pod_cidr, "podCIDR"),
-            (&self.spec.provider_id, &old.spec.provider_id, "providerID"),
-        ] {
-            if new != old && !old.is_empty() {
-                problems.forbidden(
-                    &path.field(field),
-                    "node updates may not change it once it is set",
-                );
+        let (path, new, old) = (Path::root("spec"), &self.spec, &old.spec);
+        if !old.pod_cidrs.is_empty() && new.pod_cidrs != old.pod_cidrs {
+            let detail = "node updates may not change podCIDR except from \"\" to valid";
+            problems.forbidden(&path.field("podCIDRs"), detail);
+        }
+        if !old.provider_id.is_empty() && new.provider_id != old.provider_id {
+            let detail = "node updates may not change providerID except from \"\" to valid";
+            problems.forbidden(&path.field("providerID"), detail);
+        }
+        if new.external_id != old.external_id {
+            problems.forbidden(&path.field("externalID"), "may not be updated");
+        }
+    }
+
+    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
+        validate_status(self, problems);
+        let path = Path::root("status");
+        let path = path.field("addresses");
+        let mut seen = BTreeSet::new();
+        for (index, address) in self.status.addresses.iter().enumerate() {
+            if !seen.insert((&address.r#type, &address.address)) {
+                problems.duplicate(&path.index(index), address);
             }
+        }
+    }
+}
+
+fn validate_taints(taints: &[Taint], path: &Path<'_>, problems: &mut Problems) {
+    let mut seen = BTreeSet::new();
+    for (index, taint) in taints.iter().enumerate() {
+        let at = path.index(index);
+        let key = taint.key.as_str();
+        problems.all_invalid(&at.field("key"), key, names::validate_qualified_name(key));
+        let wrong = names::validate_label_value(&taint.value);
+        problems.all_invalid(&at.field("value"), &taint.value, wrong);
+        match taint.effect.as_str() {
+            "" => problems.required(&at.field("effect"), ""),
+            effect => problems.one_of(&at.field("effect"), effect, EFFECTS),
+        }
+        if !seen.insert((key, taint.effect.as_str())) {
+            problems.duplicate(&at, taint);
+        }
+    }
+}
+
+fn validate_ranges(ranges: &[String], path: &Path<'_>, problems: &mut Problems) {
+    for (index, range) in ranges.iter().enumerate() {
+        ip::validate_range(range, &path.index(index), problems);
+    }
+    if !ip::are_of_different_families(ranges.iter().map(String::as_str)) {
+        let detail = "may specify no more than one CIDR for each IP family";
+        problems.invalid(path, ranges, detail);
+    }
+}
+
+fn validate_status(node: &Node, problems: &mut Problems) {
+    let (path, status) = (Path::root("status"), &node.status);
+    validate_amounts(&status.capacity, &path.field("capacity"), problems);
+    validate_amounts(&status.allocatable, &path.field("allocatable"), problems);
+    let swap = status.node_info.swap.as_ref();
+    if let Some(capacity) = swap.and_then(|swap| swap.capacity)
+        && capacity <= 0
+    {
+        let path = Path::root("metadata");
+        let path = path.field("nodeSwapStatus");
+        let detail = "must be greater than zero";
+        problems.invalid(&path.field("capacity"), capacity, detail);
+    }
+}
+
+fn validate_amounts(
+    amounts: &BTreeMap<String, Quantity>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    for (name, quantity) in amounts {
+        let path = path.name(name);
+        match Amount::parse(&quantity.string) {
+            Err(error) => problems.invalid(&path, quantity, error),
+            Ok(amount) => podspec::validate_amount(name, amount, quantity, &path, problems),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::Taint;
-
     use super::*;
 
+    /// Checks F40: each entry of a long list is looked at once.
     #[test]
-    fn a_taint_has_an_effect_and_stands_once() {
-        let taint = |effect: &str| Taint {
-            key: "gpu".into(),
-            effect: effect.into(),
+    fn as_many_taints_as_fit_into_a_request_are_checked_at_once() {
+        let taint = |n: usize| Taint {
+            key: format!("t{n}"),
+            effect: "NoExecute".into(),
             ..Default::default()
         };
-        let complaints = |taints| {
-            let mut node = Node::default();
-            node.spec.taints = taints;
-            let mut problems = Problems::default();
-            node.validate(&mut problems);
-            problems.to_string()
-        };
-        assert_eq!(
-            complaints(vec![taint("NoSchedule"), taint("NoExecute")]),
-            "[]"
-        );
-        assert!(
-            complaints(vec![taint("Never")]).contains("spec.taints[0].effect: Unsupported value")
-        );
-        let twice = complaints(vec![taint("NoSchedule"), taint("NoSchedule")]);
-        assert!(
-            twice.starts_with("spec.taints[1]: Duplicate value"),
-            "{twice}"
-        );
+        let mut node = Node::default();
+        node.spec.taints = (0..60_000).map(taint).collect();
+        let mut problems = Problems::default();
+        node.validate(&mut problems);
+        assert_eq!(problems.to_string(), "[]");
     }
 
     #[test]
-    fn an_address_range_is_for_life() {
-        let (mut old, mut new) = (Node::default(), Node::default());
-        new.spec.pod_cidr = "10.0.0.0/24".into();
-        let complaints = |new: &Node, old: &Node| {
-            let mut problems = Problems::default();
-            new.validate_update(old, &mut problems);
-            problems.to_string()
-        };
-        assert_eq!(complaints(&new, &old), "[]");
-        old.spec.pod_cidr = "10.0.1.0/24".into();
-        assert!(complaints(&new, &old).starts_with("spec.podCIDR: Forbidden"));
+    fn the_first_range_stands_in_two_places() {
+        let mut node = Node::default();
+        node.spec.pod_cidr = "10.0.0.0/24".into();
+        node.fill_defaults();
+        assert_eq!(node.spec.pod_cidrs, ["10.0.0.0/24"]);
+        node.spec.pod_cidr.clear();
+        node.fill_defaults();
+        assert_eq!(node.spec.pod_cidr, "10.0.0.0/24");
     }
 }

@@ -1,7 +1,12 @@
 //! The rules of a Pod: it starts out Pending, and little of its spec may change later.
 
+mod status;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
 use setpoint_model::{condition, names, pod};
-use setpoint_proto::core::{Pod, PodSpec, Toleration};
+use setpoint_proto::core::{Pod, PodCondition, PodSpec, Toleration};
 
 use crate::registry::path::Path;
 use crate::registry::podspec;
@@ -28,16 +33,25 @@ impl Rules for Pod {
         self.status = Default::default();
         self.status.phase = "Pending".into();
         self.status.qos_class = podspec::qos_class(&self.spec).into();
+        if !self.spec.scheduling_gates.is_empty() {
+            self.status.conditions.push(gated());
+        }
     }
 
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
     }
 
-    fn take_status(&mut self, sent: &mut Self) {
-        let qos_class = std::mem::take(&mut self.status.qos_class);
-        self.status = std::mem::take(&mut sent.status);
-        self.status.qos_class = qos_class;
+    /// Old agents send owners that they read wrong, and no class: both stay.
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+        let owners = &old.metadata.owner_references;
+        self.metadata.owner_references.clone_from(owners);
+        status::keep_unsaid(&mut self.status, &old.status);
+    }
+
+    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        status::validate_update(self, old, problems);
     }
 
     fn intent_changed(&self, old: &Self) -> bool {
@@ -74,6 +88,18 @@ impl Rules for Pod {
         if *new != *old && with_what_may_change(old, new) != *new {
             problems.forbidden(&spec, FEW_FIELDS);
         }
+    }
+}
+
+/// Says of a Pod with gates why nobody schedules it.
+fn gated() -> PodCondition {
+    PodCondition {
+        r#type: "PodScheduled".into(),
+        status: condition::FALSE.into(),
+        reason: "SchedulingGated".into(),
+        message: "Scheduling is blocked due to non-empty scheduling gates".into(),
+        last_transition_time: Timestamp::now().into(),
+        ..Default::default()
     }
 }
 
@@ -133,10 +159,11 @@ fn with_what_may_change(old: &PodSpec, new: &PodSpec) -> PodSpec {
 }
 
 fn only_adds(new: &[Toleration], old: &[Toleration]) -> bool {
-    let same = |a: &Toleration, b: &Toleration| {
-        (&a.key, &a.operator, &a.value, &a.effect) == (&b.key, &b.operator, &b.value, &b.effect)
-    };
-    old.iter().all(|old| new.iter().any(|new| same(new, old)))
+    fn kept(one: &Toleration) -> [&str; 4] {
+        [&one.key, &one.operator, &one.value, &one.effect]
+    }
+    let new: BTreeSet<_> = new.iter().map(kept).collect();
+    old.iter().map(kept).all(|old| new.contains(&old))
 }
 
 /// How many seconds a Pod gets to stop: none if nothing of it can be running.
@@ -157,6 +184,7 @@ mod tests {
     use setpoint_proto::core::{Container, PodSchedulingGate};
 
     use super::*;
+    use crate::registry::metadata;
 
     fn pod() -> Pod {
         let mut pod = Pod::default();
@@ -218,6 +246,26 @@ mod tests {
             containers,
             "spec.containers: Forbidden: pod updates may not add or remove containers"
         );
+    }
+
+    /// Checks F40: each entry of long lists is looked at once.
+    #[test]
+    fn as_many_tolerations_and_finalizers_as_fit_into_a_request_are_checked_at_once() {
+        let toleration = |n: usize| Toleration {
+            key: format!("t{n}"),
+            ..Default::default()
+        };
+        let tolerations: Vec<_> = (0..60_000).map(toleration).collect();
+        let reversed: Vec<_> = tolerations.iter().rev().cloned().collect();
+        assert!(only_adds(&reversed, &tolerations));
+        let mut old = pod().metadata;
+        old.finalizers = (0..60_000).map(|n| format!("a.io/{n}")).collect();
+        old.deletion_timestamp = Some(Default::default());
+        let mut new = old.clone();
+        new.finalizers.reverse();
+        let mut problems = Problems::default();
+        metadata::validate_update(&new, &old, &mut problems);
+        assert_eq!(problems.to_string(), NONE);
     }
 
     #[test]

@@ -24,8 +24,8 @@ impl Rules for ReplicaSet {
         self.status = old.status.clone();
     }
 
-    fn take_status(&mut self, sent: &mut Self) {
-        self.status = std::mem::take(&mut sent.status);
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
     }
 
     fn intent_changed(&self, old: &Self) -> bool {
@@ -47,6 +47,24 @@ impl Rules for ReplicaSet {
         problems.non_negative(&spec.field("minReadySeconds"), self.spec.min_ready_seconds);
         let selector = self.spec.selector.as_ref();
         template::validate(selector, &self.spec.template, "replicaset", problems);
+    }
+
+    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
+        let (path, status) = (Path::root("status"), &self.status);
+        let (ready, available) = (status.ready_replicas, status.available_replicas);
+        let counts = [
+            ("fullyLabeledReplicas", status.fully_labeled_replicas),
+            ("readyReplicas", ready),
+            ("availableReplicas", available),
+        ];
+        template::validate_counts(status.replicas, &counts, &path, problems);
+        problems.non_negative(
+            &path.field("observedGeneration"),
+            status.observed_generation,
+        );
+        let terminating = status.terminating_replicas.unwrap_or_default();
+        problems.non_negative(&path.field("terminatingReplicas"), terminating);
+        template::validate_available(available, ready, &path, problems);
     }
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {

@@ -1,5 +1,7 @@
 //! The rules of a Service: its type, its ports, and an address that stays.
 
+mod status;
+
 use std::collections::BTreeSet;
 
 use setpoint_model::names;
@@ -38,6 +40,7 @@ impl Rules for Service {
             unless_set(&mut spec.external_traffic_policy, "Cluster");
         }
         if spec.r#type == "LoadBalancer" {
+            status::fill_defaults(&mut self.status);
             spec.allocate_load_balancer_node_ports.get_or_insert(true);
         }
         spec.ip_family_policy
@@ -66,8 +69,14 @@ impl Rules for Service {
         }
     }
 
-    fn take_status(&mut self, sent: &mut Self) {
-        self.status = std::mem::take(&mut sent.status);
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+    }
+
+    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        let path = Path::root("status");
+        let path = path.field("loadBalancer");
+        status::validate(self, old, &path.field("ingress"), problems);
     }
 
     fn check_name(name: &str) -> Vec<String> {

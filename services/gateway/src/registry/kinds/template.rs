@@ -39,6 +39,36 @@ pub(super) fn validate(
     }
 }
 
+/// Finds numbers of Pods in a status that are negative, or more than all of them.
+pub(super) fn validate_counts(
+    replicas: i32,
+    counts: &[(&'static str, i32)],
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    problems.non_negative(&path.field("replicas"), replicas);
+    for (field, count) in counts {
+        let at = path.field(field);
+        problems.non_negative(&at, *count);
+        if *count > replicas {
+            problems.invalid(&at, count, "cannot be greater than status.replicas");
+        }
+    }
+}
+
+/// Only what is ready can be available.
+pub(super) fn validate_available(
+    available: i32,
+    ready: i32,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    if available > ready {
+        let detail = "cannot be greater than readyReplicas";
+        problems.invalid(&path.field("availableReplicas"), available, detail);
+    }
+}
+
 fn validate_template(template: &PodTemplateSpec, path: &Path<'_>, problems: &mut Problems) {
     let meta = path.field("metadata");
     metadata::validate_labels(&template.metadata.labels, &meta.field("labels"), problems);

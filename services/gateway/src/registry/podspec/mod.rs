@@ -10,6 +10,8 @@ mod scheduling;
 mod validate;
 mod volume;
 
+pub(super) use container::validate_id;
 pub(super) use defaults::{fill_defaults, fill_pod_defaults};
 pub(super) use qos::qos_class;
+pub(super) use resources::validate_amount;
 pub(super) use validate::validate;

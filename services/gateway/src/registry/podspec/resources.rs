@@ -10,6 +10,19 @@ use setpoint_proto::meta::Quantity;
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
+/// Resources without a domain that are counted.
+const COUNTED: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
 type Amounts = BTreeMap<String, Quantity>;
 
 /// Writes every amount in the one way in which Kubernetes writes it.
@@ -44,12 +57,40 @@ fn validate_amounts(amounts: &Amounts, path: &Path<'_>, problems: &mut Problems)
         validate_name(name, &path, problems);
         match Amount::parse(&quantity.string) {
             Err(error) => problems.invalid(&path, quantity, error),
-            Ok(amount) if amount.millis() < 0 => {
-                problems.invalid(&path, quantity, "must be greater than or equal to 0");
-            }
-            Ok(_) => {}
+            Ok(amount) => validate_amount(name, amount, quantity, &path, problems),
         }
     }
+}
+
+/// No amount is negative, and what is not cut into parts is whole.
+pub fn validate_amount(
+    name: &str,
+    amount: Amount,
+    quantity: &Quantity,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    if amount < Amount::ZERO {
+        problems.invalid(path, quantity, "must be greater than or equal to 0");
+    }
+    let whole = amount == Amount::from_value(amount.value());
+    if !whole && is_counted(name) {
+        problems.invalid(path, quantity, "must be an integer");
+    }
+}
+
+/// Is it one of what is counted, not measured?
+fn is_counted(name: &str) -> bool {
+    COUNTED.contains(&name) || is_extended(name)
+}
+
+/// Is it a resource that somebody else than Kubernetes defined?
+fn is_extended(name: &str) -> bool {
+    let native = !name.contains('/') || name.contains("kubernetes.io/");
+    let in_quotas = format!("requests.{name}");
+    !native
+        && !name.starts_with("requests.")
+        && names::validate_qualified_name(&in_quotas).is_empty()
 }
 
 fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {

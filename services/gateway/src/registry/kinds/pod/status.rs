@@ -1,0 +1,224 @@
+//! The status of a Pod: what its agent and the scheduler report, and what no report may undo.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use setpoint_model::names;
+use setpoint_proto::core::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
+
+use crate::registry::ip;
+use crate::registry::path::Path;
+use crate::registry::podspec;
+use crate::registry::problems::Problems;
+
+/// Conditions whose types are not judged, as everybody uses them.
+const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
+/// Phases that are for good.
+const TERMINAL: [&str; 2] = ["Succeeded", "Failed"];
+
+/// Takes what a report leaves out, and what a Pod keeps for life, from the old status.
+pub(super) fn keep_unsaid(new: &mut PodStatus, old: &PodStatus) {
+    if new.qos_class.is_empty() {
+        new.qos_class.clone_from(&old.qos_class);
+    }
+    if new.observed_generation == 0 {
+        new.observed_generation = old.observed_generation;
+    }
+    // There may be several conditions of a type.
+    let mut generations: BTreeMap<&str, VecDeque<i64>> = BTreeMap::new();
+    for condition in &old.conditions {
+        let of_type = generations.entry(&condition.r#type).or_default();
+        of_type.push_back(condition.observed_generation);
+    }
+    for condition in &mut new.conditions {
+        let of_type = generations.get_mut(condition.r#type.as_str());
+        let before = of_type.and_then(VecDeque::pop_front).unwrap_or_default();
+        if condition.observed_generation == 0 {
+            condition.observed_generation = before;
+        }
+    }
+}
+
+/// Finds what is wrong with a change of the status.
+pub(super) fn validate_update(new: &Pod, old: &Pod, problems: &mut Problems) {
+    let path = Path::root("status");
+    let (status, was) = (&new.status, &old.status);
+    validate_phase(status, was, &path.field("phase"), problems);
+    validate_conditions(&status.conditions, &path.field("conditions"), problems);
+    validate_nomination(new, old, &path.field("nominatedNodeName"), problems);
+    if status.observed_generation < 0 {
+        let at = path.field("observedGeneration");
+        problems.invalid(
+            &at,
+            status.observed_generation,
+            "must be a non-negative integer",
+        );
+    }
+    problems.immutable(&path.field("qosClass"), &status.qos_class, &was.qos_class);
+    validate_containers(new, old, &path, problems);
+    let (ips, were) = (status.pod_ips.iter(), was.pod_ips.iter());
+    let (ips, were) = (ips.map(|ip| ip.ip.as_str()), were.map(|ip| ip.ip.as_str()));
+    validate_ips(
+        &ips.collect::<Vec<_>>(),
+        &were.collect::<Vec<_>>(),
+        &path.field("podIPs"),
+        problems,
+    );
+    validate_host_ips(status, was, &path.field("hostIPs"), problems);
+}
+
+/// Upstream has no such rule. Here whoever counts Pods relies on it.
+fn validate_phase(new: &PodStatus, old: &PodStatus, path: &Path<'_>, problems: &mut Problems) {
+    if TERMINAL.contains(&old.phase.as_str()) && new.phase != old.phase {
+        let detail = format!("may not leave the terminal phase {:?}", old.phase);
+        problems.invalid(path, &new.phase, detail);
+    }
+}
+
+fn validate_conditions(conditions: &[PodCondition], path: &Path<'_>, problems: &mut Problems) {
+    for (index, condition) in conditions.iter().enumerate() {
+        let path = path.index(index);
+        let generation = condition.observed_generation;
+        if generation < 0 {
+            let detail = "must be a non-negative integer";
+            problems.invalid(&path.field("observedGeneration"), generation, detail);
+        }
+        let r#type = condition.r#type.as_str();
+        if !SYSTEM.contains(&r#type) {
+            let wrong = names::validate_qualified_name(r#type);
+            problems.all_invalid(&path.field("Type"), r#type, wrong);
+        }
+    }
+}
+
+fn validate_nomination(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
+    let nominated = new.status.nominated_node_name.as_str();
+    if nominated.is_empty() || nominated == old.status.nominated_node_name {
+        return;
+    }
+    let wrong = names::validate_dns_subdomain(nominated);
+    problems.all_invalid(path, nominated, wrong);
+    if !old.spec.node_name.is_empty() {
+        let detail = "may not be set on pods that are already bound to a node";
+        problems.forbidden(path, detail);
+    }
+}
+
+fn validate_containers(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
+    let (spec, new, old) = (&old.spec, &new.status, &old.status);
+    let lists = [
+        (
+            &new.container_statuses,
+            &old.container_statuses,
+            "containerStatuses",
+        ),
+        (
+            &new.init_container_statuses,
+            &old.init_container_statuses,
+            "initContainerStatuses",
+        ),
+        (
+            &new.ephemeral_container_statuses,
+            &old.ephemeral_container_statuses,
+            "ephemeralContainerStatuses",
+        ),
+    ];
+    for (new, old, field) in lists {
+        let path = path.field(field);
+        validate_transitions(new, old, spec, &path, problems);
+        for (index, status) in new.iter().enumerate() {
+            validate_user(status, &path.index(index), problems);
+        }
+    }
+}
+
+/// A container that has ended and may not be restarted has ended for good.
+fn validate_transitions(
+    new: &[ContainerStatus],
+    old: &[ContainerStatus],
+    spec: &PodSpec,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let all_may_restart = containers(spec)
+        .flat_map(|container| &container.restart_policy_rules)
+        .any(|rule| rule.action == "RestartAllContainers");
+    if all_may_restart {
+        return;
+    }
+    let goes_on = |status: &ContainerStatus| status.state.terminated.is_none();
+    let new: BTreeMap<_, _> = new.iter().rev().map(|new| (&new.name, new)).collect();
+    for (index, status) in old.iter().enumerate() {
+        let Some(terminated) = &status.state.terminated else {
+            continue;
+        };
+        let container = containers(spec).find(|container| container.name == status.name);
+        let may =
+            container.is_some_and(|container| may_restart(container, spec, terminated.exit_code));
+        if !may && new.get(&status.name).is_some_and(|new| goes_on(new)) {
+            let detail = "may not be transitioned to non-terminated state";
+            problems.forbidden(&path.index(index).field("state"), detail);
+        }
+    }
+}
+
+fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
+    spec.init_containers.iter().chain(&spec.containers)
+}
+
+/// Its own rules go before its own policy, and that before its Pod's.
+fn may_restart(container: &Container, spec: &PodSpec, exit_code: i32) -> bool {
+    let own = container.restart_policy.as_deref();
+    let ruled = own.is_some()
+        && container.restart_policy_rules.iter().any(|rule| {
+            let codes = rule.exit_codes.as_ref();
+            let matches = codes
+                .is_some_and(|codes| codes.values.contains(&exit_code) == (codes.operator == "In"));
+            matches && rule.action == "Restart"
+        });
+    let policy = own.unwrap_or(&spec.restart_policy);
+    ruled
+        || match policy {
+            "Never" => false,
+            "OnFailure" => exit_code != 0,
+            _ => true,
+        }
+}
+
+fn validate_user(status: &ContainerStatus, path: &Path<'_>, problems: &mut Problems) {
+    let user = status.user.as_ref().and_then(|user| user.linux.as_ref());
+    let Some(user) = user else {
+        return;
+    };
+    let path = path.field("user");
+    let path = path.field("linux");
+    podspec::validate_id(Some(user.uid), &path.field("uid"), problems);
+    podspec::validate_id(Some(user.gid), &path.field("gid"), problems);
+    let groups = path.field("supplementalGroups");
+    for (index, group) in user.supplemental_groups.iter().enumerate() {
+        podspec::validate_id(Some(*group), &groups.index(index), problems);
+    }
+}
+
+fn validate_ips(new: &[&str], old: &[&str], path: &Path<'_>, problems: &mut Problems) {
+    for (index, ip) in new.iter().enumerate() {
+        if !old.contains(ip) {
+            ip::validate(ip, &path.index(index), problems);
+        }
+    }
+    if !ip::are_of_different_families(new.iter().copied()) {
+        let detail = "may specify no more than one IP for each IP family";
+        problems.invalid(path, new, detail);
+    }
+}
+
+fn validate_host_ips(new: &PodStatus, old: &PodStatus, path: &Path<'_>, problems: &mut Problems) {
+    let ips: Vec<_> = new.host_ips.iter().map(|ip| ip.ip.as_str()).collect();
+    let were: Vec<_> = old.host_ips.iter().map(|ip| ip.ip.as_str()).collect();
+    if let Some(first) = ips.first()
+        && *first != new.host_ip
+    {
+        let at = path.index(0);
+        problems.invalid(&at.field("ip"), first, "must be equal to `hostIP`");
+    }
+    validate_ips(&ips, &were, path, problems);
+}

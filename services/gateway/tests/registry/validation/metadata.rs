@@ -1,0 +1,187 @@
+//! Metadata, which is judged alike for every kind.
+
+use serde_json::json;
+
+use super::table::Base;
+
+fn map() -> Base {
+    Base {
+        resource: "configmaps",
+        object: json!({"metadata": {"name": "map"}}),
+    }
+}
+
+#[tokio::test]
+async fn names() {
+    map()
+        .created(&[
+            ("", ""),
+            (r#"metadata.name="a.b-c""#, ""),
+            (r#"metadata.name=null"#, "Required metadata.name"),
+            (r#"metadata.name="A""#, "Invalid metadata.name"),
+            (r#"metadata.name="a_b""#, "Invalid metadata.name"),
+            (r#"metadata.name="a..b""#, "Invalid metadata.name"),
+            (r#"metadata.name="-a""#, "Invalid metadata.name"),
+            (r#"metadata.name=null ; metadata.generateName="a-""#, ""),
+            (r#"metadata.generateName="a--""#, ""),
+            (
+                r#"metadata.generateName="a.""#,
+                "Invalid metadata.generateName",
+            ),
+            (
+                r#"metadata.name=null ; metadata.generateName="A-""#,
+                "Invalid metadata.generateName, Invalid metadata.name",
+            ),
+            (r#"metadata.namespace="other""#, "BadRequest"),
+            (r#"metadata.resourceVersion="1""#, "BadRequest"),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn labels_and_annotations() {
+    let labels = "Invalid metadata.labels";
+    let annotations = "Invalid metadata.annotations";
+    map()
+        .created(&[
+            (
+                r#"metadata.labels={"a":"b","a.b/c_D.e":"","1":"x.y_z-0"}"#,
+                "",
+            ),
+            (r#"metadata.labels={"a b":"c"}"#, labels),
+            (
+                r#"metadata.labels={"":"c"}"#,
+                "Invalid metadata.labels, Invalid metadata.labels",
+            ),
+            (r#"metadata.labels={"/a":"c"}"#, labels),
+            (r#"metadata.labels={"A.b/c":"c"}"#, labels),
+            (r#"metadata.labels={"a/b/c":"c"}"#, labels),
+            (r#"metadata.labels={"a":"-b"}"#, labels),
+            (r#"metadata.labels={"a":"b c"}"#, labels),
+            (r#"metadata.annotations={"a":"any thing","A.B/C":""}"#, ""),
+            (r#"metadata.annotations={"a b":"c"}"#, annotations),
+            (r#"metadata.annotations={"a/b/c":"c"}"#, annotations),
+            (r#"metadata.annotations={"/a":"c"}"#, annotations),
+        ])
+        .await;
+    let long = |length| {
+        let mut base = map();
+        base.object["metadata"]["labels"] = json!({"a": "x".repeat(length)});
+        base
+    };
+    long(63).created(&[("", "")]).await;
+    long(64).created(&[("", labels)]).await;
+    let large = |size| {
+        let mut base = map();
+        base.object["metadata"]["annotations"] = json!({"a": "x".repeat(size)});
+        base
+    };
+    large((256 << 10) - 1).created(&[("", "")]).await;
+    large(256 << 10)
+        .created(&[("", "TooLong metadata.annotations")])
+        .await;
+}
+
+#[tokio::test]
+async fn owners() {
+    let mut base = map();
+    base.object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1"}]);
+    base.created(&[
+        ("", ""),
+        (r#"metadata.ownerReferences[0].apiVersion="v1""#, ""),
+        (
+            r#"metadata.ownerReferences[0].apiVersion="""#,
+            "Invalid metadata.ownerReferences.apiVersion",
+        ),
+        (
+            r#"metadata.ownerReferences[0].apiVersion="apps/""#,
+            "Invalid metadata.ownerReferences.apiVersion",
+        ),
+        (
+            r#"metadata.ownerReferences[0].apiVersion="a/b/c""#,
+            "Invalid metadata.ownerReferences.apiVersion",
+        ),
+        (
+            r#"metadata.ownerReferences[0].kind="""#,
+            "Invalid metadata.ownerReferences.kind",
+        ),
+        (
+            r#"metadata.ownerReferences[0].name="""#,
+            "Invalid metadata.ownerReferences.name",
+        ),
+        (
+            r#"metadata.ownerReferences[0].uid="""#,
+            "Invalid metadata.ownerReferences.uid",
+        ),
+        (
+            r#"metadata.ownerReferences[0].apiVersion="v1" ; metadata.ownerReferences[0].kind="Event""#,
+            "Invalid metadata.ownerReferences",
+        ),
+        (
+            r#"metadata.ownerReferences[1]={"apiVersion":"v1","kind":"Pod","name":"b","uid":"2"}"#,
+            "",
+        ),
+        (
+            r#"metadata.ownerReferences[0].controller=true ; metadata.ownerReferences[1]={"apiVersion":"v1","kind":"Pod","name":"b","uid":"2","controller":false}"#,
+            "",
+        ),
+        (
+            r#"metadata.ownerReferences[0].controller=true ; metadata.ownerReferences[1]={"apiVersion":"v1","kind":"Pod","name":"b","uid":"2","controller":true}"#,
+            "Invalid metadata.ownerReferences",
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn finalizers() {
+    map()
+        .created(&[
+            (r#"metadata.finalizers=["a.io/b","orphan"]"#, ""),
+            (
+                r#"metadata.finalizers=["foregroundDeletion","kubernetes"]"#,
+                "",
+            ),
+            (
+                r#"metadata.finalizers=["a.io/b","mine"]"#,
+                "Invalid metadata.finalizers[1]",
+            ),
+            (
+                r#"metadata.finalizers=["a/b/c"]"#,
+                "Invalid metadata.finalizers",
+            ),
+            (
+                r#"metadata.finalizers=["orphan","foregroundDeletion"]"#,
+                "Invalid metadata.finalizers",
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn changes() {
+    map()
+        .updated(&[
+            ("", r#"metadata.labels={"a":"b"}"#, ""),
+            (
+                "",
+                r#"metadata.labels={"a":"b c"}"#,
+                "Invalid metadata.labels",
+            ),
+            (
+                "",
+                r#"metadata.finalizers=["mine"]"#,
+                "Invalid metadata.finalizers[0]",
+            ),
+            ("", r#"metadata.name="other""#, "BadRequest"),
+            ("", r#"metadata.uid="other""#, "Conflict"),
+            ("", r#"metadata.resourceVersion="1""#, "Conflict"),
+            ("", r#"metadata.resourceVersion=null"#, ""),
+            ("", r#"metadata.resourceVersion="0""#, ""),
+            ("", r#"metadata.generateName="x-""#, ""),
+            ("", r#"metadata.creationTimestamp=null"#, ""),
+            ("", r#"metadata.managedFields=[{"manager":"kubectl"}]"#, ""),
+        ])
+        .await;
+}

@@ -1,0 +1,7 @@
+//! What each kind accepts, held against Kubernetes 1.36: the same values are refused at the same fields for the same
+//! reasons, and the others are accepted.
+
+mod metadata;
+mod node;
+mod status;
+mod table;

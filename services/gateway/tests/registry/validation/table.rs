@@ -1,0 +1,205 @@
+//! Tables of changes to an object, and what the registry finds wrong with each.
+//!
+//! A change is assignments as `spec.ports[0].name="http" ; metadata.labels["a.b"]=null`; a value is JSON, `null` takes
+//! the field away, the index after the last adds an entry. What is found is the reasons and fields of the error's
+//! causes, `Invalid spec.ports[0].name, Required spec.selector`, in any order; the error's own reason if it has no
+//! causes; nothing if the object is accepted.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use serde_json::{Value, json};
+use setpoint_codec::{Object, kinds};
+use setpoint_gateway::registry::{Answer, Call, Target};
+use setpoint_proto::ApiError;
+use setpoint_testkit::objects::NAMESPACE;
+
+use crate::world::World;
+
+/// A change of the base, and what is found.
+pub type Creation = (&'static str, &'static str);
+/// A change of the base before it is stored, one after, and what is found then.
+pub type Change = (&'static str, &'static str, &'static str);
+
+/// An object of a kind, to be changed in many ways.
+pub struct Base {
+    pub resource: &'static str,
+    pub object: Value,
+}
+
+impl Base {
+    /// Checks what is found when it is created with each of the changes.
+    pub async fn created(&self, cases: &[Creation]) {
+        let world = World::start().await;
+        let mut wrong = Vec::new();
+        for (change, expected) in cases {
+            let object = changed(&self.object, change);
+            let outcome = self.create(&world, &object, true).await;
+            wrong.extend(differs(change, outcome, expected));
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// Checks what is found when it is stored with the first change and then updated with the second.
+    pub async fn updated(&self, cases: &[Change]) {
+        self.replaced("", cases).await;
+    }
+
+    /// Checks what is found when a status follows another: the second change, after the first.
+    pub async fn reported(&self, cases: &[Change]) {
+        self.replaced("status", cases).await;
+    }
+
+    async fn replaced(&self, part: &str, cases: &[Change]) {
+        let mut wrong = Vec::new();
+        for (before, change, expected) in cases {
+            let world = World::start().await;
+            let first = changed(&self.object, before);
+            let mut stored = self.create(&world, &first, false).await.expect(before);
+            if !part.is_empty() {
+                let first = changed(&stored, before);
+                stored = self
+                    .update(&world, part, &first, false)
+                    .await
+                    .expect(before);
+            }
+            let outcome = self
+                .update(&world, part, &changed(&stored, change), true)
+                .await;
+            wrong.extend(differs(&format!("{before} → {change}"), outcome, expected));
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    async fn create(&self, world: &World, object: &Value, dry: bool) -> Result<Value, ApiError> {
+        let (call, target) = (Call::default().dry(dry), self.target("", ""));
+        let object = decoded(&target, object)?;
+        encoded(world.registry.create(&call, &target, object).await?)
+    }
+
+    async fn update(
+        &self,
+        world: &World,
+        part: &str,
+        object: &Value,
+        dry: bool,
+    ) -> Result<Value, ApiError> {
+        let name = self.object["metadata"]["name"].as_str().unwrap();
+        let (call, target) = (Call::default().dry(dry), self.target(name, part));
+        let object = decoded(&target, object)?;
+        encoded(world.registry.update(&call, &target, object).await?)
+    }
+
+    fn target(&self, name: &str, part: &str) -> Target {
+        let kind = kinds().by_resource(self.resource).unwrap();
+        let namespace = if kind.namespaced { NAMESPACE } else { "" };
+        Target::new(kind, namespace, name, part).unwrap()
+    }
+}
+
+fn decoded(target: &Target, object: &Value) -> Result<Box<dyn Object>, ApiError> {
+    Ok(target.kind.from_json(object.to_string().as_bytes())?)
+}
+
+fn encoded(answer: Answer) -> Result<Value, ApiError> {
+    Ok(serde_json::from_slice(&answer.into_object()?.to_json()).unwrap())
+}
+
+fn differs(change: &str, outcome: Result<Value, ApiError>, expected: &str) -> Option<String> {
+    let message = outcome.as_ref().err().map(|error| error.message.clone());
+    let found = outcome.err().map(|error| told(&error)).unwrap_or_default();
+    let mut wanted: Vec<_> = expected.split(", ").filter(|one| !one.is_empty()).collect();
+    wanted.sort_unstable();
+    (found != wanted).then(|| {
+        let message = message.unwrap_or_else(|| "accepted".into());
+        format!(
+            "{change}\n    expected [{expected}]\n    found    [{}]\n    {message}",
+            found.join(", ")
+        )
+    })
+}
+
+fn told(error: &ApiError) -> Vec<String> {
+    let causes = error.causes().iter();
+    let mut told: Vec<_> = causes
+        .map(|cause| {
+            let reason = cause.reason.trim_start_matches("FieldValue");
+            format!("{reason} {}", cause.field)
+        })
+        .collect();
+    if told.is_empty() {
+        told.push(error.reason.name().to_owned());
+    }
+    told.sort_unstable();
+    told
+}
+
+fn changed(base: &Value, change: &str) -> Value {
+    let mut object = base.clone();
+    for assignment in change.split(" ; ").filter(|one| !one.trim().is_empty()) {
+        assign(&mut object, assignment.trim());
+    }
+    object
+}
+
+fn assign(object: &mut Value, assignment: &str) {
+    let mut rest = assignment.chars().peekable();
+    let mut parts = Vec::new();
+    loop {
+        match rest.next() {
+            Some('=') => break,
+            Some('.') => {}
+            Some('[') => parts.push(bracket(&mut rest)),
+            Some(first) => parts.push(field(first, &mut rest)),
+            None => panic!("{assignment} has no value"),
+        }
+    }
+    let text: String = rest.collect();
+    let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    put(object, &parts, value);
+}
+
+fn field(first: char, rest: &mut Peekable<Chars<'_>>) -> Value {
+    let mut name = String::from(first);
+    while let Some(letter) = rest.next_if(|letter| !['.', '[', '='].contains(letter)) {
+        name.push(letter);
+    }
+    Value::String(name)
+}
+
+fn bracket(rest: &mut Peekable<Chars<'_>>) -> Value {
+    let inner: String = rest.by_ref().take_while(|letter| *letter != ']').collect();
+    serde_json::from_str(&inner).unwrap()
+}
+
+fn put(object: &mut Value, parts: &[Value], value: Value) {
+    let Some((part, parts)) = parts.split_first() else {
+        *object = value;
+        return;
+    };
+    let below = match part {
+        Value::String(name) => {
+            if parts.is_empty() && value.is_null() {
+                object.as_object_mut().map(|fields| fields.remove(name));
+                return;
+            }
+            &mut object[name.as_str()]
+        }
+        index => {
+            let index = usize::try_from(index.as_u64().unwrap()).unwrap();
+            if object.is_null() {
+                *object = json!([]);
+            }
+            let list = object.as_array_mut().unwrap();
+            if parts.is_empty() && value.is_null() {
+                list.remove(index);
+                return;
+            }
+            if index == list.len() {
+                list.push(Value::Null);
+            }
+            &mut list[index]
+        }
+    };
+    put(below, parts, value);
+}
