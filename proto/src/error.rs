@@ -99,6 +99,13 @@ impl ApiError {
         self.causes().iter().any(|cause| cause.reason == FENCED)
     }
 
+    /// Was a create refused because the namespace is being deleted? Every later one will be, too.
+    pub fn is_namespace_terminating(&self) -> bool {
+        self.causes()
+            .iter()
+            .any(|cause| cause.reason == NAMESPACE_TERMINATING)
+    }
+
     /// The `Status` object that HTTP answers with.
     pub fn to_status(&self) -> meta::Status {
         meta::Status {
@@ -114,6 +121,9 @@ impl ApiError {
 
 /// The cause's reason by which a fenced writer knows that it leads no more.
 pub const FENCED: &str = "Fenced";
+
+/// The cause's reason by which a writer knows that nothing can be created in a namespace any more.
+pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
 /// `google.rpc.Status`: what gRPC tools look for in `grpc-status-details-bin`.
 #[derive(Clone, PartialEq, Message)]

@@ -33,7 +33,7 @@ mod kinds {
 pub use any::Any;
 pub use because::{Because, Belonging};
 pub use caller::Caller;
-pub use error::{ApiError, FENCED, Reason, Retry};
+pub use error::{ApiError, FENCED, NAMESPACE_TERMINATING, Reason, Retry};
 pub use here::Here;
 pub use kinds::SCALARS;
 pub use lineage::Lineage;

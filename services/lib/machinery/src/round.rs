@@ -179,6 +179,7 @@ impl<R: Reconciler> Rounds<R> {
         let fenced = outcome.failed.as_ref().is_some_and(ApiError::is_fenced);
         match outcome.failed {
             None => ticket.done(outcome.again),
+            Some(error) if error.is_namespace_terminating() => ticket.done(outcome.again),
             Some(_) => ticket.retry(),
         }
         if fenced { Err(Fenced) } else { Ok(()) }

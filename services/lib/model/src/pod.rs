@@ -59,7 +59,7 @@ pub fn available_in(
         0
     };
     Some(Duration::from_nanos(
-        u64::try_from(missing).unwrap_or_default(),
+        u64::try_from(missing.max(0)).unwrap_or(u64::MAX),
     ))
 }
 
@@ -113,6 +113,9 @@ mod tests {
             Some(Duration::from_secs(6))
         );
         assert!(!is_available(&Pod::default(), 0, at(0)));
+        let future = Some(Timestamp::MAX);
+        assert!(available_in(future, 1, Timestamp::MIN).is_some_and(|wait| !wait.is_zero()));
+        assert_eq!(available_in(Some(at(100)), -1, at(0)), Some(Duration::ZERO));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use setpoint_machinery::{
 use setpoint_model::{Key, owner};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{ConfigMap, Namespace};
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::meta::{StatusCause, StatusDetails};
+use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -288,6 +289,32 @@ async fn a_plan_that_is_bound_to_fail_costs_one_call_per_round() {
         rounds > 3 && rounds < 15 && calls == rounds,
         "{calls} calls, {rounds} rounds"
     );
+}
+
+/// Checks K9: nothing will ever be created there, so nothing is tried again.
+#[tokio::test(start_paused = true)]
+async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    eventually("it leads", async || fake.calls("Create") == 1).await;
+    let cause = StatusCause {
+        reason: NAMESPACE_TERMINATING.into(),
+        ..StatusCause::default()
+    };
+    let details = StatusDetails {
+        causes: vec![cause],
+        ..StatusDetails::default()
+    };
+    let refusal = ApiError::new(Reason::Forbidden, "it is being terminated");
+    fake.set_faults(Faults {
+        refuse_creates: Some(refusal.with_details(details)),
+        ..Faults::default()
+    });
+    fake.put(&origin("a", 500));
+    sleep(Duration::from_secs(60)).await;
+    let (calls, rounds) = (fake.calls("Create") - 1, process.rounds.lock()["a"]);
+    assert_eq!((calls, rounds), (1, 1));
+    process.stop().await;
 }
 
 /// Checks R3, L7.
