@@ -15,6 +15,7 @@ mod metrics;
 mod mistakes;
 mod nodes;
 mod pulls;
+mod rejected;
 mod replicas;
 mod rolling;
 mod scheduling;

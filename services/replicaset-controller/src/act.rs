@@ -5,8 +5,9 @@ use setpoint_model::{Key, Revision, owner};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
-use setpoint_proto::{ApiError, Reason, Resource, Retry};
+use setpoint_proto::{ApiError, Reason, Resource};
 
+use crate::status::is_failure;
 use crate::{Action, ReplicaSets, Set, World};
 
 impl ReplicaSets {
@@ -52,7 +53,7 @@ impl ReplicaSets {
                     format!("Deleted pod: {}", pod.key.name),
                 );
             }
-            (_, Err(error)) if error.reason.retry() == Retry::AfterRefresh => {}
+            (_, Err(error)) if !is_failure(error) => {}
             (Action::Create { .. }, Err(error)) => {
                 self.events
                     .warning(&subject, "FailedCreate", format!("Error creating: {error}"));

@@ -4,8 +4,10 @@
 //! no more are released; then Pods are created or deleted until there are as many as wanted.
 
 mod act;
+mod backoff;
 mod plan;
 mod pod;
+mod ranking;
 mod set;
 mod settings;
 mod status;
@@ -20,8 +22,9 @@ use setpoint_proto::apps::{self, ReplicaSetStatus};
 use setpoint_proto::core;
 use setpoint_proto::{ApiError, Resource as _};
 
+pub use backoff::KEPT;
 pub use plan::{Action, BURST, plan};
-pub use pod::{Phase, Pod};
+pub use pod::{Admission, Phase, Pod};
 pub use set::Set;
 pub use settings::Settings;
 pub use status::status;

@@ -1,13 +1,14 @@
 //! Plan: what to do about the difference between the Pods there are and the Pods there should be.
+#![warn(clippy::arithmetic_side_effects)]
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use setpoint_machinery::Plan;
 use setpoint_model::{Target, names};
 
-use crate::{Pod, World};
+use crate::ranking::ranked;
+use crate::{World, backoff};
 
 /// Pods created or deleted in one round at most; the next round goes on.
 pub const BURST: usize = 500;
@@ -38,15 +39,17 @@ impl Action {
     }
 }
 
-/// First it is settled which Pods belong to the set, and only then, in another round, how many are missing.
+/// First it is settled which Pods belong to the set, then surplus rejected Pods go, and only then, in another round, it is
+/// settled how many are missing: while rejected Pods cannot be deleted, none are added to them.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     if world.set.meta.deleting {
         return plan;
     }
-    claim(world, &mut plan);
-    if plan.steps.is_empty() {
-        resize(world, &mut plan);
+    for stage in [claim, forget, resize] {
+        if plan.is_empty() {
+            stage(world, &mut plan);
+        }
     }
     let waits = world.active().filter_map(|pod| world.available_in(pod));
     if let Some(wait) = waits.filter(|wait| !wait.is_zero()).min() {
@@ -74,23 +77,39 @@ fn claim(world: &World, plan: &mut Plan<Action>) {
     }
 }
 
+fn forget(world: &World, plan: &mut Plan<Action>) {
+    for pod in backoff::surplus(world).into_iter().take(BURST) {
+        plan.step(
+            Action::Delete(Target::of(&pod.meta)),
+            "more Pods rejected by nodes than are kept",
+        );
+    }
+}
+
 fn resize(world: &World, plan: &mut Plan<Action>) {
     let (active, wanted) = (world.active().count(), world.set.replicas);
     match active.cmp(&wanted) {
         Ordering::Equal => {}
-        Ordering::Less => {
-            for name in unused_names(world).take((wanted - active).min(BURST)) {
-                plan.step(Action::Create { name }, "fewer Pods than replicas");
-            }
-        }
+        Ordering::Less => grow(world, wanted.saturating_sub(active), plan),
         Ordering::Greater => {
-            for pod in ranked(world).iter().take((active - wanted).min(BURST)) {
+            let surplus = active.saturating_sub(wanted).min(BURST);
+            for pod in ranked(world).iter().take(surplus) {
                 plan.step(
                     Action::Delete(Target::of(&pod.meta)),
                     "more Pods than replicas",
                 );
             }
         }
+    }
+}
+
+fn grow(world: &World, missing: usize, plan: &mut Plan<Action>) {
+    let wait = backoff::wait(world);
+    if !wait.is_zero() {
+        return plan.look_again(wait);
+    }
+    for name in unused_names(world).take(missing.min(BURST)) {
+        plan.step(Action::Create { name }, "fewer Pods than replicas");
     }
 }
 
@@ -105,36 +124,4 @@ fn unused_names(world: &World) -> impl Iterator<Item = String> {
     seeds
         .map(move |seed| names::child(&prefix, &names::suffix(seed)))
         .filter(move |name| used.insert(name.clone()))
-}
-
-/// Active Pods, those first that are missed least. The uid comes last: without it the order of the cache would decide.
-fn ranked(world: &World) -> Vec<&Arc<Pod>> {
-    let mut crowd: HashMap<_, _> = world
-        .neighbours
-        .iter()
-        .map(|(node, pods)| (&**node, *pods))
-        .collect();
-    for node in world.active().filter_map(|pod| pod.node.as_deref()) {
-        *crowd.entry(node).or_default() += 1;
-    }
-    let crowded = |pod: &Pod| {
-        pod.node
-            .as_deref()
-            .and_then(|node| crowd.get(node).copied())
-    };
-    let mut pods: Vec<_> = world.active().collect();
-    pods.sort_by_cached_key(|pod| {
-        (
-            pod.node.is_some(),
-            pod.phase,
-            pod.ready_since.is_some(),
-            pod.deletion_cost,
-            Reverse(crowded(pod)),
-            Reverse(pod.ready_since),
-            Reverse(pod.restarts),
-            Reverse(pod.meta.created),
-            pod.meta.uid.clone(),
-        )
-    });
-    pods
 }

@@ -1,4 +1,5 @@
 //! A Pod, as far as the set that owns it is concerned.
+#![warn(clippy::arithmetic_side_effects)]
 
 use std::mem;
 use std::time::Duration;
@@ -24,6 +25,46 @@ pub enum Phase {
     Ended,
 }
 
+/// Whether the node of a Pod takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The node has not decided, or there is none.
+    Undecided,
+    /// The node has begun to run it.
+    Accepted,
+    /// It failed before any of its containers ran: `OutOfcpu`, `NodeAffinity`, `UnexpectedAdmissionError` and the like.
+    Rejected,
+}
+
+impl Admission {
+    fn of(status: &core::PodStatus) -> Self {
+        let containers = status
+            .init_container_statuses
+            .iter()
+            .chain(&status.container_statuses);
+        let ran = containers.into_iter().any(has_run);
+        match status.phase.as_str() {
+            "Failed" if !ran => Self::Rejected,
+            "Running" => Self::Accepted,
+            _ if ran || status.start_time.is_some() => Self::Accepted,
+            _ => Self::Undecided,
+        }
+    }
+
+    pub(crate) fn is_accepted(self) -> bool {
+        self == Self::Accepted
+    }
+
+    pub(crate) fn is_rejected(self) -> bool {
+        self == Self::Rejected
+    }
+}
+
+fn has_run(container: &core::ContainerStatus) -> bool {
+    let (now, before) = (&container.state, &container.last_state);
+    now.running.is_some() || now.terminated.is_some() || before.terminated.is_some()
+}
+
 /// What is kept of each Pod of the cluster: little, since there are many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pod {
@@ -33,12 +74,16 @@ pub struct Pod {
     pub labels: Labels,
     /// How far it has come.
     pub phase: Phase,
+    /// Whether its node takes it.
+    pub admission: Admission,
     /// Where it runs.
     pub node: Option<Box<str>>,
     /// Since when it can serve.
     pub ready_since: Option<Timestamp>,
     /// Restarts of its most restless container.
     pub restarts: i32,
+    /// Restarts of its most restless sidecar.
+    pub sidecar_restarts: i32,
     /// What the user says its loss would cost.
     pub deletion_cost: i32,
 }
@@ -49,18 +94,19 @@ impl View for Pod {
     fn of(pod: core::Pod) -> Self {
         let mut meta = Meta::of(&pod.metadata);
         let cost = mem::take(&mut meta.annotations).remove(DELETION_COST);
-        let restarts = pod
-            .status
-            .container_statuses
-            .iter()
-            .map(|container| container.restart_count);
+        let restarts = |statuses: &[core::ContainerStatus]| {
+            let restarts = statuses.iter().map(|container| container.restart_count);
+            restarts.max().unwrap_or_default()
+        };
         Self {
             labels: mem::take(&mut meta.labels).into(),
             meta,
             phase: phase(&pod.status.phase),
+            admission: Admission::of(&pod.status),
             ready_since: pod::ready_since(&pod),
-            restarts: restarts.max().unwrap_or_default(),
-            deletion_cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or_default(),
+            restarts: restarts(&pod.status.container_statuses),
+            sidecar_restarts: restarts(&sidecars(&pod)),
+            deletion_cost: cost.map_or(0, |cost| deletion_cost(&cost)),
             node: (!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.into()),
         }
     }
@@ -101,5 +147,51 @@ fn phase(phase: &str) -> Phase {
         "Running" => Phase::Running,
         "Unknown" => Phase::Unknown,
         _ => Phase::Pending,
+    }
+}
+
+/// Parses a cost as upstream does: neither a plus sign nor leading zeros, and zero for what is no number of 32 bits.
+fn deletion_cost(cost: &str) -> i32 {
+    let valid = cost == "0" || cost.starts_with(|first: char| matches!(first, '-' | '1'..='9'));
+    valid
+        .then(|| cost.parse().ok())
+        .flatten()
+        .unwrap_or_default()
+}
+
+/// The statuses of init containers that run beside the others.
+fn sidecars(pod: &core::Pod) -> Vec<core::ContainerStatus> {
+    let is_sidecar = |status: &&core::ContainerStatus| {
+        let mut containers = pod.spec.init_containers.iter();
+        containers.any(|container| {
+            container.name == status.name && container.restart_policy.as_deref() == Some("Always")
+        })
+    };
+    let statuses = pod.status.init_container_statuses.iter();
+    statuses.filter(is_sidecar).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks F32.
+    #[test]
+    fn a_deletion_cost_is_read_as_upstream_reads_it() {
+        let costs = ["0", "-0", "5", "-5", "-08", "2147483647", "-2147483648"];
+        let read = [0, 0, 5, -5, -8, i32::MAX, i32::MIN];
+        assert_eq!(costs.map(deletion_cost), read);
+        let invalid = [
+            "",
+            "+5",
+            "08",
+            "00",
+            "1e3",
+            "5 ",
+            "-",
+            "2147483648",
+            "-2147483649",
+        ];
+        assert_eq!(invalid.map(deletion_cost), [0; 9]);
     }
 }

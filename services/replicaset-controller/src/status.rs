@@ -1,10 +1,11 @@
 //! Status: what to tell the user about a set.
+#![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_machinery::Outcome;
 use setpoint_model::condition::{self, TRUE};
 use setpoint_model::selector::Selector;
-use setpoint_proto::Retry;
 use setpoint_proto::apps::{ReplicaSetCondition, ReplicaSetStatus};
+use setpoint_proto::{ApiError, Retry};
 
 use crate::{Action, Pod, World, plan};
 
@@ -51,10 +52,7 @@ fn news(status: &ReplicaSetStatus) -> ReplicaSetStatus {
 /// `ReplicaFailure` appears with the first failure and stays as it is until a round goes well.
 fn conditions(world: &World, outcome: &Outcome) -> Vec<ReplicaSetCondition> {
     let mut conditions = world.set.status.conditions.clone();
-    let failed = outcome
-        .failed
-        .as_ref()
-        .filter(|error| error.reason.retry() != Retry::AfterRefresh);
+    let failed = outcome.failed.as_ref().filter(|error| is_failure(error));
     match (failed, reason(world)) {
         (Some(error), Some(reason)) if condition::get(&conditions, REPLICA_FAILURE).is_none() => {
             conditions.push(ReplicaSetCondition {
@@ -69,6 +67,12 @@ fn conditions(world: &World, outcome: &Outcome) -> Vec<ReplicaSetCondition> {
         _ => {}
     }
     conditions
+}
+
+/// Returns whether an error is one to tell the user about: not if a second look settles it, nor in a namespace that is being
+/// deleted, where nothing needs to be created.
+pub(crate) fn is_failure(error: &ApiError) -> bool {
+    error.reason.retry() != Retry::AfterRefresh && !error.is_namespace_terminating()
 }
 
 /// What the round was about. A plan never creates and deletes at once.

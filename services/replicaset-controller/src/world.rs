@@ -1,4 +1,5 @@
 //! Observe: everything that a decision about one ReplicaSet may look at.
+#![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -121,7 +122,8 @@ impl ReplicaSets {
         let mut neighbours = HashMap::new();
         for pod in others.flat_map(|sibling| self.pods.owned_by(&sibling.meta.uid)) {
             if let Some(node) = pod.node.as_ref().filter(|_| pod.is_active()) {
-                *neighbours.entry(node.clone()).or_default() += 1;
+                let crowd: &mut usize = neighbours.entry(node.clone()).or_default();
+                *crowd = crowd.saturating_add(1);
             }
         }
         neighbours

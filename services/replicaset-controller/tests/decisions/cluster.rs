@@ -61,6 +61,7 @@ impl Cluster {
         pod.metadata.resource_version = self.revision.to_string();
         pod.metadata.labels = self.set.spec.template.metadata.labels.clone();
         pod.metadata.owner_references = vec![owner::reference_to(&self.set)];
+        pod.metadata.creation_timestamp = Timestamp::from_second(self.now).unwrap().into();
         pod.status.phase = "Pending".into();
         self.pods.insert(name.into(), pod);
         self.change(name)
@@ -144,12 +145,40 @@ impl Cluster {
         plan.is_empty()
     }
 
-    /// Rounds until there is nothing left to do.
+    /// Rounds until there is nothing left to do and nothing to wait for.
     pub fn settle(&mut self) {
-        assert!(
-            (0..6).any(|_| self.round()),
-            "never came to rest: {self:#?}"
-        );
+        let rests = |cluster: &mut Self| {
+            let again = plan(&cluster.world()).again;
+            cluster.now += again.map_or(0, |again| again.as_secs() as i64);
+            cluster.round() && again.is_none()
+        };
+        assert!((0..8).any(|_| rests(self)), "never came to rest: {self:#?}");
+    }
+
+    /// The node says of every Pod that is still to be admitted that it cannot take it.
+    pub fn reject_all(&mut self) {
+        let pending = self
+            .pods
+            .values()
+            .filter(|pod| pod.status.phase == "Pending");
+        let names: Vec<_> = pending.map(|pod| pod.metadata.name.clone()).collect();
+        for name in names {
+            self.reject(&name);
+        }
+    }
+
+    /// The node cannot take this Pod.
+    pub fn reject(&mut self, name: &str) {
+        let now = Timestamp::from_second(self.now).unwrap();
+        let status = &mut self.change(name).status;
+        (status.phase, status.reason) = ("Failed".into(), "OutOfcpu".into());
+        status.start_time = Some(now.into());
+    }
+
+    /// Pods that are on their way out are gone.
+    pub fn end(&mut self) {
+        self.pods
+            .retain(|_, pod| pod.metadata.deletion_timestamp.is_none());
     }
 
     /// How many Pods count.

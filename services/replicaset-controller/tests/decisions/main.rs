@@ -4,6 +4,7 @@
     reason = "a test may panic, and so may what it is made of"
 )]
 
+mod backoff;
 mod cluster;
 mod plan;
 mod status;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cluster::{Cluster, owned};
 use jiff::Timestamp;
 use proptest::prelude::*;
-use setpoint_proto::core::ContainerStatus;
+use setpoint_proto::core::{self, ContainerStatus};
 use setpoint_replicaset_controller::{Action, BURST, World, plan};
 
 /// Any cluster: Pods of ours and of others, orphans, strays, ended and leaving ones.
@@ -224,6 +224,83 @@ fn pods_are_given_up_in_upstreams_order() {
     let steps = plan(&cluster.world()).steps.into_iter();
     let order: Vec<_> = steps.map(|step| name(step.action)).collect();
     assert_eq!(order, ORDER);
+}
+
+/// Gives two running Pods of about the same age these uids, changes one, and returns which of them is given up.
+fn given_up(change: impl FnOnce(&mut Cluster)) -> String {
+    let mut cluster = Cluster::new(1);
+    cluster.now = 1_000_000;
+    for (name, node) in [("first", "a"), ("second", "b")] {
+        cluster.add(name).metadata.uid = format!("uid-of-{name}");
+        let pod = cluster.run(name, node, 400_000);
+        pod.metadata.creation_timestamp = Timestamp::from_second(300_000).unwrap().into();
+    }
+    change(&mut cluster);
+    match &plan(&cluster.world()).steps[..] {
+        [step] => step.action.pod().to_owned(),
+        steps => panic!("{steps:?}"),
+    }
+}
+
+/// Checks F32, R5.
+#[test]
+fn times_are_compared_by_the_logarithm_of_their_age() {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let ready = |name: &'static str, second| {
+        given_up(move |cluster| {
+            cluster.run(name, "b", second);
+        })
+    };
+    let created = |second: Option<i64>| {
+        given_up(move |cluster| {
+            let meta = &mut cluster.change("second").metadata;
+            meta.creation_timestamp = second.map(at).map(Into::into).unwrap_or_default();
+        })
+    };
+    // Ages of 600 000 s and 570 000 s lie between the same two powers of two (of nanoseconds), 200 000 s do not.
+    assert_eq!(ready("second", 430_000), "first");
+    assert_eq!(ready("second", 800_000), "second");
+    assert_eq!(ready("second", 1_000_001), "second", "the future is newest");
+    assert_eq!(created(Some(350_000)), "first");
+    assert_eq!(created(Some(900_000)), "second");
+    assert_eq!(created(None), "second", "an unknown time comes first");
+    let unknown = given_up(|cluster| {
+        let pod = cluster.change("second");
+        pod.status.conditions[0].last_transition_time = Default::default();
+        cluster.run("first", "a", 1_000_001);
+    });
+    assert_eq!(unknown, "second", "even before the future");
+}
+
+/// Checks F32.
+#[test]
+fn restarts_of_sidecars_count_after_those_of_containers() {
+    let restarts = |name: &'static str, containers: i32, sidecars: i32, plain: i32| {
+        move |cluster: &mut Cluster| {
+            let status = |name: &str, restart_count| ContainerStatus {
+                name: name.into(),
+                restart_count,
+                ..Default::default()
+            };
+            let pod = cluster.change(name);
+            let container = |name: &str| core::Container {
+                name: name.into(),
+                ..Default::default()
+            };
+            pod.spec.init_containers = vec![container("sidecar"), container("plain")];
+            pod.spec.init_containers[0].restart_policy = Some("Always".into());
+            pod.status.container_statuses = vec![status("main", containers)];
+            pod.status.init_container_statuses =
+                vec![status("sidecar", sidecars), status("plain", plain)];
+        }
+    };
+    assert_eq!(given_up(restarts("second", 0, 1, 0)), "second");
+    assert_eq!(given_up(restarts("second", 0, 0, 1)), "first");
+    let both = given_up(|cluster| {
+        restarts("first", 1, 9, 0)(cluster);
+        restarts("second", 2, 0, 0)(cluster);
+    });
+    assert_eq!(both, "second");
 }
 
 /// Checks R5: Pods of a sibling set crowd a node, too.

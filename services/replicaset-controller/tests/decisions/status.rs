@@ -2,7 +2,8 @@
 
 use crate::cluster::Cluster;
 use setpoint_machinery::Outcome;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::meta::{StatusCause, StatusDetails};
+use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
 use setpoint_replicaset_controller::status;
 
 fn failed(reason: Reason) -> Outcome {
@@ -59,7 +60,7 @@ fn a_set_that_never_comes_to_rest_is_reported_on_nevertheless() {
     let mut cluster = Cluster::new(2);
     cluster.settle();
     let name = cluster.pods.keys().next().unwrap().clone();
-    cluster.change(&name).status.phase = "Failed".into();
+    cluster.change(&name).status.phase = "Succeeded".into();
     assert!(!cluster.round());
     assert_eq!(cluster.set.status.replicas, 1);
 }
@@ -88,5 +89,23 @@ fn a_failure_is_told_once_and_taken_back_when_it_is_over() {
 fn a_conflict_is_no_failure_to_tell_of() {
     let cluster = Cluster::new(2);
     let told = status(&cluster.world(), &failed(Reason::Conflict)).unwrap();
+    assert!(told.conditions.is_empty());
+}
+
+/// Checks K9.
+#[test]
+fn in_a_namespace_that_is_being_deleted_nothing_is_a_failure() {
+    let cluster = Cluster::new(2);
+    let mut outcome = failed(Reason::Forbidden);
+    let cause = StatusCause {
+        reason: NAMESPACE_TERMINATING.into(),
+        ..Default::default()
+    };
+    let details = StatusDetails {
+        causes: vec![cause],
+        ..Default::default()
+    };
+    outcome.failed = outcome.failed.map(|error| error.with_details(details));
+    let told = status(&cluster.world(), &outcome).unwrap();
     assert!(told.conditions.is_empty());
 }

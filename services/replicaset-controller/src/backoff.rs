@@ -1,0 +1,75 @@
+//! Backoff: when Pods may be created again after nodes rejected the last ones, and which rejected Pods are kept.
+//!
+//! All of it follows from the rejected Pods themselves, so that it survives a change of the leader:
+//!
+//! ```text
+//! attempts    = distinct creation times of rejected Pods, none of them older than the newest accepted Pod
+//! next create = latest attempt + min(1 s · 2^(attempts − 1), 5 min)
+//! ```
+//!
+//! Pods of one attempt are created within the same second, the resolution of creation times. Upstream has no such
+//! backoff (kubernetes/kubernetes#131116).
+#![warn(clippy::arithmetic_side_effects)]
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Pod, World};
+
+/// Rejected Pods that are kept of each set. Ten attempts are as many as the backoff needs to reach its longest delay.
+pub const KEPT: usize = 10;
+/// The delay after the first rejected attempt.
+const BASE: Duration = Duration::from_secs(1);
+/// The longest delay, as that of restarting containers.
+const LONGEST: Duration = Duration::from_secs(300);
+/// Attempts further apart than this are not related to each other, in seconds.
+const RESET: i64 = 600;
+
+/// How long no Pod may be created; zero if one may be created now.
+pub(crate) fn wait(world: &World) -> Duration {
+    let attempts = attempts(world);
+    let Some(latest) = attempts.first() else {
+        return Duration::ZERO;
+    };
+    let doublings = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+    let factor = 2_u32.saturating_pow(doublings.saturating_sub(1));
+    let delay = BASE.saturating_mul(factor).min(LONGEST);
+    let passed = world.now.as_second().saturating_sub(*latest);
+    let passed = Duration::from_secs(u64::try_from(passed).unwrap_or_default());
+    delay.saturating_sub(passed)
+}
+
+/// Rejected Pods beyond those that are kept: first of all those that share their attempt with another, then the oldest.
+pub(crate) fn surplus(world: &World) -> Vec<&Arc<Pod>> {
+    let mut rejected: Vec<_> = rejected(world).filter(|pod| !pod.meta.deleting).collect();
+    rejected.sort_by_key(|pod| (Reverse(created(pod)), &pod.meta.uid));
+    let mut attempts = HashSet::new();
+    let (first, repeated): (Vec<_>, Vec<_>) = rejected
+        .into_iter()
+        .partition(|pod| attempts.insert(created(pod)));
+    first.into_iter().chain(repeated).skip(KEPT).collect()
+}
+
+/// The creation times of consecutive rejected attempts in seconds, the latest first.
+fn attempts(world: &World) -> Vec<i64> {
+    let accepted = world.owned().filter(|pod| pod.admission.is_accepted());
+    let success = accepted.filter_map(|pod| created(pod)).max();
+    let mut attempts: Vec<_> = rejected(world).filter_map(|pod| created(pod)).collect();
+    attempts.retain(|attempt| success.is_none_or(|success| *attempt >= success));
+    attempts.sort_unstable_by_key(|attempt| Reverse(*attempt));
+    attempts.dedup();
+    let related = |pair: &[i64]| pair[0].saturating_sub(pair[1]) <= RESET;
+    let consecutive = attempts.windows(2).take_while(|pair| related(pair)).count();
+    attempts.truncate(consecutive.saturating_add(1));
+    attempts
+}
+
+fn rejected(world: &World) -> impl Iterator<Item = &Arc<Pod>> {
+    world.owned().filter(|pod| pod.admission.is_rejected())
+}
+
+fn created(pod: &Pod) -> Option<i64> {
+    pod.meta.created.map(|created| created.as_second())
+}
