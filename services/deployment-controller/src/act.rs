@@ -1,13 +1,14 @@
 //! Act: one write for each kind of action. Nothing is decided here.
 
 use serde_json::json;
-use setpoint_machinery::{Gateway, Receipt, events};
-use setpoint_model::{Key, Revision, Target, owner, template};
+use setpoint_machinery::{Gateway, Receipt, Written, events};
+use setpoint_model::{Key, Meta, Revision, Target, Template, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta, OwnerReference};
-use setpoint_proto::{ApiError, Reason, Resource, Retry};
+use setpoint_proto::{ApiError, Reason, Resource};
 
-use crate::annotations::{Annotations, REVISION};
+use crate::annotations::{self, Annotations, REVISION};
+use crate::progress::is_create_failure;
 use crate::{Action, Deployment, Deployments, Report, World};
 
 impl Deployments {
@@ -78,9 +79,7 @@ impl Deployments {
                 );
                 self.events.normal(&subject, "ScalingReplicaSet", message);
             }
-            (Action::Create { name, .. }, Err(error))
-                if error.reason.retry() != Retry::AfterRefresh =>
-            {
+            (Action::Create { name, .. }, Err(error)) if is_create_failure(error) => {
                 let message = format!("Failed to create new replica set {name:?}: {error}");
                 self.events
                     .warning(&subject, "ReplicaSetCreateError", message);
@@ -167,8 +166,23 @@ async fn create(
             }
             Err(error)
         }
-        created => Ok(created?.receipt()),
+        created => note_stored(gateway, deployment, &created?).await,
     }
+}
+
+/// Annotates a new set whose template the gateway stored otherwise than it was sent.
+async fn note_stored(
+    gateway: &Gateway,
+    deployment: &Deployment,
+    created: &Written<ReplicaSet>,
+) -> Result<Receipt, ApiError> {
+    let stored = Template::of(&created.object.spec.template);
+    if stored == deployment.packed {
+        return Ok(created.receipt());
+    }
+    let set = Target::of(&Meta::of(&created.object.metadata));
+    let annotations = annotations::stored(&deployment.packed, &stored);
+    patch(gateway, &set, &annotations, json!({})).await
 }
 
 /// No revision is asked for: the set's own controller reports into it all the time, and nobody else scales it.

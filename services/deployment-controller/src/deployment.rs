@@ -1,4 +1,5 @@
 //! A Deployment, as its controller reads it: every choice that the user left open is made here.
+#![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
 
@@ -57,12 +58,12 @@ impl View for Deployment {
 
     fn of(deployment: apps::Deployment) -> Self {
         let spec = deployment.spec;
-        let strategy = Strategy::of(&spec);
+        let (replicas, strategy) = (wanted(&spec), Strategy::of(&spec));
         let labels = spec.selector.unwrap_or_default();
         let seconds = |seconds: i32| Duration::from_secs(seconds.max(0).unsigned_abs().into());
         Self {
             meta: Meta::of(&deployment.metadata),
-            replicas: spec.replicas.unwrap_or(1),
+            replicas,
             // One that cannot be read selects nothing; the gateway lets none in.
             selector: Selector::from_label_selector(&labels)
                 .unwrap_or_else(|_| Selector::nothing()),
@@ -88,13 +89,18 @@ impl View for Deployment {
     }
 }
 
+/// How many Pods there shall be; the gateway lets no negative number in.
+fn wanted(spec: &DeploymentSpec) -> i32 {
+    spec.replicas.unwrap_or(1).max(0)
+}
+
 impl Strategy {
     /// Shares are rounded up for the surge and down for what may be unavailable, as upstream does.
     fn of(spec: &DeploymentSpec) -> Self {
         if spec.strategy.r#type == "Recreate" {
             return Self::Recreate;
         }
-        let replicas = spec.replicas.unwrap_or(1);
+        let replicas = wanted(spec);
         let rolling = spec.strategy.rolling_update.clone().unwrap_or_default();
         let resolve = |number: Option<IntOrString>, round_up| {
             let number = number.unwrap_or_else(|| IntOrString::string("25%"));
@@ -128,7 +134,9 @@ impl Deployment {
     pub fn min_available(&self) -> i32 {
         match self.strategy {
             Strategy::Recreate => self.replicas,
-            Strategy::Rolling { unavailable, .. } => (self.replicas - unavailable).max(0),
+            Strategy::Rolling { unavailable, .. } => {
+                self.replicas.saturating_sub(unavailable).max(0)
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 //! The sets of a Deployment: the one of the current template, and the old ones.
+#![warn(clippy::arithmetic_side_effects)]
 
 use crate::{Deployment, Set, World};
 
@@ -21,7 +22,9 @@ impl<'a> Fleet<'a> {
             .filter(|set| set.meta.is_owned_by(&deployment.meta.uid));
         let mut old: Vec<_> = owned.map(|set| &**set).collect();
         old.sort_by_key(|set| (set.meta.created, &set.meta.key));
-        let new = old.iter().position(|set| is_of_template(set, deployment));
+        let new = old
+            .iter()
+            .position(|set| set.is_of_template(&deployment.packed));
         Self {
             deployment,
             new: new.map(|place| old.remove(place)),
@@ -42,7 +45,7 @@ impl<'a> Fleet<'a> {
 
     /// The sum of a number over all sets.
     pub fn sum(&self, number: impl Fn(&Set) -> i32) -> i32 {
-        self.all().map(number).sum()
+        self.all().map(number).fold(0, i32::saturating_add)
     }
 
     /// Has every set's controller reported on what the set was last told? Until then nobody knows how many Pods there are.
@@ -57,8 +60,11 @@ impl<'a> Fleet<'a> {
             .iter()
             .map(|set| set.revision())
             .max()
-            .unwrap_or_default();
-        self.new.map_or(0, Set::revision).max(newest + 1)
+            .unwrap_or_default()
+            .max(0);
+        self.new
+            .map_or(0, Set::revision)
+            .max(newest.saturating_add(1))
     }
 
     /// Is the name of the missing new set taken, and not by an orphan that will be ours? Then another collision count
@@ -78,14 +84,4 @@ impl<'a> Fleet<'a> {
         };
         self.active().any(other_size)
     }
-}
-
-/// Equal templates; or the set that was made for this template but kept otherwise than it was sent, by a gateway that
-/// does not know one of its fields: making it again would lead to no other end, and another name to one more each time.
-fn is_of_template(set: &Set, deployment: &Deployment) -> bool {
-    let altered = || {
-        set.meta.key.name == deployment.set_name()
-            && !set.is_true_to_its_name(deployment.status.collision_count)
-    };
-    set.template == deployment.packed || altered()
 }

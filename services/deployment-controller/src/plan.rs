@@ -1,4 +1,5 @@
 //! Plan: the next step from the sets there are to the set there should be.
+#![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::BTreeMap;
 

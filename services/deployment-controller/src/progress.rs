@@ -1,4 +1,5 @@
 //! How a rollout fares, in the conditions by which `kubectl rollout status` and people judge it.
+#![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
 
@@ -6,6 +7,7 @@ use jiff::Timestamp;
 use setpoint_machinery::Outcome;
 use setpoint_model::condition::{self, FALSE, TRUE, UNKNOWN};
 use setpoint_proto::apps::{DeploymentCondition, DeploymentStatus};
+use setpoint_proto::{ApiError, Reason, Retry};
 
 use crate::fleet::Fleet;
 use crate::status::counts;
@@ -114,14 +116,18 @@ fn progress(
         .iter()
         .any(|step| matches!(step.action, Action::Create { .. }))
     {
-        return Some(match &outcome.failed {
-            None => progressing(TRUE, CREATED, format!("Created new replica set {name:?}")),
-            Some(error) => progressing(
-                FALSE,
-                NOT_CREATED,
-                format!("Failed to create new replica set {name:?}: {error}"),
-            ),
-        });
+        let failure = |error| format!("Failed to create new replica set {name:?}: {error}");
+        return match &outcome.failed {
+            None => Some(progressing(
+                TRUE,
+                CREATED,
+                format!("Created new replica set {name:?}"),
+            )),
+            Some(error) if is_create_failure(error) => {
+                Some(progressing(FALSE, NOT_CREATED, failure(error)))
+            }
+            Some(_) => None,
+        };
     }
     let settled = reason == DONE && counts.replicas == counts.updated_replicas;
     if settled || deployment.paused || fleet.is_resized() {
@@ -136,6 +142,16 @@ fn progress(
         let found = current.is_none() && fleet.new.is_some();
         found.then(|| progressing(TRUE, FOUND, format!("Found new replica set {name:?}")))
     }
+}
+
+/// Returns whether an error of a create is one to tell the user about.
+///
+/// A name that is taken is a collision, which another name settles; in a namespace that is being deleted nothing needs to
+/// be created.
+pub(crate) fn is_create_failure(error: &ApiError) -> bool {
+    let overtaken = error.reason.retry() == Retry::AfterRefresh;
+    let taken = error.reason == Reason::AlreadyExists;
+    !(overtaken || taken || error.is_namespace_terminating())
 }
 
 /// While a rollout is paused its clock stands still; a rollout that was late already stays so.
@@ -178,7 +194,8 @@ fn has_all(deployment: &Deployment, counts: &DeploymentStatus) -> bool {
 }
 
 fn has_advanced(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
-    let outdated = |status: &DeploymentStatus| status.replicas - status.updated_replicas;
+    let outdated =
+        |status: &DeploymentStatus| status.replicas.saturating_sub(status.updated_replicas);
     new.updated_replicas > old.updated_replicas
         || outdated(new) < outdated(old)
         || new.ready_replicas > old.ready_replicas

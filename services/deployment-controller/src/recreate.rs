@@ -1,4 +1,5 @@
 //! Recreate: every old Pod is gone before the first new one is made, for those who cannot run beside each other.
+#![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_machinery::Plan;
 

@@ -1,4 +1,5 @@
 //! A change of size in the middle of a rollout, or while it is paused: shared out, so that no template wins by it.
+#![warn(clippy::arithmetic_side_effects)]
 
 use std::cmp::Reverse;
 
@@ -67,7 +68,7 @@ fn shares<'a>(fleet: &Fleet<'a>) -> Vec<(&'a Set, i32)> {
     } else {
         0
     };
-    let mut rest = allowed - fleet.sum(|set| set.replicas);
+    let mut rest = allowed.saturating_sub(fleet.sum(|set| set.replicas));
     let growing = rest > 0;
     let mut sets: Vec<_> = fleet.active().collect();
     // Among equals a growing Deployment favours the newest, a shrinking one spares it.
@@ -85,12 +86,12 @@ fn shares<'a>(fleet: &Fleet<'a>) -> Vec<(&'a Set, i32)> {
             } else {
                 change.clamp(rest, 0)
             };
-            rest -= change;
-            (set, set.replicas + change)
+            rest = rest.saturating_sub(change);
+            (set, set.replicas.saturating_add(change))
         })
         .collect();
     if let Some((_, largest)) = shares.first_mut() {
-        *largest = (*largest + rest).max(0);
+        *largest = largest.saturating_add(rest).max(0);
     }
     shares
 }
@@ -103,12 +104,12 @@ fn proportional(fleet: &Fleet<'_>, set: &Set) -> i32 {
         .filter(|max| *max > 0)
         .unwrap_or(deployment.status.replicas);
     if deployment.replicas == 0 {
-        return -set.replicas;
+        return set.replicas.saturating_neg();
     }
     // Without a size to compare with, the remainder decides alone.
     if before == 0 {
         return 0;
     }
     let exact = f64::from(set.replicas) * f64::from(deployment.max_pods()) / f64::from(before);
-    exact.round() as i32 - set.replicas
+    (exact.round() as i32).saturating_sub(set.replicas)
 }

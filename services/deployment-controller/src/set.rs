@@ -1,10 +1,11 @@
 //! A ReplicaSet, as the Deployment that owns it reads it.
+#![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_machinery::View;
-use setpoint_model::{Meta, Target, Template, template};
+use setpoint_model::{Meta, Target, Template};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 
-use crate::annotations::{DESIRED, MAX, REVISION};
+use crate::annotations::{self, DESIRED, MAX, REVISION};
 
 /// The Pods of one template.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +28,7 @@ impl View for Set {
     fn of(set: ReplicaSet) -> Self {
         Self {
             meta: Meta::of(&set.metadata),
-            replicas: set.spec.replicas.unwrap_or(1),
+            replicas: set.spec.replicas.unwrap_or(1).max(0),
             template: Template::of(&set.spec.template),
             min_ready_seconds: set.spec.min_ready_seconds,
             status: set.status,
@@ -50,17 +51,20 @@ impl View for Set {
 impl Set {
     /// Which rollout it stands for; 0 if nobody numbered it.
     pub fn revision(&self) -> i64 {
-        self.number(REVISION).unwrap_or_default()
+        let revision = self.meta.annotation(REVISION);
+        revision
+            .and_then(|revision| revision.parse().ok())
+            .unwrap_or_default()
     }
 
     /// How many Pods the Deployment wanted when the set was last scaled.
     pub fn desired(&self) -> Option<i32> {
-        self.number(DESIRED)
+        self.size(DESIRED)
     }
 
     /// How many Pods the Deployment allowed when the set was last scaled.
     pub fn max(&self) -> Option<i32> {
-        self.number(MAX)
+        self.size(MAX)
     }
 
     /// Has its controller reported on what it was last told?
@@ -80,18 +84,14 @@ impl Set {
 
     /// Is the last of its Pods gone?
     pub fn is_empty(&self) -> bool {
-        let pods = self.pods() + self.status.terminating_replicas.unwrap_or_default();
-        pods == 0 && self.has_followed()
+        let terminating = self.status.terminating_replicas.unwrap_or_default();
+        self.pods() <= 0 && terminating <= 0 && self.has_followed()
     }
 
-    /// Does its template give the hash in its label? If not, something changed the template after it was named.
-    pub fn is_true_to_its_name(&self, collisions: Option<i32>) -> bool {
-        let label = self.meta.labels.get(template::LABEL);
-        let counts = (1..=collisions.unwrap_or_default()).map(Some);
-        let mut hashes = std::iter::once(None)
-            .chain(counts)
-            .map(|count| self.template.hash(count));
-        hashes.any(|hash| Some(&hash) == label)
+    /// Returns whether it is the set of this template: it has an equal one, or what the gateway made of this one.
+    pub fn is_of_template(&self, template: &Template) -> bool {
+        let stored = || annotations::stored(template, &self.template);
+        self.template == *template || annotations::news(stored(), self).is_empty()
     }
 
     /// For writes that are meant for this version of it.
@@ -99,7 +99,10 @@ impl Set {
         Target::of(&self.meta)
     }
 
-    fn number<N: std::str::FromStr>(&self, annotation: &str) -> Option<N> {
-        self.meta.annotation(annotation)?.parse().ok()
+    /// A number of Pods; nothing but digits, as upstream reads them.
+    fn size(&self, annotation: &str) -> Option<i32> {
+        let size = self.meta.annotation(annotation)?;
+        let unsigned = !size.starts_with(['+', '-']);
+        unsigned.then(|| size.parse().ok()).flatten()
     }
 }

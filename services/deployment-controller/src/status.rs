@@ -1,4 +1,5 @@
 //! Status: what to tell the user about a Deployment.
+#![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_machinery::Outcome;
 use setpoint_proto::apps::DeploymentStatus;
@@ -48,7 +49,10 @@ pub(crate) fn counts(fleet: &Fleet<'_>) -> DeploymentStatus {
         updated_replicas: fleet.new.map_or(0, |set| set.status.replicas),
         ready_replicas: fleet.sum(|set| set.status.ready_replicas),
         available_replicas: available,
-        unavailable_replicas: (fleet.sum(|set| set.replicas) - available).max(0),
+        unavailable_replicas: fleet
+            .sum(|set| set.replicas)
+            .saturating_sub(available)
+            .max(0),
         terminating_replicas: Some(fleet.sum(terminating)),
         ..Default::default()
     }
@@ -60,7 +64,7 @@ fn collisions(fleet: &Fleet<'_>) -> Option<i32> {
     let count = deployment.status.collision_count;
     let wants_name = !(deployment.paused || deployment.meta.deleting);
     if wants_name && fleet.collides() {
-        Some(count.unwrap_or_default() + 1)
+        Some(count.unwrap_or_default().wrapping_add(1))
     } else {
         count
     }

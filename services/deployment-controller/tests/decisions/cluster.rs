@@ -6,12 +6,23 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use setpoint_deployment_controller::{Action, Deployment, Set, World, plan, status};
 use setpoint_machinery::{Outcome, Plan, View};
-use setpoint_model::{Target, owner, template};
+use setpoint_model::{Target, Template, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet, RollingUpdateDeployment};
 use setpoint_proto::meta::{IntOrString, LabelSelector};
 use setpoint_proto::{ApiError, Reason};
 
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// What the gateway does to a template that it cannot keep, and what the controller notes about it.
+fn forget(set: &mut ReplicaSet) {
+    let hash = |set: &ReplicaSet| Template::of(&set.spec.template).hash(None);
+    let sent = hash(set);
+    set.spec.template.spec.hostname.clear();
+    let hashes = format!("{sent} as {}", hash(set));
+    set.metadata
+        .annotations
+        .insert("setpoint.dev/stored-template".into(), hashes);
+}
 
 /// A set and its Pods as they are, which its status tells only later.
 #[derive(Clone, Debug, Default)]
@@ -129,7 +140,7 @@ impl Cluster {
                 set.spec.replicas = Some(replicas);
                 set.spec.min_ready_seconds = self.deployment.spec.min_ready_seconds;
                 if self.forgetful {
-                    set.spec.template.spec.hostname.clear();
+                    forget(&mut set);
                 }
                 self.sets.insert(name, Tracked::of(set));
             }

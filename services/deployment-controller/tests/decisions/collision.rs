@@ -1,9 +1,8 @@
 //! Two templates under one name.
 
 use crate::cluster::{Cluster, Tracked};
-use setpoint_deployment_controller::{Deployment, Set};
+use setpoint_deployment_controller::Deployment;
 use setpoint_machinery::View;
-use setpoint_model::template;
 
 /// Two host names whose templates have the same hash, found by trying a million.
 const TWINS: [&str; 2] = ["h1149599", "h1312382"];
@@ -65,16 +64,45 @@ fn a_template_that_is_kept_otherwise_than_it_was_sent_makes_one_set() {
     assert_eq!(cluster.deployment.status.collision_count, None);
 }
 
-/// Checks D4.
+/// Checks D4: the note is about two templates, and no other.
 #[test]
-fn a_set_is_true_to_its_name_for_any_collision_count_so_far() {
-    let mut cluster = Cluster::settled(1, 1, 0);
-    let set = cluster.sets.values_mut().next().unwrap();
-    assert!(Set::of(set.set.clone()).is_true_to_its_name(None));
-    let hash = setpoint_model::hash::template_hash(&set.set.spec.template, Some(2));
-    set.set.metadata.labels.insert(template::LABEL.into(), hash);
-    assert!(!Set::of(set.set.clone()).is_true_to_its_name(Some(1)));
-    assert!(Set::of(set.set.clone()).is_true_to_its_name(Some(2)));
+fn a_set_that_was_stored_otherwise_is_of_the_template_that_was_sent_alone() {
+    let mut cluster = Cluster::new(2, 1, 0);
+    cluster.forgetful = true;
+    cluster.set_image("lost");
+    cluster.settle();
+    cluster.forgetful = false;
+    cluster.set_image("kept");
+    cluster.settle();
+    assert_eq!(cluster.spread(), [("2".to_owned(), 2)]);
+    cluster.set_image("lost");
+    cluster.settle();
+    assert_eq!(
+        (cluster.sets.len(), cluster.spread()),
+        (2, vec![("3".to_owned(), 2)])
+    );
+    assert_eq!(cluster.deployment.status.collision_count, None);
+}
+
+/// Checks F9: as upstream, the set that was edited is one of another template that has the name.
+#[test]
+fn a_set_whose_template_was_edited_is_replaced() {
+    for forgetful in [false, true] {
+        let mut cluster = Cluster::new(2, 1, 0);
+        cluster.forgetful = forgetful;
+        cluster.set_image("good");
+        cluster.settle();
+        let edited = cluster.sets.values_mut().next().unwrap();
+        edited.set.spec.template.spec.hostname = "evil".into();
+        edited.set.metadata.generation += 1;
+        let edited = edited.set.metadata.name.clone();
+        cluster.settle();
+        assert_eq!(cluster.deployment.status.collision_count, Some(1));
+        assert_eq!((cluster.sets.len(), cluster.pods()), (2, (2, 2)));
+        assert_eq!(cluster.sets[&edited].pods, 0);
+        cluster.settle();
+        assert_eq!(cluster.sets.len(), 2, "once");
+    }
 }
 
 /// Checks D4, D12.

@@ -6,5 +6,6 @@
 
 mod cluster;
 mod collision;
+mod numbers;
 mod plan;
 mod status;

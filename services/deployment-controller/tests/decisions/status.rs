@@ -6,12 +6,16 @@ use crate::cluster::Cluster;
 use setpoint_deployment_controller::status;
 use setpoint_machinery::Outcome;
 use setpoint_proto::apps::ReplicaSetCondition;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::meta::{StatusCause, StatusDetails};
+use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
 
 fn failed() -> Outcome {
-    let failed = Some(ApiError::new(Reason::Forbidden, "exceeded quota"));
+    failed_with(ApiError::new(Reason::Forbidden, "exceeded quota"))
+}
+
+fn failed_with(error: ApiError) -> Outcome {
     Outcome {
-        failed,
+        failed: Some(error),
         ..Default::default()
     }
 }
@@ -194,6 +198,34 @@ fn a_set_that_cannot_be_created_or_filled_is_told_of() {
         .clear();
     cluster.settle();
     assert_eq!(cluster.condition("ReplicaFailure"), None);
+}
+
+/// Checks F34, K9: what another name settles, and what the end of the namespace settles, is no failure of the rollout.
+#[test]
+fn a_collision_and_an_ending_namespace_are_no_failure_to_create() {
+    let cause = StatusCause {
+        reason: NAMESPACE_TERMINATING.into(),
+        ..Default::default()
+    };
+    let details = StatusDetails {
+        causes: vec![cause],
+        ..Default::default()
+    };
+    let ending = ApiError::new(Reason::Forbidden, "it is being terminated").with_details(details);
+    let overtaken = [Reason::AlreadyExists, Reason::Conflict];
+    let overtaken = overtaken.map(|reason| ApiError::new(reason, "overtaken"));
+    for error in overtaken.into_iter().chain([ending]) {
+        let mut cluster = Cluster::new(1, 1, 0);
+        cluster.report(&cluster.world(), &failed_with(error));
+        assert_eq!(cluster.condition("Progressing"), None);
+        assert_eq!(cluster.deployment.status.observed_generation, 0);
+    }
+    for reason in [Reason::Timeout, Reason::Invalid, Reason::InternalError] {
+        let mut cluster = Cluster::new(1, 1, 0);
+        cluster.report(&cluster.world(), &failed_with(ApiError::new(reason, "no")));
+        let told = ("False", "ReplicaSetCreateError");
+        assert_eq!(cluster.condition("Progressing"), Some(told));
+    }
 }
 
 /// Checks D14.
