@@ -6,7 +6,7 @@ use setpoint_codec::{Kind, kinds};
 use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::StatusCause;
-use setpoint_proto::{ApiError, Reason, Resource as _};
+use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason, Resource as _};
 
 use super::{AtLeast, Call, Registry, Target, errors};
 use crate::store::{Expect, Witness};
@@ -76,7 +76,7 @@ impl Registry {
             target.namespace
         );
         let cause = StatusCause {
-            reason: "NamespaceTerminating".into(),
+            reason: NAMESPACE_TERMINATING.into(),
             message: format!("namespace {} is being terminated", target.namespace),
             field: "metadata.namespace".into(),
         };
