@@ -21,6 +21,48 @@ fn nothing_runs_with_more_rights_than_it_needs_and_nothing_has_a_fixed_name() {
     }
 }
 
+/// The networks that each service is in, in the order of compose.yaml; one that does not say is in `control`.
+fn networks() -> Vec<(String, String)> {
+    let text = text("compose.yaml");
+    let (_, services) = text
+        .split_once("\nservices:\n")
+        .expect("there are services");
+    let (services, _) = services
+        .split_once("\nnetworks:\n")
+        .expect("there are networks");
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in services.lines() {
+        let name = line
+            .strip_prefix("  ")
+            .filter(|rest| !rest.starts_with([' ', '#']));
+        if let Some(name) = name.and_then(|name| name.strip_suffix(':')) {
+            found.push((name.to_owned(), "[control]".to_owned()));
+        } else if let (Some(networks), Some(last)) =
+            (line.trim().strip_prefix("networks: "), found.last_mut())
+        {
+            networks.clone_into(&mut last.1);
+        }
+    }
+    found
+}
+
+/// Checks F21.
+#[test]
+fn pods_reach_nothing_of_the_cluster_and_only_gateways_reach_etcd() {
+    let networks = networks();
+    let named = |network: &str| {
+        let in_it = networks.iter().filter(|(_, all)| all.contains(network));
+        in_it.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(named("store"), ["etcd", "gateway"]);
+    assert_eq!(named("pods"), ["pods"], "that one listens to nobody");
+    assert!(named("control").contains(&"node-agent"), "{networks:?}");
+    assert!(
+        !text("compose.yaml").contains("FALLBACK"),
+        "no processes in `control`"
+    );
+}
+
 #[test]
 fn every_published_port_is_of_the_loopback_alone() {
     let text = text("compose.yaml");

@@ -1,5 +1,6 @@
 //! Carries out one action: one call to the runtime or to the gateway.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_machinery::gateway::Preconditions;
@@ -9,7 +10,8 @@ use setpoint_proto::core::{Container, Pod, PodStatus};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::environment::{self, Addresses, environment, hostname, words};
+use crate::downward::Place;
+use crate::environment::{self, environment, hostname, words};
 use crate::fields::{self, Column};
 use crate::plan::Action;
 use crate::request;
@@ -64,7 +66,7 @@ impl<R: Runtime> Hands<R> {
                     uid: meta.uid.clone(),
                     ip: *ip,
                     hostname: hostname(&pod.object).to_owned(),
-                    volumes: self.volumes(&pod.object).await?,
+                    volumes: self.volumes(world, pod).await?,
                 };
                 self.room(&pod.object, self.runtime.run_sandbox(config).await)?;
                 if let (Some(column), None) = (Column::of::<R>(), world.sandbox()) {
@@ -125,13 +127,13 @@ impl<R: Runtime> Hands<R> {
             image: container.image.clone(),
             command: words(&container.command, &env),
             args: words(&container.args, &env),
-            env,
             working_dir: container.working_dir.clone(),
             backoff,
             pull: request::pull(container),
             limits: request::limits(container),
             security: request::security(spec, container),
-            mounts: self.mounts(&pod.object, container).await?,
+            mounts: self.mounts(world, pod, container, &env).await?,
+            env,
         };
         let placeholder = config.command.is_empty() && R::RUNS_COMMANDS && !R::RUNS_IMAGES;
         let origin = match self.runtime.start(config).await {
@@ -166,20 +168,27 @@ impl<R: Runtime> Hands<R> {
         }
     }
 
-    async fn volumes(&self, pod: &Pod) -> Result<Vec<Volume>, Error> {
+    async fn volumes(&self, world: &World, pod: &Bound) -> Result<Vec<Volume>, Error> {
         if !R::RUNS_IMAGES {
             return Ok(Vec::new());
         }
-        let volumes = volumes::volumes(&self.gateway, pod).await;
-        volumes.map_err(|error| self.unmounted(pod, error))
+        let volumes = volumes::volumes(&self.gateway, &pod.object, &place(world, pod)).await;
+        volumes.map_err(|error| self.unmounted(&pod.object, error))
     }
 
-    async fn mounts(&self, pod: &Pod, container: &Container) -> Result<Vec<Mount>, Error> {
+    async fn mounts(
+        &self,
+        world: &World,
+        pod: &Bound,
+        container: &Container,
+        env: &[(String, String)],
+    ) -> Result<Vec<Mount>, Error> {
         if !R::RUNS_IMAGES {
             return Ok(Vec::new());
         }
-        let mounts = volumes::mounts(&self.gateway, pod, container).await;
-        mounts.map_err(|error| self.unmounted(pod, error))
+        let place = place(world, pod);
+        let mounts = volumes::mounts(&self.gateway, &pod.object, &place, container, env).await;
+        mounts.map_err(|error| self.unmounted(&pod.object, error))
     }
 
     /// A volume that cannot be had is the whole Pod's trouble.
@@ -216,15 +225,8 @@ impl<R: Runtime> Hands<R> {
         if !R::RUNS_COMMANDS {
             return Ok(Vec::new());
         }
-        let addresses = Addresses {
-            pod: world
-                .sandbox()
-                .map(|sandbox| sandbox.config.ip.to_string())
-                .unwrap_or_default(),
-            host: pod.host_ip.clone(),
-        };
-        let path = !R::RUNS_IMAGES;
-        let env = environment(&self.gateway, &pod.object, container, &addresses, path).await;
+        let (place, path) = (place(world, pod), !R::RUNS_IMAGES);
+        let env = environment(&self.gateway, &pod.object, container, &place, path).await;
         env.map_err(|error| match error {
             environment::Error::Gateway(error) => Error::Gateway(error),
             environment::Error::Config(trouble) => {
@@ -262,6 +264,18 @@ impl<R: Runtime> Hands<R> {
             Err(error) if error.reason == Reason::Conflict => Ok(Receipt::none()),
             deleted => unless_gone(deleted.map(|written| written.receipt())),
         }
+    }
+}
+
+/// Where a Pod is, as far as it is there.
+fn place(world: &World, pod: &Bound) -> Place {
+    let sandbox = world.sandbox();
+    Place {
+        pod_ip: sandbox
+            .map(|sandbox| sandbox.config.ip.to_string())
+            .unwrap_or_default(),
+        host_ip: pod.host_ip.clone(),
+        allocatable: Arc::clone(&pod.allocatable),
     }
 }
 

@@ -262,6 +262,7 @@ impl<R: Runtime> Agent<R> {
         Some(Bound {
             object,
             host_ip: node.ip.to_string(),
+            allocatable: Arc::clone(&node.resources),
             admission,
             runtime: R::NAME,
         })

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use setpoint_machinery::Gateway;
 use setpoint_model::Key;
-use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{
-    ConfigMap, ConfigMapKeySelector, Container, EnvFromSource, EnvVar, EnvVarSource, Pod,
-    ResourceFieldSelector, Secret, SecretKeySelector,
+    ConfigMap, ConfigMapKeySelector, Container, EnvFromSource, EnvVar, EnvVarSource, Pod, Secret,
+    SecretKeySelector,
 };
 use setpoint_proto::{ApiError, Reason};
 
+use crate::downward::{self, Place};
 use crate::expand::expand;
 use crate::world::Trouble;
 
@@ -28,15 +28,6 @@ pub enum Error {
     Gateway(#[from] ApiError),
 }
 
-/// The addresses that only the agent knows.
-#[derive(Clone, Debug, Default)]
-pub struct Addresses {
-    /// Of the Pod.
-    pub pod: String,
-    /// Of its node.
-    pub host: String,
-}
-
 /// The environment of a container: a program's basics, then what the Pod says, later entries over earlier ones.
 /// `path` where no image says where programs are found.
 ///
@@ -46,7 +37,7 @@ pub async fn environment(
     gateway: &Gateway,
     pod: &Pod,
     container: &Container,
-    addresses: &Addresses,
+    place: &Place,
     path: bool,
 ) -> Result<Vec<(String, String)>, Error> {
     let mut env = Env::default();
@@ -62,7 +53,7 @@ pub async fn environment(
     for var in &container.env {
         let value = match &var.value_from {
             None => Some(expand(&var.value, &env.values)),
-            Some(source) => value_from(gateway, pod, container, addresses, var, source).await?,
+            Some(source) => value_from(gateway, pod, container, place, var, source).await?,
         };
         if let Some(value) = value {
             env.set(&var.name, value);
@@ -107,12 +98,12 @@ async fn value_from(
     gateway: &Gateway,
     pod: &Pod,
     container: &Container,
-    addresses: &Addresses,
+    place: &Place,
     var: &EnvVar,
     source: &EnvVarSource,
 ) -> Result<Option<String>, Error> {
     if let Some(field) = &source.field_ref {
-        let value = field_of(pod, addresses, &field.field_path);
+        let value = downward::field(pod, place, &field.field_path);
         let message = || {
             format!(
                 "env {}: unsupported fieldPath: {}",
@@ -128,7 +119,9 @@ async fn value_from(
         return from_secret(gateway, &pod.metadata.namespace, selector).await;
     }
     if let Some(selector) = &source.resource_field_ref {
-        let value = resource_of(pod, container, selector);
+        let named = downward::container(&pod.spec, &selector.container_name);
+        let container = named.unwrap_or(container);
+        let value = downward::resource(container, selector, place);
         let message = || {
             format!(
                 "env {}: unsupported resource: {}",
@@ -138,58 +131,6 @@ async fn value_from(
         return value.map(Some).ok_or_else(|| config(message()));
     }
     Err(config(format!("env {}: unsupported source", var.name)))
-}
-
-fn field_of(pod: &Pod, addresses: &Addresses, path: &str) -> Option<String> {
-    let meta = &pod.metadata;
-    if let Some((map, rest)) = path.split_once("['") {
-        let map = match map {
-            "metadata.labels" => &meta.labels,
-            "metadata.annotations" => &meta.annotations,
-            _ => return None,
-        };
-        return Some(
-            map.get(rest.strip_suffix("']")?)
-                .cloned()
-                .unwrap_or_default(),
-        );
-    }
-    Some(match path {
-        "metadata.name" => meta.name.clone(),
-        "metadata.namespace" => meta.namespace.clone(),
-        "metadata.uid" => meta.uid.clone(),
-        "spec.nodeName" => pod.spec.node_name.clone(),
-        "spec.serviceAccountName" => pod.spec.service_account_name.clone(),
-        "status.hostIP" | "status.hostIPs" => addresses.host.clone(),
-        "status.podIP" | "status.podIPs" => addresses.pod.clone(),
-        _ => return None,
-    })
-}
-
-/// A container's own request or limit, in units of the divisor, rounded up.
-fn resource_of(pod: &Pod, own: &Container, selector: &ResourceFieldSelector) -> Option<String> {
-    let named = |container: &&Container| container.name == selector.container_name;
-    let container = pod.spec.containers.iter().find(named).unwrap_or(own);
-    let (kind, name) = selector.resource.split_once('.')?;
-    let amounts = match kind {
-        "limits" => &container.resources.limits,
-        "requests" => &container.resources.requests,
-        _ => return None,
-    };
-    let amount = Amount::parse(&amounts.get(name)?.string).ok()?;
-    let divisor = match selector.divisor.string.as_str() {
-        "" | "0" => "1",
-        divisor => divisor,
-    };
-    let divisor = Amount::parse(divisor).ok()?;
-    let (amount, divisor) = match name {
-        "cpu" => (amount.millis(), divisor.millis()),
-        _ => (amount.value(), divisor.value()),
-    };
-    // In 128 bits the sum of two 64-bit numbers cannot overflow.
-    let (amount, divisor) = (i128::from(amount), i128::from(divisor));
-    let rounded_up = (amount + divisor - 1).checked_div(divisor)?;
-    Some(rounded_up.to_string())
 }
 
 async fn from_config_map(
@@ -293,23 +234,6 @@ fn config(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_of_the_pod_are_found_by_their_path() {
-        let mut pod = Pod::default();
-        pod.metadata.name = "web".into();
-        pod.metadata.labels.insert("app".into(), "shop".into());
-        let addresses = Addresses {
-            pod: "127.1.2.3".into(),
-            ..Addresses::default()
-        };
-        let field = |path| field_of(&pod, &addresses, path);
-        assert_eq!(field("metadata.name").as_deref(), Some("web"));
-        assert_eq!(field("metadata.labels['app']").as_deref(), Some("shop"));
-        assert_eq!(field("metadata.labels['no']").as_deref(), Some(""));
-        assert_eq!(field("status.podIP").as_deref(), Some("127.1.2.3"));
-        assert_eq!(field("spec.containers"), None);
-    }
 
     #[test]
     fn words_refer_to_the_environment() {

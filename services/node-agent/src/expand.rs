@@ -4,23 +4,45 @@ use std::collections::HashMap;
 
 /// Replaces `$(NAME)` by its value. `$$` is a dollar sign; a name without a value stays as it is.
 pub fn expand(text: &str, values: &HashMap<String, String>) -> String {
+    expand_by(text, |name| values.get(name).cloned())
+}
+
+/// Like [`expand`], but every name must have a value.
+///
+/// # Errors
+/// The first name without one.
+pub fn expand_all(text: &str, values: &HashMap<String, String>) -> Result<String, String> {
+    let mut missing = None;
+    let expanded = expand_by(text, |name| {
+        let value = values.get(name).cloned();
+        if value.is_none() {
+            missing.get_or_insert(name.to_owned());
+        }
+        value
+    });
+    missing.map_or(Ok(expanded), Err)
+}
+
+fn expand_by(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         expanded.push_str(before);
+        if let Some(after) = after.strip_prefix('$') {
+            expanded.push('$');
+            rest = after;
+            continue;
+        }
         let named = after
             .strip_prefix('(')
             .and_then(|name| name.split_once(')'));
-        rest = match (after.strip_prefix('$'), named) {
-            (Some(after), _) => {
-                expanded.push('$');
+        let known = named.and_then(|(name, after)| Some((value(name)?, after)));
+        rest = match known {
+            Some((value, after)) => {
+                expanded.push_str(&value);
                 after
             }
-            (None, Some((name, after))) if values.contains_key(name) => {
-                expanded.push_str(&values[name]);
-                after
-            }
-            _ => {
+            None => {
                 expanded.push('$');
                 after
             }
@@ -33,10 +55,21 @@ pub fn expand(text: &str, values: &HashMap<String, String>) -> String {
 mod tests {
     use super::*;
 
-    fn expanded(text: &str) -> String {
+    fn values() -> HashMap<String, String> {
         let values = [("A", "1"), ("B", "$(A)")];
-        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        expand(text, &values.into())
+        values
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    fn expanded(text: &str) -> String {
+        expand(text, &values())
+    }
+
+    #[test]
+    fn where_every_name_needs_a_value_the_first_without_one_is_named() {
+        assert_eq!(expand_all("x/$(A)$$(C)", &values()), Ok("x/1$(C)".into()));
+        assert_eq!(expand_all("$(A)$(C)$(D)", &values()), Err("C".into()));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod act;
 mod agent;
+mod downward;
 mod duration;
 mod environment;
 mod expand;

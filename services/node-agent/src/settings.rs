@@ -78,6 +78,8 @@ pub struct Capacity {
     pub cpu: String,
     /// A quantity; empty for what the machine has, or 256Gi if simulated.
     pub memory: String,
+    /// A quantity of disk for containers' own files; empty for what the machine has, or 1Ti if simulated.
+    pub ephemeral_storage: String,
     /// How many Pods.
     pub pods: usize,
 }
@@ -87,6 +89,7 @@ impl Default for Capacity {
         Self {
             cpu: String::new(),
             memory: String::new(),
+            ephemeral_storage: String::new(),
             pods: 110,
         }
     }
@@ -130,6 +133,7 @@ impl Settings {
         };
         quantity("cpu", &self.capacity.cpu)?;
         quantity("memory", &self.capacity.memory)?;
+        quantity("ephemeral-storage", &self.capacity.ephemeral_storage)?;
         let rules = [
             (self.nodes == 0, "nodes: there must be at least one"),
             (
@@ -162,7 +166,7 @@ impl setpoint_host::Settings for Settings {
             ("gateway.timeout", "How long a call to the gateway may take"),
             (
                 "runtime",
-                "What runs the containers: docker, process or simulated; without an engine, docker means process",
+                "What runs the containers: docker, process or simulated",
             ),
             (
                 "node_name",
@@ -198,6 +202,10 @@ impl setpoint_host::Settings for Settings {
                 "capacity.memory",
                 "Memory of a node; empty for the machine's, or 256Gi if simulated",
             ),
+            (
+                "capacity.ephemeral_storage",
+                "Disk of a node; empty for the machine's, or 1Ti if simulated",
+            ),
             ("capacity.pods", "How many Pods a node takes"),
             ("docker.socket", "Where the container engine listens"),
             (
@@ -207,6 +215,10 @@ impl setpoint_host::Settings for Settings {
             (
                 "docker.pause_image",
                 "The image that holds a Pod's namespaces",
+            ),
+            (
+                "docker.fallback",
+                "What runs the containers if no engine answers: none (the agent ends) or process, which runs them with the agent's own rights and networks",
             ),
             (
                 "docker.cluster",

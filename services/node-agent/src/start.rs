@@ -25,7 +25,7 @@ use crate::logs::Logs;
 use crate::node::heartbeat::Heartbeat;
 use crate::node::{Machine, Node, farewell};
 use crate::pod::PodView;
-use crate::runtime::docker::{Docker, Engine};
+use crate::runtime::docker::{Docker, Engine, Fallback};
 use crate::runtime::process::Processes;
 use crate::runtime::simulated::Simulated;
 use crate::runtime::{Runtime, Wake};
@@ -38,7 +38,7 @@ use crate::tell::Tell;
 /// When the gateway's address is none, or the state of earlier containers cannot be read.
 pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let machine = Machine::read();
-    let (engine, fallback) = engine(&mut settings).await;
+    let (engine, fallback) = engine(&mut settings).await?;
     let mut nodes = Node::all(&settings, host.instance(), &machine);
     for node in &mut nodes {
         node.fallback.clone_from(&fallback);
@@ -67,9 +67,12 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
 }
 
 /// The engine, if one is asked for. If there is none, why not; containers are processes then.
-async fn engine(settings: &mut Settings) -> (Option<Engine>, String) {
+///
+/// # Errors
+/// When there is none, and containers are not to be processes.
+async fn engine(settings: &mut Settings) -> anyhow::Result<(Option<Engine>, String)> {
     if settings.runtime != Kind::Docker {
-        return (None, String::new());
+        return Ok((None, String::new()));
     }
     match Engine::connect(&settings.docker).await {
         Ok(engine) => {
@@ -77,13 +80,14 @@ async fn engine(settings: &mut Settings) -> (Option<Engine>, String) {
             if let (true, Some(name)) = (settings.node_name.is_empty(), &engine.node_name) {
                 settings.node_name.clone_from(name);
             }
-            (Some(engine), String::new())
+            Ok((Some(engine), String::new()))
         }
-        Err(error) => {
+        Err(error) if settings.docker.fallback == Fallback::Process => {
             warn!(%error, "no container engine: containers are run as processes");
             settings.runtime = Kind::Process;
-            (None, format!("{error}: containers are run as processes"))
+            Ok((None, format!("{error}: containers are run as processes")))
         }
+        Err(error) => Err(error).context("no container engine; see docker.fallback"),
     }
 }
 
@@ -224,4 +228,28 @@ async fn heartbeats(
         })
     });
     join_all(beats).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks F21.
+    #[tokio::test]
+    async fn without_an_engine_nothing_runs_beside_the_agent_unless_it_is_told_so() {
+        let mut settings = Settings {
+            runtime: Kind::Docker,
+            ..Settings::default()
+        };
+        settings.docker.socket = "/nowhere/docker.sock".into();
+        assert!(engine(&mut settings).await.is_err());
+        assert_eq!(settings.runtime, Kind::Docker);
+        settings.docker.fallback = Fallback::Process;
+        let (engine, why) = engine(&mut settings).await.unwrap();
+        assert!(
+            engine.is_none() && why.contains("/nowhere/docker.sock"),
+            "{why}"
+        );
+        assert_eq!(settings.runtime, Kind::Process);
+    }
 }

@@ -6,11 +6,13 @@ use setpoint_machinery::Gateway;
 use setpoint_model::Key;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{
-    ConfigMap, Container, EmptyDirVolumeSource, KeyToPath, Pod, ProjectedVolumeSource, Secret,
-    Volume as Declared,
+    ConfigMap, Container, DownwardApiVolumeFile, EmptyDirVolumeSource, KeyToPath, Pod,
+    ProjectedVolumeSource, Secret, Volume as Declared, VolumeMount, VolumeProjection,
 };
 
+use crate::downward::{self, Place};
 use crate::environment::{Error, found};
+use crate::expand::expand_all;
 use crate::runtime::{File, Mount, Volume, VolumeKind};
 use crate::world::Trouble;
 
@@ -24,27 +26,35 @@ type Data = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// When a volume names something that is not there, or that no node of this kind can give.
-pub async fn volumes(gateway: &Gateway, pod: &Pod) -> Result<Vec<Volume>, Error> {
+pub async fn volumes(gateway: &Gateway, pod: &Pod, place: &Place) -> Result<Vec<Volume>, Error> {
     let mut volumes = Vec::new();
     for declared in &pod.spec.volumes {
         let name = declared.name.clone();
-        let kind = kind(gateway, &pod.metadata.namespace, declared).await?;
-        volumes.push(Volume { name, kind });
+        let (kind, group) = (kind(gateway, pod, place, declared).await?, group(pod));
+        volumes.push(Volume { name, kind, group });
     }
     Ok(volumes)
 }
 
-/// Where a container sees them.
+/// The group that owns the files of a Pod's volumes.
+fn group(pod: &Pod) -> Option<u32> {
+    let context = pod.spec.security_context.as_ref()?;
+    u32::try_from(context.fs_group?).ok()
+}
+
+/// Where a container sees them, with `env` as its environment.
 ///
 /// A part of a volume cannot be mounted by every engine: its files are copied as they are now, which for files that
 /// only the gateway writes is what Kubernetes does, too.
 ///
 /// # Errors
-/// When it wants a part of a volume that containers write to.
+/// When it wants a part of a volume that containers write to, or a place that the engine keeps for itself.
 pub async fn mounts(
     gateway: &Gateway,
     pod: &Pod,
+    place: &Place,
     container: &Container,
+    env: &[(String, String)],
 ) -> Result<Vec<Mount>, Error> {
     let mut mounts = Vec::new();
     for wanted in &container.volume_mounts {
@@ -56,7 +66,8 @@ pub async fn mounts(
         let Some(declared) = declared else { continue };
         let files = is_files(declared);
         let mut copies = Vec::new();
-        if !wanted.sub_path.is_empty() {
+        let sub_path = sub_path_of(wanted, env)?;
+        if !sub_path.is_empty() {
             if !files {
                 let message = format!(
                     "subPath of volume {:?} is not supported on this node",
@@ -64,22 +75,61 @@ pub async fn mounts(
                 );
                 return Err(refused(message));
             }
-            let kind = kind(gateway, &pod.metadata.namespace, declared).await?;
-            copies = part(&kind, &wanted.sub_path, &wanted.mount_path);
+            let kind = kind(gateway, pod, place, declared).await?;
+            copies = part(&kind, &sub_path, &wanted.mount_path);
+        }
+        let paths = copies.iter().map(|file| file.path.as_str());
+        if let Some(path) = paths.chain([wanted.mount_path.as_str()]).find(is_engines) {
+            return Err(refused(format!(
+                "volume {:?} cannot be mounted at {path:?} on this node: the engine mounts a file of its own there",
+                wanted.name
+            )));
         }
         mounts.push(Mount {
             volume: wanted.name.clone(),
             path: wanted.mount_path.clone(),
             read_only: wanted.read_only || files,
             copies,
+            group: group(pod),
         });
     }
     Ok(mounts)
 }
 
+fn is_engines(path: &&str) -> bool {
+    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
+    matches!(
+        parts.as_slice(),
+        ["etc", "resolv.conf" | "hosts" | "hostname"]
+    )
+}
+
+/// The part of a volume that is mounted, `$(NAME)`s of `subPathExpr` filled in; empty for all of it.
+fn sub_path_of(wanted: &VolumeMount, env: &[(String, String)]) -> Result<String, Error> {
+    let path = match wanted.sub_path_expr.as_str() {
+        "" => wanted.sub_path.clone(),
+        expression => {
+            let expanded = expand_all(expression, &env.iter().cloned().collect());
+            expanded.map_err(|name| refused(format!("missing value for {name:?}")))?
+        }
+    };
+    if path.starts_with('/') {
+        let message = format!("error SubPath `{path}` must not be an absolute path");
+        return Err(refused(message));
+    }
+    if path.split('/').any(|part| part == "..") {
+        let message = format!("unable to provision SubPath `{path}`: must not contain '..'");
+        return Err(refused(message));
+    }
+    Ok(path)
+}
+
 fn is_files(declared: &Declared) -> bool {
     let source = &declared.volume_source;
-    source.config_map.is_some() || source.secret.is_some() || source.projected.is_some()
+    source.config_map.is_some()
+        || source.secret.is_some()
+        || source.projected.is_some()
+        || source.downward_api.is_some()
 }
 
 /// The files below `sub_path`, as they are called where they are mounted.
@@ -103,9 +153,11 @@ fn part(kind: &VolumeKind, sub_path: &str, mount_path: &str) -> Vec<File> {
 
 async fn kind(
     gateway: &Gateway,
-    namespace: &str,
+    pod: &Pod,
+    place: &Place,
     declared: &Declared,
 ) -> Result<VolumeKind, Error> {
+    let namespace = &pod.metadata.namespace;
     let source = &declared.volume_source;
     if let Some(empty) = &source.empty_dir {
         return Ok(in_memory(empty));
@@ -133,7 +185,10 @@ async fn kind(
             true,
         )
     } else if let Some(projected) = &source.projected {
-        (all(gateway, namespace, projected).await?, true)
+        (all(gateway, pod, place, projected).await?, true)
+    } else if let Some(downward) = &source.downward_api {
+        let mode = downward.default_mode.unwrap_or(MODE);
+        (told(pod, place, &downward.items, mode)?, true)
     } else {
         let message = format!(
             "volume {:?} is of a kind that this node does not have",
@@ -156,9 +211,11 @@ fn in_memory(empty: &EmptyDirVolumeSource) -> VolumeKind {
 
 async fn all(
     gateway: &Gateway,
-    namespace: &str,
+    pod: &Pod,
+    place: &Place,
     projected: &ProjectedVolumeSource,
 ) -> Result<Vec<File>, Error> {
+    let namespace = &pod.metadata.namespace;
     let mode = projected.default_mode.unwrap_or(MODE);
     let mut all = Vec::new();
     for source in &projected.sources {
@@ -169,17 +226,73 @@ async fn all(
             );
             let data = config_map(gateway, namespace, name, optional).await?;
             all.extend(files(data, &map.items, mode, optional)?);
-        }
-        if let Some(secret) = &source.secret {
+        } else if let Some(secret) = &source.secret {
             let (name, optional) = (
                 &secret.local_object_reference.name,
                 secret.optional.unwrap_or_default(),
             );
             let data = secret_data(gateway, namespace, name, optional).await?;
             all.extend(files(data, &secret.items, mode, optional)?);
+        } else if let Some(downward) = &source.downward_api {
+            all.extend(told(pod, place, &downward.items, mode)?);
+        } else {
+            let message = format!(
+                "projected source {} is not supported on this node",
+                source_name(source)
+            );
+            return Err(refused(message));
         }
     }
     Ok(all)
+}
+
+/// The name of a source that no node can give.
+fn source_name(source: &VolumeProjection) -> &'static str {
+    let named = [
+        (
+            source.service_account_token.is_some(),
+            "serviceAccountToken",
+        ),
+        (source.cluster_trust_bundle.is_some(), "clusterTrustBundle"),
+        (source.pod_certificate.is_some(), "podCertificate"),
+    ];
+    let named = named.into_iter().find(|(is_set, _)| *is_set);
+    named.map_or("of an unknown kind", |(_, name)| name)
+}
+
+/// Files of what a Pod is told about itself.
+fn told(
+    pod: &Pod,
+    place: &Place,
+    items: &[DownwardApiVolumeFile],
+    mode: i32,
+) -> Result<Vec<File>, Error> {
+    let file = |item: &DownwardApiVolumeFile| {
+        let content = content(pod, place, item).map_err(refused)?;
+        let mode = item.mode.unwrap_or(mode);
+        Ok(File {
+            path: item.path.clone(),
+            content: content.into_bytes(),
+            mode: u32::try_from(mode).unwrap_or_default(),
+        })
+    };
+    items.iter().map(file).collect()
+}
+
+fn content(pod: &Pod, place: &Place, item: &DownwardApiVolumeFile) -> Result<String, String> {
+    if let Some(field) = &item.field_ref {
+        let path = &field.field_path;
+        let value = downward::field(pod, place, path);
+        return value.ok_or_else(|| format!("unsupported fieldPath: {path}"));
+    }
+    let Some(selector) = &item.resource_field_ref else {
+        return Ok(String::new());
+    };
+    let name = &selector.container_name;
+    let container = downward::container(&pod.spec, name);
+    let container = container.ok_or_else(|| format!("container {name} not found"))?;
+    let value = downward::resource(container, selector, place);
+    value.ok_or_else(|| format!("unsupported container resource : {}", selector.resource))
 }
 
 async fn config_map(
@@ -256,6 +369,8 @@ fn refused(message: String) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::core::{ObjectFieldSelector, ResourceFieldSelector};
+
     use super::*;
 
     fn data() -> Data {
@@ -310,5 +425,103 @@ mod tests {
             listed(&part(&kind, "confuse", "/etc/b")),
             [("/etc/b", 0o400)]
         );
+    }
+
+    #[test]
+    fn the_downward_api_is_a_file_for_each_item() {
+        let mut pod = Pod::default();
+        pod.metadata.labels.insert("app".into(), "shop".into());
+        pod.spec.containers.push(Container {
+            name: "main".into(),
+            ..Container::default()
+        });
+        let field = |path: &str| DownwardApiVolumeFile {
+            path: "here".into(),
+            field_ref: Some(ObjectFieldSelector {
+                field_path: path.into(),
+                ..ObjectFieldSelector::default()
+            }),
+            ..DownwardApiVolumeFile::default()
+        };
+        let resource = |container: &str| DownwardApiVolumeFile {
+            resource_field_ref: Some(ResourceFieldSelector {
+                container_name: container.into(),
+                resource: "requests.cpu".into(),
+                ..ResourceFieldSelector::default()
+            }),
+            mode: Some(0o400),
+            ..DownwardApiVolumeFile::default()
+        };
+        let told =
+            |item| told(&pod, &Place::default(), &[item], MODE).map(|mut files| files.remove(0));
+        let labels = told(field("metadata.labels")).unwrap();
+        assert_eq!((labels.path.as_str(), labels.mode), ("here", 0o644));
+        assert_eq!(labels.content, b"app=\"shop\"");
+        let cpu = told(resource("main")).unwrap();
+        assert_eq!((cpu.content.as_slice(), cpu.mode), (&b"0"[..], 0o400));
+        for unknown in [field("spec.containers"), resource("other")] {
+            assert!(told(unknown).is_err());
+        }
+    }
+
+    /// Checks F22: a source that is added to the API is not dropped silently.
+    #[tokio::test]
+    async fn every_source_of_a_projected_volume_gives_files_or_an_error() {
+        let settings = setpoint_machinery::gateway::Settings {
+            address: "http://127.0.0.1:1".into(),
+            ..Default::default()
+        };
+        let gateway = Gateway::connect(&settings, "test").unwrap();
+        let pool = prost_reflect::DescriptorPool::decode(setpoint_proto::DESCRIPTORS).unwrap();
+        let message = pool
+            .get_message_by_name("k8s.core.v1.VolumeProjection")
+            .unwrap();
+        let known = ["configMap", "secret", "downwardAPI"];
+        for field in message
+            .fields()
+            .filter(|field| !known.contains(&field.json_name()))
+        {
+            let mut source = prost_reflect::DynamicMessage::new(message.clone());
+            let kind = field.kind();
+            let empty = prost_reflect::DynamicMessage::new(kind.as_message().unwrap().clone());
+            source.set_field(&field, prost_reflect::Value::Message(empty));
+            let projected = ProjectedVolumeSource {
+                sources: vec![source.transcode_to().unwrap()],
+                ..ProjectedVolumeSource::default()
+            };
+            let all = all(&gateway, &Pod::default(), &Place::default(), &projected).await;
+            let refused = all.unwrap_err().to_string();
+            assert!(refused.contains(field.json_name()), "{refused}");
+        }
+    }
+
+    /// Checks K14.
+    #[test]
+    fn an_expression_is_filled_in_and_never_leaves_its_volume() {
+        let env = [
+            ("NAME".to_owned(), "web".to_owned()),
+            ("UP".to_owned(), "..".to_owned()),
+        ];
+        let path = |sub_path: &str, expression: &str| {
+            let wanted = VolumeMount {
+                sub_path: sub_path.into(),
+                sub_path_expr: expression.into(),
+                ..VolumeMount::default()
+            };
+            sub_path_of(&wanted, &env).map_err(|error| error.to_string())
+        };
+        assert_eq!(path("plain", ""), Ok("plain".into()));
+        assert_eq!(path("", "logs/$(NAME)"), Ok("logs/web".into()));
+        assert_eq!(path("", "$(NO)"), Err("missing value for \"NO\"".into()));
+        assert!(path("", "a/$(UP)").is_err() && path("", "/$(NAME)").is_err());
+    }
+
+    /// Checks K17.
+    #[test]
+    fn files_that_the_engine_mounts_itself_are_known() {
+        for path in ["/etc/resolv.conf", "/etc//hosts", "etc/hostname/"] {
+            assert!(is_engines(&path), "{path}");
+        }
+        assert!(!is_engines(&"/etc/resolv.conf.d") && !is_engines(&"/etc"));
     }
 }

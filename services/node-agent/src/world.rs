@@ -3,12 +3,14 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_model::pod as model;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
+use setpoint_proto::meta::Quantity;
 
 use crate::ledger::Admission;
 use crate::restart::{Ended, Policy};
@@ -41,6 +43,8 @@ pub struct Bound {
     pub object: Pod,
     /// The address of its node.
     pub host_ip: String,
+    /// What its node has to give, by the names of resources.
+    pub allocatable: Arc<BTreeMap<String, Quantity>>,
     /// Its place on the node, or why it has none.
     pub admission: Admission,
     /// The name of the runtime, for container ids.

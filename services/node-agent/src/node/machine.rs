@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use nix::sys::statvfs::statvfs;
+
 /// The machine that this process runs on. What cannot be found out is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
@@ -9,6 +11,8 @@ pub struct Machine {
     pub cpu: String,
     /// Memory, as a quantity.
     pub memory: String,
+    /// The disk that containers write to, as a quantity.
+    pub storage: String,
     /// Survives reboots.
     pub id: String,
     /// Does not.
@@ -31,6 +35,7 @@ impl Machine {
         Self {
             cpu: cpus.to_string(),
             memory: format!("{}Ki", kilobytes.unwrap_or("0")),
+            storage: storage(),
             id: read("/etc/machine-id"),
             boot_id: read("/proc/sys/kernel/random/boot_id"),
             kernel: read("/proc/sys/kernel/osrelease"),
@@ -44,6 +49,12 @@ fn read(path: &str) -> String {
         .unwrap_or_default()
         .trim()
         .to_owned()
+}
+
+/// The size of the file system that the process is in; of the engine's, if it is in a container.
+fn storage() -> String {
+    let bytes = statvfs(".").map_or(0, |stat| stat.blocks().saturating_mul(stat.fragment_size()));
+    format!("{}Ki", bytes / 1024)
 }
 
 fn os_image(release: &str) -> String {
@@ -71,7 +82,9 @@ mod tests {
     fn the_machine_knows_its_size() {
         let machine = Machine::read();
         assert!(machine.cpu.parse::<usize>().unwrap() > 0);
-        assert!(machine.memory.ends_with("Ki") && machine.memory != "0Ki");
+        for size in [machine.memory, machine.storage] {
+            assert!(size.ends_with("Ki") && size != "0Ki", "{size}");
+        }
     }
 
     #[test]

@@ -5,11 +5,14 @@ pub mod heartbeat;
 mod machine;
 mod report;
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use setpoint_model::hash::fnv32a;
 use setpoint_model::pod::Requests;
 use setpoint_model::quantity::Amount;
+use setpoint_proto::meta::Quantity;
 
 pub use farewell::farewell;
 pub use machine::Machine;
@@ -22,6 +25,8 @@ use crate::settings::{Kind, Settings};
 const SIMULATED_CPU: &str = "32";
 /// Memory of a simulated node, unless set.
 const SIMULATED_MEMORY: &str = "256Gi";
+/// Disk for containers' own files of a simulated node, unless set.
+const SIMULATED_STORAGE: &str = "1Ti";
 
 /// One node of this process.
 #[derive(Clone, Debug)]
@@ -30,10 +35,8 @@ pub struct Node {
     pub name: String,
     /// What it has to give, and the network of its Pods.
     pub room: Room,
-    /// As Kubernetes writes it, `100m`.
-    pub cpu: String,
-    /// As Kubernetes writes it, `128Mi`.
-    pub memory: String,
+    /// What it has to give, as it says: `cpu`, `memory`, `ephemeral-storage` and `pods`.
+    pub resources: Arc<BTreeMap<String, Quantity>>,
     /// What runs its containers.
     pub runtime: Kind,
     /// Where Pods find it.
@@ -68,6 +71,11 @@ impl Node {
         };
         let cpu = choose(&settings.capacity.cpu, SIMULATED_CPU, &machine.cpu);
         let memory = choose(&settings.capacity.memory, SIMULATED_MEMORY, &machine.memory);
+        let storage = choose(
+            &settings.capacity.ephemeral_storage,
+            SIMULATED_STORAGE,
+            &machine.storage,
+        );
         let amount = |text: &str| Amount::parse(text).ok();
         let requests = Requests {
             millicpu: amount(&cpu).map_or(0, Amount::millis),
@@ -78,12 +86,18 @@ impl Node {
             pods: settings.capacity.pods,
             network: network(settings.runtime, number),
         };
+        let resources = [
+            ("cpu", cpu),
+            ("memory", memory),
+            ("ephemeral-storage", storage),
+            ("pods", room.pods.to_string()),
+        ];
+        let resources = resources.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
         let [a, b, c, _] = room.network.octets();
         Self {
             name,
             room,
-            cpu,
-            memory,
+            resources: Arc::new(resources.into()),
             runtime: settings.runtime,
             ip: Ipv4Addr::new(a, b, c, 1),
             fallback: String::new(),
@@ -108,6 +122,9 @@ fn network(runtime: Kind, number: u32) -> Ipv4Addr {
 mod tests {
     use std::collections::HashSet;
 
+    use jiff::Timestamp;
+    use setpoint_proto::core::NodeStatus;
+
     use super::*;
 
     fn nodes(nodes: usize, runtime: Kind) -> Vec<Node> {
@@ -119,6 +136,7 @@ mod tests {
         let machine = Machine {
             cpu: "2".into(),
             memory: "1024Ki".into(),
+            storage: "512Ki".into(),
             ..Machine::default()
         };
         Node::all(&settings, "node-agent-3", &machine)
@@ -136,6 +154,35 @@ mod tests {
             }
         );
         assert!(node.ip.is_loopback() && node.ip.octets()[1] > 0);
+    }
+
+    /// Checks K13.
+    #[test]
+    fn a_node_says_how_much_disk_it_has() {
+        let storage = |settings: &Settings| {
+            let machine = Machine {
+                storage: "512Ki".into(),
+                ..Machine::default()
+            };
+            let [node] = Node::all(settings, "node", &machine).try_into().unwrap();
+            let storage = node.resources["ephemeral-storage"].string.clone();
+            let status = super::status(
+                &node,
+                &machine,
+                "",
+                &NodeStatus::default(),
+                Timestamp::UNIX_EPOCH,
+            );
+            assert_eq!(status.capacity["ephemeral-storage"].string, storage);
+            assert_eq!(status.allocatable["ephemeral-storage"].string, storage);
+            storage
+        };
+        let mut settings = Settings::default();
+        assert_eq!(storage(&settings), "512Ki");
+        settings.runtime = Kind::Simulated;
+        assert_eq!(storage(&settings), SIMULATED_STORAGE);
+        settings.capacity.ephemeral_storage = "7Gi".into();
+        assert_eq!(storage(&settings), "7Gi");
     }
 
     #[test]

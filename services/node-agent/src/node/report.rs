@@ -8,7 +8,6 @@ use setpoint_proto::core::{
     DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo,
     Taint,
 };
-use setpoint_proto::meta::Quantity;
 
 use super::Node;
 use super::machine::{Machine, architecture};
@@ -66,16 +65,9 @@ pub fn status(
     now: Timestamp,
 ) -> NodeStatus {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-    let resources: BTreeMap<_, _> = [
-        ("cpu", node.cpu.clone()),
-        ("memory", node.memory.clone()),
-        ("pods", node.room.pods.to_string()),
-    ]
-    .map(|(name, amount)| (name.to_owned(), Quantity::new(amount)))
-    .into();
     NodeStatus {
-        capacity: resources.clone(),
-        allocatable: resources,
+        capacity: node.resources.as_ref().clone(),
+        allocatable: node.resources.as_ref().clone(),
         conditions: conditions(node, reported, now),
         addresses: addresses(node, host),
         daemon_endpoints: NodeDaemonEndpoints {

@@ -165,6 +165,8 @@ pub struct Volume {
     pub name: String,
     /// What it is.
     pub kind: VolumeKind,
+    /// The group that may use it, and owns what is in it.
+    pub group: Option<u32>,
 }
 
 /// What a volume is.
@@ -205,6 +207,8 @@ pub struct Mount {
     pub read_only: bool,
     /// These files alone, as they are now, and not the volume.
     pub copies: Vec<File>,
+    /// The group that owns the copies.
+    pub group: Option<u32>,
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
         path: format!("/{volume}"),
         read_only: false,
         copies,
+        group: None,
     };
     let script = "cat /config/conf.d/a /secret/key /etc/one; touch /scratch/left /memory/left; \
                   grep -c 'tmpfs /memory' /proc/mounts; grep -c 'tmpfs /secret' /proc/mounts; stat -c %a /scratch /secret/key";
@@ -74,6 +75,7 @@ async fn a_volume_is_as_big_as_it_may_be_as_closed_as_it_is_to_be_and_hides_what
             path: format!("/{volume}"),
             read_only,
             copies: Vec::new(),
+            group: None,
         })
         .into();
     bench.runtime.start(config).await.unwrap();
@@ -82,4 +84,57 @@ async fn a_volume_is_as_big_as_it_may_be_as_closed_as_it_is_to_be_and_hides_what
     assert!(log.contains("No space left on device"), "{log}");
     assert!(log.contains("Read-only file system"), "{log}");
     assert!(!log.contains("mark"), "{log}");
+}
+
+/// Checks K16.
+#[tokio::test]
+async fn the_group_of_a_pods_volumes_may_read_its_files_and_write_where_containers_write() {
+    let Some(bench) = bench().await else { return };
+    let file = File {
+        path: "key".into(),
+        content: "hush\n".into(),
+        mode: 0o400,
+    };
+    let copy = File {
+        path: "/srv/one".into(),
+        ..file.clone()
+    };
+    let files = VolumeKind::Files {
+        files: vec![file],
+        secret: true,
+    };
+    let kinds = [
+        ("secret", files),
+        ("scratch", VolumeKind::Empty),
+        ("memory", VolumeKind::Memory(1 << 20)),
+    ];
+    let mut sandbox = sandbox_with(kinds);
+    for volume in &mut sandbox.volumes {
+        volume.group = Some(4242);
+    }
+    bench.runtime.run_sandbox(sandbox).await.unwrap();
+    let script = "exec 2>&1; cat /secret/key /srv/one; touch /scratch/new /memory/new; \
+                  stat -c '%a %g' /secret /secret/key /srv/one /scratch /memory; \
+                  stat -c %g /scratch/new /memory/new";
+    let mut config = container(0, &["sh", "-c", script]);
+    config.security.run_as_user = Some(1000);
+    config.security.run_as_group = Some(1000);
+    config.security.supplemental_groups = vec![4242];
+    let mount = |volume: &str, copies| Mount {
+        volume: volume.into(),
+        path: format!("/{volume}"),
+        read_only: false,
+        copies,
+        group: Some(4242),
+    };
+    config.mounts = ["secret", "scratch", "memory"]
+        .map(|name| mount(name, Vec::new()))
+        .into();
+    config.mounts.push(mount("secret", vec![copy]));
+    bench.runtime.start(config).await.unwrap();
+    bench.exited(0).await;
+    assert_eq!(
+        bench.log(0, LogOptions::default()).await,
+        "hush\nhush\n2755 4242\n440 4242\n440 4242\n2777 4242\n2777 4242\n4242\n4242\n"
+    );
 }

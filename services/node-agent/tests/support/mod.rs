@@ -102,6 +102,7 @@ pub fn sandbox_with<const N: usize>(volumes: [(&str, VolumeKind); N]) -> Sandbox
     let volume = |(name, kind): (&str, VolumeKind)| Volume {
         name: name.into(),
         kind,
+        group: None,
     };
     SandboxConfig {
         volumes: volumes.map(volume).into(),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -52,6 +53,7 @@ impl Play {
             pod: Some(Bound {
                 object,
                 host_ip: "10.1.2.1".into(),
+                allocatable: Arc::default(),
                 admission: Ok(IP),
                 runtime: "fake",
             }),

@@ -10,6 +10,7 @@ use bollard::query_parameters::ListNetworksOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::time::timeout;
 
+use super::identity::filter;
 use super::settings::Settings;
 
 /// Longer than an engine that works takes for anything, pulls apart.
@@ -20,7 +21,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 const DEFAULT: &str = "setpoint";
 /// The network of Pods in a Compose project.
 const PODS: &str = "pods";
-/// How Compose says which of its networks one is.
+/// How Compose says whose and which of its networks one is.
+const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 const COMPOSE_NETWORK: &str = "com.docker.compose.network";
 
 /// An engine that answers.
@@ -121,12 +123,11 @@ async fn own(client: &Docker) -> Own {
         .as_ref()
         .and_then(|config| config.labels.clone());
     let mut labels = labels.unwrap_or_default();
+    let project = labels.remove(COMPOSE_PROJECT).unwrap_or_default();
     Own {
-        project: labels
-            .remove("com.docker.compose.project")
-            .unwrap_or_default(),
         number: labels.remove("com.docker.compose.container-number"),
-        pods: pods_network(client, &container).await,
+        pods: pods_network(client, &project).await,
+        project,
     }
 }
 
@@ -150,25 +151,21 @@ async fn own_container(client: &Docker) -> Option<ContainerInspectResponse> {
     ours.then_some(container)
 }
 
-async fn pods_network(
-    client: &Docker,
-    container: &ContainerInspectResponse,
-) -> Option<(String, Ipv4Addr)> {
-    let networks = container.network_settings.as_ref()?.networks.as_ref()?;
-    for endpoint in networks.values() {
-        let id = endpoint.network_id.as_deref().unwrap_or_default();
-        let Ok(network) = client.inspect_network(id, None).await else {
-            continue;
-        };
-        let label = network
-            .labels
-            .and_then(|mut labels| labels.remove(COMPOSE_NETWORK));
-        if label.as_deref() == Some(PODS) {
-            let address = endpoint.ip_address.as_ref()?.parse().ok()?;
-            return Some((network.id?, address));
-        }
+/// The network of Pods of a Compose project. The agent need not be in it, and better is not: what it listens to is none
+/// of the Pods' business.
+async fn pods_network(client: &Docker, project: &str) -> Option<(String, Ipv4Addr)> {
+    if project.is_empty() {
+        return None;
     }
-    None
+    let options = ListNetworksOptionsBuilder::default()
+        .filters(&filter(&[
+            (COMPOSE_PROJECT, project),
+            (COMPOSE_NETWORK, PODS),
+        ]))
+        .build();
+    let found = client.list_networks(Some(options)).await.ok()?;
+    let id = found.into_iter().filter_map(|network| network.id).min()?;
+    with_address(client, id).await.ok()
 }
 
 /// The network of this name, made if there is none, and its own address.
@@ -193,6 +190,11 @@ async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Erro
         }
     }
     let id = named(client, name).await?.unwrap_or_default();
+    with_address(client, id).await
+}
+
+/// A network, and where this machine is in it.
+async fn with_address(client: &Docker, id: String) -> Result<(String, Ipv4Addr), Error> {
     let network = client.inspect_network(&id, None).await?;
     let address = gateway(&network).unwrap_or(Ipv4Addr::LOCALHOST);
     Ok((id, address))

@@ -121,7 +121,7 @@ impl Shared {
         let body = create::container(engine, &self.node, &identity, config, &pause.handle, &user);
         let handle = self.create(&identity, body).await?;
         for mount in &config.mounts {
-            let copied = volume::copy(&self.engine, &handle, &mount.copies).await;
+            let copied = volume::copy(&self.engine, &handle, &mount.copies, mount.group).await;
             copied.map_err(|error| refused(format!("copy files to {id}"), error))?;
         }
         let started = self.engine.client.start_container(&handle, None).await;

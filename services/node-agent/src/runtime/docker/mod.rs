@@ -37,7 +37,7 @@ use super::{
 };
 
 pub use self::engine::{Engine, Unusable};
-pub use self::settings::Settings;
+pub use self::settings::{Fallback, Settings};
 pub use self::sweep::{own_cluster, sweep};
 
 /// Containers of an engine. Cheap to clone.

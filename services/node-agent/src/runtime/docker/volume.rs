@@ -72,11 +72,16 @@ pub async fn fill(engine: &Engine, pause: &str, volumes: &[Volume]) -> Result<()
 }
 
 /// Copies files into a container that was not started yet.
-pub async fn copy(engine: &Engine, container: &str, files: &[File]) -> Result<(), Error> {
+pub async fn copy(
+    engine: &Engine,
+    container: &str,
+    files: &[File],
+    group: Option<u32>,
+) -> Result<(), Error> {
     let mut builder = tar::Builder::new(Vec::new());
     let added = files
         .iter()
-        .try_for_each(|file| add_file(&mut builder, "", file));
+        .try_for_each(|file| add_file(&mut builder, "", file, group));
     let archive = added.and_then(|()| builder.into_inner());
     upload(
         engine,
@@ -100,18 +105,22 @@ fn archive(volumes: &[Volume]) -> io::Result<Vec<u8>> {
     for volume in volumes {
         let folder = format!("{INSIDE}/{}/", volume.name);
         match &volume.kind {
-            VolumeKind::Empty | VolumeKind::Memory(_) => add_folder(&mut builder, &folder, 0o777)?,
+            VolumeKind::Empty | VolumeKind::Memory(_) => {
+                let owned = Owned::folder(0o777, OF_GROUP, volume.group);
+                add_folder(&mut builder, &folder, owned)?;
+            }
             VolumeKind::Files { files, .. } => {
-                add_folder(&mut builder, &folder, 0o755)?;
+                let owned = Owned::folder(0o755, READ_BY_GROUP, volume.group);
+                add_folder(&mut builder, &folder, owned)?;
                 for file in files {
                     for (end, _) in file.path.match_indices('/') {
                         add_folder(
                             &mut builder,
                             &format!("{folder}{}/", &file.path[..end]),
-                            0o755,
+                            owned,
                         )?;
                     }
-                    add_file(&mut builder, &folder, file)?;
+                    add_file(&mut builder, &folder, file, volume.group)?;
                 }
             }
         }
@@ -119,18 +128,54 @@ fn archive(volumes: &[Volume]) -> io::Result<Vec<u8>> {
     builder.into_inner()
 }
 
-fn add_folder(builder: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32) -> io::Result<()> {
-    let mut header = tar::Header::new_gnu();
+/// What a group may do with what is owned by it.
+const OF_GROUP: u32 = 0o660;
+/// The same, where containers only read.
+const READ_BY_GROUP: u32 = 0o440;
+/// What else it may do with a folder; what is made in there later belongs to the group as well.
+const FOLDER: u32 = 0o2110;
+
+/// The mode of a file or folder, and its group. Follows the kubelet's handling of fsGroup.
+#[derive(Clone, Copy)]
+struct Owned {
+    mode: u32,
+    group: Option<u32>,
+}
+
+impl Owned {
+    fn folder(mode: u32, mask: u32, group: Option<u32>) -> Self {
+        let mode = group.map_or(mode, |_| mode | mask | FOLDER);
+        Self { mode, group }
+    }
+
+    fn file(mode: u32, group: Option<u32>) -> Self {
+        let mode = group.map_or(mode, |_| mode | READ_BY_GROUP);
+        Self { mode, group }
+    }
+
+    fn header(self) -> tar::Header {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(self.mode);
+        header.set_gid(self.group.unwrap_or_default().into());
+        header
+    }
+}
+
+fn add_folder(builder: &mut tar::Builder<Vec<u8>>, path: &str, owned: Owned) -> io::Result<()> {
+    let mut header = owned.header();
     header.set_entry_type(tar::EntryType::Directory);
-    header.set_mode(mode);
     header.set_size(0);
     builder.append_data(&mut header, path, io::empty())
 }
 
-fn add_file(builder: &mut tar::Builder<Vec<u8>>, folder: &str, file: &File) -> io::Result<()> {
+fn add_file(
+    builder: &mut tar::Builder<Vec<u8>>,
+    folder: &str,
+    file: &File,
+    group: Option<u32>,
+) -> io::Result<()> {
     let path = format!("{folder}{}", file.path.trim_start_matches('/'));
-    let mut header = tar::Header::new_gnu();
-    header.set_mode(file.mode);
+    let mut header = Owned::file(file.mode, group).header();
     header.set_size(u64::try_from(file.content.len()).unwrap_or_default());
     builder.append_data(&mut header, path, file.content.as_slice())
 }
@@ -153,12 +198,12 @@ pub async fn remove(client: &bollard::Docker, labels: &[(&str, &str)]) -> Result
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_archive_has_every_folder_and_file_with_its_mode() {
+    /// The path, the mode and the group of each entry of the archive of a `scratch` and a `config` volume.
+    fn entries(group: Option<u32>) -> Vec<(String, u32, u64)> {
         let file = File {
             path: "conf.d/a.conf".into(),
             content: b"x=1".to_vec(),
-            mode: 0o440,
+            mode: 0o400,
         };
         let files = VolumeKind::Files {
             files: vec![file],
@@ -168,23 +213,44 @@ mod tests {
         let volumes = volumes.map(|(name, kind)| Volume {
             name: name.into(),
             kind,
+            group,
         });
         let archive = archive(&volumes).unwrap();
         let mut archive = tar::Archive::new(archive.as_slice());
         let entries = archive.entries().unwrap().map(Result::unwrap);
-        let entries: Vec<_> = entries
-            .map(|entry| {
-                let path = entry.path().unwrap().display().to_string();
-                (path, entry.header().mode().unwrap())
-            })
-            .collect();
+        let entry = |entry: tar::Entry<'_, &[u8]>| {
+            let header = entry.header();
+            let path = entry.path().unwrap().display().to_string();
+            (path, header.mode().unwrap(), header.gid().unwrap())
+        };
+        entries.map(entry).collect()
+    }
+
+    fn with_group(entries: [(&str, u32); 4], group: u64) -> Vec<(String, u32, u64)> {
+        let entries = entries.map(|(path, mode)| (path.to_owned(), mode, group));
+        entries.into()
+    }
+
+    #[test]
+    fn the_archive_has_every_folder_and_file_with_its_mode() {
         let expected = [
             ("volumes/scratch/", 0o777),
             ("volumes/config/", 0o755),
             ("volumes/config/conf.d/", 0o755),
+            ("volumes/config/conf.d/a.conf", 0o400),
+        ];
+        assert_eq!(entries(None), with_group(expected, 0));
+    }
+
+    /// Checks K16.
+    #[test]
+    fn with_an_fs_group_everything_belongs_to_it_and_is_readable_by_it() {
+        let expected = [
+            ("volumes/scratch/", 0o2777),
+            ("volumes/config/", 0o2755),
+            ("volumes/config/conf.d/", 0o2755),
             ("volumes/config/conf.d/a.conf", 0o440),
         ];
-        let expected = expected.map(|(path, mode)| (path.to_owned(), mode));
-        assert_eq!(entries, expected);
+        assert_eq!(entries(Some(4242)), with_group(expected, 4242));
     }
 }

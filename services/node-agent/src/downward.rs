@@ -1,0 +1,174 @@
+//! What a Pod is told about itself and its node: fields and resources, for variables and files. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{Container, Pod, PodSpec, ResourceFieldSelector};
+use setpoint_proto::meta::Quantity;
+
+/// The resources of a container that is limited by nothing but its node.
+const OF_NODE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// Where a Pod is: what only its node knows.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The address of the Pod.
+    pub pod_ip: String,
+    /// The address of its node.
+    pub host_ip: String,
+    /// What its node has to give.
+    pub allocatable: Arc<BTreeMap<String, Quantity>>,
+}
+
+/// Returns the field of a Pod at this path; `None` if there is none that Pods are told.
+pub fn field(pod: &Pod, place: &Place, path: &str) -> Option<String> {
+    let meta = &pod.metadata;
+    if let Some((map, rest)) = path.split_once("['") {
+        let map = match map {
+            "metadata.labels" => &meta.labels,
+            "metadata.annotations" => &meta.annotations,
+            _ => return None,
+        };
+        let value = map.get(rest.strip_suffix("']")?);
+        return Some(value.cloned().unwrap_or_default());
+    }
+    Some(match path {
+        "metadata.name" => meta.name.clone(),
+        "metadata.namespace" => meta.namespace.clone(),
+        "metadata.uid" => meta.uid.clone(),
+        "metadata.labels" => lines(&meta.labels),
+        "metadata.annotations" => lines(&meta.annotations),
+        "spec.nodeName" => pod.spec.node_name.clone(),
+        "spec.serviceAccountName" => pod.spec.service_account_name.clone(),
+        "status.hostIP" | "status.hostIPs" => place.host_ip.clone(),
+        "status.podIP" | "status.podIPs" => place.pod_ip.clone(),
+        _ => return None,
+    })
+}
+
+/// Returns one line `key="value"` for each entry, by key, without a last line break, as the kubelet writes them.
+fn lines<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let sorted: BTreeMap<_, _> = map.into_iter().collect();
+    let lines = sorted.iter().map(|(key, value)| format!("{key}={value:?}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the container, or init container, of this name.
+pub fn container<'a>(spec: &'a PodSpec, name: &str) -> Option<&'a Container> {
+    let mut all = spec.containers.iter().chain(&spec.init_containers);
+    all.find(|container| container.name == name)
+}
+
+/// Returns a container's request or limit, in units of the divisor, rounded up; `None` if the resource or the divisor
+/// cannot be read. Where the container has no limit, it is limited by what its node has to give.
+pub fn resource(
+    container: &Container,
+    selector: &ResourceFieldSelector,
+    place: &Place,
+) -> Option<String> {
+    let (kind, name) = selector.resource.split_once('.')?;
+    if !OF_NODE.contains(&name) && !name.starts_with("hugepages-") {
+        return None;
+    }
+    let amount = |quantity: Option<&Quantity>| match quantity {
+        Some(quantity) => Amount::parse(&quantity.string).ok(),
+        None => Amount::parse("0").ok(),
+    };
+    let amount = match kind {
+        "requests" => amount(container.resources.requests.get(name))?,
+        "limits" => match amount(container.resources.limits.get(name))? {
+            none if none.value() == 0 => amount(place.allocatable.get(name))?,
+            limit => limit,
+        },
+        _ => return None,
+    };
+    let divisor = match selector.divisor.string.as_str() {
+        "" | "0" => "1",
+        divisor => divisor,
+    };
+    let divisor = Amount::parse(divisor).ok()?;
+    let (amount, divisor) = match name {
+        "cpu" => (amount.millis(), divisor.millis()),
+        _ => (amount.value(), divisor.value()),
+    };
+    // In 128 bits the sum of two 64-bit numbers cannot overflow.
+    let (amount, divisor) = (i128::from(amount), i128::from(divisor));
+    let rounded_up = (amount + divisor - 1).checked_div(divisor)?;
+    Some(rounded_up.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        let allocatable = [
+            ("cpu", "2"),
+            ("memory", "1Gi"),
+            ("ephemeral-storage", "10Gi"),
+        ];
+        let allocatable =
+            allocatable.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
+        Place {
+            pod_ip: "127.1.2.3".into(),
+            allocatable: Arc::new(allocatable.into()),
+            ..Place::default()
+        }
+    }
+
+    #[test]
+    fn fields_of_the_pod_are_found_by_their_path() {
+        let mut pod = Pod::default();
+        pod.metadata.name = "web".into();
+        pod.metadata.labels.insert("tier".into(), "a \"b\"".into());
+        pod.metadata.labels.insert("app".into(), "shop".into());
+        let place = place();
+        let field = |path| field(&pod, &place, path);
+        assert_eq!(field("metadata.name").as_deref(), Some("web"));
+        assert_eq!(field("metadata.labels['app']").as_deref(), Some("shop"));
+        assert_eq!(field("metadata.labels['no']").as_deref(), Some(""));
+        let all = "app=\"shop\"\ntier=\"a \\\"b\\\"\"";
+        assert_eq!(field("metadata.labels").as_deref(), Some(all));
+        assert_eq!(field("metadata.annotations").as_deref(), Some(""));
+        assert_eq!(field("status.podIP").as_deref(), Some("127.1.2.3"));
+        assert_eq!(field("spec.containers"), None);
+    }
+
+    fn told(container: &Container, resource: &str, divisor: &str) -> Option<String> {
+        let selector = ResourceFieldSelector {
+            resource: resource.into(),
+            divisor: Quantity::new(divisor),
+            ..ResourceFieldSelector::default()
+        };
+        super::resource(container, &selector, &place())
+    }
+
+    /// Checks K15.
+    #[test]
+    fn a_container_without_a_limit_is_limited_by_its_node() {
+        let mut container = Container::default();
+        let told_of = |container: &Container, resource, divisor| {
+            told(container, resource, divisor).unwrap_or_default()
+        };
+        assert_eq!(told_of(&container, "limits.cpu", "1m"), "2000");
+        assert_eq!(told_of(&container, "limits.memory", "1Mi"), "1024");
+        assert_eq!(told_of(&container, "limits.ephemeral-storage", "1Gi"), "10");
+        assert_eq!(told_of(&container, "requests.cpu", ""), "0");
+        let limits = &mut container.resources.limits;
+        limits.insert("cpu".into(), Quantity::new("1500m"));
+        assert_eq!(told_of(&container, "limits.cpu", ""), "2");
+        assert_eq!(told(&container, "limits.pods", ""), None);
+        assert_eq!(told(&container, "cpu", ""), None);
+    }
+
+    /// Checks F1.
+    #[test]
+    fn no_amount_and_no_divisor_overflows() {
+        let mut container = Container::default();
+        let limits = &mut container.resources.limits;
+        limits.insert("memory".into(), Quantity::new("9223372036854775807"));
+        let most = told(&container, "limits.memory", "9223372036854775807");
+        assert_eq!(most.as_deref(), Some("1"));
+    }
+}
