@@ -62,6 +62,7 @@ impl Registry {
         target.name.clone_from(&object.meta().name);
         label(&target);
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
+        self.admit(&target, &mut *object).await?;
         complete(rules, &target, &mut *object)?;
         for _ in 0..ATTEMPTS {
             let allotment = self.allot(None, &mut *object).await?;
@@ -138,6 +139,7 @@ fn complete(
     let check_name = |name: &str| rules.check_name(name);
     metadata::validate(object.meta(), check_name, &mut problems);
     rules.validate(object, &mut problems);
+    rules.validate_create(object, &mut problems);
     object.meta_mut().generation = i64::from(rules.counts_generations());
     problems.into_result(target.kind, &target.name)
 }

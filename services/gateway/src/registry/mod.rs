@@ -5,6 +5,7 @@
 //! costs one more round. Reads never leave the cache, but for later pages of a list.
 
 mod addresses;
+mod admission;
 mod amend;
 mod answer;
 mod binding;
@@ -18,6 +19,7 @@ mod history;
 mod ip;
 mod kinds;
 mod label;
+mod label_selector;
 mod metadata;
 mod namespaces;
 mod patch;

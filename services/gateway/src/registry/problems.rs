@@ -73,6 +73,32 @@ impl Problems {
         }
     }
 
+    /// A number that must be positive.
+    pub fn positive(&mut self, path: &Path<'_>, value: impl Into<i64>) {
+        let value = value.into();
+        if value <= 0 {
+            self.invalid(path, value, "must be greater than 0");
+        }
+    }
+
+    /// A list that may not have more than `limit` entries.
+    pub fn at_most(&mut self, path: &Path<'_>, count: usize, limit: usize) {
+        if count > limit {
+            let head = format!("Too many: {count}");
+            let detail = format!("must have at most {limit} items");
+            self.found("FieldValueTooMany", path, &head, detail);
+        }
+    }
+
+    /// One of a few values, if it is given.
+    pub fn one_of_if_given(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+        if let Some(value) = value
+            && !supported.contains(&value)
+        {
+            self.unsupported(path, value, supported);
+        }
+    }
+
     /// One of a few values; empty is for others to judge.
     pub fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !value.is_empty() && !supported.contains(&value) {
@@ -85,6 +111,11 @@ impl Problems {
         if new != old {
             self.invalid(path, new, "field is immutable");
         }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.found.len()
     }
 
     fn found(&mut self, reason: &str, path: &Path<'_>, head: &str, detail: impl Display) {

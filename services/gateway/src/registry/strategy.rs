@@ -42,6 +42,8 @@ pub trait Rules: Resource {
     }
     /// What is wrong with it, metadata apart.
     fn validate(&self, _problems: &mut Problems) {}
+    /// What is wrong with it as a new one. `validate` has been asked before.
+    fn validate_create(&self, _problems: &mut Problems) {}
     /// What is wrong with the change. `validate` has been asked before.
     fn validate_update(&self, _old: &Self, _problems: &mut Problems) {}
     /// What is wrong with the change of the status. `validate` is not asked.
@@ -60,6 +62,7 @@ pub(super) trait Strategy: Send + Sync {
     fn is_met(&self, object: &dyn Object) -> Option<bool>;
     fn check_name(&self, name: &str) -> Vec<String>;
     fn validate(&self, new: &dyn Object, problems: &mut Problems);
+    fn validate_create(&self, new: &dyn Object, problems: &mut Problems);
     fn validate_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems);
     fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems);
 }
@@ -119,6 +122,9 @@ impl<T: Rules> Strategy for Of<T> {
     }
     fn validate(&self, new: &dyn Object, problems: &mut Problems) {
         typed::<T>(new).validate(problems);
+    }
+    fn validate_create(&self, new: &dyn Object, problems: &mut Problems) {
+        typed::<T>(new).validate_create(problems);
     }
     fn validate_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems) {
         typed::<T>(new).validate_update(typed(old), problems);

@@ -3,7 +3,9 @@
 use setpoint_gateway::registry::Call;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
-use setpoint_proto::core::{ConfigMap, Namespace, Pod, Service, ServicePort};
+use setpoint_proto::core::{
+    ConfigMap, Namespace, Pod, PodSchedulingGate, Service, ServiceAccount, ServicePort,
+};
 use setpoint_testkit::objects::{NAMESPACE, config_map};
 
 use crate::world::{World, deployment, pod};
@@ -161,5 +163,71 @@ async fn services_get_addresses_of_their_own_and_cannot_take_each_others() {
         error.message.contains("provided IP is already allocated"),
         "{}",
         error.message
+    );
+}
+
+/// Checks K7.
+#[tokio::test]
+async fn a_gated_pod_says_from_the_start_why_nobody_schedules_it() {
+    let world = World::start().await;
+    let mut gated = pod("web");
+    gated.spec.scheduling_gates = vec![PodSchedulingGate {
+        name: "a.io/later".into(),
+    }];
+    let gated = world.create(&gated).await.unwrap();
+    let [condition] = gated.status.conditions.as_slice() else {
+        panic!("{:?}", gated.status.conditions);
+    };
+    assert_eq!(condition.r#type, "PodScheduled");
+    assert_eq!(condition.status, "False");
+    assert_eq!(condition.reason, "SchedulingGated");
+    let free = world.create(&pod("other")).await.unwrap();
+    assert!(free.status.conditions.is_empty());
+}
+
+/// Checks K11.
+#[tokio::test]
+async fn a_negative_grace_is_a_second() {
+    let world = World::start().await;
+    let mut hasty = pod("web");
+    hasty.spec.termination_grace_period_seconds = Some(-1);
+    let hasty = world.create(&hasty).await.unwrap();
+    assert_eq!(hasty.spec.termination_grace_period_seconds, Some(1));
+}
+
+/// Checks K18.
+#[tokio::test]
+async fn a_pod_cannot_name_what_is_not_there() {
+    let world = World::start().await;
+    let mut named = pod("web");
+    named.spec.service_account_name = "robot".into();
+    let error = world.create(&named).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Forbidden);
+    assert_eq!(
+        error.message,
+        r#"pods "web" is forbidden: error looking up service account production/robot: serviceaccount "robot" not found"#
+    );
+    let mut account = ServiceAccount::default();
+    account.metadata.name = "robot".into();
+    world.create(&account).await.unwrap();
+    world.create(&named).await.unwrap();
+
+    let mut classed = pod("other");
+    classed.spec.priority_class_name = "nobody-defined-this".into();
+    let error = world.create(&classed).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        r#"pods "other" is forbidden: no PriorityClass with name nobody-defined-this was found"#
+    );
+    classed.spec.priority_class_name = "system-cluster-critical".into();
+    let classed = world.create(&classed).await.unwrap();
+    assert_eq!(classed.spec.priority, Some(2_000_000_000));
+
+    let mut contained = pod("third");
+    contained.spec.runtime_class_name = Some("gvisor".into());
+    let error = world.create(&contained).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        r#"pods "third" is forbidden: pod rejected: RuntimeClass "gvisor" not found"#
     );
 }

@@ -13,6 +13,9 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
+const SUBDOMAIN_UNDERSCORES: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*')";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
 /// Five letters that no two seeds are likely to share and that spell no word.
 pub fn suffix(seed: u64) -> String {
     let base = ALPHABET.len() as u64;
@@ -53,6 +56,29 @@ pub fn validate_dns_1035_label(name: &str) -> Vec<String> {
 pub fn validate_dns_subdomain(name: &str) -> Vec<String> {
     let right = name.split('.').all(is_label);
     complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN)
+}
+
+/// As [`validate_dns_subdomain`], but underscores may stand where hyphens may, and at the ends of labels.
+pub fn validate_dns_subdomain_with_underscores(name: &str) -> Vec<String> {
+    let right = name
+        .split('.')
+        .all(|label| is_label(&label.replace('_', "0")));
+    complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN_UNDERSCORES)
+}
+
+/// What is wrong with a key of a ConfigMap or Secret, which may become the name of a file.
+pub fn validate_config_key(key: &str) -> Vec<String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let right = !key.is_empty() && key.bytes().all(plain);
+    let mut wrong = complaints(key, SUBDOMAIN_MAX, right, CONFIG_KEY);
+    let reserved = match key {
+        "." | ".." => Some(format!("must not be '{key}'")),
+        key => key
+            .starts_with("..")
+            .then(|| "must not start with '..'".to_owned()),
+    };
+    wrong.extend(reserved);
+    wrong
 }
 
 /// What is wrong with the key of a label or annotation.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use setpoint_model::names;
 use setpoint_proto::core::ConfigMap;
 
 use crate::registry::path::Path;
@@ -16,13 +17,11 @@ impl Rules for ConfigMap {
         let (data, binary) = (Path::root("data"), Path::root("binaryData"));
         validate_keys(&self.data, &data, problems);
         validate_keys(&self.binary_data, &binary, problems);
-        for key in self
-            .binary_data
-            .keys()
-            .filter(|key| self.data.contains_key(*key))
-        {
-            let detail = format!("duplicate of key present in {data}");
-            problems.invalid(&binary.key(key), key, detail);
+        for key in self.data.keys() {
+            if self.binary_data.contains_key(key) {
+                let detail = "duplicate of key present in binaryData";
+                problems.invalid(&data.key(key), key, detail);
+            }
         }
         let text = self.data.values().map(String::len);
         let size: usize = text
@@ -39,7 +38,7 @@ impl Rules for ConfigMap {
             return;
         }
         let frozen = "field is immutable when `immutable` is set";
-        if self.immutable != old.immutable {
+        if self.immutable != Some(true) {
             problems.forbidden(&Path::root("immutable"), frozen);
         }
         if self.data != old.data {
@@ -57,18 +56,8 @@ pub(super) fn validate_keys<V>(
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     for key in map.keys() {
-        let path = path.key(key);
-        if key.is_empty() || !key.bytes().all(plain) {
-            let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' \
-                (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-            problems.invalid(&path, key, detail);
-        } else if key.len() > 253 {
-            problems.invalid(&path, key, "must be no more than 253 characters");
-        } else if key == "." || key.starts_with("..") {
-            problems.invalid(&path, key, format!("must not start with or be {key:?}"));
-        }
+        problems.all_invalid(&path.key(key), key, names::validate_config_key(key));
     }
 }
 
@@ -93,7 +82,7 @@ mod tests {
         );
         let mut map = ConfigMap::default();
         map.data.insert("..".into(), String::new());
-        assert!(complaints(&map).contains("must not start with or be"));
+        assert!(complaints(&map).contains("must not be '..'"));
     }
 
     #[test]
@@ -101,7 +90,7 @@ mod tests {
         let mut map = ConfigMap::default();
         map.data.insert("k".into(), "v".into());
         map.binary_data.insert("k".into(), "v".into());
-        assert!(complaints(&map).contains("duplicate of key present in data"));
+        assert!(complaints(&map).contains("duplicate of key present in binaryData"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Rules for Deployment {
         let spec = &self.spec;
         problems.non_negative(&path.field("replicas"), spec.replicas.unwrap_or_default());
         let selector = spec.selector.as_ref();
-        template::validate(selector, &spec.template, "deployment", problems);
+        template::validate(selector, &spec.template, problems);
         validate_strategy(&spec.strategy, &path.field("strategy"), problems);
         problems.non_negative(&path.field("minReadySeconds"), spec.min_ready_seconds);
         let history = spec.revision_history_limit.unwrap_or_default();
@@ -132,7 +132,8 @@ fn validate_strategy(strategy: &DeploymentStrategy, path: &Path<'_>, problems: &
         ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &at, problems),
         ("Recreate", None) => {}
         (other, _) => {
-            problems.unsupported(&path.field("type"), other, &["Recreate", "RollingUpdate"]);
+            // Upstream names the whole strategy, not its type.
+            problems.unsupported(path, other, &["Recreate", "RollingUpdate"]);
         }
     }
 }
@@ -146,11 +147,8 @@ fn validate_rolling(rolling: &RollingUpdateDeployment, path: &Path<'_>, problems
         problems,
     );
     if [down, up]
-        .iter()
-        .flatten()
-        .filter(|bound| bound.is_zero())
-        .count()
-        == 2
+        .into_iter()
+        .all(|bound| bound.is_none_or(Bound::is_zero))
     {
         let value = rolling.max_unavailable.as_ref();
         problems.invalid(&unavailable, value, "may not be 0 when `maxSurge` is 0");

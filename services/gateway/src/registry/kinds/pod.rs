@@ -1,12 +1,11 @@
 //! The rules of a Pod: it starts out Pending, and little of its spec may change later.
 
 mod status;
-
-use std::collections::BTreeSet;
+mod update;
 
 use jiff::Timestamp;
 use setpoint_model::{condition, names, pod};
-use setpoint_proto::core::{Pod, PodCondition, PodSpec, Toleration};
+use setpoint_proto::core::{Pod, PodCondition};
 
 use crate::registry::path::Path;
 use crate::registry::podspec;
@@ -15,11 +14,6 @@ use crate::registry::strategy::Rules;
 
 /// How long a Pod may take to stop when nobody says.
 const GRACE: i64 = 30;
-
-const FEW_FIELDS: &str = "pod updates may not change fields other than \
-    `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
-    `spec.tolerations` (only additions to existing tolerations),\
-    `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 impl Rules for Pod {
     const COUNTS_GENERATIONS: bool = true;
@@ -51,6 +45,10 @@ impl Rules for Pod {
     }
 
     fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        update::validate_mirror(self, old, problems);
+        let path = Path::root("metadata");
+        let path = path.field("annotations");
+        podspec::validate_annotations(&self.metadata.annotations, &self.spec, &path, problems);
         status::validate_update(self, old, problems);
     }
 
@@ -69,25 +67,23 @@ impl Rules for Pod {
     }
 
     fn validate(&self, problems: &mut Problems) {
-        podspec::validate(&self.spec, &Path::root("spec"), problems);
+        podspec::validate_pod(self, problems);
+    }
+
+    fn validate_create(&self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        if !self.spec.ephemeral_containers.is_empty() {
+            let at = path.field("ephemeralContainers");
+            problems.forbidden(&at, "cannot be set on create");
+        }
+        if !self.spec.node_name.is_empty() && !self.spec.scheduling_gates.is_empty() {
+            let detail = "cannot be set until all schedulingGates have been cleared";
+            problems.forbidden(&path.field("nodeName"), detail);
+        }
     }
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        let spec = Path::root("spec");
-        let (new, old) = (&self.spec, &old.spec);
-        if new.containers.len() != old.containers.len() {
-            let detail = "pod updates may not add or remove containers";
-            problems.forbidden(&spec.field("containers"), detail);
-            return;
-        }
-        validate_deadline(new, old, &spec, problems);
-        if !only_adds(&new.tolerations, &old.tolerations) {
-            let detail = "existing toleration can not be modified except its tolerationSeconds";
-            problems.forbidden(&spec.field("tolerations"), detail);
-        }
-        if *new != *old && with_what_may_change(old, new) != *new {
-            problems.forbidden(&spec, FEW_FIELDS);
-        }
+        update::validate(self, old, problems);
     }
 }
 
@@ -101,69 +97,6 @@ fn gated() -> PodCondition {
         last_transition_time: Timestamp::now().into(),
         ..Default::default()
     }
-}
-
-fn validate_deadline(new: &PodSpec, old: &PodSpec, spec: &Path<'_>, problems: &mut Problems) {
-    let path = spec.field("activeDeadlineSeconds");
-    match (new.active_deadline_seconds, old.active_deadline_seconds) {
-        (Some(new), Some(old)) if new > old => {
-            problems.invalid(
-                &path,
-                new,
-                format!("must be less than or equal to previous value {old}"),
-            );
-        }
-        (None, Some(_)) => {
-            problems.invalid(
-                &path,
-                "",
-                "must not update from a positive integer to nil value",
-            );
-        }
-        _ => {}
-    }
-}
-
-/// The old spec with everything that an update may set taken from the new one.
-fn with_what_may_change(old: &PodSpec, new: &PodSpec) -> PodSpec {
-    let mut spec = old.clone();
-    let images = |containers: &mut [_], from: &[_]| {
-        let pairs = containers.iter_mut().zip(from);
-        pairs.for_each(
-            |(container, from): (
-                &mut setpoint_proto::core::Container,
-                &setpoint_proto::core::Container,
-            )| {
-                container.image.clone_from(&from.image);
-            },
-        );
-    };
-    images(&mut spec.containers, &new.containers);
-    images(&mut spec.init_containers, &new.init_containers);
-    spec.active_deadline_seconds = new.active_deadline_seconds;
-    spec.tolerations.clone_from(&new.tolerations);
-    if old
-        .termination_grace_period_seconds
-        .is_some_and(|grace| grace < 0)
-    {
-        spec.termination_grace_period_seconds = new.termination_grace_period_seconds;
-    }
-    if new
-        .scheduling_gates
-        .iter()
-        .all(|gate| old.scheduling_gates.contains(gate))
-    {
-        spec.scheduling_gates.clone_from(&new.scheduling_gates);
-    }
-    spec
-}
-
-fn only_adds(new: &[Toleration], old: &[Toleration]) -> bool {
-    fn kept(one: &Toleration) -> [&str; 4] {
-        [&one.key, &one.operator, &one.value, &one.effect]
-    }
-    let new: BTreeSet<_> = new.iter().map(kept).collect();
-    old.iter().map(kept).all(|old| new.contains(&old))
 }
 
 /// How many seconds a Pod gets to stop: none if nothing of it can be running.
@@ -184,7 +117,6 @@ mod tests {
     use setpoint_proto::core::{Container, PodSchedulingGate};
 
     use super::*;
-    use crate::registry::metadata;
 
     fn pod() -> Pod {
         let mut pod = Pod::default();
@@ -219,20 +151,6 @@ mod tests {
     }
 
     #[test]
-    fn a_toleration_may_be_added_but_not_taken() {
-        let toleration = Toleration {
-            key: "a".into(),
-            operator: "Exists".into(),
-            ..Default::default()
-        };
-        assert_eq!(
-            complaints(|pod| pod.spec.tolerations.push(toleration.clone())),
-            NONE
-        );
-        assert!(!only_adds(&[], &[toleration]));
-    }
-
-    #[test]
     fn other_fields_may_not_change() {
         let command = complaints(|pod| pod.spec.containers[0].command = vec!["sh".into()]);
         assert!(command.starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"));
@@ -245,44 +163,6 @@ mod tests {
         assert_eq!(
             containers,
             "spec.containers: Forbidden: pod updates may not add or remove containers"
-        );
-    }
-
-    /// Checks F40: each entry of long lists is looked at once.
-    #[test]
-    fn as_many_tolerations_and_finalizers_as_fit_into_a_request_are_checked_at_once() {
-        let toleration = |n: usize| Toleration {
-            key: format!("t{n}"),
-            ..Default::default()
-        };
-        let tolerations: Vec<_> = (0..60_000).map(toleration).collect();
-        let reversed: Vec<_> = tolerations.iter().rev().cloned().collect();
-        assert!(only_adds(&reversed, &tolerations));
-        let mut old = pod().metadata;
-        old.finalizers = (0..60_000).map(|n| format!("a.io/{n}")).collect();
-        old.deletion_timestamp = Some(Default::default());
-        let mut new = old.clone();
-        new.finalizers.reverse();
-        let mut problems = Problems::default();
-        metadata::validate_update(&new, &old, &mut problems);
-        assert_eq!(problems.to_string(), NONE);
-    }
-
-    #[test]
-    fn a_deadline_may_only_come_closer() {
-        assert_eq!(
-            complaints(|pod| pod.spec.active_deadline_seconds = Some(5)),
-            NONE
-        );
-        let (mut old, mut new) = (pod(), pod());
-        old.spec.active_deadline_seconds = Some(5);
-        new.spec.active_deadline_seconds = Some(6);
-        let mut problems = Problems::default();
-        new.validate_update(&old, &mut problems);
-        assert!(
-            problems
-                .to_string()
-                .contains("must be less than or equal to previous value 5")
         );
     }
 

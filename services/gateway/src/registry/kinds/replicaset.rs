@@ -46,7 +46,7 @@ impl Rules for ReplicaSet {
         );
         problems.non_negative(&spec.field("minReadySeconds"), self.spec.min_ready_seconds);
         let selector = self.spec.selector.as_ref();
-        template::validate(selector, &self.spec.template, "replicaset", problems);
+        template::validate(selector, &self.spec.template, problems);
     }
 
     fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {

@@ -23,14 +23,23 @@ impl Rules for Secret {
         if self.data.values().map(bytes::Bytes::len).sum::<usize>() > DATA_MAX {
             problems.too_long(&path, DATA_MAX);
         }
-        let needed: &[&str] = match self.r#type.as_str() {
-            "kubernetes.io/tls" => &["tls.crt", "tls.key"],
-            "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
-            "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
-            _ => &[],
-        };
-        for key in needed.iter().filter(|key| !self.data.contains_key(**key)) {
-            problems.required(&path.key(key), "");
+        match self.r#type.as_str() {
+            "kubernetes.io/tls" => self.require(&["tls.crt", "tls.key"], &path, problems),
+            "kubernetes.io/ssh-auth" if self.says_nothing("ssh-privatekey") => {
+                problems.required(&path.key("ssh-privatekey"), "");
+            }
+            "kubernetes.io/basic-auth" => {
+                let keys = ["username", "password"];
+                if !keys.iter().any(|key| self.data.contains_key(*key)) {
+                    self.require(&keys, &path, problems);
+                }
+            }
+            "kubernetes.io/dockercfg" => self.require_json(".dockercfg", &path, problems),
+            "kubernetes.io/dockerconfigjson" => {
+                self.require_json(".dockerconfigjson", &path, problems);
+            }
+            "kubernetes.io/service-account-token" => self.require_account(problems),
+            _ => {}
         }
     }
 
@@ -40,11 +49,50 @@ impl Rules for Secret {
             return;
         }
         let frozen = "field is immutable when `immutable` is set";
-        if self.immutable != old.immutable {
+        if self.immutable != Some(true) {
             problems.forbidden(&Path::root("immutable"), frozen);
         }
         if self.data != old.data {
             problems.forbidden(&Path::root("data"), frozen);
+        }
+    }
+}
+
+/// What the types of Secrets that Kubernetes knows ask for.
+trait Typed {
+    fn says_nothing(&self, key: &str) -> bool;
+    fn require(&self, keys: &[&'static str], path: &Path<'_>, problems: &mut Problems);
+    fn require_json(&self, key: &'static str, path: &Path<'_>, problems: &mut Problems);
+    fn require_account(&self, problems: &mut Problems);
+}
+
+impl Typed for Secret {
+    fn says_nothing(&self, key: &str) -> bool {
+        self.data.get(key).is_none_or(|value| value.is_empty())
+    }
+
+    fn require(&self, keys: &[&'static str], path: &Path<'_>, problems: &mut Problems) {
+        for key in keys.iter().filter(|key| !self.data.contains_key(**key)) {
+            problems.required(&path.key(key), "");
+        }
+    }
+
+    fn require_json(&self, key: &'static str, path: &Path<'_>, problems: &mut Problems) {
+        type Object = serde_json::Map<String, serde_json::Value>;
+        self.require(&[key], path, problems);
+        let value = self.data.get(key);
+        if let Some(Err(error)) = value.map(|value| serde_json::from_slice::<Object>(value)) {
+            problems.invalid(&path.key(key), "<secret contents redacted>", error);
+        }
+    }
+
+    fn require_account(&self, problems: &mut Problems) {
+        const ACCOUNT: &str = "kubernetes.io/service-account.name";
+        let account = self.metadata.annotations.get(ACCOUNT);
+        if account.is_none_or(String::is_empty) {
+            let path = Path::root("metadata");
+            let path = path.field("annotations");
+            problems.required(&path.key(ACCOUNT), "");
         }
     }
 }

@@ -4,38 +4,56 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::LabelSelector;
 
+use crate::registry::label_selector;
 use crate::registry::metadata;
 use crate::registry::path::Path;
 use crate::registry::podspec;
 use crate::registry::problems::Problems;
 
-/// Is something wrong with the selector, the template, or the two of them together? `what` is the kind, in lower case.
+/// Finds what is wrong with the selector, the template, or the two of them together.
 pub(super) fn validate(
     selector: Option<&LabelSelector>,
     template: &PodTemplateSpec,
-    what: &str,
     problems: &mut Problems,
 ) {
     let spec = Path::root("spec");
-    let path = spec.field("template");
-    validate_template(template, &path, problems);
-    let Some(wanted) = selector else {
-        problems.required(&spec.field("selector"), "");
-        return;
-    };
-    let at = spec.field("selector");
-    if wanted.match_labels.is_empty() && wanted.match_expressions.is_empty() {
-        problems.invalid(&at, wanted, format!("empty selector is invalid for {what}"));
-        return;
+    let (at, path) = (spec.field("selector"), spec.field("template"));
+    let before = problems.count();
+    match selector {
+        None => problems.required(&at, ""),
+        Some(selector) => label_selector::validate(Some(selector), &at, problems),
     }
-    match Selector::from_label_selector(wanted) {
-        Err(error) => problems.invalid(&at, wanted, error),
-        Ok(selector) if !selector.matches(&template.metadata.labels) => {
-            let labels = path.field("metadata");
-            let detail = "`selector` does not match template `labels`";
-            problems.invalid(&labels.field("labels"), &template.metadata.labels, detail);
-        }
-        Ok(_) => {}
+    let malformed = selector.is_some() && problems.count() > before;
+    if let Some(selector) = selector
+        && selector.match_labels.is_empty()
+        && selector.match_expressions.is_empty()
+    {
+        // Upstream says so of ReplicaSets too.
+        problems.invalid(&at, selector, "empty selector is invalid for deployment");
+    }
+    let parsed = selector.map(Selector::from_label_selector).transpose();
+    match parsed {
+        Err(_) => problems.invalid(&at, selector, "invalid label selector"),
+        Ok(_) if malformed => {}
+        Ok(ref parsed) => validate_labels(parsed.as_ref(), template, &path, problems),
+    }
+    if parsed.is_ok() {
+        validate_template(template, &path, problems);
+    }
+}
+
+/// The Pods of the template are found by the selector; one that is missing finds none.
+fn validate_labels(
+    selector: Option<&Selector>,
+    template: &PodTemplateSpec,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let labels = &template.metadata.labels;
+    if !selector.is_some_and(|selector| selector.matches(labels)) {
+        let detail = "`selector` does not match template `labels`";
+        let at = path.field("metadata");
+        problems.invalid(&at.field("labels"), labels, detail);
     }
 }
 
@@ -70,19 +88,21 @@ pub(super) fn validate_available(
 }
 
 fn validate_template(template: &PodTemplateSpec, path: &Path<'_>, problems: &mut Problems) {
-    let meta = path.field("metadata");
-    metadata::validate_labels(&template.metadata.labels, &meta.field("labels"), problems);
-    metadata::validate_annotations(
-        &template.metadata.annotations,
-        &meta.field("annotations"),
-        problems,
-    );
-    let spec = path.field("spec");
-    podspec::validate(&template.spec, &spec, problems);
+    // Upstream leaves the metadata out of these two fields.
+    let (meta, annotations) = (&template.metadata, path.field("annotations"));
+    metadata::validate_labels(&meta.labels, &path.field("labels"), problems);
+    metadata::validate_annotations(&meta.annotations, &annotations, problems);
+    podspec::validate_annotations(&meta.annotations, &template.spec, &annotations, problems);
+    let path = path.field("spec");
+    podspec::validate(&template.spec, &path, problems);
+    if !template.spec.ephemeral_containers.is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        problems.forbidden(&path.field("ephemeralContainers"), detail);
+    }
     let policy = template.spec.restart_policy.as_str();
-    problems.one_of(&spec.field("restartPolicy"), policy, &["Always"]);
+    problems.one_of(&path.field("restartPolicy"), policy, &["Always"]);
     if template.spec.active_deadline_seconds.is_some() {
         let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
-        problems.forbidden(&spec.field("activeDeadlineSeconds"), detail);
+        problems.forbidden(&path.field("activeDeadlineSeconds"), detail);
     }
 }

@@ -1,192 +1,110 @@
 //! What one container must say and must not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_model::names;
-use setpoint_proto::core::{Container, EnvVar};
+use setpoint_proto::core::{Container, PodSpec, Probe, VolumeSource};
 
-use super::{ports, probe, resources};
+use super::{env, handler, mounts, ports, probe, resources, restart, security};
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
 const PULL: &[&str] = &["Always", "IfNotPresent", "Never"];
-const MESSAGE: &[&str] = &["File", "FallbackToLogsOnError"];
+const MESSAGE: &[&str] = &["FallbackToLogsOnError", "File"];
 
-/// Finds what is wrong with a container; `volumes` are the names that it may mount.
+/// What a container's Pod says for all of its containers.
+pub struct Surroundings<'s> {
+    pub spec: &'s PodSpec,
+    /// The volumes that may be mounted.
+    pub volumes: &'s BTreeMap<&'s str, &'s VolumeSource>,
+    /// The claims that may be named.
+    pub claims: &'s BTreeSet<&'s str>,
+}
+
+/// Finds what is wrong with a container of either list.
 pub fn validate(
     container: &Container,
-    volumes: &BTreeSet<&str>,
+    around: &Surroundings<'_>,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
-    validate_name(container, path, problems);
-    problems.one_of(
-        &path.field("imagePullPolicy"),
-        &container.image_pull_policy,
-        PULL,
-    );
-    let policy = path.field("terminationMessagePolicy");
-    problems.one_of(&policy, &container.termination_message_policy, MESSAGE);
-    ports::validate(&container.ports, &path.field("ports"), problems);
-    validate_env(&container.env, &path.field("env"), problems);
-    validate_mounts(container, volumes, path, problems);
-    resources::validate(&container.resources, &path.field("resources"), problems);
-    for (probe, name) in [
-        (&container.liveness_probe, "livenessProbe"),
-        (&container.readiness_probe, "readinessProbe"),
-        (&container.startup_probe, "startupProbe"),
-    ] {
-        if let Some(probe) = probe {
-            probe::validate(probe, name, &path.field(name), problems);
-        }
-    }
-    if let Some(context) = &container.security_context {
-        let path = path.field("securityContext");
-        validate_id(context.run_as_user, &path.field("runAsUser"), problems);
-        validate_id(context.run_as_group, &path.field("runAsGroup"), problems);
-    }
-}
-
-/// A user's or group's number.
-pub fn validate_id(id: Option<i64>, path: &Path<'_>, problems: &mut Problems) {
-    if let Some(id) = id
-        && !(0..=i64::from(i32::MAX)).contains(&id)
-    {
-        problems.invalid(path, id, "must be between 0 and 2147483647, inclusive");
-    }
-}
-
-fn validate_name(container: &Container, path: &Path<'_>, problems: &mut Problems) {
     match container.name.as_str() {
         "" => problems.required(&path.field("name"), ""),
         name => problems.all_invalid(&path.field("name"), name, names::validate_dns_label(name)),
     }
-    let image = path.field("image");
     if container.image.is_empty() {
-        problems.required(&image, "");
-    } else if container.image.trim() != container.image {
-        problems.invalid(
-            &image,
-            &container.image,
-            "must not have leading or trailing whitespace",
-        );
+        problems.required(&path.field("image"), "");
     }
+    let policy = path.field("terminationMessagePolicy");
+    problems.one_of(&policy, &container.termination_message_policy, MESSAGE);
+    ports::validate(&container.ports, &path.field("ports"), problems);
+    env::validate(&container.env, &path.field("env"), problems);
+    env::validate_sources(&container.env_from, &path.field("envFrom"), problems);
+    mounts::validate(container, around.volumes, path, problems);
+    validate_pull_policy(
+        &container.image_pull_policy,
+        &path.field("imagePullPolicy"),
+        problems,
+    );
+    let at = path.field("resources");
+    resources::validate(&container.resources, &at, problems);
+    resources::validate_claims(&container.resources.claims, around.claims, &at, problems);
+    resources::validate_resize(
+        container,
+        &around.spec.restart_policy,
+        &path.field("resizePolicy"),
+        problems,
+    );
+    let host_users = around.spec.host_users != Some(false);
+    let at = path.field("securityContext");
+    security::validate(
+        container.security_context.as_ref(),
+        host_users,
+        &at,
+        problems,
+    );
+    restart::validate(container, path, problems);
 }
 
-fn validate_env(env: &[EnvVar], path: &Path<'_>, problems: &mut Problems) {
-    for (index, variable) in env.iter().enumerate() {
-        let path = path.index(index);
-        let name = path.field("name");
-        if variable.name.is_empty() {
-            problems.required(&name, "");
-        } else if variable
-            .name
-            .contains(|c: char| c == '=' || !c.is_ascii_graphic() && c != ' ')
-        {
-            let detail = "a valid environment variable name must consist only of printable ASCII \
-                characters other than '='";
-            problems.invalid(&name, &variable.name, detail);
-        }
-        if !variable.value.is_empty() && variable.value_from.is_some() {
-            let detail = "may not be specified when `value` is not empty";
-            problems.invalid(&path.field("valueFrom"), "", detail);
-        }
-    }
-}
-
-fn validate_mounts(
+/// Finds what is wrong with the probes and hooks of a container that goes on.
+pub fn validate_life(
     container: &Container,
-    volumes: &BTreeSet<&str>,
+    spec: &PodSpec,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
-    let mounts = path.field("volumeMounts");
-    let mut paths = BTreeSet::new();
-    for (index, mount) in container.volume_mounts.iter().enumerate() {
-        let path = mounts.index(index);
-        let (name, at) = (path.field("name"), path.field("mountPath"));
-        if mount.name.is_empty() {
-            problems.required(&name, "");
-        } else if !volumes.contains(mount.name.as_str()) {
-            problems.not_found(&name, &mount.name);
-        }
-        if mount.mount_path.is_empty() {
-            problems.required(&at, "");
-        } else if !paths.insert(mount.mount_path.as_str()) {
-            problems.invalid(&at, &mount.mount_path, "must be unique");
-        }
+    if let Some(lifecycle) = &container.lifecycle {
+        handler::validate_lifecycle(lifecycle, spec, &path.field("lifecycle"), problems);
+    }
+    for (probe, name) in probes(container) {
+        probe::validate(probe, name, &path.field(name), problems);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use setpoint_proto::core::{EnvVarSource, VolumeMount};
-
-    use super::*;
-
-    fn complaints(change: impl FnOnce(&mut Container)) -> String {
-        let mut container = Container {
-            name: "web".into(),
-            image: "nginx".into(),
-            ..Default::default()
-        };
-        change(&mut container);
-        let mut problems = Problems::default();
-        let volumes = ["data"].into();
-        validate(&container, &volumes, &Path::root("c"), &mut problems);
-        problems.to_string()
+/// Probes and hooks are not for a container that others wait for.
+pub fn forbid_life(container: &Container, path: &Path<'_>, problems: &mut Problems) {
+    let hooks = container.lifecycle.as_ref().map(|_| "lifecycle");
+    let probes = probes(container).map(|(_, name)| name);
+    for field in hooks.into_iter().chain(probes) {
+        let detail = "may not be set for init containers without restartPolicy=Always";
+        problems.forbidden(&path.field(field), detail);
     }
+}
 
-    fn mount(name: &str, path: &str) -> VolumeMount {
-        VolumeMount {
-            name: name.into(),
-            mount_path: path.into(),
-            ..Default::default()
-        }
+/// When an image is fetched.
+pub fn validate_pull_policy(policy: &str, path: &Path<'_>, problems: &mut Problems) {
+    match policy {
+        "" => problems.required(path, ""),
+        policy => problems.one_of(path, policy, PULL),
     }
+}
 
-    #[test]
-    fn mounts_name_a_volume_and_a_place_of_their_own() {
-        assert_eq!(
-            complaints(|c| c.volume_mounts = vec![mount("data", "/a")]),
-            "[]"
-        );
-        let complaint = complaints(|c| c.volume_mounts = vec![mount("other", "/a")]);
-        assert_eq!(complaint, r#"c.volumeMounts[0].name: Not found: "other""#);
-        let complaint =
-            complaints(|c| c.volume_mounts = vec![mount("data", "/a"), mount("data", "/a")]);
-        assert_eq!(
-            complaint,
-            r#"c.volumeMounts[1].mountPath: Invalid value: "/a": must be unique"#
-        );
-    }
-
-    #[test]
-    fn a_variable_has_a_name_and_one_source() {
-        let variable = |name: &str| EnvVar {
-            name: name.into(),
-            value: "1".into(),
-            value_from: None,
-        };
-        assert_eq!(complaints(|c| c.env = vec![variable("A_B.c-d")]), "[]");
-        assert_eq!(
-            complaints(|c| c.env = vec![variable("")]),
-            "c.env[0].name: Required value"
-        );
-        assert!(complaints(|c| c.env = vec![variable("A=")]).contains("printable ASCII"));
-        let complaint = complaints(|c| {
-            let mut both = variable("A");
-            both.value_from = Some(EnvVarSource::default());
-            c.env = vec![both];
-        });
-        assert!(complaint.contains("may not be specified when `value` is not empty"));
-    }
-
-    #[test]
-    fn users_have_numbers_that_are_not_negative() {
-        assert!(
-            complaints(|c| c.security_context.get_or_insert_default().run_as_user = Some(-1))
-                .contains("between 0 and")
-        );
-    }
+fn probes(container: &Container) -> impl Iterator<Item = (&Probe, &'static str)> {
+    let probes = [
+        (container.liveness_probe.as_ref(), "livenessProbe"),
+        (container.readiness_probe.as_ref(), "readinessProbe"),
+        (container.startup_probe.as_ref(), "startupProbe"),
+    ];
+    let given = |(probe, name): (Option<_>, _)| Some((probe?, name));
+    probes.into_iter().filter_map(given)
 }

@@ -26,6 +26,10 @@ pub fn fill_defaults(spec: &mut PodSpec) {
 /// For a Pod only: templates are left alone, or a change of these rules would roll every Deployment.
 pub fn fill_pod_defaults(spec: &mut PodSpec) {
     spec.enable_service_links.get_or_insert(true);
+    if let Some(grace) = &mut spec.termination_grace_period_seconds {
+        // An old way to say: as soon as possible.
+        *grace = if *grace < 0 { 1 } else { *grace };
+    }
     for container in spec.init_containers.iter_mut().chain(&mut spec.containers) {
         request_what_is_limited(&mut container.resources);
     }

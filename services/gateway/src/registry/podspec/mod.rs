@@ -1,17 +1,30 @@
 //! The spec of a Pod, alone or in a template: what is left unsaid, and what must not be said.
 
+mod affinity;
+mod annotations;
 mod container;
 mod defaults;
+mod dns;
+mod downward;
+mod env;
+mod handler;
+mod mounts;
+mod paths;
 mod ports;
 mod probe;
+mod projected;
 mod qos;
 mod resources;
+mod restart;
 mod scheduling;
+mod security;
+mod spread;
 mod validate;
 mod volume;
 
-pub(super) use container::validate_id;
+pub(super) use annotations::validate as validate_annotations;
 pub(super) use defaults::{fill_defaults, fill_pod_defaults};
 pub(super) use qos::qos_class;
 pub(super) use resources::validate_amount;
-pub(super) use validate::validate;
+pub(super) use security::validate_id;
+pub(super) use validate::{validate, validate_pod};

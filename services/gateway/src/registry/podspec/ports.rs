@@ -47,7 +47,7 @@ pub fn check_name(name: &str) -> Vec<String> {
     [
         wrong(name.len() > 15, "must be no more than 15 characters"),
         wrong(
-            !name.bytes().all(plain),
+            name.is_empty() || !name.bytes().all(plain),
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
         ),
         wrong(

@@ -1,117 +1,207 @@
 //! The volumes of a Pod.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use setpoint_model::names;
-use setpoint_proto::core::{Volume, VolumeSource};
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{KeyToPath, Volume, VolumeSource};
 
+use super::{container, downward, paths, projected};
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
-/// Finds what is wrong with volumes, and answers with the names that may be mounted.
+const HOST_PATHS: &[&str] = &[
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+];
+
+/// Finds what is wrong with volumes, and answers with those that may be mounted.
 pub fn validate<'v>(
     volumes: &'v [Volume],
     path: &Path<'_>,
     problems: &mut Problems,
-) -> BTreeSet<&'v str> {
-    let mut seen = BTreeSet::new();
+) -> BTreeMap<&'v str, &'v VolumeSource> {
+    let mut right = BTreeMap::new();
     for (index, volume) in volumes.iter().enumerate() {
         let path = path.index(index);
-        let name = path.field("name");
-        if volume.name.is_empty() {
-            problems.required(&name, "");
-        } else {
-            problems.all_invalid(&name, &volume.name, names::validate_dns_label(&volume.name));
-            if !seen.insert(volume.name.as_str()) {
-                problems.duplicate(&name, &volume.name);
+        let before = problems.count();
+        validate_source(&volume.volume_source, &path, problems);
+        let (at, name) = (path.field("name"), volume.name.as_str());
+        match name {
+            "" => problems.required(&at, ""),
+            name => problems.all_invalid(&at, name, names::validate_dns_label(name)),
+        }
+        if right.contains_key(name) {
+            problems.duplicate(&at, name);
+        }
+        if problems.count() == before {
+            right.insert(name, &volume.volume_source);
+        }
+    }
+    right
+}
+
+/// Of several sources the first is judged, the others are refused.
+fn validate_source(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let given = kinds(source);
+    let mut given = given.into_iter().filter(|(_, given)| *given);
+    let Some((first, _)) = given.next() else {
+        problems.required(path, "must specify a volume type");
+        return;
+    };
+    validate_kind(source, first, &path.field(first), problems);
+    for (field, _) in given {
+        let detail = "may not specify more than 1 volume type";
+        problems.forbidden(&path.field(field), detail);
+    }
+}
+
+/// Every kind of source, in the order in which they are looked at, and whether it is given.
+fn kinds(source: &VolumeSource) -> [(&'static str, bool); 30] {
+    [
+        ("emptyDir", source.empty_dir.is_some()),
+        ("hostPath", source.host_path.is_some()),
+        ("gitRepo", source.git_repo.is_some()),
+        ("gcePersistentDisk", source.gce_persistent_disk.is_some()),
+        (
+            "awsElasticBlockStore",
+            source.aws_elastic_block_store.is_some(),
+        ),
+        ("secret", source.secret.is_some()),
+        ("nfs", source.nfs.is_some()),
+        ("iscsi", source.iscsi.is_some()),
+        ("glusterfs", source.glusterfs.is_some()),
+        ("flocker", source.flocker.is_some()),
+        (
+            "persistentVolumeClaim",
+            source.persistent_volume_claim.is_some(),
+        ),
+        ("rbd", source.rbd.is_some()),
+        ("cinder", source.cinder.is_some()),
+        ("cephfs", source.cephfs.is_some()),
+        ("quobyte", source.quobyte.is_some()),
+        ("downwardAPI", source.downward_api.is_some()),
+        ("fc", source.fc.is_some()),
+        ("flexVolume", source.flex_volume.is_some()),
+        ("configMap", source.config_map.is_some()),
+        ("azureFile", source.azure_file.is_some()),
+        ("vsphereVolume", source.vsphere_volume.is_some()),
+        (
+            "photonPersistentDisk",
+            source.photon_persistent_disk.is_some(),
+        ),
+        ("portworxVolume", source.portworx_volume.is_some()),
+        ("azureDisk", source.azure_disk.is_some()),
+        ("storageos", source.storageos.is_some()),
+        ("projected", source.projected.is_some()),
+        ("scaleIO", source.scale_io.is_some()),
+        ("csi", source.csi.is_some()),
+        ("ephemeral", source.ephemeral.is_some()),
+        ("image", source.image.is_some()),
+    ]
+}
+
+fn validate_kind(source: &VolumeSource, kind: &str, path: &Path<'_>, problems: &mut Problems) {
+    match kind {
+        "emptyDir" | "hostPath" | "nfs" | "image" => validate_plain(source, path, problems),
+        "secret" | "configMap" | "downwardAPI" => validate_files(source, path, problems),
+        "persistentVolumeClaim" | "csi" | "ephemeral" => validate_storage(source, path, problems),
+        "projected" => {
+            if let Some(projected) = &source.projected {
+                projected::validate(projected, path, problems);
             }
         }
-        validate_source(&volume.volume_source, &path, problems);
-    }
-    seen
-}
-
-fn validate_source(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
-    // Each source is one field of the message: what is left after taking one out tells whether there was another.
-    let mut rest = source.clone();
-    let sources = [
-        rest.host_path.take().is_some(),
-        rest.empty_dir.take().is_some(),
-        rest.secret.take().is_some(),
-        rest.config_map.take().is_some(),
-        rest.projected.take().is_some(),
-        rest.downward_api.take().is_some(),
-        rest.persistent_volume_claim.take().is_some(),
-        rest.ephemeral.take().is_some(),
-        rest.csi.take().is_some(),
-        rest.nfs.take().is_some(),
-        rest != VolumeSource::default(),
-    ];
-    match sources.into_iter().filter(|source| *source).count() {
-        0 => problems.required(path, "must specify a volume type"),
-        1 => {}
-        _ => problems.forbidden(path, "may not specify more than 1 volume type"),
-    }
-    if let Some(secret) = &source.secret
-        && secret.secret_name.is_empty()
-    {
-        problems.required(&path.field("secret").field("secretName"), "");
-    }
-    if let Some(config_map) = &source.config_map
-        && config_map.local_object_reference.name.is_empty()
-    {
-        problems.required(&path.field("configMap").field("name"), "");
-    }
-    if let Some(host_path) = &source.host_path
-        && host_path.path.is_empty()
-    {
-        problems.required(&path.field("hostPath").field("path"), "");
+        // No node mounts the others, and says so when it is asked to.
+        _ => {}
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use setpoint_proto::core::{EmptyDirVolumeSource, SecretVolumeSource};
-
-    use super::*;
-
-    fn complaints(change: impl FnOnce(&mut VolumeSource)) -> String {
-        let mut volume = Volume {
-            name: "data".into(),
-            ..Default::default()
-        };
-        change(&mut volume.volume_source);
-        let mut problems = Problems::default();
-        validate(&[volume], &Path::root("volumes"), &mut problems);
-        problems.to_string()
+fn validate_plain(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let limit = source.empty_dir.as_ref();
+    let limit = limit.and_then(|directory| directory.size_limit.as_ref());
+    let limit = limit.and_then(|limit| Amount::parse(&limit.string).ok());
+    if limit.is_some_and(|limit| limit < Amount::ZERO) {
+        let detail = "SizeLimit field must be a valid resource quantity";
+        problems.forbidden(&path.field("sizeLimit"), detail);
+    } else if let Some(host) = &source.host_path {
+        let at = path.field("path");
+        match host.path.as_str() {
+            "" => problems.required(&at, ""),
+            text => paths::validate_no_backsteps(text, &at, problems),
+        }
+        problems.one_of_if_given(&path.field("type"), host.r#type.as_deref(), HOST_PATHS);
+    } else if let Some(nfs) = &source.nfs {
+        require(&nfs.server, &path.field("server"), problems);
+        let at = path.field("path");
+        require(&nfs.path, &at, problems);
+        if !nfs.path.starts_with('/') {
+            problems.invalid(&at, &nfs.path, "must be an absolute path");
+        }
+    } else if let Some(image) = &source.image {
+        let at = path.field("pullPolicy");
+        container::validate_pull_policy(&image.pull_policy, &at, problems);
     }
+}
 
-    #[test]
-    fn a_volume_has_exactly_one_source() {
-        assert_eq!(
-            complaints(|_| {}),
-            "volumes[0]: Required value: must specify a volume type"
-        );
-        assert_eq!(
-            complaints(|source| source.empty_dir = Some(EmptyDirVolumeSource::default())),
-            "[]"
-        );
-        let complaint = complaints(|source| {
-            source.empty_dir = Some(EmptyDirVolumeSource::default());
-            source.secret = Some(SecretVolumeSource {
-                secret_name: "s".into(),
-                ..Default::default()
-            });
-        });
-        assert_eq!(
-            complaint,
-            "volumes[0]: Forbidden: may not specify more than 1 volume type"
-        );
+fn validate_files(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let mode = path.field("defaultMode");
+    let items = path.field("items");
+    if let Some(secret) = &source.secret {
+        require(&secret.secret_name, &path.field("secretName"), problems);
+        paths::validate_mode(secret.default_mode, &mode, problems);
+        validate_items(&secret.items, &items, problems);
+    } else if let Some(map) = &source.config_map {
+        let name = &map.local_object_reference.name;
+        require(name, &path.field("name"), problems);
+        paths::validate_mode(map.default_mode, &mode, problems);
+        validate_items(&map.items, &items, problems);
+    } else if let Some(downward) = &source.downward_api {
+        paths::validate_mode(downward.default_mode, &mode, problems);
+        for file in &downward.items {
+            // Upstream names the volume, not the file.
+            downward::validate_file(file, path, problems);
+        }
     }
+}
 
-    #[test]
-    fn a_source_names_what_it_shows() {
-        let complaint = complaints(|source| source.secret = Some(SecretVolumeSource::default()));
-        assert_eq!(complaint, "volumes[0].secret.secretName: Required value");
+fn validate_storage(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    if let Some(claim) = &source.persistent_volume_claim {
+        require(&claim.claim_name, &path.field("claimName"), problems);
+    } else if let Some(csi) = &source.csi {
+        require(&csi.driver, &path.field("driver"), problems);
+        let secret = csi.node_publish_secret_ref.as_ref();
+        if let Some(secret) = secret {
+            let at = path.field("nodePublishSecretRef");
+            require(&secret.name, &at.field("name"), problems);
+        }
+    } else if let Some(ephemeral) = &source.ephemeral
+        && ephemeral.volume_claim_template.is_none()
+    {
+        problems.required(&path.field("volumeClaimTemplate"), "");
+    }
+}
+
+/// Finds what is wrong with keys that become files.
+pub fn validate_items(items: &[KeyToPath], path: &Path<'_>, problems: &mut Problems) {
+    for (index, item) in items.iter().enumerate() {
+        let path = path.index(index);
+        let at = path.field("path");
+        require(&item.key, &path.field("key"), problems);
+        require(&item.path, &at, problems);
+        paths::validate_not_reserved(&item.path, &at, problems);
+        paths::validate_mode(item.mode, &path.field("mode"), problems);
+    }
+}
+
+/// A text that may not be empty.
+pub fn require(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    if text.is_empty() {
+        problems.required(path, "");
     }
 }

@@ -130,6 +130,8 @@ fn told(error: &ApiError) -> Vec<String> {
     if told.is_empty() {
         told.push(error.reason.name().to_owned());
     }
+    // The name of a field may have a comma in it; what is expected is cut there, too.
+    let mut told: Vec<_> = told.join(", ").split(", ").map(str::to_owned).collect();
     told.sort_unstable();
     told
 }

@@ -1,0 +1,144 @@
+//! Deployments and ReplicaSets.
+
+use serde_json::json;
+
+use super::table::Base;
+
+fn of(resource: &'static str) -> Base {
+    Base {
+        resource,
+        object: json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+                },
+            },
+        }),
+    }
+}
+
+#[tokio::test]
+async fn selectors_and_templates() {
+    let labels = "Invalid spec.template.metadata.labels";
+    for resource in ["deployments.apps", "replicasets.apps"] {
+        of(resource)
+            .created(&[
+                ("", ""),
+                (r#"metadata.name="Web""#, "Invalid metadata.name"),
+                ("spec.replicas=0", ""),
+                ("spec.replicas=-1", "Invalid spec.replicas"),
+                ("spec.minReadySeconds=-1", "Invalid spec.minReadySeconds"),
+                ("spec.selector=null", "Required spec.selector, Invalid spec.template.metadata.labels"),
+                ("spec.selector={}", "Invalid spec.selector"),
+                (r#"spec.selector={"matchLabels":{"app":"other"}}"#, labels),
+                (r#"spec.selector={"matchExpressions":[{"key":"app","operator":"In","values":["web","log"]}]}"#, ""),
+                (
+                    r#"spec.selector={"matchExpressions":[{"key":"app","operator":"Like"}]}"#,
+                    "Invalid spec.selector.matchExpressions[0].operator, Invalid spec.selector",
+                ),
+                (
+                    r#"spec.selector={"matchExpressions":[{"key":"app","operator":"In"}]}"#,
+                    "Required spec.selector.matchExpressions[0].values, Invalid spec.selector",
+                ),
+                ("spec.template.metadata.labels=null", labels),
+                (r#"spec.template.metadata.labels={"app":"web","a b":"c"}"#, "Invalid spec.template.labels"),
+                (r#"spec.template.metadata.annotations={"a b":"c"}"#, "Invalid spec.template.annotations"),
+                (
+                    r#"spec.template.metadata.annotations={"controller.kubernetes.io/pod-deletion-cost":"x"}"#,
+                    "Invalid spec.template.annotations[controller.kubernetes.io/pod-deletion-cost]",
+                ),
+                (r#"spec.template.spec.restartPolicy="Never""#, "NotSupported spec.template.spec.restartPolicy"),
+                ("spec.template.spec.activeDeadlineSeconds=5", "Forbidden spec.template.spec.activeDeadlineSeconds"),
+                (
+                    r#"spec.template.spec.ephemeralContainers=[{"name":"debug","image":"nginx"}]"#,
+                    "Forbidden spec.template.spec.ephemeralContainers",
+                ),
+                ("spec.template.spec.containers=[]", "Required spec.template.spec.containers"),
+                (r#"spec.template.spec.containers[0].image="""#, "Required spec.template.spec.containers[0].image"),
+                (
+                    r#"spec.template.spec.overhead={"cpu":"-1"}"#,
+                    "Invalid spec.template.spec.overhead.limits[cpu]",
+                ),
+                // What only a Pod is asked.
+                (r#"spec.template.spec.containers[0].image=" nginx""#, ""),
+                ("spec.template.spec.terminationGracePeriodSeconds=-1", ""),
+                (r#"spec.template.spec.serviceAccountName="nobody""#, ""),
+                (r#"spec.template.spec.priorityClassName="nobody-defined-this""#, ""),
+            ])
+            .await;
+        of(resource)
+            .updated(&[
+                ("", "spec.replicas=5", ""),
+                ("", "spec.replicas=-5", "Invalid spec.replicas"),
+                (
+                    "",
+                    r#"spec.selector={"matchLabels":{"app":"web","a":"b"}} ; spec.template.metadata.labels={"app":"web","a":"b"}"#,
+                    "Invalid spec.selector",
+                ),
+                ("", r#"spec.template.metadata.labels={"app":"other"}"#, labels),
+                ("", r#"spec.template.spec.containers[0].image="nginx:2""#, ""),
+            ])
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn rollouts() {
+    let down = "Invalid spec.strategy.rollingUpdate.maxUnavailable";
+    let up = "Invalid spec.strategy.rollingUpdate.maxSurge";
+    of("deployments.apps")
+        .created(&[
+            (r#"spec.strategy={"type":"Recreate"}"#, ""),
+            (
+                r#"spec.strategy={"type":"Blue"}"#,
+                "NotSupported spec.strategy",
+            ),
+            (
+                r#"spec.strategy={"type":"Recreate","rollingUpdate":{}}"#,
+                "Forbidden spec.strategy.rollingUpdate",
+            ),
+            (
+                r#"spec.strategy={"rollingUpdate":{"maxSurge":"150%","maxUnavailable":0}}"#,
+                "",
+            ),
+            (
+                r#"spec.strategy={"rollingUpdate":{"maxSurge":0,"maxUnavailable":"0%"}}"#,
+                down,
+            ),
+            (
+                r#"spec.strategy={"rollingUpdate":{"maxUnavailable":"110%"}}"#,
+                down,
+            ),
+            (
+                r#"spec.strategy={"rollingUpdate":{"maxUnavailable":-1}}"#,
+                down,
+            ),
+            (
+                r#"spec.strategy={"rollingUpdate":{"maxSurge":"a lot"}}"#,
+                up,
+            ),
+            (r#"spec.strategy={"rollingUpdate":{"maxSurge":"1"}}"#, up),
+            (r#"spec.strategy={"rollingUpdate":{"maxSurge":"-1%"}}"#, up),
+            ("spec.revisionHistoryLimit=0", ""),
+            (
+                "spec.revisionHistoryLimit=-1",
+                "Invalid spec.revisionHistoryLimit",
+            ),
+            (
+                "spec.progressDeadlineSeconds=-1",
+                "Invalid spec.progressDeadlineSeconds, Invalid spec.progressDeadlineSeconds",
+            ),
+            (
+                "spec.progressDeadlineSeconds=10 ; spec.minReadySeconds=10",
+                "Invalid spec.progressDeadlineSeconds",
+            ),
+            (
+                "spec.progressDeadlineSeconds=11 ; spec.minReadySeconds=10",
+                "",
+            ),
+        ])
+        .await;
+}

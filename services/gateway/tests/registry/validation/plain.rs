@@ -1,0 +1,217 @@
+//! ConfigMaps, Secrets, ServiceAccounts, Leases, Events and Namespaces.
+
+use serde_json::json;
+
+use super::table::Base;
+
+fn of(resource: &'static str) -> Base {
+    Base {
+        resource,
+        object: json!({"metadata": {"name": "a"}}),
+    }
+}
+
+#[tokio::test]
+async fn config_maps() {
+    of("configmaps")
+        .created(&[
+            (
+                r#"data={"a":"b","A_b.c-d":"","...":"e"}"#,
+                "Invalid data[...]",
+            ),
+            (r#"data={"a":"b"} ; binaryData={"c":"AA=="}"#, ""),
+            (r#"data={"":"b"}"#, "Invalid data[]"),
+            (r#"data={"a b":"c"}"#, "Invalid data[a b]"),
+            (r#"data={"..":"c"}"#, "Invalid data[..]"),
+            (r#"data={".":"c"}"#, "Invalid data[.]"),
+            (r#"data={"..a":"c"}"#, "Invalid data[..a]"),
+            (r#"data={".a":"c"}"#, ""),
+            (r#"binaryData={"a/b":"AA=="}"#, "Invalid binaryData[a/b]"),
+            (
+                r#"data={"a":"b"} ; binaryData={"a":"AA=="}"#,
+                "Invalid data[a]",
+            ),
+        ])
+        .await;
+    of("configmaps")
+        .updated(&[
+            (r#"data={"a":"b"}"#, r#"data={"a":"c"}"#, ""),
+            ("", "immutable=true", ""),
+            ("immutable=true", "immutable=true", ""),
+            ("immutable=true", "immutable=false", "Forbidden immutable"),
+            ("immutable=true", "immutable=null", "Forbidden immutable"),
+            ("immutable=true", r#"data={"a":"b"}"#, "Forbidden data"),
+            (
+                "immutable=true",
+                r#"binaryData={"a":"AA=="}"#,
+                "Forbidden binaryData",
+            ),
+            ("immutable=true", r#"metadata.labels={"a":"b"}"#, ""),
+            (
+                "immutable=true",
+                r#"data={"a b":"b"}"#,
+                "Forbidden data, Invalid data[a b]",
+            ),
+        ])
+        .await;
+    let mut large = of("configmaps");
+    large.object["data"] = json!({"a": "x".repeat(1 << 20)});
+    large.created(&[("", "")]).await;
+    large.object["data"] = json!({"a": "x".repeat(1 << 20), "b": "x"});
+    large.created(&[("", "TooLong []")]).await;
+}
+
+#[tokio::test]
+async fn secrets() {
+    of("secrets")
+        .created(&[
+            ("", ""),
+            (r#"stringData={"a":"b"} ; type="a.io/own""#, ""),
+            (r#"data={"a b":"AA=="}"#, "Invalid data[a b]"),
+            (r#"data={"..":"AA=="}"#, "Invalid data[..]"),
+            (r#"type="kubernetes.io/tls""#, "Required data[tls.crt], Required data[tls.key]"),
+            (r#"type="kubernetes.io/tls" ; data={"tls.crt":"","tls.key":""}"#, ""),
+            (r#"type="kubernetes.io/ssh-auth""#, "Required data[ssh-privatekey]"),
+            (r#"type="kubernetes.io/ssh-auth" ; data={"ssh-privatekey":""}"#, "Required data[ssh-privatekey]"),
+            (r#"type="kubernetes.io/basic-auth""#, "Required data[username], Required data[password]"),
+            (r#"type="kubernetes.io/basic-auth" ; stringData={"password":""}"#, ""),
+            (r#"type="kubernetes.io/dockercfg""#, "Required data[.dockercfg]"),
+            (r#"type="kubernetes.io/dockercfg" ; stringData={".dockercfg":"{}"}"#, ""),
+            (r#"type="kubernetes.io/dockerconfigjson" ; stringData={".dockerconfigjson":"no"}"#, "Invalid data[.dockerconfigjson]"),
+            (r#"type="kubernetes.io/dockerconfigjson" ; stringData={".dockerconfigjson":"[]"}"#, "Invalid data[.dockerconfigjson]"),
+            (
+                r#"type="kubernetes.io/service-account-token""#,
+                "Required metadata.annotations[kubernetes.io/service-account.name]",
+            ),
+            (
+                r#"type="kubernetes.io/service-account-token" ; metadata.annotations={"kubernetes.io/service-account.name":"a"}"#,
+                "",
+            ),
+        ])
+        .await;
+    of("secrets")
+        .updated(&[
+            ("", r#"type="a.io/own""#, "Invalid type"),
+            (r#"type="a.io/own""#, "type=null", "Invalid type"),
+            ("immutable=true", "immutable=null", "Forbidden immutable"),
+            ("immutable=true", r#"data={"a":"AA=="}"#, "Forbidden data"),
+            ("", r#"data={"a":"AA=="}"#, ""),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn service_accounts() {
+    of("serviceaccounts")
+        .created(&[("", ""), (r#"metadata.name="A""#, "Invalid metadata.name")])
+        .await;
+}
+
+#[tokio::test]
+async fn leases() {
+    of("leases.coordination.k8s.io")
+        .created(&[
+            (
+                r#"spec={"leaseDurationSeconds":15,"holderIdentity":"a"}"#,
+                "",
+            ),
+            (
+                r#"spec={"leaseDurationSeconds":0}"#,
+                "Invalid spec.leaseDurationSeconds",
+            ),
+            (
+                r#"spec={"leaseDurationSeconds":-1}"#,
+                "Invalid spec.leaseDurationSeconds",
+            ),
+            (
+                r#"spec={"leaseTransitions":-1}"#,
+                "Invalid spec.leaseTransitions",
+            ),
+            (r#"metadata.name="A""#, "Invalid metadata.name"),
+        ])
+        .await;
+    // Checks F27.
+    let unseen = "Invalid metadata.resourceVersion";
+    of("leases.coordination.k8s.io")
+        .updated(&[
+            ("", r#"spec={"holderIdentity":"a"}"#, ""),
+            ("", "metadata.resourceVersion=null", unseen),
+            ("", r#"metadata.resourceVersion="0""#, unseen),
+            ("", r#"metadata.resourceVersion="1""#, "Conflict"),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn namespaces() {
+    of("namespaces")
+        .created(&[
+            ("", ""),
+            (r#"metadata.name="a.b""#, "Invalid metadata.name"),
+            (r#"metadata.name="A""#, "Invalid metadata.name"),
+            (r#"spec={"finalizers":["a.io/b","kubernetes"]}"#, ""),
+            (r#"spec={"finalizers":["mine"]}"#, "Invalid spec.finalizers"),
+            (
+                r#"spec={"finalizers":["a/b/c"]}"#,
+                "Invalid spec.finalizers",
+            ),
+        ])
+        .await;
+    of("namespaces")
+        .updated(&[
+            ("", r#"spec={"finalizers":["mine"]}"#, ""),
+            ("", r#"metadata.labels={"a":"b"}"#, ""),
+            (
+                "",
+                r#"metadata.finalizers=["mine"]"#,
+                "Invalid metadata.finalizers[0]",
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn events() {
+    let mut old = of("events");
+    old.object["involvedObject"] = json!({"namespace": "production"});
+    let place = "Invalid involvedObject.namespace";
+    old.created(&[
+        ("", ""),
+        (r#"involvedObject={"namespace":"default"}"#, place),
+        ("involvedObject={}", place),
+        ("count=5", ""),
+    ])
+    .await;
+    let mut new = of("events");
+    new.object = json!({
+        "metadata": {"name": "a"},
+        "involvedObject": {"namespace": "production"},
+        "eventTime": "2026-01-02T03:04:05.000000Z",
+        "reportingComponent": "a.io/b",
+        "reportingInstance": "b-1",
+        "action": "Do",
+        "reason": "Because",
+    });
+    let mut long = new.object.clone();
+    for field in ["reportingInstance", "action", "reason"] {
+        long[field] = json!("x".repeat(129));
+    }
+    long["message"] = json!("x".repeat(1025));
+    new.created(&[
+        ("", ""),
+        ("involvedObject={}", place),
+        (r#"involvedObject={"namespace":"default"}"#, ""),
+        (
+            "reportingComponent=null",
+            "Required reportingComponent, Invalid reportingComponent, Invalid reportingComponent",
+        ),
+        (r#"reportingComponent="a b""#, "Invalid reportingComponent"),
+        ("reportingInstance=null", "Required reportingInstance"),
+        ("action=null", "Required action"),
+        ("reason=null", "Required reason"),
+    ])
+    .await;
+    new.object = long;
+    let expected = "Invalid reportingInstance, Invalid action, Invalid reason, Invalid message";
+    new.created(&[("", expected)]).await;
+}
