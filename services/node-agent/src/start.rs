@@ -140,6 +140,8 @@ async fn serve<R: Runtime>(
         queue,
         rounds,
     });
+    let tasks = host.health().check("background-tasks");
+    tasks.follow(gateway.tasks().health());
     let (cached, shutdown) = (host.health().check("informers"), host.shutdown());
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(&gateway, host.advertised()).await;

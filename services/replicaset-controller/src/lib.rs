@@ -49,11 +49,14 @@ pub async fn start(host: Host, Settings(settings): Settings) -> anyhow::Result<(
     );
     let journal = Journal::new(host.service(), host.instance(), apps::ReplicaSet::RESOURCE);
     host.offer(journal.routes().into_axum_router());
+    let health = gateway.tasks().health();
     let controller = Controller::new(host.service(), reconciler, gateway)
         .watches(sets, |set| Some(set.meta.key.clone()))
         .watches(pods, keepers)
         .settings(settings)
         .journal(&journal);
+    let tasks = host.health().check("background-tasks");
+    tasks.follow(health);
     let informers = host.health().check("informers");
     informers.pass_when(controller.ready());
     controller.run(host.instance(), host.shutdown()).await?;

@@ -65,6 +65,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         settings.clone(),
     );
     let (on_pod, on_node) = (shift.clone(), shift.clone());
+    let tasks = host.health().check("background-tasks");
+    tasks.follow(gateway.tasks().health());
     let (stop, informers) = (host.shutdown(), host.health().check("informers"));
 
     let mut watches = JoinSet::new();

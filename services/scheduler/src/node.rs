@@ -10,7 +10,7 @@ use setpoint_proto::core::{Node, Taint};
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// A node as the scheduler sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeView {
     /// Its identity and labels.
     pub meta: Meta,

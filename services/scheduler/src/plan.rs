@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use setpoint_machinery::Plan;
+use setpoint_machinery::{Plan, Step};
+use setpoint_task::catch_unwind;
 
 use crate::anti_affinity::Existing;
 use crate::filter::{Objection, objections};
@@ -47,56 +48,78 @@ impl Action {
 }
 
 /// Decides for every pending Pod. A Pod that is being deleted, gated or placed already needs no decision.
+///
+/// A Pod on which it panics gets none.
 pub fn plan(world: &World) -> Plan<Action> {
+    plan_by(world, decide)
+}
+
+type Decide = fn(&World, &mut [Candidate], &Arc<PodView>, &Wants, u64) -> Step<Action>;
+
+fn plan_by(world: &World, decide: Decide) -> Plan<Action> {
     let mut plan = Plan::default();
     let mut nodes = world.nodes.clone();
-    let undecided = retry(world, &mut nodes, &mut plan);
+    let mut undecided = Vec::new();
+    for pod in &world.pending {
+        let Some(wants) = pod.schedulable() else {
+            continue;
+        };
+        match catch_unwind("schedule", || retry(world, &mut nodes, pod, wants)) {
+            Ok(Some(step)) => plan.steps.push(step),
+            Ok(None) => undecided.push((pod, wants)),
+            Err(_) => {}
+        }
+    }
     for (turn, (pod, wants)) in undecided.into_iter().enumerate() {
         let tie = world.seed.wrapping_add(turn as u64);
-        match best(pod, wants, &nodes, &world.existing, tie) {
-            Ok((n, score)) => {
-                nodes[n].take(pod);
-                let bind = bind(pod, &nodes[n], score);
-                plan.step(bind, "the best of the nodes that fit");
-            }
-            Err(message) => {
-                let refuse = Action::Refuse {
-                    pod: pod.clone(),
-                    message,
-                    against: against(pod, wants, &nodes, &world.existing),
-                };
-                plan.step(refuse, "no node fits");
-            }
-        }
+        let decided = catch_unwind("schedule", || decide(world, &mut nodes, pod, wants, tie));
+        plan.steps.extend(decided);
     }
     plan
 }
 
-/// Binds Pods whose binding is in doubt to the same nodes again, so that it does not matter whether it was made; a node
-/// that objects by now keeps their room nevertheless. Returns the other Pods that need a decision, and these.
-fn retry<'a>(
-    world: &'a World,
+/// Binds a Pod whose binding is in doubt to the same node again, so that it does not matter whether it was made. A node
+/// that objects by now keeps its room nevertheless.
+fn retry(
+    world: &World,
     nodes: &mut [Candidate],
-    plan: &mut Plan<Action>,
-) -> Vec<(&'a Arc<PodView>, &'a Wants)> {
-    let mut undecided = Vec::new();
-    for pod in world.pending.iter().filter(|pod| !pod.meta.deleting) {
-        let Some(wants) = pod.wants.as_deref().filter(|wants| !wants.gated) else {
-            continue;
-        };
-        let doubted = world.doubts.get(&pod.meta.key);
-        let doubted = doubted.and_then(|name| nodes.iter_mut().find(|n| n.view.name() == name));
-        let Some(node) = doubted else {
-            undecided.push((pod, wants));
-            continue;
-        };
-        match objections(pod, &wants.node, node, &world.existing).is_empty() {
-            true => plan.step(bind(pod, node, 0), "its binding was not answered"),
-            false => undecided.push((pod, wants)),
+    pod: &Arc<PodView>,
+    wants: &Wants,
+) -> Option<Step<Action>> {
+    let doubted = world.doubts.get(&pod.meta.key)?;
+    let node = nodes.iter_mut().find(|node| node.view.name() == doubted)?;
+    let fits = objections(pod, &wants.node, node, &world.existing).is_empty();
+    node.take(pod);
+    fits.then(|| Step {
+        action: bind(pod, node, 0),
+        because: "its binding was not answered",
+    })
+}
+
+fn decide(
+    world: &World,
+    nodes: &mut [Candidate],
+    pod: &Arc<PodView>,
+    wants: &Wants,
+    tie: u64,
+) -> Step<Action> {
+    match best(pod, wants, nodes, &world.existing, tie) {
+        Ok((n, score)) => {
+            nodes[n].take(pod);
+            Step {
+                action: bind(pod, &nodes[n], score),
+                because: "the best of the nodes that fit",
+            }
         }
-        node.take(pod);
+        Err(message) => Step {
+            action: Action::Refuse {
+                pod: pod.clone(),
+                message,
+                against: against(pod, wants, nodes, &world.existing),
+            },
+            because: "no node fits",
+        },
     }
-    undecided
 }
 
 fn bind(pod: &Arc<PodView>, node: &Candidate, score: i64) -> Action {
@@ -166,4 +189,54 @@ fn sentence(nodes: usize, against: &BTreeMap<Objection, usize>) -> String {
         .collect();
     reasons.sort();
     format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use setpoint_model::{Key, Meta};
+
+    use super::*;
+    use crate::node::NodeView;
+
+    fn pod(name: &str) -> Arc<PodView> {
+        let meta = Meta {
+            key: Key::new("default", name),
+            ..Meta::default()
+        };
+        Arc::new(PodView {
+            meta,
+            wants: Some(Box::default()),
+            ..PodView::default()
+        })
+    }
+
+    #[test]
+    fn a_pod_on_which_deciding_panics_costs_the_others_nothing() {
+        let node = NodeView {
+            meta: Meta {
+                key: Key::new("", "a"),
+                ..Meta::default()
+            },
+            max_pods: 10,
+            ..NodeView::default()
+        };
+        let world = World {
+            nodes: vec![Candidate::new(Arc::new(node))],
+            pending: ["first", "poison", "last"].map(pod).into(),
+            existing: Vec::new(),
+            doubts: std::collections::HashMap::new(),
+            seed: 0,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let steps = plan_by(&world, |world, nodes, pod, wants, tie| {
+            assert_ne!(pod.meta.key.name, "poison");
+            decide(world, nodes, pod, wants, tie)
+        });
+        let steps = steps.steps.iter();
+        let decided: Vec<_> = steps
+            .map(|step| &*step.action.pod().meta.key.name)
+            .collect();
+        assert_eq!(decided, ["first", "last"]);
+    }
 }

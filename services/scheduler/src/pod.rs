@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use setpoint_machinery::View;
-use setpoint_model::{Meta, Resources, pod};
+use setpoint_model::{Key, Meta, Resources, pod};
 use setpoint_proto::core::{NodeSelectorTerm, Pod, PodSpec, PodStatus, Toleration};
 
 use crate::anti_affinity::Term;
@@ -61,6 +61,9 @@ pub struct NodeWants {
     pub unsupported: Vec<&'static str>,
 }
 
+/// The order of the queue.
+pub type Turn = (Reverse<i32>, Option<Timestamp>, Key);
+
 impl View for PodView {
     type Object = Pod;
 
@@ -109,6 +112,12 @@ impl Wants {
 }
 
 impl PodView {
+    /// Returns what it asks for, if it needs a decision: it waits for a node, and is neither gated nor being deleted.
+    pub fn schedulable(&self) -> Option<&Wants> {
+        let wants = self.wants.as_deref().filter(|wants| !wants.gated);
+        wants.filter(|_| !self.meta.deleting)
+    }
+
     /// Does it take from its node's resources?
     pub fn occupies(&self) -> Option<&str> {
         self.node.as_deref().filter(|_| !self.ended)
@@ -126,8 +135,8 @@ impl PodView {
     }
 
     /// The Pod's place in the queue: a higher priority first, then the older one.
-    pub fn turn(&self) -> (Reverse<i32>, Option<Timestamp>, &str) {
+    pub fn turn(&self) -> Turn {
         let priority = self.wants.as_ref().map_or(0, |wants| wants.priority);
-        (Reverse(priority), self.meta.created, &self.meta.key.name)
+        (Reverse(priority), self.meta.created, self.meta.key.clone())
     }
 }

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::ready;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
+use parking_lot::Mutex;
 use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::Verdict;
+use setpoint_task::catch_panic;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -50,6 +52,8 @@ pub struct Scheduler {
     pub backlog: Backlog,
     /// Bindings that nobody answered for.
     pub doubts: Doubts,
+    /// The highest revision that it wrote and that the caches may not hold yet.
+    pub written: Mutex<Revision>,
     /// The Pods.
     pub pods: Reader<PodView>,
     /// The nodes.
@@ -65,43 +69,34 @@ pub struct Scheduler {
 impl Scheduler {
     /// Schedules until `stop`, or until a write is refused since another leads.
     pub async fn run(&self, gateway: &Gateway, stop: &CancellationToken) {
-        let mut written = Revision::default();
-        while let Some(tickets) = stop.run_until_cancelled(self.batch()).await {
+        while let Some(Some(tickets)) = stop.run_until_cancelled(self.batch()).await {
+            let written = *self.written.lock();
             if timeout(CATCH_UP, self.pods.reach(written)).await.is_err() {
                 warn!(%written, "the cache lags behind own writes");
                 tickets.into_iter().for_each(Ticket::retry);
                 continue;
             }
-            match self.round(gateway, tickets).await {
-                Ok(revision) => written = written.max(revision),
-                Err(Fenced) => return warn!("another leads: a write was fenced off"),
+            // Reached, or lost by a store that was restored: not to be waited for again.
+            *self.written.lock() = Revision::default();
+            if let Err(Fenced) = self.round(gateway, tickets).await {
+                return warn!("another leads: a write was fenced off");
             }
         }
     }
 
-    /// All keys that wait now, up to the batch's size; at least one.
-    async fn batch(&self) -> Vec<Ticket<Key>> {
-        let mut tickets: Vec<_> = self.queue.next().await.into_iter().collect();
-        while tickets.len() < self.settings.batch {
-            match self.queue.next().now_or_never() {
-                Some(Some(ticket)) => tickets.push(ticket),
-                _ => break,
-            }
-        }
-        tickets
+    /// The Pods that are first by priority, up to the batch's size; at least one.
+    async fn batch(&self) -> Option<Vec<Ticket<Key>>> {
+        let turn = |key: &Key| self.pods.get(key).map(|pod| pod.turn());
+        self.queue.next_batch(self.settings.batch, turn).await
     }
 
-    /// Observe, plan, act. Answers the highest revision that it wrote.
-    async fn round(
-        &self,
-        gateway: &Gateway,
-        tickets: Vec<Ticket<Key>>,
-    ) -> Result<Revision, Fenced> {
+    /// Observe, plan, act.
+    async fn round(&self, gateway: &Gateway, tickets: Vec<Ticket<Key>>) -> Result<(), Fenced> {
         let looked = Instant::now();
         let observed = self.backlog.begin(tickets.iter().map(|ticket| &ticket.key));
         let (pending, mut tickets) = self.pending(tickets);
         if pending.is_empty() {
-            return Ok(Revision::default());
+            return Ok(());
         }
         let world = observe(
             &self.nodes,
@@ -120,21 +115,48 @@ impl Scheduler {
                 now: world.now,
                 observed,
             };
-            Some(self.carry_out(gateway, step, ticket, note, began))
+            let action = step.action.clone();
+            let carried_out = self.carry_out(gateway, step, ticket, note, began);
+            Some(self.guard(action, carried_out))
         });
         let writes: Vec<_> = writes.collect();
-        let highest = futures::stream::iter(writes)
+        let all = futures::stream::iter(writes)
             .buffer_unordered(self.settings.concurrency)
-            .try_fold(Revision::default(), |highest, one| {
-                ready(Ok(highest.max(one)))
-            })
+            .try_for_each(|()| ready(Ok(())))
             .await;
-        // Keys without a decision (gated, or being deleted) are done: their next change brings them back.
-        for ticket in tickets.into_values() {
+        for (key, ticket) in tickets {
+            let pod = world.pending.iter().find(|pod| pod.meta.key == key);
+            self.pass_over(pod.is_some_and(|pod| pod.schedulable().is_some()), ticket);
+        }
+        all
+    }
+
+    /// Settles a Pod without a decision. It needed none (it is gated, or being deleted), so that its next change brings it
+    /// back; or deciding on it has panicked, which the others are not to suffer from.
+    fn pass_over(&self, panicked: bool, ticket: Ticket<Key>) {
+        if panicked {
+            self.backlog.abandon(&ticket.key);
+            ticket.retry();
+        } else {
             self.backlog.forget(&ticket.key);
             ticket.done(None);
         }
-        highest
+    }
+
+    /// Carries out an action. If that panics, its ticket counts as failed, and it is unknown whether a binding was made.
+    async fn guard(
+        &self,
+        action: Action,
+        carried_out: impl Future<Output = Result<(), Fenced>>,
+    ) -> Result<(), Fenced> {
+        if let Ok(ended) = catch_panic("schedule", carried_out).await {
+            return ended;
+        }
+        self.backlog.abandon(&action.pod().meta.key);
+        if let Action::Bind { pod, node, .. } = &action {
+            self.doubts.add(pod, node);
+        }
+        Ok(())
     }
 
     /// The Pods behind the tickets that do need a node; the other tickets are done.
@@ -169,7 +191,7 @@ impl Scheduler {
         ticket: Ticket<Key>,
         mut note: Note,
         began: Began,
-    ) -> Result<Revision, Fenced> {
+    ) -> Result<(), Fenced> {
         let Step { action, because } = step;
         let round = SpanBuilder::from_name("schedule")
             .with_kind(SpanKind::Client)
@@ -200,7 +222,7 @@ impl Scheduler {
         ticket: Ticket<Key>,
         result: Result<Receipt, ApiError>,
         observed: Observed,
-    ) -> Result<Revision, Fenced> {
+    ) -> Result<(), Fenced> {
         let pod = action.pod();
         match (&result, action) {
             (Ok(_), Action::Bind { node, .. }) => {
@@ -226,7 +248,11 @@ impl Scheduler {
         }
         match result {
             Err(error) if error.is_fenced() => Err(Fenced),
-            result => Ok(result.unwrap_or_default().revision),
+            result => {
+                let mut written = self.written.lock();
+                *written = written.max(result.unwrap_or_default().revision);
+                Ok(())
+            }
         }
     }
 
@@ -303,5 +329,62 @@ fn write_down(note: Note, action: &Action, result: &Result<Receipt, ApiError>) {
     match action {
         Action::Bind { .. } => note.close(failed, 1, None),
         Action::Refuse { .. } => note.close(failed, 0, Some(LONGEST_WAIT)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_machinery::gateway;
+    use setpoint_machinery::queue::Limiter;
+
+    use super::*;
+
+    fn scheduler() -> Scheduler {
+        let gateway = Gateway::connect(&gateway::Settings::default(), "test");
+        let gateway = gateway.expect("the address is a URI");
+        Scheduler {
+            queue: Queue::new("test", Limiter::default()),
+            backlog: Backlog::default(),
+            doubts: Doubts::default(),
+            written: Mutex::default(),
+            pods: gateway.informer().reader(),
+            nodes: gateway.informer().reader(),
+            events: Recorder::silent(),
+            journal: Journal::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Checks C2: a binding whose task panicked may have been made.
+    #[tokio::test]
+    async fn a_binding_that_panics_is_in_doubt_and_ends_nothing_else() {
+        let (scheduler, pod) = (scheduler(), Arc::new(PodView::default()));
+        let bind = || Action::Bind {
+            pod: pod.clone(),
+            node: "a".into(),
+            score: 0,
+        };
+        let panicked = scheduler.guard(bind(), async { panic!("while binding") });
+        assert!(panicked.await.is_ok());
+        assert!(scheduler.doubts.resolve(&pod.meta.key));
+        assert!(scheduler.guard(bind(), async { Ok(()) }).await.is_ok());
+        let fenced = scheduler.guard(bind(), async { Err(Fenced) });
+        assert!(fenced.await.is_err());
+        assert!(!scheduler.doubts.resolve(&pod.meta.key));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_without_a_decision_is_done_unless_deciding_panicked() {
+        let scheduler = scheduler();
+        let key = Key::new("default", "web");
+        for (panicked, resting) in [(false, 0), (true, 1)] {
+            scheduler.queue.add(key.clone(), None);
+            let ticket = scheduler.queue.next().await.expect("it is open");
+            scheduler.pass_over(panicked, ticket);
+            assert_eq!(
+                (scheduler.queue.len(), scheduler.queue.delayed()),
+                (0, resting)
+            );
+        }
     }
 }

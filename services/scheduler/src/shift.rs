@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use setpoint_machinery::queue::Limiter;
 use setpoint_machinery::{Delta, Gateway, Journal, Queue, Reader, Recorder, Term};
 use setpoint_model::Key;
@@ -72,9 +72,11 @@ impl Shift {
         metrics::watch(&scheduler);
         self.pods
             .for_each(|pod, cause| self.add(&scheduler, pod, cause));
+        let cycles = || scheduler.run(&fenced, &stop);
+        let cycles = gateway.tasks().supervise("scheduling", "", cycles);
         tokio::select! {
             () = term.lost.cancelled() => {}
-            () = scheduler.run(&fenced, &stop) => {}
+            () = cycles => {}
         }
         *self.current.write() = None;
     }
@@ -85,6 +87,7 @@ impl Shift {
             queue: Queue::new("scheduler", Limiter::FastSlow),
             backlog: Backlog::default(),
             doubts: Doubts::default(),
+            written: Mutex::default(),
             pods: self.pods.clone(),
             nodes: self.nodes.clone(),
             events: self.events.clone(),

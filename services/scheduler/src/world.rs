@@ -163,6 +163,6 @@ fn domains(pod: &PodView, node: &NodeView) -> impl Iterator<Item = Existing> {
 }
 
 fn in_turn(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {
-    pending.sort_by(|a, b| a.turn().cmp(&b.turn()));
+    pending.sort_by_cached_key(|pod| pod.turn());
     pending
 }

@@ -364,7 +364,7 @@ fn pods_of_the_lowest_priority_go_last() {
         with_priority("plain", 0),
         with_priority("highest", i32::MAX),
     ];
-    pods.sort_by(|a, b| a.turn().cmp(&b.turn()));
+    pods.sort_by_key(PodView::turn);
     let names = pods.map(|pod| pod.meta.key.name);
     assert_eq!(names, ["highest", "plain", "lowest"]);
 }

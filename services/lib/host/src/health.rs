@@ -103,6 +103,17 @@ impl Check {
         });
     }
 
+    /// It is as this says, at any time.
+    pub fn follow(self, mut health: watch::Receiver<Result<(), String>>) {
+        self.set(health.borrow_and_update().clone());
+        tokio::spawn(async move {
+            while health.changed().await.is_ok() {
+                let now = health.borrow_and_update().clone();
+                self.set(now);
+            }
+        });
+    }
+
     fn set(&self, result: Result<(), String>) {
         self.health.state.send_if_modified(|state| {
             let known = state.checks.get(&self.name);

@@ -8,7 +8,7 @@ use setpoint_model::{Key, Revision};
 use setpoint_proto::Resource;
 use tokio::time::timeout;
 
-use crate::informer::Progress;
+use crate::informer::{Moment, Progress};
 use crate::{Reader, Receipt, View};
 
 /// How long a worker waits before it turns to other keys: caches are usually milliseconds behind.
@@ -20,7 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub struct Barrier {
     caches: HashMap<&'static str, Progress>,
-    wrote: Mutex<HashMap<Key, Vec<Receipt>>>,
+    wrote: Mutex<HashMap<Key, Vec<Awaited>>>,
+}
+
+/// A write that its cache may not hold yet.
+#[derive(Clone, Copy)]
+struct Awaited {
+    receipt: Receipt,
+    /// When it was known to be committed: a restored store may have lost it since.
+    since: Moment,
 }
 
 impl Barrier {
@@ -39,24 +47,27 @@ impl Barrier {
 
     /// This was written for the key.
     pub fn wrote(&self, key: &Key, receipts: impl IntoIterator<Item = Receipt>) {
-        let known = |receipt: &Receipt| self.caches.contains_key(receipt.resource);
-        let mut receipts = receipts.into_iter().filter(known).peekable();
-        if receipts.peek().is_none() {
+        let awaited = |receipt: Receipt| {
+            let since = self.caches.get(receipt.resource)?.now();
+            Some(Awaited { receipt, since })
+        };
+        let mut awaited = receipts.into_iter().filter_map(awaited).peekable();
+        if awaited.peek().is_none() {
             return;
         }
         let mut wrote = self.wrote.lock();
         let kept = wrote.entry(key.clone()).or_default();
-        receipts.for_each(|receipt| keep(kept, receipt));
+        awaited.for_each(|write| keep(kept, write));
     }
 
     /// Waits until the caches hold what was written for the key; `false` if they take too long.
     ///
     /// Then the key must not be acted upon: look again later.
     pub async fn reached(&self, key: &Key) -> bool {
-        let Some(receipts) = self.wrote.lock().get(key).cloned() else {
+        let Some(writes) = self.wrote.lock().get(key).cloned() else {
             return true;
         };
-        let all = timeout(PATIENCE, self.all_hold(&receipts)).await.is_ok();
+        let all = timeout(PATIENCE, self.all_hold(&writes)).await.is_ok();
         if all {
             self.wrote.lock().remove(key);
         }
@@ -70,17 +81,22 @@ impl Barrier {
         }
     }
 
-    async fn all_hold(&self, receipts: &[Receipt]) {
-        for receipt in receipts {
-            self.caches[receipt.resource].reach(receipt.revision).await;
+    async fn all_hold(&self, writes: &[Awaited]) {
+        for Awaited { receipt, since } in writes {
+            let cache = &self.caches[receipt.resource];
+            cache.reach_since(receipt.revision, *since).await;
         }
     }
 }
 
-/// One receipt per kind is enough: the newest.
-fn keep(kept: &mut Vec<Receipt>, receipt: Receipt) {
-    match kept.iter_mut().find(|old| old.resource == receipt.resource) {
-        Some(old) => old.revision = old.revision.max(receipt.revision),
-        None => kept.push(receipt),
+/// One write per kind is enough: the newest.
+fn keep(kept: &mut Vec<Awaited>, write: Awaited) {
+    let resource = write.receipt.resource;
+    match kept.iter_mut().find(|old| old.receipt.resource == resource) {
+        Some(old) => {
+            old.receipt.revision = old.receipt.revision.max(write.receipt.revision);
+            old.since = write.since;
+        }
+        None => kept.push(write),
     }
 }

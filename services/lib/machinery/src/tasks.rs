@@ -11,6 +11,9 @@ use tokio::sync::watch;
 pub struct Tasks {
     failing: Arc<Mutex<BTreeMap<String, String>>>,
     health: watch::Sender<Result<(), String>>,
+    /// How often tasks were started that are to panic at their first start.
+    #[cfg(test)]
+    sabotaged: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
 
 impl Default for Tasks {
@@ -18,6 +21,8 @@ impl Default for Tasks {
         Self {
             failing: Arc::default(),
             health: watch::Sender::new(Ok(())),
+            #[cfg(test)]
+            sabotaged: Arc::default(),
         }
     }
 }
@@ -32,6 +37,16 @@ impl Tasks {
         start: impl FnMut() -> F,
     ) -> T {
         let report = |state| self.report(task, subject, state);
+        #[cfg(test)]
+        let mut start = start;
+        #[cfg(test)]
+        let start = || {
+            let (sabotaged, run) = (self.is_sabotaged(task), start());
+            async move {
+                assert!(!sabotaged, "sabotaged");
+                run.await
+            }
+        };
         setpoint_task::supervise(task, report, start).await
     }
 
@@ -69,7 +84,55 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{sleep, timeout};
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::{Gateway, Presence, Recorder, Whole, gateway};
+
+    impl Tasks {
+        fn sabotage(&self, tasks: [&'static str; 4]) {
+            let starts = tasks.into_iter().map(|task| (task, 0));
+            *self.sabotaged.lock() = starts.collect();
+        }
+
+        pub(super) fn is_sabotaged(&self, task: &'static str) -> bool {
+            let mut sabotaged = self.sabotaged.lock();
+            let starts = sabotaged.get_mut(task);
+            starts.is_some_and(|starts| {
+                *starts += 1;
+                *starts == 1
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_background_task_begins_anew_after_a_panic() {
+        let settings = gateway::Settings {
+            address: "http://127.0.0.1:1".to_owned(),
+            ..Default::default()
+        };
+        let gateway = Gateway::connect(&settings, "test").unwrap();
+        let tasks = gateway.tasks().clone();
+        // None of them has been polled yet.
+        tasks.sabotage(["channel", "events", "informer", "presence"]);
+        let events = Recorder::new(gateway.clone(), "test", "test-0");
+        let presence = Presence::announce(gateway.clone(), "test", "test-0", "127.0.0.1:1");
+        let informer = gateway.informer::<Whole<setpoint_proto::core::Node>>();
+        tokio::spawn(informer.run(CancellationToken::new()));
+        let all_twice = async {
+            while !tasks.sabotaged.lock().values().all(|&starts| starts == 2) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = timeout(Duration::from_secs(60), all_twice).await;
+        waited.expect("each is started twice");
+        assert_eq!(*tasks.health().borrow(), Ok(()), "one panic is no failure");
+        events.finish().await;
+        presence.leave().await;
+    }
 
     #[test]
     fn every_task_that_fails_is_named_until_it_is_well() {

@@ -60,6 +60,7 @@ impl<'a> Holding<'a> {
     {
         let name = self.candidate.key.name.clone();
         let lost = CancellationToken::new();
+        let _over = lost.clone().drop_guard();
         let fence = fence(&self.lease);
         info!(lease = %self.candidate.key, identity = self.identity, term = fence.term, "elected");
         metrics::leading(&name, true);
@@ -80,7 +81,6 @@ impl<'a> Holding<'a> {
             () = &mut work => {}
             () = too_long_after(shutdown) => warn!(lease = name, "work did not end in time: dropped"),
         }
-        metrics::leading(&name, false);
     }
 
     /// Renews until that has failed for too long, or another holds the Lease. Returns when others may lead.

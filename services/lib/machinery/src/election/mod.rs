@@ -24,8 +24,11 @@ mod record;
 mod settings;
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 
+use futures::FutureExt as _;
 use setpoint_model::Revision;
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +61,7 @@ impl Term {
 /// Contends for the Lease and calls `work` for each term that it wins, until `shutdown`.
 ///
 /// `work` should end soon after `shutdown`; then the Lease is released for others to take at once. When `work` ends by
-/// itself, the term ends and the contest begins anew. `instance` tells replicas apart: the Lease
+/// itself, or panics, the term ends and the contest begins anew. `instance` tells replicas apart: the Lease
 /// shows `<instance>_<random>`.
 ///
 /// # Errors
@@ -69,7 +72,7 @@ pub async fn run<F, Fut>(
     lease: &str,
     instance: &str,
     shutdown: CancellationToken,
-    mut work: F,
+    work: F,
 ) -> Result<(), Error>
 where
     F: FnMut(Term) -> Fut + Send,
@@ -77,17 +80,36 @@ where
 {
     settings.validate()?;
     metrics::leading(lease, !settings.leader_elect);
+    let tasks = gateway.tasks().clone();
     if !settings.leader_elect {
-        work(Term::without_end()).await;
+        let mut work = work;
+        let start = || work(Term::without_end());
+        tasks.supervise("leader", lease, start).await;
         return Ok(());
     }
     let (candidate, informer) = Candidate::new(gateway, settings, lease, instance);
     let mut watching = JoinSet::new();
     watching.spawn(informer.run(CancellationToken::new()));
+    let work = Mutex::new(work);
+    let start = || async { contend(&candidate, &shutdown, &mut *work.lock().await).await };
+    tasks.supervise("leader", lease, start).await;
+    Ok(())
+}
+
+/// Wins and leads terms until `shutdown`, or until work panics: then the Lease is released before the panic goes on.
+async fn contend<F, Fut>(candidate: &Candidate, shutdown: &CancellationToken, work: &mut F)
+where
+    F: FnMut(Term) -> Fut + Send,
+    Fut: Future<Output = ()> + Send,
+{
     while let Some(mut holding) = shutdown.run_until_cancelled(candidate.win()).await {
-        holding.lead(&shutdown, &mut work).await;
+        let led = AssertUnwindSafe(holding.lead(shutdown, work));
+        let led = led.catch_unwind().await;
+        metrics::leading(&candidate.key.name, false);
         holding.release().await;
+        if let Err(panic) = led {
+            resume_unwind(panic);
+        }
         shutdown.run_until_cancelled(candidate.pause()).await;
     }
-    Ok(())
 }

@@ -22,7 +22,7 @@ use setpoint_proto::{Cause, Resource as _};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Moment, Progress};
 pub use reader::Reader;
 
 use crate::gateway::ListOptions;

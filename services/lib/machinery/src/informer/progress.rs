@@ -10,35 +10,50 @@ use tokio::time::sleep;
 const SILENCE: Duration = Duration::from_millis(200);
 
 /// Shared by an informer and those who wait for it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Progress {
-    /// `None` until the copy has been complete once.
-    reached: watch::Sender<Option<Revision>>,
+    reached: watch::Sender<Reached>,
     wanted: watch::Sender<Revision>,
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self {
-            reached: watch::Sender::new(None),
-            wanted: watch::Sender::default(),
-        }
-    }
+/// How far the copy is, and how often the state was fetched for it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reached {
+    /// `None` until the copy has been complete once.
+    revision: Option<Revision>,
+    /// The number of the fetch that was begun last.
+    begun: u64,
+    /// The number of the fetch that the copy was last replaced by.
+    fetched: u64,
 }
+
+/// A moment after which the state may be fetched; see [`Progress::reach_since`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moment(u64);
 
 impl Progress {
     pub(super) fn reached(&self) -> Option<Revision> {
-        *self.reached.borrow()
+        self.reached.borrow().revision
     }
 
     /// The copy holds everything up to here.
     pub(super) fn advance(&self, revision: Revision) {
-        self.reached.send_replace(Some(revision));
+        self.reached
+            .send_modify(|reached| reached.revision = Some(revision));
+    }
+
+    /// The whole state is about to be asked for.
+    pub(super) fn fetching(&self) {
+        self.reached
+            .send_modify(|reached| reached.begun = reached.begun.wrapping_add(1));
     }
 
     /// The copy has just been fetched anew: what is wanted beyond that does not exist, as far as the gateway knows.
     pub(super) fn renewed(&self, revision: Revision) {
-        self.advance(revision);
+        self.reached.send_modify(|reached| {
+            reached.revision = Some(revision);
+            reached.fetched = reached.begun;
+        });
         self.wanted.send_if_modified(|wanted| {
             let beyond = *wanted > revision;
             *wanted = revision.min(*wanted);
@@ -47,13 +62,30 @@ impl Progress {
     }
 
     pub(super) async fn synced(&self) {
-        self.wait_for(|reached| reached.is_some()).await;
+        self.wait_for(|reached| reached.revision.is_some()).await;
     }
 
-    /// Waits until the copy holds `revision`, and lets the informer know that someone waits for that.
+    /// The present: a state that is fetched later holds every write that is committed by now.
+    pub(crate) fn now(&self) -> Moment {
+        Moment(self.reached.borrow().begun)
+    }
+
+    /// As [`Progress::reach_since`], for a revision that was committed just now.
     pub(crate) async fn reach(&self, revision: Revision) {
-        let holds = |reached: &Option<Revision>| reached.is_some_and(|reached| reached >= revision);
-        if holds(&self.reached()) {
+        self.reach_since(revision, self.now()).await;
+    }
+
+    /// Waits until the copy holds `revision`, which was committed before `moment`, and lets the informer know that
+    /// someone waits for that.
+    ///
+    /// A state that was fetched after the moment ends the wait, whatever its revision: if it is an earlier one, the store
+    /// was restored, and has lost the revision.
+    pub(crate) async fn reach_since(&self, revision: Revision, moment: Moment) {
+        let holds = |reached: &Reached| {
+            reached.revision.is_some_and(|reached| reached >= revision)
+                || reached.fetched > moment.0
+        };
+        if holds(&self.reached.borrow()) {
             return;
         }
         self.wanted.send_if_modified(|wanted| {
@@ -78,7 +110,7 @@ impl Progress {
         sleep(SILENCE).await;
     }
 
-    async fn wait_for(&self, enough: impl FnMut(&Option<Revision>) -> bool) {
+    async fn wait_for(&self, enough: impl FnMut(&Reached) -> bool) {
         let mut reached = self.reached.subscribe();
         let _ = reached.wait_for(enough).await;
     }

@@ -103,8 +103,8 @@ impl<V: View> Reader<V> {
 
     /// Waits until the copy holds `revision`, so that a controller reads its own writes, or its predecessor's.
     ///
-    /// If nothing comes meanwhile, the informer fetches the state anew. All that may take for ever while the gateway is
-    /// away: bound it by a deadline.
+    /// If nothing comes meanwhile, the informer fetches the state anew, which ends the wait even if the store was restored
+    /// and the revision is lost. All that may take for ever while the gateway is away: bound it by a deadline.
     pub async fn reach(&self, revision: Revision) {
         self.cache.progress.reach(revision).await;
     }

@@ -31,6 +31,9 @@ impl<V: View> Informer<V> {
     /// One watch, from its beginning to its end.
     async fn watch(&mut self, backoff: &mut Backoff) -> Result<(), ApiError> {
         let request = self.phase.request(&self.selection);
+        if request.send_initial_events {
+            self.cache.progress.fetching();
+        }
         let mut events = self.gateway.watch(request).await?;
         self.phase.begin();
         loop {

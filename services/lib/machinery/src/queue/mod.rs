@@ -1,7 +1,7 @@
 //! The queue between those who notice that a key needs a look and those who take it.
 //!
 //! What it guarantees:
-//! * Fair: keys are taken in the order in which they were added.
+//! * Fair: keys are taken in the order in which they were added, or by rank if the taker ranks them.
 //! * Stingy: a key that is added several times before it is taken is taken once.
 //! * Exclusive: a key is never with two workers; added while with one, it is taken again after that.
 //! * Delayed keys wait apart, each for its earliest time; adding a key takes it out of there.
@@ -14,6 +14,7 @@ mod state;
 mod ticket;
 mod waits;
 
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -88,12 +89,26 @@ impl<K: Item> Queue<K> {
 
     /// The next key, as soon as there is one; `None` once the queue is closed and drained.
     pub async fn next(&self) -> Option<Ticket<K>> {
+        self.taken_by(|| self.take()).await
+    }
+
+    /// Up to `count` keys, as soon as there is one: of all that are queued, those of the lowest ranks. `None` once the
+    /// queue is closed and drained.
+    pub async fn next_batch<R: Ord>(
+        &self,
+        count: usize,
+        rank: impl Fn(&K) -> R,
+    ) -> Option<Vec<Ticket<K>>> {
+        self.taken_by(|| self.take_batch(count, &rank)).await
+    }
+
+    async fn taken_by<T>(&self, take: impl Fn() -> Next<T>) -> Option<T> {
         loop {
             let mut changed = std::pin::pin!(self.shared.changed.notified());
             // Registered before looking, so that no change falls in between.
             changed.as_mut().enable();
-            let due = match self.take() {
-                Next::Key(ticket) => return Some(ticket),
+            let due = match take() {
+                Next::Taken(taken) => return Some(taken),
                 Next::Closed => {
                     self.shared.changed.notify_one(); // to whoever still waits
                     return None;
@@ -141,7 +156,34 @@ impl<K: Item> Queue<K> {
         self.shared.state.lock().rest(key)
     }
 
-    fn take(&self) -> Next<K> {
+    /// `rank` is called without a lock: it may be slow, and look at anything.
+    fn take_batch<R: Ord>(&self, count: usize, rank: impl Fn(&K) -> R) -> Next<Vec<Ticket<K>>> {
+        let many = self.shared.state.lock().more_than(count, Instant::now());
+        if let Some(keys) = many {
+            let ranks: HashMap<K, R> = keys
+                .into_iter()
+                .map(|key| (key.clone(), rank(&key)))
+                .collect();
+            // What came meanwhile goes last.
+            let order = |a: &K, b: &K| match (ranks.get(a), ranks.get(b)) {
+                (Some(a), Some(b)) => a.cmp(b),
+                (a, b) => b.is_some().cmp(&a.is_some()),
+            };
+            self.shared.state.lock().sort(order);
+        }
+        let mut batch = Vec::new();
+        while batch.len() < count {
+            match self.take() {
+                Next::Taken(ticket) => batch.push(ticket),
+                Next::At(due) if batch.is_empty() => return Next::At(due),
+                Next::Closed if batch.is_empty() => return Next::Closed,
+                Next::At(_) | Next::Closed => break,
+            }
+        }
+        Next::Taken(batch)
+    }
+
+    fn take(&self) -> Next<Ticket<K>> {
         let now = Instant::now();
         let mut state = self.shared.state.lock();
         let Some(taken) = state.take(now) else {
@@ -160,7 +202,7 @@ impl<K: Item> Queue<K> {
         self.shared
             .metrics
             .waited(now.saturating_duration_since(taken.since));
-        Next::Key(Ticket::new(self.clone(), taken, now))
+        Next::Taken(Ticket::new(self.clone(), taken, now))
     }
 
     fn change(&self, change: impl FnOnce(&mut State<K>, Instant)) {
@@ -176,8 +218,8 @@ impl<K: Item> Queue<K> {
     }
 }
 
-enum Next<K: Item> {
-    Key(Ticket<K>),
+enum Next<T> {
+    Taken(T),
     /// Nothing before this time.
     At(Option<Instant>),
     Closed,

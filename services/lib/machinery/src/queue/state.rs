@@ -1,5 +1,6 @@
 //! The queue's whole correctness argument: who waits, who is with a worker, who rests; no I/O, no clock.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
@@ -156,6 +157,17 @@ impl<K: Item> State<K> {
             rest: waiting.rest,
             since: waiting.since,
         })
+    }
+
+    /// The queued keys in their order, if there are more than `count`.
+    pub(super) fn more_than(&mut self, count: usize, now: Instant) -> Option<Vec<K>> {
+        self.wake(now);
+        (self.order.len() > count).then(|| self.order.iter().cloned().collect())
+    }
+
+    /// Sorts the queued keys; equals stay in their order.
+    pub(super) fn sort(&mut self, order: impl FnMut(&K, &K) -> Ordering) {
+        self.order.make_contiguous().sort_by(order);
     }
 
     /// What happens to the key without a cause belongs to these from now on; without any, to nothing.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use setpoint_machinery::{Barrier, Receipt, Whole};
-use setpoint_model::Key;
+use setpoint_model::{Key, Revision};
+use setpoint_proto::Resource as _;
 use setpoint_proto::core::ConfigMap;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -49,4 +50,36 @@ async fn writes_of_kinds_without_a_cache_are_nothing_to_wait_for() {
     barrier.wrote(&key, [written.receipt()]);
     let reached = timeout(Duration::ZERO, barrier.reached(&key)).await;
     assert_eq!(reached, Ok(true));
+}
+
+/// Checks F37: after the store was restored, nobody waits for the revisions that it has lost.
+#[tokio::test(start_paused = true)]
+async fn a_key_does_not_wait_for_what_a_restored_store_has_lost() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let informer = gateway.informer::<Whole<ConfigMap>>();
+    let reader = informer.reader();
+    let mut barrier = Barrier::default();
+    barrier.watch(&reader);
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+
+    let lost = Receipt {
+        resource: ConfigMap::RESOURCE,
+        revision: Revision::from_raw(1_000_000),
+    };
+    let key = Key::new("default", "set");
+    barrier.wrote(&key, [lost]);
+    assert!(soon(barrier.reached(&key)).await, "fetched anew");
+    assert_eq!(fake.calls("Initial"), 2);
+
+    // However long a fetch takes: it counts from the write, not from the wait.
+    barrier.wrote(&key, [lost]);
+    fake.set_faults(Faults {
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    assert!(!barrier.reached(&key).await, "nothing was fetched since");
+    fake.set_faults(Faults::default());
+    soon(async { while !barrier.reached(&key).await {} }).await;
 }

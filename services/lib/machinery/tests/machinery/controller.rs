@@ -52,6 +52,7 @@ impl Reconciler for Copies {
 
     fn observe(&self, key: &Key) -> Option<World> {
         *self.rounds.lock().entry(key.name.clone()).or_default() += 1;
+        assert_ne!(key.name, "poison");
         let origin = self.configs.get(key)?;
         let wanted = origin.object.data.get("copies")?.parse().ok()?;
         let copies = self.configs.owned_by(&origin.meta.uid);
@@ -386,4 +387,23 @@ async fn shutdown_finishes_the_round_and_releases_the_lease() {
     assert_eq!(copies(&fake), 200);
     let lease: Lease = fake.get("setpoint-system", "copies").unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some(""));
+}
+
+/// Checks I11: a round that panics is a failed one, of its key alone.
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_rounds_panic_backs_off_and_delays_nobody() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    fake.put(&origin("poison", 3));
+    let begin = Instant::now();
+    fake.put(&origin("a", 3));
+    eventually("the other is done", async || {
+        reported(&fake, "a").as_deref() == Some("3")
+    })
+    .await;
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    sleep(Duration::from_secs(10)).await;
+    let rounds = process.rounds.lock()["poison"];
+    assert!((5..15).contains(&rounds), "{rounds} rounds");
+    process.stop().await;
 }

@@ -1,8 +1,10 @@
 //! The guarantees of the election, with hanging, lost and racing calls.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use setpoint_machinery::{Term, election};
 use setpoint_proto::core::Namespace;
 use tokio::time::{Instant, sleep, timeout};
@@ -229,4 +231,42 @@ async fn without_election_work_begins_at_once_and_without_a_fence() {
     let stop = CancellationToken::new();
     let run = election::run(fake.gateway("a"), settings, "test", "a-0", stop, work);
     timeout(Duration::from_secs(1), run).await.unwrap().unwrap();
+}
+
+/// Work that panics ends its term; the Lease is free at once, and the process contends anew.
+#[tokio::test(start_paused = true)]
+async fn work_that_panics_ends_the_term_and_the_next_one_begins() {
+    let fake = fake();
+    let terms = Arc::new(Mutex::new(Vec::new()));
+    let begun = terms.clone();
+    let work = move |term: Term| {
+        let terms = begun.clone();
+        async move {
+            let count = {
+                let mut terms = terms.lock();
+                terms.push(term.fence.term);
+                terms.len()
+            };
+            assert!(count > 2, "term {count}");
+            std::future::pending::<()>().await;
+        }
+    };
+    let settings = election::Settings::default();
+    let stop = CancellationToken::new();
+    let run = election::run(
+        fake.gateway("a"),
+        settings,
+        "test",
+        "a-0",
+        stop.clone(),
+        work,
+    );
+    let run = tokio::spawn(run);
+    let begin = Instant::now();
+    eventually("the third term", async || terms.lock().len() == 3).await;
+    assert!(begin.elapsed() < LEASE, "{:?}", begin.elapsed());
+    let terms = terms.lock().clone();
+    assert!(terms.is_sorted() && terms[0] < terms[2], "{terms:?}");
+    stop.cancel();
+    run.await.unwrap().unwrap();
 }

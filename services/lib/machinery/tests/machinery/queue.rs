@@ -344,3 +344,26 @@ async fn the_metrics_of_a_queue_are_true_whenever_they_are_read() {
     drop((_ticket, queue));
     assert_eq!(gauge("workqueue_depth"), Some(0.0), "it is gone");
 }
+
+/// Checks C7: of all that waits, what is first by rank is taken, not what came first.
+#[tokio::test(start_paused = true)]
+async fn a_batch_holds_the_keys_of_the_lowest_ranks() {
+    let queue = queue();
+    let keys = [50, 10, 41, 30, 20, 40];
+    keys.into_iter().for_each(|key| queue.add(key, None));
+    let taken = async |count| {
+        let batch = soon(queue.next_batch(count, |key| key / 10)).await;
+        let batch = batch.into_iter().flatten();
+        let keys = batch.map(|ticket| {
+            let key = ticket.key;
+            ticket.done(None);
+            key
+        });
+        keys.collect::<Vec<_>>()
+    };
+    assert_eq!(taken(2).await, [10, 20]);
+    assert_eq!(taken(2).await, [30, 41], "the earlier of equals");
+    assert_eq!(taken(5).await, [40, 50], "all that there are");
+    queue.close();
+    assert_eq!(taken(5).await, [0; 0]);
+}
