@@ -14,7 +14,7 @@ use setpoint_proto::{ApiError, Resource as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
-use super::kinds::is_exposed;
+use super::kinds::{uses_health_check, uses_node_ports};
 use super::path::Path;
 use super::problems::Problems;
 use super::{AtLeast, Filter, Registry, errors};
@@ -66,7 +66,6 @@ impl Registry {
         let (Some(asked), Some(service)) = (asked, new.downcast_mut::<Service>()) else {
             return Ok(None);
         };
-        mirror_address(&mut service.spec);
         let had = old.and_then(|old| old.downcast_ref::<Service>());
         let had = had.map(|old| numbers(&old.spec)).unwrap_or_default();
         let has = numbers(&service.spec);
@@ -79,7 +78,7 @@ impl Registry {
         let last = last.map(|entry| entry.revision);
         let at = last.map_or(AtLeast::Any, AtLeast::Revision);
         let taken = self.taken(at, &service.metadata.uid).await?;
-        check(service, &taken)?;
+        check(service, &had, &taken)?;
         give(&mut service.spec, taken);
         Ok(Some(Allotment {
             asked,
@@ -114,30 +113,55 @@ impl Registry {
     }
 }
 
-/// `Invalid` when it asks for what another Service has.
-fn check(service: &Service, taken: &BTreeSet<Taken>) -> Result<(), ApiError> {
+/// `Invalid` when it asks for what another Service has, or for what cannot be had. What it had is its own.
+fn check(service: &Service, had: &[Taken], taken: &BTreeSet<Taken>) -> Result<(), ApiError> {
     let (spec, path) = (&service.spec, Path::root("spec"));
     let mut problems = Problems::default();
     if let Ok(address) = spec.cluster_ip.parse()
-        && taken.contains(&Taken::Address(address))
+        && let Some(why) = refusal(Taken::Address(address), had, taken)
     {
-        let detail = format!("failed to allocate IP {address}: provided IP is already allocated");
+        let detail = format!("failed to allocate IP {address}: {why}");
         problems.invalid(&path.field("clusterIPs"), &spec.cluster_ips, detail);
     }
+    let ports = path.field("ports");
     for (n, port) in spec.ports.iter().enumerate() {
-        if taken.contains(&Taken::Port(port.node_port)) {
-            let (ports, taken) = (path.field("ports"), "provided port is already allocated");
+        if let Some(why) = refusal(Taken::Port(port.node_port), had, taken) {
             let entry = ports.index(n);
-            problems.invalid(&entry.field("nodePort"), port.node_port, taken);
+            problems.invalid(&entry.field("nodePort"), port.node_port, why);
         }
     }
+    let check = spec.health_check_node_port;
+    if let Some(why) = refusal(Taken::Port(check), had, taken) {
+        problems.invalid(&path.field("healthCheckNodePort"), check, why);
+    }
     problems.into_result(Object::kind(service), &service.metadata.name)
+}
+
+fn refusal(number: Taken, had: &[Taken], taken: &BTreeSet<Taken>) -> Option<&'static str> {
+    let in_range = match number {
+        Taken::Address(address) => HOSTS.contains(&(address.to_bits() ^ NETWORK)),
+        Taken::Port(port) => port == 0 || u32::try_from(port).is_ok_and(|p| PORTS.contains(&p)),
+    };
+    match number {
+        _ if had.contains(&number) => None,
+        Taken::Address(_) if !in_range => {
+            Some("provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/16")
+        }
+        Taken::Port(_) if !in_range => {
+            Some("provided port is not in the valid range. The range of valid ports is 30000-32767")
+        }
+        Taken::Address(_) if taken.contains(&number) => Some("provided IP is already allocated"),
+        Taken::Port(_) if taken.contains(&number) => Some("provided port is already allocated"),
+        _ => None,
+    }
 }
 
 /// Does it want something that it does not have?
 fn lacks(spec: &ServiceSpec) -> bool {
     let unplugged = |port: &ServicePort| port.node_port == 0;
-    wants_address(spec) || (is_exposed(spec) && spec.ports.iter().any(unplugged))
+    wants_address(spec)
+        || (uses_node_ports(spec) && spec.ports.iter().any(unplugged))
+        || (uses_health_check(spec) && spec.health_check_node_port == 0)
 }
 
 fn wants_address(spec: &ServiceSpec) -> bool {
@@ -149,19 +173,18 @@ fn give(spec: &mut ServiceSpec, mut taken: BTreeSet<Taken>) {
         let address = |host| Taken::Address(Ipv4Addr::from(NETWORK | host));
         if let Some(Taken::Address(address)) = draw(HOSTS, address, &taken) {
             spec.cluster_ip = address.to_string();
-            mirror_address(spec);
+            spec.cluster_ips = vec![spec.cluster_ip.clone()];
         }
     }
     taken.extend(numbers(spec));
-    let exposed = is_exposed(spec);
-    for port in spec
-        .ports
-        .iter_mut()
-        .filter(|port| exposed && port.node_port == 0)
-    {
+    let (on_nodes, checked) = (uses_node_ports(spec), uses_health_check(spec));
+    let ports = spec.ports.iter_mut().filter(|_| on_nodes);
+    let ports = ports.map(|port| &mut port.node_port);
+    let check = checked.then_some(&mut spec.health_check_node_port);
+    for port in ports.chain(check).filter(|port| **port == 0) {
         let number = |port| Taken::Port(i32::try_from(port).unwrap_or_default());
         if let Some(given @ Taken::Port(number)) = draw(PORTS, number, &taken) {
-            port.node_port = number;
+            *port = number;
             taken.insert(given);
         }
     }
@@ -178,21 +201,13 @@ fn draw(
     round.map(as_taken).find(|number| !taken.contains(number))
 }
 
-/// The one address stands in a list too.
-fn mirror_address(spec: &mut ServiceSpec) {
-    match spec.cluster_ips.first() {
-        Some(first) if spec.cluster_ip.is_empty() => spec.cluster_ip.clone_from(first),
-        _ if spec.cluster_ip.is_empty() => {}
-        _ => spec.cluster_ips = vec![spec.cluster_ip.clone()],
-    }
-}
-
 fn numbers(spec: &ServiceSpec) -> Vec<Taken> {
     let address = spec.cluster_ip.parse().ok().map(Taken::Address);
     let ports = spec
         .ports
         .iter()
         .map(|port| port.node_port)
+        .chain([spec.health_check_node_port])
         .filter(|port| *port != 0);
     ports.map(Taken::Port).chain(address).collect()
 }
@@ -237,7 +252,7 @@ mod tests {
     fn whoever_needs_no_address_gets_none() {
         let mut headless = spec("ClusterIP");
         headless.cluster_ip = "None".into();
-        mirror_address(&mut headless);
+        headless.cluster_ips = vec!["None".into()];
         give(&mut headless, BTreeSet::new());
         assert_eq!(headless.cluster_ips, ["None"]);
         let mut elsewhere = spec("ExternalName");

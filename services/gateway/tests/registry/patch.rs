@@ -3,7 +3,7 @@
 use serde_json::json;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
-use setpoint_proto::core::ConfigMap;
+use setpoint_proto::core::{ConfigMap, Service, ServicePort};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_testkit::objects::config_map;
 
@@ -104,4 +104,44 @@ async fn a_patch_that_changes_nothing_writes_nothing() {
         .patch::<Deployment>("web", Type::Merge, json!({"spec": {"replicas": 1}}))
         .await;
     assert_eq!(same.unwrap(), web);
+}
+
+/// Checks K6: a merge patch that names the new type alone, as `kubectl patch` sends it, is enough.
+#[tokio::test]
+async fn a_service_changes_its_type_and_drops_what_only_the_old_one_needs() {
+    let world = World::start().await;
+    let mut web = Service::default();
+    web.metadata.name = "web".into();
+    web.spec.r#type = "NodePort".into();
+    web.spec.ports = vec![ServicePort {
+        port: 80,
+        ..Default::default()
+    }];
+    let web = world.create(&web).await.unwrap();
+    assert!((30_000..32_768).contains(&web.spec.ports[0].node_port));
+    let address = web.spec.cluster_ip;
+
+    let to = |r#type: &str| json!({"spec": {"type": r#type, "externalName": "example.com"}});
+    let inside: Service = world
+        .patch("web", Type::Merge, to("ClusterIP"))
+        .await
+        .unwrap();
+    assert_eq!(inside.spec.ports[0].node_port, 0);
+    assert_eq!(inside.spec.cluster_ip, address);
+    assert_eq!(inside.spec.external_traffic_policy, "");
+
+    let elsewhere: Service = world
+        .patch("web", Type::Merge, to("ExternalName"))
+        .await
+        .unwrap();
+    assert_eq!(elsewhere.spec.cluster_ip, "");
+    assert!(elsewhere.spec.cluster_ips.is_empty());
+    assert!(elsewhere.spec.ip_families.is_empty());
+
+    let back: Service = world
+        .patch("web", Type::Merge, to("NodePort"))
+        .await
+        .unwrap();
+    assert!(back.spec.cluster_ip.starts_with("10.96."));
+    assert_ne!(back.spec.ports[0].node_port, 0);
 }

@@ -1,8 +1,10 @@
 //! The rules of a Service: its type, its ports, and an address that stays.
 
+mod address;
+mod change;
+mod port;
 mod status;
-
-use std::collections::BTreeSet;
+mod traffic;
 
 use setpoint_model::names;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
@@ -14,9 +16,6 @@ use crate::registry::problems::Problems;
 use crate::registry::strategy::Rules;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
-const AFFINITIES: &[&str] = &["ClientIP", "None"];
-const POLICIES: &[&str] = &["Cluster", "Local"];
 /// How long a client stays with one Pod: three hours.
 const STICKY: i32 = 10_800;
 
@@ -25,20 +24,16 @@ impl Rules for Service {
         let spec = &mut self.spec;
         unless_set(&mut spec.session_affinity, "None");
         unless_set(&mut spec.r#type, "ClusterIP");
-        if spec.session_affinity == "ClientIP" {
-            let config = spec.session_affinity_config.get_or_insert_default();
-            let client = config.client_ip.get_or_insert_default();
-            client.timeout_seconds.get_or_insert(STICKY);
-        }
+        fill_affinity(spec);
         spec.ports.iter_mut().for_each(fill_port);
+        if is_reached_from_outside(spec) {
+            unless_set(&mut spec.external_traffic_policy, "Cluster");
+        }
         if spec.r#type == "ExternalName" {
             return;
         }
         spec.internal_traffic_policy
             .get_or_insert_with(|| "Cluster".into());
-        if is_exposed(spec) {
-            unless_set(&mut spec.external_traffic_policy, "Cluster");
-        }
         if spec.r#type == "LoadBalancer" {
             status::fill_defaults(&mut self.status);
             spec.allocate_load_balancer_node_ports.get_or_insert(true);
@@ -52,20 +47,16 @@ impl Rules for Service {
 
     fn prepare_create(&mut self) {
         self.status = Default::default();
+        change::mirror_address(&mut self.spec);
     }
 
-    /// An address that is not named again is kept, as are ports of nodes.
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
-        if self.spec.r#type == "ExternalName" || old.spec.r#type == "ExternalName" {
-            return;
-        }
-        if self.spec.cluster_ip.is_empty() {
-            self.spec.cluster_ip.clone_from(&old.spec.cluster_ip);
-            self.spec.cluster_ips.clone_from(&old.spec.cluster_ips);
-        }
-        if is_exposed(&self.spec) {
-            keep_node_ports(&mut self.spec.ports, &old.spec.ports);
+        change::keep_allotted(&mut self.spec, &old.spec);
+        change::follow_address(&mut self.spec, &old.spec);
+        change::drop_unneeded(&mut self.spec, &old.spec);
+        if self.spec.r#type != "LoadBalancer" {
+            self.status.load_balancer = Default::default();
         }
     }
 
@@ -73,49 +64,33 @@ impl Rules for Service {
         self.spec.clone_from(&old.spec);
     }
 
-    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
-        let path = Path::root("status");
-        let path = path.field("loadBalancer");
-        status::validate(self, old, &path.field("ingress"), problems);
-    }
-
     fn check_name(name: &str) -> Vec<String> {
-        names::validate_dns_1035_label(name)
+        names::validate_dns_label(name)
     }
 
     fn validate(&self, problems: &mut Problems) {
         let (path, spec) = (Path::root("spec"), &self.spec);
         problems.one_of(&path.field("type"), &spec.r#type, TYPES);
-        problems.one_of(
-            &path.field("sessionAffinity"),
-            &spec.session_affinity,
-            AFFINITIES,
-        );
-        let external = path.field("externalTrafficPolicy");
-        problems.one_of(&external, &spec.external_traffic_policy, POLICIES);
-        metadata::validate_labels(&spec.selector, &path.field("selector"), problems);
         if spec.r#type == "ExternalName" {
-            let name = spec.external_name.trim_end_matches('.');
-            let at = path.field("externalName");
-            problems.all_invalid(
-                &at,
-                &spec.external_name,
-                names::validate_dns_subdomain(name),
-            );
-        } else if spec.ports.is_empty() && spec.cluster_ip != "None" {
-            problems.required(&path.field("ports"), "");
+            validate_external_name(spec, &path, problems);
+        } else {
+            address::validate(spec, &path, problems);
         }
-        validate_ports(spec, &path.field("ports"), problems);
+        port::validate(spec, &path.field("ports"), problems);
+        metadata::validate_labels(&spec.selector, &path.field("selector"), problems);
+        traffic::validate(self, &path, problems);
     }
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        let (new, old) = (&self.spec, &old.spec);
-        let moved = !old.cluster_ip.is_empty() && new.cluster_ip != old.cluster_ip;
-        if moved && new.r#type != "ExternalName" && old.r#type != "ExternalName" {
-            let path = Path::root("spec");
-            let path = path.field("clusterIPs");
-            problems.invalid(&path.index(0), &new.cluster_ip, "may not change once set");
-        }
+        let (path, new, old) = (Path::root("spec"), &self.spec, &old.spec);
+        address::validate_update(new, old, &path, problems);
+        traffic::validate_update(new, old, &path, problems);
+    }
+
+    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        let path = Path::root("status");
+        let path = path.field("loadBalancer");
+        status::validate(self, old, &path.field("ingress"), problems);
     }
 }
 
@@ -125,9 +100,16 @@ fn unless_set(field: &mut String, value: &str) {
     }
 }
 
-/// Is it reached through the nodes' own ports?
-pub(in crate::registry) fn is_exposed(spec: &ServiceSpec) -> bool {
-    ["NodePort", "LoadBalancer"].contains(&spec.r#type.as_str())
+fn fill_affinity(spec: &mut ServiceSpec) {
+    match spec.session_affinity.as_str() {
+        "None" => spec.session_affinity_config = None,
+        "ClientIP" => {
+            let config = spec.session_affinity_config.get_or_insert_default();
+            let client = config.client_ip.get_or_insert_default();
+            client.timeout_seconds.get_or_insert(STICKY);
+        }
+        _ => {}
+    }
 }
 
 fn fill_port(port: &mut ServicePort) {
@@ -138,41 +120,46 @@ fn fill_port(port: &mut ServicePort) {
     }
 }
 
-fn keep_node_ports(new: &mut [ServicePort], old: &[ServicePort]) {
-    for port in new.iter_mut().filter(|port| port.node_port == 0) {
-        let same = |old: &&ServicePort| (old.port, &old.protocol) == (port.port, &port.protocol);
-        if let Some(before) = old.iter().find(same) {
-            port.node_port = before.node_port;
-        }
+/// Is it reached through the nodes' own ports?
+pub(in crate::registry) fn uses_node_ports(spec: &ServiceSpec) -> bool {
+    match spec.r#type.as_str() {
+        "NodePort" => true,
+        "LoadBalancer" => spec.allocate_load_balancer_node_ports != Some(false),
+        _ => false,
     }
 }
 
-fn validate_ports(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
-    let mut seen = BTreeSet::new();
-    let mut names_seen = BTreeSet::new();
-    for (index, port) in spec.ports.iter().enumerate() {
-        let path = path.index(index);
-        let name = path.field("name");
-        if port.name.is_empty() && spec.ports.len() > 1 {
-            problems.required(&name, "");
-        } else if !port.name.is_empty() {
-            problems.all_invalid(&name, &port.name, names::validate_dns_label(&port.name));
-            if !names_seen.insert(port.name.as_str()) {
-                problems.duplicate(&name, &port.name);
-            }
+/// Does a load balancer ask each node whether Pods of it are there?
+pub(in crate::registry) fn uses_health_check(spec: &ServiceSpec) -> bool {
+    spec.r#type == "LoadBalancer" && spec.external_traffic_policy == "Local"
+}
+
+fn is_reached_from_outside(spec: &ServiceSpec) -> bool {
+    match spec.r#type.as_str() {
+        "NodePort" | "LoadBalancer" => true,
+        "ClusterIP" => !spec.external_ips.is_empty(),
+        _ => false,
+    }
+}
+
+/// It leads elsewhere, so it has no address here.
+fn validate_external_name(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+    for (set, field) in [
+        (!spec.cluster_ips.is_empty(), "clusterIPs"),
+        (!spec.ip_families.is_empty(), "ipFamilies"),
+        (spec.ip_family_policy.is_some(), "ipFamilyPolicy"),
+    ] {
+        if set {
+            problems.forbidden(
+                &path.field(field),
+                "may not be set for ExternalName services",
+            );
         }
-        if !(1..=65535).contains(&port.port) {
-            let detail = "must be between 1 and 65535, inclusive";
-            problems.invalid(&path.field("port"), port.port, detail);
-        }
-        problems.one_of(&path.field("protocol"), &port.protocol, PROTOCOLS);
-        if !seen.insert((port.port, port.protocol.as_str())) {
-            problems.duplicate(&path, port);
-        }
-        if port.node_port != 0 && !is_exposed(spec) {
-            let detail = format!("may not be used when `type` is '{}'", spec.r#type);
-            problems.forbidden(&path.field("nodePort"), detail);
-        }
+    }
+    let (at, name) = (path.field("externalName"), spec.external_name.as_str());
+    match name.strip_suffix('.').unwrap_or(name) {
+        "" => problems.required(&at, ""),
+        name => problems.all_invalid(&at, name, names::validate_dns_subdomain(name)),
     }
 }
 
@@ -180,29 +167,15 @@ fn validate_ports(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) 
 mod tests {
     use super::*;
 
-    fn service(ports: &[i32]) -> Service {
-        let mut service = Service::default();
-        service.spec.ports = ports
-            .iter()
-            .map(|port| ServicePort {
-                port: *port,
-                name: format!("p{port}"),
-                ..Default::default()
-            })
-            .collect();
-        service.fill_defaults();
-        service
-    }
-
-    fn complaints(service: &Service) -> String {
-        let mut problems = Problems::default();
-        service.validate(&mut problems);
-        problems.to_string()
-    }
-
     #[test]
     fn a_port_leads_to_the_same_port_unless_said_otherwise() {
-        let spec = service(&[80]).spec;
+        let mut service = Service::default();
+        service.spec.ports = vec![ServicePort {
+            port: 80,
+            ..Default::default()
+        }];
+        service.fill_defaults();
+        let spec = service.spec;
         assert_eq!(spec.ports[0].target_port, IntOrString::int(80));
         assert_eq!(spec.ports[0].protocol, "TCP");
         assert_eq!(
@@ -210,32 +183,5 @@ mod tests {
             ("ClusterIP", "None")
         );
         assert_eq!(spec.ip_families, ["IPv4"]);
-    }
-
-    #[test]
-    fn ports_are_checked() {
-        assert_eq!(complaints(&service(&[80, 443])), "[]");
-        assert_eq!(complaints(&service(&[])), "spec.ports: Required value");
-        assert!(complaints(&service(&[80, 80])).contains("spec.ports[1].name: Duplicate value"));
-        let mut plain = service(&[80]);
-        plain.spec.ports[0].node_port = 30_000;
-        assert_eq!(
-            complaints(&plain),
-            "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"
-        );
-        assert!(!Service::check_name("1a").is_empty());
-    }
-
-    #[test]
-    fn an_address_stays() {
-        let mut old = service(&[80]);
-        old.spec.cluster_ip = "10.96.0.7".into();
-        let mut new = service(&[81]);
-        new.prepare_update(&old);
-        assert_eq!(new.spec.cluster_ip, "10.96.0.7");
-        new.spec.cluster_ip = "10.96.0.8".into();
-        let mut problems = Problems::default();
-        new.validate_update(&old, &mut problems);
-        assert!(problems.to_string().contains("may not change once set"));
     }
 }

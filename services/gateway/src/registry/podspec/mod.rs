@@ -24,6 +24,7 @@ mod volume;
 
 pub(super) use annotations::validate as validate_annotations;
 pub(super) use defaults::{fill_defaults, fill_pod_defaults};
+pub(super) use ports::{check_name as check_port_name, validate_number as validate_port};
 pub(super) use qos::qos_class;
 pub(super) use resources::validate_amount;
 pub(super) use security::validate_id;

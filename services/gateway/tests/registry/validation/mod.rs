@@ -7,6 +7,7 @@ mod node;
 mod placement;
 mod plain;
 mod pod;
+mod service;
 mod status;
 mod table;
 mod volumes;
