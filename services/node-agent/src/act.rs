@@ -15,7 +15,9 @@ use crate::environment::{self, environment, hostname, words};
 use crate::fields::{self, Column};
 use crate::plan::Action;
 use crate::request;
-use crate::runtime::{self, ContainerConfig, ContainerId, Mount, Runtime, SandboxConfig, Volume};
+use crate::runtime::{
+    self, ContainerConfig, ContainerId, LogLimits, Mount, Runtime, SandboxConfig, Volume,
+};
 use crate::status::status;
 use crate::tell::Tell;
 use crate::volumes;
@@ -48,6 +50,8 @@ pub struct Hands<R> {
     pub gateway: Gateway,
     /// Tells people.
     pub tell: Tell,
+    /// How much of what containers write is kept.
+    pub log: LogLimits,
 }
 
 impl<R: Runtime> Hands<R> {
@@ -132,6 +136,7 @@ impl<R: Runtime> Hands<R> {
             pull: request::pull(container),
             limits: request::limits(container),
             security: request::security(spec, container),
+            log: self.log,
             mounts: self.mounts(world, pod, container, &env).await?,
             env,
         };

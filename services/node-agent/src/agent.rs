@@ -13,6 +13,7 @@ use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
 use setpoint_model::{Key, Meta, pod as model};
 use setpoint_proto::core::Pod;
 use setpoint_proto::{Here, Reason};
+use setpoint_task::{catch_panic, catch_unwind};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +67,7 @@ impl<R: Runtime> Agent<R> {
         }
         while let Some(ended) = all.join_next().await {
             if let Err(panic) = ended {
-                error!(%panic, "a round panicked");
+                error!(%panic, "a worker panicked");
                 self.rounds.panicked();
                 all.spawn(worker());
             }
@@ -75,7 +76,10 @@ impl<R: Runtime> Agent<R> {
 
     async fn work(self: Arc<Self>, shutdown: CancellationToken) {
         while let Some(Some(ticket)) = shutdown.run_until_cancelled(self.queue.next()).await {
-            self.attend(ticket).await;
+            // The ticket of a round that panics is dropped: its Pod backs off as after any failure, the others go on.
+            if catch_panic("reconcile", self.attend(ticket)).await.is_err() {
+                self.rounds.panicked();
+            }
         }
     }
 
@@ -87,24 +91,29 @@ impl<R: Runtime> Agent<R> {
         let ours = views
             .iter()
             .filter(|view| self.nodes.contains_key(&view.node));
-        for pod in ours
-            .map(|view| view.pod())
-            .filter(|pod| !model::is_terminal(pod))
-        {
-            let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
-            let sandboxes = self.hands.runtime.sandboxes(&key);
-            let sandbox = sandboxes.iter().find(|sandbox| sandbox.config.uid == *uid);
-            if sandbox.is_some() || pod.status.start_time.is_some() {
-                let (requests, ip) = (
-                    model::requests(&pod.spec),
-                    sandbox.map(|sandbox| sandbox.config.ip),
-                );
-                self.ledger
-                    .restore(&key, uid, &pod.spec.node_name, requests, ip);
-            }
+        for view in ours {
+            // One Pod that cannot be entered is no reason not to run the others.
+            let _ = catch_unwind("restore", || self.restore_pod(&view.pod()));
         }
         let left = self.hands.runtime.pods();
         left.into_iter().for_each(|pod| self.queue.add(pod, None));
+    }
+
+    fn restore_pod(&self, pod: &Pod) {
+        if model::is_terminal(pod) {
+            return;
+        }
+        let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
+        let sandboxes = self.hands.runtime.sandboxes(&key);
+        let sandbox = sandboxes.iter().find(|sandbox| sandbox.config.uid == *uid);
+        if sandbox.is_some() || pod.status.start_time.is_some() {
+            let (requests, ip) = (
+                model::requests(&pod.spec),
+                sandbox.map(|sandbox| sandbox.config.ip),
+            );
+            self.ledger
+                .restore(&key, uid, &pod.spec.node_name, requests, ip);
+        }
     }
 
     /// One Pod, until nothing can be done for it at once.
@@ -239,6 +248,7 @@ impl<R: Runtime> Agent<R> {
         let pod = view.and_then(|view| self.nodes.get(&view.node).map(|node| (view.pod(), node)));
         World {
             now: Timestamp::now(),
+            instant: std::time::Instant::now(),
             pod: self.settle(key, pod),
             sandboxes: self.hands.runtime.sandboxes(key),
             troubles,
@@ -300,3 +310,6 @@ const fn succeeded(again: Option<Duration>) -> &'static str {
         None => "success",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -228,10 +228,12 @@ fn keep_up(plan: &mut Plan<Action>, world: &World, container: &Container, policy
     };
     let (backoff, because) = match last {
         Last::Never => (Duration::ZERO, "the container was never started"),
-        Last::Ended(ended) if policy.restarts(ended.code) => match ended.wait(world.now) {
-            Duration::ZERO => (ended.next_backoff(), because),
-            wait => return plan.look_again(wait),
-        },
+        Last::Ended(ended) if policy.restarts(ended.code) => {
+            match ended.wait(world.now, world.instant) {
+                Duration::ZERO => (ended.next_backoff(), because),
+                wait => return plan.look_again(wait),
+            }
+        }
         _ => return,
     };
     let attempts = world

@@ -2,7 +2,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_proto::core::{Container, PodSpec};
@@ -68,6 +68,8 @@ pub struct Ended {
     pub started: Timestamp,
     /// When it ended.
     pub finished: Timestamp,
+    /// When this agent noticed that it had ended, by a clock that nobody sets; `None` if it was not there.
+    pub noticed: Option<Instant>,
     /// The rest that was set after it when it was started.
     pub backoff: Duration,
 }
@@ -83,9 +85,14 @@ impl Ended {
         }
     }
 
-    /// What is left of that rest.
-    pub fn wait(&self, now: Timestamp) -> Duration {
+    /// What is left of that rest at the moment `now`, which is `instant` by a clock that nobody sets.
+    ///
+    /// The longer of both counts: the machine's clock knows of the time before this agent, and the other one goes on
+    /// where the machine's clock is set back.
+    pub fn wait(&self, now: Timestamp, instant: Instant) -> Duration {
         let passed = Duration::try_from(now.duration_since(self.finished)).unwrap_or_default();
+        let noticed = self.noticed.unwrap_or(instant);
+        let passed = passed.max(instant.saturating_duration_since(noticed));
         self.rest().saturating_sub(passed)
     }
 
@@ -99,6 +106,10 @@ impl Ended {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the numbers are the test's own"
+)]
 mod tests {
     use super::*;
 
@@ -107,6 +118,7 @@ mod tests {
             code: 1,
             started: Timestamp::from_second(1000).unwrap(),
             finished: Timestamp::from_second(1000_i64.saturating_add(ran)).unwrap(),
+            noticed: None,
             backoff: Duration::from_secs(backoff),
         }
     }
@@ -138,14 +150,29 @@ mod tests {
     fn the_rest_counts_from_the_end_of_the_attempt() {
         let attempt = ended(5, 40);
         let wait = |second| {
-            attempt
-                .wait(Timestamp::from_second(second).unwrap())
-                .as_secs()
+            let now = Timestamp::from_second(second).unwrap();
+            attempt.wait(now, Instant::now()).as_secs()
         };
         assert_eq!(
             [wait(1005), wait(1030), wait(1045), wait(9999)],
             [40, 15, 0, 0]
         );
+    }
+
+    /// Checks F41.
+    #[test]
+    fn a_clock_that_is_set_back_makes_no_rest_longer() {
+        let noticed = Instant::now();
+        let attempt = Ended {
+            noticed: Some(noticed),
+            ..ended(5, 40)
+        };
+        let an_hour_back = attempt.finished - Duration::from_secs(3600);
+        let wait = |seconds| {
+            let instant = noticed + Duration::from_secs(seconds);
+            attempt.wait(an_hour_back, instant).as_secs()
+        };
+        assert_eq!([wait(0), wait(25), wait(40)], [40, 15, 0]);
     }
 
     /// Checks N1.

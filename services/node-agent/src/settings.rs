@@ -8,7 +8,7 @@ use setpoint_host::duration;
 use setpoint_machinery::gateway;
 use setpoint_model::quantity::Amount;
 
-use crate::runtime::docker;
+use crate::runtime::{LogLimits, docker};
 
 /// A node's network has this many addresses for Pods.
 const MOST_PODS: usize = 253;
@@ -29,6 +29,10 @@ pub struct Settings {
     pub workers: usize,
     /// Where the process runtime keeps what must outlive the agent; empty for `.setpoint/node/<node-name>`.
     pub state_dir: PathBuf,
+    /// How much a container writes before its log file makes way for another, as a quantity.
+    pub container_log_max_size: String,
+    /// How many log files a container has.
+    pub container_log_max_files: u32,
     /// How long a simulated container takes to start.
     #[serde(with = "duration")]
     pub start_delay: Duration,
@@ -104,6 +108,8 @@ impl Default for Settings {
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),
+            container_log_max_size: "10Mi".to_owned(),
+            container_log_max_files: 5,
             start_delay: Duration::ZERO,
             events: Switch::Auto,
             heartbeat: Duration::from_secs(10),
@@ -124,6 +130,15 @@ impl Settings {
         }
     }
 
+    /// How much of what a container writes is kept.
+    pub fn log_limits(&self) -> LogLimits {
+        let size = Amount::parse(&self.container_log_max_size).map_or(0, Amount::value);
+        LogLimits {
+            max_size: u64::try_from(size).unwrap_or_default(),
+            max_files: self.container_log_max_files,
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         let quantity = |name: &str, text: &str| match text {
             "" => Ok(()),
@@ -139,6 +154,14 @@ impl Settings {
             (
                 self.nodes > 1 && self.runtime != Kind::Simulated,
                 "nodes: only simulated nodes can share a process",
+            ),
+            (
+                self.log_limits().max_size == 0,
+                "container-log-max-size: must be a quantity above zero",
+            ),
+            (
+                self.container_log_max_files < 2,
+                "container-log-max-files: there must be at least two",
             ),
             (self.workers == 0, "workers: there must be at least one"),
             (
@@ -180,6 +203,14 @@ impl setpoint_host::Settings for Settings {
             (
                 "state_dir",
                 "What must outlive the agent; empty for .setpoint/node/<node-name>",
+            ),
+            (
+                "container_log_max_size",
+                "How much a container writes before its log file makes way for another",
+            ),
+            (
+                "container_log_max_files",
+                "How many log files a container has, older ones included",
             ),
             (
                 "start_delay",

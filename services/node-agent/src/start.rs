@@ -1,12 +1,12 @@
 //! The agent from its settings to its end.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use anyhow::Context as _;
 use futures::future::join_all;
-use setpoint_host::Host;
+use setpoint_host::{Check, Host};
 use setpoint_machinery::gateway::ListOptions;
 use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::queue::Limiter;
@@ -16,6 +16,7 @@ use setpoint_machinery::{
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::act::Hands;
@@ -47,9 +48,11 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let queue = Queue::new("pods", Limiter::default());
     let waker = queue.clone();
     let wake: Wake = Arc::new(move |pod: &Key| waker.add(pod.clone(), None));
+    let gateway = Gateway::connect(&settings.gateway, host.instance())?;
+    let tasks = gateway.tasks();
     if let Some(engine) = engine {
-        let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake).await?;
-        return serve(host, settings, machine, nodes, queue, runtime).await;
+        let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake, tasks).await?;
+        return serve(host, settings, machine, nodes, queue, gateway, runtime).await;
     }
     match settings.runtime {
         Kind::Process | Kind::Docker => {
@@ -57,11 +60,11 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
             let runtime = Processes::open(&state, "/proc/self/exe", wake);
             let runtime =
                 runtime.with_context(|| format!("state directory {}", state.display()))?;
-            serve(host, settings, machine, nodes, queue, runtime).await
+            serve(host, settings, machine, nodes, queue, gateway, runtime).await
         }
         Kind::Simulated => {
             let runtime = Simulated::new(settings.start_delay, wake);
-            serve(host, settings, machine, nodes, queue, runtime).await
+            serve(host, settings, machine, nodes, queue, gateway, runtime).await
         }
     }
 }
@@ -104,9 +107,9 @@ async fn serve<R: Runtime>(
     machine: Machine,
     nodes: Vec<Node>,
     queue: Queue<Key>,
+    gateway: Gateway,
     runtime: R,
 ) -> anyhow::Result<()> {
-    let gateway = Gateway::connect(&settings.gateway, host.instance())?;
     let presence = Presence::announce(
         gateway.clone(),
         host.service(),
@@ -128,6 +131,7 @@ async fn serve<R: Runtime>(
             runtime,
             gateway: gateway.clone(),
             tell: tell.clone(),
+            log: settings.log_limits(),
         },
         ledger: Ledger::new(nodes.iter().map(|node| (node.name.clone(), node.room))),
         nodes: nodes
@@ -146,6 +150,7 @@ async fn serve<R: Runtime>(
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(&gateway, host.advertised()).await;
     let alive = heartbeats(&host, &settings, &machine, nodes, &gateway, address);
+    let well = follow(gateway.tasks().health(), host.health().check("tasks"));
     let why = agent.journal.routes().into_axum_router();
     let logs = Logs::router(Arc::clone(&agent), host.shutdown());
     host.offer(why.merge(logs));
@@ -157,10 +162,23 @@ async fn serve<R: Runtime>(
     };
     tokio::select! {
         () = work => {}
-        ((), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive) } => {}
+        ((), (), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive, well) } => {}
     }
     tokio::join!(farewell(&gateway, names), presence.leave(), tell.finish());
     Ok(())
+}
+
+/// Keeps the process from being ready while a background task keeps failing.
+async fn follow(mut health: watch::Receiver<Result<(), String>>, check: Check) {
+    loop {
+        match health.borrow_and_update().clone() {
+            Ok(()) => check.pass(),
+            Err(reason) => check.fail(reason),
+        }
+        if health.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// One node watches its own Pods; many share one watch over all Pods that are bound.
@@ -223,11 +241,24 @@ async fn heartbeats(
             refresh: settings.status_refresh,
         };
         let (check, missing) = (check.clone(), Arc::clone(&missing));
-        heartbeat.run(index as f64 / count as f64, move || {
-            if missing.fetch_sub(1, Ordering::Relaxed) == 1 {
-                check.pass();
-            }
-        })
+        let registered = Once::new();
+        let registered = move || {
+            let one_less = || {
+                if missing.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    check.pass();
+                }
+            };
+            registered.call_once(one_less);
+        };
+        async move {
+            let start = || heartbeat.run(index as f64 / count as f64, &registered);
+            let name = &heartbeat.node.name;
+            heartbeat
+                .gateway
+                .tasks()
+                .supervise("heartbeat", name, start)
+                .await;
+        }
     });
     join_all(beats).await;
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_model::pod as model;
@@ -28,6 +28,8 @@ pub const LOST: i32 = 137;
 pub struct World {
     /// The moment.
     pub now: Timestamp,
+    /// The moment by a clock that nobody sets.
+    pub instant: Instant,
     /// The Pod as the gateway knows it; `None` once it is gone, or is on another node.
     pub pod: Option<Bound>,
     /// What the runtime has under its name, whichever Pod of that name it is of.
@@ -180,6 +182,7 @@ impl Last {
                 code: exit.code,
                 started: exit.started,
                 finished: exit.finished,
+                noticed: exit.noticed,
                 backoff: container.backoff,
             }),
         }
@@ -195,6 +198,7 @@ impl Last {
             code: terminated.map_or(LOST, |end| end.exit_code),
             started: terminated.map_or(now, |end| time(&end.started_at)),
             finished: terminated.map_or(now, |end| time(&end.finished_at)),
+            noticed: None,
             backoff: Duration::ZERO,
         })
     }

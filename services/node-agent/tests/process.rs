@@ -9,20 +9,21 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use setpoint_node_agent::runtime::{Runtime, Security, State};
+use setpoint_node_agent::runtime::{LogLimits, LogOptions, Runtime, Security, State};
 use support::{
     Bench, PATIENCE, PAUSE, container, id, is_alive, pod, process, process_in, sandbox, until_gone,
 };
 
 #[tokio::test]
-async fn a_container_gets_its_environment_and_nothing_else() {
+async fn a_container_gets_its_environment_and_a_mark_of_its_own() {
     let bench = process();
     bench.start(0, &["env"]).await;
     bench.exited(0).await;
     let log = bench.file(0, "log");
     let mut lines: Vec<_> = log.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["GREETING=hello", "PATH=/usr/bin:/bin"]);
+    let mark = format!("SETPOINT_CONTAINER={}", id(0));
+    assert_eq!(lines, ["GREETING=hello", "PATH=/usr/bin:/bin", &mark]);
 }
 
 #[tokio::test]
@@ -199,16 +200,50 @@ async fn nothing_of_a_container_outlives_its_first_process() {
     }
 }
 
+/// Checks F39.
 #[tokio::test]
-async fn a_killed_shim_takes_its_container_along() {
+async fn a_killed_shim_takes_its_container_along_and_those_who_left_its_group() {
     let bench = process();
-    bench.start(0, &["sleep", "1000"]).await;
+    let family = "setsid sleep 1000 & echo $! > a; echo up; exec sleep 1000";
+    bench.start(0, &["sh", "-c", family]).await;
+    bench.said(0, 1).await;
+    let left = bench.file(0, "../../a").trim().parse().unwrap();
+    assert!(is_alive(left));
     let shim: serde_json::Value = serde_json::from_str(&bench.file(0, "shim.json")).unwrap();
     let shim = i32::try_from(shim["pid"].as_i64().unwrap()).unwrap();
     kill(Pid::from_raw(shim), Signal::SIGKILL).unwrap();
     let exit = bench.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (137, "ContainerStatusUnknown"));
     until_gone(bench.pid(0)).await;
+    until_gone(left).await;
+}
+
+/// Checks F31.
+#[tokio::test]
+async fn a_container_that_writes_and_writes_keeps_its_newest_lines() {
+    let bench = process();
+    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; echo last >&2";
+    let mut config = container(0, &["sh", "-c", script]);
+    config.log = LogLimits {
+        max_size: 10_000,
+        max_files: 3,
+    };
+    bench.runtime.start(config).await.unwrap();
+    let follow = LogOptions {
+        follow: true,
+        ..LogOptions::default()
+    };
+    assert!(bench.log(0, follow).await.ends_with("line 3000\nlast\n"));
+    bench.exited(0).await;
+    let files = ["log.3", "log.2", "log.1", "log"].map(|name| bench.file(0, name));
+    assert_eq!(files[0], "");
+    assert!(files.iter().all(|file| file.len() <= 10_000));
+    let kept = files.concat();
+    let numbers = kept.lines().filter_map(|line| line.strip_prefix("line "));
+    let numbers: Vec<u32> = numbers.map(|number| number.parse().unwrap()).collect();
+    assert!(numbers.len() > 1500 && numbers.is_sorted_by(|a, b| a + 1 == *b));
+    assert_eq!(numbers.last(), Some(&3000));
 }
 
 /// An agent's life: everything of it ends with the closure, but not the containers.

@@ -39,7 +39,7 @@ impl Heartbeat {
     /// Registers the node, calls `registered`, and renews its Lease for ever.
     ///
     /// `spread` of many nodes is how far into the interval this one's turn is, between 0 and 1.
-    pub async fn run(self, spread: f64, registered: impl FnOnce()) {
+    pub async fn run(&self, spread: f64, registered: impl FnOnce()) {
         let (uid, mut lease) = self.insist().await;
         info!(node = %self.node.name, "registered");
         registered();

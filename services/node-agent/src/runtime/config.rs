@@ -61,6 +61,9 @@ pub struct ContainerConfig {
     /// What it may do.
     #[serde(default)]
     pub security: Security,
+    /// How much of what it writes is kept.
+    #[serde(default)]
+    pub log: LogLimits,
     /// The volumes that it sees. Never kept: there are secrets in them.
     #[serde(skip)]
     pub mounts: Vec<Mount>,
@@ -97,6 +100,24 @@ pub struct Limits {
     pub millicpu: i64,
     /// Memory, in bytes.
     pub memory: i64,
+}
+
+/// How much of what a container writes is kept. The defaults are the kubelet's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLimits {
+    /// A file of this many bytes makes way for another.
+    pub max_size: u64,
+    /// How many files there are, the one that is written to included; two at least.
+    pub max_files: u32,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            max_size: 10 << 20,
+            max_files: 5,
+        }
+    }
 }
 
 /// What a container may do, where it differs from the runtime's own default.

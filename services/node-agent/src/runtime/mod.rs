@@ -12,14 +12,15 @@ mod table;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_model::Key;
 
 pub use config::{
-    ContainerConfig, File, Limits, Mount, Pull, SandboxConfig, Security, Volume, VolumeKind,
+    ContainerConfig, File, Limits, LogLimits, Mount, Pull, SandboxConfig, Security, Volume,
+    VolumeKind,
 };
 
 pub use log::{Log, LogOptions};
@@ -256,6 +257,9 @@ pub struct Exit {
     /// For people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// When this agent noticed, by a clock that nobody sets.
+    #[serde(skip)]
+    pub noticed: Option<Instant>,
 }
 
 impl Exit {
@@ -267,6 +271,7 @@ impl Exit {
             finished,
             reason: None,
             message: String::new(),
+            noticed: None,
         }
     }
 

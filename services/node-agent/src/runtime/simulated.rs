@@ -7,6 +7,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_model::Key;
+use setpoint_task::catch_panic;
 
 use super::script::Script;
 use super::table::Table;
@@ -50,10 +51,11 @@ impl Simulated {
             }
             Some(script) => {
                 let (this, id) = (self.clone(), id.clone());
-                tokio::spawn(async move {
+                let end = async move {
                     tokio::time::sleep(script.after).await;
                     this.exit(&id, Exit::new(script.code, since, Timestamp::now()));
-                });
+                };
+                tokio::spawn(catch_panic("container", end));
             }
         }
     }
@@ -106,11 +108,12 @@ impl Runtime for Simulated {
             return Ok(Origin::Nowhere);
         }
         let this = self.clone();
-        tokio::spawn(async move {
+        let start = async move {
             tokio::time::sleep(this.shared.start_delay).await;
             this.run(&config.id, script);
             this.wake(&config.id.uid);
-        });
+        };
+        tokio::spawn(catch_panic("container", start));
         Ok(Origin::Nowhere)
     }
 

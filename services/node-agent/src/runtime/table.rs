@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use setpoint_model::Key;
@@ -91,7 +92,10 @@ impl Table {
         if matches!(container.state, State::Exited(_)) {
             return None;
         }
-        container.state = State::Exited(exit);
+        container.state = State::Exited(Exit {
+            noticed: Some(Instant::now()),
+            ..exit
+        });
         self.key(&id.uid)
     }
 

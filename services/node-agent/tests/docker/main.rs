@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
+use setpoint_machinery::Tasks;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
-use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, VolumeKind};
+use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, State, VolumeKind};
 use support::docker::{bench, bench_with, client, cluster, settings};
 use support::{Bench, PATIENCE, container, id, pod, sandbox, sandbox_with, uid};
 
@@ -140,10 +141,10 @@ async fn an_agent_that_comes_back_adopts_what_runs_and_starts_nothing_twice() {
     first.exited(0).await;
     first.start(1, &[]).await;
     first.running(1).await;
-    let before = first.runtime.sandboxes(&pod());
+    let before = unnoticed(first.runtime.sandboxes(&pod()));
     let second = bench_with(settings()).await;
     assert_eq!(second.runtime.pods(), [pod()]);
-    let mut after = second.runtime.sandboxes(&pod());
+    let mut after = unnoticed(second.runtime.sandboxes(&pod()));
     after[0]
         .config
         .hostname
@@ -153,6 +154,17 @@ async fn an_agent_that_comes_back_adopts_what_runs_and_starts_nothing_twice() {
     second.start(1, &[]).await;
     assert_eq!(names(&client).await, there);
     second.clean_up().await;
+}
+
+/// Sandboxes without when their agent noticed what.
+fn unnoticed(mut sandboxes: Vec<Sandbox>) -> Vec<Sandbox> {
+    let containers = sandboxes.iter_mut().flat_map(|known| &mut known.containers);
+    for container in containers {
+        if let State::Exited(exit) = &mut container.state {
+            exit.noticed = None;
+        }
+    }
+    sandboxes
 }
 
 /// Makes the second attempt at a container behind the back of the agent, as one would that did not hear the answer.
@@ -215,7 +227,7 @@ async fn what_runs_for_another_node_is_none_of_this_one() {
     bench.running(0).await;
     let engine = Engine::connect(&settings()).await.unwrap();
     let wake = std::sync::Arc::new(|_: &setpoint_model::Key| {});
-    let other = Docker::open(engine, &settings(), "another", wake).await;
+    let other = Docker::open(engine, &settings(), "another", wake, &Tasks::default()).await;
     assert_eq!(other.unwrap().pods(), []);
 }
 

@@ -96,6 +96,22 @@ fn a_container_that_waits_for_its_restart_says_so_as_the_kubelet_does() {
     assert_eq!(play.summary(), summary("Running", false));
 }
 
+/// Checks F41.
+#[test]
+fn a_clock_that_is_set_back_keeps_no_container_from_its_restart() {
+    let mut play = Play::of(pod("Always", &[], &["web"]));
+    play.settle();
+    play.exit("web", 1);
+    play.settle();
+    play.exit("web", 1);
+    assert_eq!(play.settle(), Some(Duration::from_secs(10)));
+    play.world.now -= Duration::from_secs(3600);
+    assert_eq!(play.settle(), Some(Duration::from_secs(10)));
+    play.pass(10);
+    play.settle();
+    assert_eq!(play.reported("web").restart_count, 2);
+}
+
 /// Checks N1.
 #[test]
 fn the_restart_policy_decides_whether_an_end_is_the_end() {

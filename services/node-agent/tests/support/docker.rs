@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, body_full};
 use futures::TryStreamExt as _;
+use setpoint_machinery::Tasks;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, sweep};
 use tokio::sync::OnceCell;
 
@@ -132,7 +133,14 @@ pub async fn bench_with(settings: Settings) -> Bench<Docker> {
     let (woken, wake) = waker();
     let engine = Engine::connect(&settings).await.unwrap();
     let swept = Swept(engine.cluster.clone());
-    let runtime = Docker::open(engine, &settings, "node", Arc::clone(&wake)).await;
+    let runtime = Docker::open(
+        engine,
+        &settings,
+        "node",
+        Arc::clone(&wake),
+        &Tasks::default(),
+    )
+    .await;
     Bench {
         runtime: runtime.unwrap(),
         woken,

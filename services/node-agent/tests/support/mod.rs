@@ -16,8 +16,8 @@ use setpoint_model::Key;
 use setpoint_node_agent::runtime::process::Processes;
 use setpoint_node_agent::runtime::simulated::Simulated;
 use setpoint_node_agent::runtime::{
-    Container, ContainerConfig, ContainerId, Exit, Limits, LogOptions, Pull, Runtime, Sandbox,
-    SandboxConfig, Security, State, Volume, VolumeKind, Wake,
+    Container, ContainerConfig, ContainerId, Exit, Limits, LogLimits, LogOptions, Pull, Runtime,
+    Sandbox, SandboxConfig, Security, State, Volume, VolumeKind, Wake,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -133,6 +133,7 @@ pub fn container(attempt: u32, command: &[&str]) -> ContainerConfig {
         pull: Pull::IfNotPresent,
         limits: Limits::default(),
         security: Security::default(),
+        log: LogLimits::default(),
         mounts: Vec::new(),
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_model::time::{after, seconds_after};
@@ -50,6 +50,7 @@ impl Play {
     pub fn of(object: Pod) -> Self {
         let world = World {
             now: Timestamp::from_second(1_000_000).unwrap(),
+            instant: Instant::now(),
             pod: Some(Bound {
                 object,
                 host_ip: "10.1.2.1".into(),
@@ -222,6 +223,7 @@ impl Play {
             pull: runtime::Pull::IfNotPresent,
             limits: runtime::Limits::default(),
             security: runtime::Security::default(),
+            log: runtime::LogLimits::default(),
             mounts: Vec::new(),
         };
         let stopping = None;
@@ -244,7 +246,7 @@ impl Play {
 
     /// The container ends, if it runs.
     pub fn exit(&mut self, name: &str, code: i32) {
-        let now = self.world.now;
+        let (now, instant) = (self.world.now, self.world.instant);
         let mut all = self
             .world
             .sandboxes
@@ -255,12 +257,16 @@ impl Play {
             _ => None,
         });
         if let Some((container, since)) = running {
-            container.state = State::Exited(Exit::new(code, since, now));
+            container.state = State::Exited(Exit {
+                noticed: Some(instant),
+                ..Exit::new(code, since, now)
+            });
         }
     }
 
     pub fn pass(&mut self, seconds: u64) {
         self.world.now += Duration::from_secs(seconds);
+        self.world.instant += Duration::from_secs(seconds);
     }
 
     pub fn delete(&mut self, grace: i64) {

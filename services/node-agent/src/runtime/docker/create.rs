@@ -12,7 +12,7 @@ use bollard::models::{
 use super::engine::Engine;
 use super::identity::Identity;
 use super::volume;
-use crate::runtime::{ContainerConfig, Limits, SandboxConfig, Security, Volume};
+use crate::runtime::{ContainerConfig, Limits, LogLimits, SandboxConfig, Security, Volume};
 
 /// The engine refuses to limit memory to less.
 const LEAST_MEMORY: i64 = 6 << 20;
@@ -110,7 +110,7 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
         .no_new_privileges
         .then(|| vec!["no-new-privileges".to_owned()]);
     HostConfig {
-        log_config: Some(log()),
+        log_config: Some(log(config.log)),
         mounts: Some(mounts.collect()),
         readonly_rootfs: Some(security.read_only),
         group_add: Some(groups.map(ToString::to_string).collect()),
@@ -121,16 +121,14 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
     }
 }
 
-/// As the kubelet does, so that no container fills the disk with words.
-fn log() -> HostConfigLogConfig {
-    let options = [("max-size", "10m"), ("max-file", "5")];
+fn log(limits: LogLimits) -> HostConfigLogConfig {
+    let options = [
+        ("max-size", limits.max_size.to_string()),
+        ("max-file", limits.max_files.to_string()),
+    ];
     HostConfigLogConfig {
         typ: Some("json-file".to_owned()),
-        config: Some(
-            options
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-        ),
+        config: Some(options.map(|(name, value)| (name.to_owned(), value)).into()),
     }
 }
 

@@ -9,6 +9,7 @@ use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures::TryStreamExt as _;
 use parking_lot::Mutex;
 use setpoint_model::Key;
+use setpoint_task::catch_panic;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::info;
@@ -129,36 +130,45 @@ impl Images {
         if begins {
             attempts.under_way = true;
             let (this, pod, image) = (Arc::clone(self), pod.clone(), image.to_owned());
-            tokio::spawn(async move { this.pull(pod, who, image).await });
+            tokio::spawn(async move {
+                let pulled = catch_panic("image-pull", this.pull(&pod, &who, &image)).await;
+                if let Err(panicked) = pulled {
+                    this.ended(&who, Err(panicked.to_string()));
+                }
+                (this.wake)(&pod);
+            });
         }
         Err(attempts.say(image, begins))
     }
 
-    async fn pull(self: Arc<Self>, pod: Key, who: Who, image: String) {
+    async fn pull(&self, pod: &Key, who: &Who, image: &str) {
         info!(%pod, image, "pulling");
         let asked = Instant::now();
         let Ok(slot) = self.slots.acquire().await else {
             return;
         };
         let began = Instant::now();
-        let outcome = self.download(&image).await;
+        let outcome = self.download(image).await;
         drop(slot);
         let (took, waited) = (began.elapsed(), asked.elapsed());
-        let bytes = self.size(&image).await;
-        if let Some(attempts) = self.pulls.lock().get_mut(&who) {
+        let bytes = self.size(image).await;
+        let pulled = Pulled {
+            took,
+            waited,
+            bytes,
+        };
+        self.ended(who, outcome.map(|()| pulled));
+    }
+
+    /// Notes how a pull ended.
+    fn ended(&self, who: &Who, outcome: Result<Pulled, String>) {
+        if let Some(attempts) = self.pulls.lock().get_mut(who) {
             attempts.under_way = false;
             match outcome {
-                Ok(()) => {
-                    attempts.pulled = Some(Pulled {
-                        took,
-                        waited,
-                        bytes,
-                    });
-                }
+                Ok(pulled) => attempts.pulled = Some(pulled),
                 Err(message) => attempts.failed(message),
             }
         }
-        (self.wake)(&pod);
     }
 
     async fn size(&self, image: &str) -> i64 {

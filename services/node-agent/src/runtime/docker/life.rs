@@ -13,6 +13,7 @@ use bollard::query_parameters::{
 use jiff::Timestamp;
 use setpoint_model::Key;
 use setpoint_model::time::after;
+use setpoint_task::catch_panic;
 use tracing::warn;
 
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
@@ -239,10 +240,11 @@ impl Shared {
             return Ok(());
         }
         let this = Arc::clone(self);
-        tokio::spawn(async move {
+        // Should it panic, the next list enforces what is overdue.
+        tokio::spawn(catch_panic("stop", async move {
             tokio::time::sleep(grace).await;
             this.enforce().await;
-        });
+        }));
         Ok(())
     }
 

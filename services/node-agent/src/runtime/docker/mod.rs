@@ -26,6 +26,7 @@ use std::time::Duration;
 use bollard::errors::Error as Refusal;
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
 use parking_lot::Mutex;
+use setpoint_machinery::Tasks;
 use setpoint_model::Key;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -76,6 +77,7 @@ impl Docker {
         settings: &Settings,
         node: &str,
         wake: Wake,
+        tasks: &Tasks,
     ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             node: node.to_owned(),
@@ -88,8 +90,10 @@ impl Docker {
         });
         let listed = shared.relist().await;
         listed.map_err(|error| refused("list the containers of this node", error))?;
-        let watch = Arc::clone(&shared);
-        let watch = tokio::spawn(async move { watch.watch().await });
+        let (watch, tasks) = (Arc::clone(&shared), tasks.clone());
+        let watch = tokio::spawn(async move {
+            tasks.supervise("engine", "", || watch.watch()).await;
+        });
         Ok(Self {
             shared,
             _watch: Arc::new(AbortOnDropHandle::new(watch)),

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_task::supervise;
 use tokio::process::Child;
 use tracing::{info, warn};
 
 use super::folder::{self, Folder};
-use super::hold::{Hold, Process};
+use super::hold::{Hold, Process, kill_marked};
 use super::{Processes, SHIM_START, vanish};
 use crate::runtime::{Container, ContainerId, Exit, SandboxConfig};
 
@@ -76,19 +77,23 @@ impl Processes {
             self.shared.table.lock().started(id, started.at);
         }
         let (this, id, folder) = (self.clone(), id.clone(), folder.clone());
-        tokio::spawn(async move { this.watch(id, folder, hold, child).await });
+        let mut child = child;
+        tokio::spawn(async move {
+            let watch = || this.watch(&id, &folder, &hold, child.take());
+            supervise("container", |_| {}, watch).await;
+        });
         Ok(())
     }
 
-    async fn watch(self, id: ContainerId, folder: Folder, hold: Arc<Hold>, child: Option<Child>) {
+    async fn watch(&self, id: &ContainerId, folder: &Folder, hold: &Hold, child: Option<Child>) {
         if matches!(folder.started(), Ok(None)) {
-            self.await_start(&id, &folder, &hold).await;
+            self.await_start(id, folder, hold).await;
         }
         hold.gone().await;
         if let Some(mut child) = child {
             let _ = child.wait().await;
         }
-        self.conclude(&id, &folder);
+        self.conclude(id, folder);
     }
 
     /// A shim met between its claim and its report will write down one or the other soon.
@@ -157,9 +162,7 @@ fn bury(id: &ContainerId, folder: &Folder) -> Exit {
     let now = Timestamp::now();
     let started = folder.started().ok().flatten();
     let began = started.as_ref().map_or(now, |started| started.at);
-    if let Some(started) = started {
-        started.process.kill_group();
-    }
+    kill_marked(id);
     let message = "The container could not be located: the process that watched over it is gone";
     let exit = Exit::new(KILLED, began, now).because("ContainerStatusUnknown", message);
     keep(id, folder, &exit);

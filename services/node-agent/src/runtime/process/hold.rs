@@ -3,11 +3,14 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
+
+use crate::runtime::ContainerId;
 
 /// A process number, and when in the machine's life it was given out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,11 +34,6 @@ impl Process {
     /// This process.
     pub fn current() -> io::Result<Self> {
         Self::of(std::process::id().cast_signed())
-    }
-
-    /// Is it still there, be it only because nobody has asked how it ended?
-    fn exists(&self) -> bool {
-        Self::of(self.pid).is_ok_and(|now| now == *self)
     }
 
     /// Is it still there, and not only as an entry that nobody has removed?
@@ -63,13 +61,47 @@ impl Process {
         }
         Ok(Some(Hold(AsyncFd::new(fd)?)))
     }
+}
 
-    /// Kills what is left of the group that it leads, if it is still there.
-    pub fn kill_group(&self) {
-        if let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.exists()) {
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+/// The variable that every process of a container inherits: its container's id.
+pub const MARKER: &str = "SETPOINT_CONTAINER";
+
+/// How often the processes of a container are looked for before it is left to a family that breeds faster than it dies.
+const SWEEPS: usize = 100;
+/// The rest between two looks: a process that was killed needs a moment to go.
+const REST: Duration = Duration::from_millis(1);
+
+/// Kills all processes of a container, those included that left its group and its session. For a container whose shim
+/// is gone, with the family tree that would say whose they are.
+///
+/// A process that has cleared its environment is not found.
+pub fn kill_marked(id: &ContainerId) {
+    let entry = format!("{MARKER}={id}");
+    for _ in 0..SWEEPS {
+        let left = processes().filter(|pid| kill_if_marked(*pid, entry.as_bytes()));
+        if left.count() == 0 {
+            return;
         }
+        std::thread::sleep(REST);
     }
+}
+
+fn processes() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(Pid::from_raw)
+}
+
+/// Kills a process whose environment has this entry; says whether it has.
+fn kill_if_marked(pid: Pid, entry: &[u8]) -> bool {
+    // Opened before the look: the number cannot come to mean another process in between.
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return false;
+    };
+    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+    let marked = environment
+        .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|one| one == entry));
+    marked && pidfd_send_signal(&process, Signal::KILL).is_ok()
 }
 
 /// The state of the process that has this number, and when it began.

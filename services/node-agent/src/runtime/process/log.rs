@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,7 +23,7 @@ const PIECE: u64 = 32 << 10;
 /// Reads the file from where it was asked for to its end, or, when followed, until its container is `over`.
 pub fn read(
     name: &str,
-    file: File,
+    path: PathBuf,
     options: &LogOptions,
     over: impl Fn() -> bool + Send + Sync + 'static,
 ) -> Result<Log, Error> {
@@ -30,8 +32,10 @@ pub fn read(
         return Err(Error::Unsupported(message.to_owned()));
     }
     let name = name.to_owned();
-    let file = at_tail(file, options.tail).map_err(|source| lost(&name, source))?;
-    let (file, follow) = (tokio::fs::File::from_std(file), options.follow);
+    let file = File::open(&path).and_then(|file| at_tail(file, options.tail));
+    let file = file.map_err(|source| lost(&name, source))?;
+    let file = tokio::fs::File::from_std(file);
+    let (file, follow) = (Newest { path, file }, options.follow);
     let pieces = try_unfold((file, over), move |(mut file, over)| {
         let name = name.clone();
         async move {
@@ -44,7 +48,7 @@ pub fn read(
 }
 
 async fn next(
-    file: &mut tokio::fs::File,
+    log: &mut Newest,
     over: &(impl Fn() -> bool + Sync),
     follow: bool,
 ) -> io::Result<Option<Bytes>> {
@@ -52,13 +56,36 @@ async fn next(
         // Asked before the read: what was written before the end is still read.
         let ended = !follow || over();
         let mut piece = Vec::new();
-        if file.take(PIECE).read_to_end(&mut piece).await? > 0 {
+        if (&mut log.file).take(PIECE).read_to_end(&mut piece).await? > 0 {
             return Ok(Some(piece.into()));
+        }
+        if log.has_moved_on().await? {
+            continue;
         }
         if ended {
             return Ok(None);
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The file that a container writes to, at the place where it is read.
+struct Newest {
+    path: PathBuf,
+    file: tokio::fs::File,
+}
+
+impl Newest {
+    /// Goes on with another file if the one that was read has made way for it. As with the kubelet, nothing is read of
+    /// files that came and went since the last look.
+    async fn has_moved_on(&mut self) -> io::Result<bool> {
+        let newest = tokio::fs::File::open(&self.path).await?;
+        let (old, new) = (self.file.metadata().await?, newest.metadata().await?);
+        let moved = (old.dev(), old.ino()) != (new.dev(), new.ino());
+        if moved {
+            self.file = newest;
+        }
+        Ok(moved)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <state>/pods/<uid>/sandbox.json                      the Pod
-//! <state>/pods/<uid>/<container>/<attempt>/            config.json shim.json started.json exit.json pid log
+//! <state>/pods/<uid>/<container>/<attempt>/            config.json shim.json started.json exit.json pid log log.1 …
 //! ```
 //! Memory is a copy of these files: an agent that comes back reads them, takes hold of the shims that are still there,
 //! and goes on. Nothing is started twice, for a container's folder is claimed by one shim only.
@@ -12,6 +12,7 @@ pub mod confine;
 mod folder;
 mod hold;
 mod log;
+mod rotation;
 pub mod shim;
 mod sweep;
 
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 use rustix::process::Signal;
 use setpoint_model::Key;
 use setpoint_model::time::after;
+use setpoint_task::catch_panic;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -205,25 +207,24 @@ impl Runtime for Processes {
             shim.signal(Signal::USR1);
             return Ok(());
         }
-        tokio::spawn(async move {
+        tokio::spawn(catch_panic("stop", async move {
             if timeout(grace, shim.gone()).await.is_err() {
                 shim.signal(Signal::USR1);
             }
-        });
+        }));
         Ok(())
     }
 
     async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
         self.shared.table.lock().container(id)?;
         let path = self.folder(id).path().join("log");
-        let file = File::open(path).map_err(|source| lost(id, source))?;
         let (this, watched) = (self.clone(), id.clone());
         let over = move || {
             let mut table = this.shared.table.lock();
             let found = table.container(&watched);
             found.map_or(true, |found| matches!(found.state, State::Exited(_)))
         };
-        log::read(&id.to_string(), file, options, over)
+        log::read(&id.to_string(), path, options, over)
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

@@ -4,10 +4,12 @@
 //! SIGTERM is passed on to the container's group; SIGUSR1 kills the group.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, PipeReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use nix::errno::Errno;
@@ -17,13 +19,17 @@ use nix::unistd::{Pid, setsid};
 
 use super::confine;
 use super::folder::{Folder, Started};
-use super::hold::Process;
+use super::hold::{MARKER, Process};
+use super::rotation::Rotation;
 use crate::runtime::{ContainerConfig, Exit};
 
 /// What an engine reports for a container whose program could not be started.
 const START_ERROR: i32 = 128;
 /// How often the dead are swept up before the shim gives in to a family that breeds faster than it dies.
 const SWEEPS: usize = 1000;
+
+/// How long a container's output may stay open once its processes are gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs the container of this folder to its end.
 pub fn main(folder: &Path) -> ExitCode {
@@ -51,13 +57,16 @@ fn watch_over(folder: &Folder) -> io::Result<()> {
     folder.claim(&Process::current()?)?;
     let at = Timestamp::now();
     let exit = match spawn(folder, &config) {
-        Ok(child) => {
+        Ok((child, output)) => {
             block_signals(child)?;
+            let written = write_down(folder, &config, output)?;
             let process = Process::of(child.as_raw())?;
             folder.write_started(&Started { process, at })?;
             announce();
             let code = wait_for(child);
             sweep(child);
+            // Nobody who could write is left; a descriptor that was given away must not keep the shim.
+            let _ = written.recv_timeout(LAST_WORDS);
             let exit = Exit::new(code, at, Timestamp::now());
             match folder.start_error() {
                 Some(message) => Exit {
@@ -73,8 +82,9 @@ fn watch_over(folder: &Folder) -> io::Result<()> {
     folder.write_exit(&exit)
 }
 
-fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<Pid> {
-    let log = folder.log()?;
+/// Starts the container's program; gives what it writes as well.
+fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<(Pid, PipeReader)> {
+    let (output, input) = io::pipe()?;
     let mut command = match confine::is_needed(&config.security) {
         true => confine::command(folder),
         false => command(config),
@@ -82,17 +92,35 @@ fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<Pid> {
     command
         .env_clear()
         .envs(config.env.iter().map(|(name, value)| (name, value)))
+        .env(MARKER, config.id.to_string())
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
+        .stdout(input.try_clone()?)
+        .stderr(input);
     let home = folder.path().ancestors().nth(2);
     match config.working_dir.as_str() {
         "" => home.map(|home| command.current_dir(home)),
         named => Some(command.current_dir(named)),
     };
     let child = command.spawn()?;
-    Ok(Pid::from_raw(child.id().cast_signed()))
+    Ok((Pid::from_raw(child.id().cast_signed()), output))
+}
+
+/// Keeps what the container writes; the receiver is told when it has ended.
+///
+/// Only once signals are blocked: a thread inherits that.
+fn write_down(
+    folder: &Folder,
+    config: &ContainerConfig,
+    output: PipeReader,
+) -> io::Result<mpsc::Receiver<()>> {
+    let log = Rotation::open(folder, config.log)?;
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        log.drain(output);
+        let _ = done.send(());
+    });
+    Ok(ended)
 }
 
 /// The container's program and its arguments.

@@ -1,0 +1,112 @@
+use std::net::Ipv4Addr;
+
+use parking_lot::Mutex;
+use setpoint_machinery::queue::Limiter;
+use setpoint_machinery::{Gateway, gateway};
+
+use super::*;
+use crate::runtime::{
+    ContainerConfig, ContainerId, Error as RuntimeError, Log, LogOptions, Origin, Sandbox,
+    SandboxConfig,
+};
+use crate::tell::Tell;
+
+/// A runtime that panics whenever it is asked about the Pod `bad`, and notes about whom it was asked.
+#[derive(Default)]
+struct Panics {
+    asked: Mutex<Vec<String>>,
+}
+
+impl Runtime for Panics {
+    const NAME: &'static str = "panics";
+    const RUNS_COMMANDS: bool = false;
+    const RUNS_IMAGES: bool = false;
+
+    fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
+        self.asked.lock().push(pod.name.clone());
+        assert!(pod.name != "bad", "thrown by a test");
+        Vec::new()
+    }
+
+    fn pods(&self) -> Vec<Key> {
+        Vec::new()
+    }
+
+    async fn run_sandbox(&self, _: SandboxConfig) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    async fn start(&self, _: ContainerConfig) -> Result<Origin, RuntimeError> {
+        Ok(Origin::Nowhere)
+    }
+
+    async fn stop(&self, _: &ContainerId, _: Duration) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    async fn log(&self, id: &ContainerId, _: &LogOptions) -> Result<Log, RuntimeError> {
+        Err(RuntimeError::Unknown(id.to_string()))
+    }
+
+    async fn remove(&self, _: &ContainerId) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    async fn remove_sandbox(&self, _: &str) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+}
+
+fn agent() -> Agent<Panics> {
+    let settings = gateway::Settings {
+        address: "http://127.0.0.1:1".into(),
+        ..gateway::Settings::default()
+    };
+    let gateway = Gateway::connect(&settings, "test").unwrap();
+    let queue = Queue::new("pods", Limiter::default());
+    let room = crate::ledger::Room {
+        requests: model::Requests::default(),
+        pods: 1,
+        network: Ipv4Addr::LOCALHOST,
+    };
+    Agent {
+        pods: gateway.informer::<PodView>().reader(),
+        hands: Hands {
+            runtime: Panics::default(),
+            gateway,
+            tell: Tell::new(None),
+            log: crate::runtime::LogLimits::default(),
+        },
+        nodes: HashMap::new(),
+        ledger: Ledger::new([("node".to_owned(), room)]),
+        barrier: Barrier::default(),
+        journal: Journal::new("node-agent", "test", "pods"),
+        queue,
+        rounds: Arc::new(Rounds::new("node-agent-test", 1)),
+    }
+}
+
+/// A panic over one Pod ends neither the worker nor the process, and the Pod is tried again.
+#[tokio::test(start_paused = true)]
+async fn a_panic_over_one_pod_is_retried_and_the_others_go_on() {
+    let agent = Arc::new(agent());
+    for name in ["bad", "good"] {
+        agent.queue.add(Key::new("default", name), None);
+    }
+    let shutdown = CancellationToken::new();
+    let worker = tokio::spawn(Arc::clone(&agent).work(shutdown.clone()));
+    let asked = |name: &str| {
+        let asked = agent.hands.runtime.asked.lock();
+        asked.iter().filter(|pod| *pod == name).count()
+    };
+    let seen = async {
+        while asked("bad") < 3 || asked("good") < 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let seen = tokio::time::timeout(Duration::from_secs(60), seen).await;
+    seen.expect("the worker goes on");
+    assert!(!worker.is_finished());
+    shutdown.cancel();
+    worker.await.unwrap();
+}
