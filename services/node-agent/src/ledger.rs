@@ -1,5 +1,7 @@
 //! Who has what of each node: the last check that a Pod fits, and its address.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
@@ -48,8 +50,28 @@ struct Books {
 
 struct Account {
     room: Room,
-    used: Requests,
+    used: Used,
     hosts: BTreeSet<u8>,
+}
+
+/// A sum of requests. Each is a client's 64-bit number and may come close to the end of that range; in 128 bits no sum
+/// of them overflows, so that what is taken off again is what was added.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    millicpu: i128,
+    memory: i128,
+}
+
+impl Used {
+    fn add(&mut self, requests: Requests) {
+        self.millicpu = self.millicpu.saturating_add(requests.millicpu.into());
+        self.memory = self.memory.saturating_add(requests.memory.into());
+    }
+
+    fn take_off(&mut self, requests: Requests) {
+        self.millicpu = self.millicpu.saturating_sub(requests.millicpu.into());
+        self.memory = self.memory.saturating_sub(requests.memory.into());
+    }
 }
 
 struct Entry {
@@ -64,7 +86,7 @@ impl Ledger {
     pub fn new(nodes: impl IntoIterator<Item = (String, Room)>) -> Self {
         let account = |room| Account {
             room,
-            used: Requests::default(),
+            used: Used::default(),
             hosts: BTreeSet::new(),
         };
         let nodes = nodes
@@ -150,8 +172,7 @@ impl Books {
             return;
         };
         if let Some(account) = self.nodes.get_mut(&entry.node) {
-            account.used.millicpu -= entry.requests.millicpu;
-            account.used.memory -= entry.requests.memory;
+            account.used.take_off(entry.requests);
             account.hosts.remove(&entry.host);
         }
     }
@@ -159,7 +180,7 @@ impl Books {
 
 impl Account {
     fn check(&self, requests: Requests) -> Result<(), Shortage> {
-        let count = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let (room, used) = (&self.room, &self.used);
         [
             (
@@ -169,23 +190,24 @@ impl Account {
                 room.requests.millicpu,
             ),
             ("memory", requests.memory, used.memory, room.requests.memory),
-            ("pods", 1, count(self.hosts.len()), count(room.pods)),
+            ("pods", 1, count(self.hosts.len()).into(), count(room.pods)),
         ]
         .into_iter()
-        .find(|(_, requested, used, capacity)| *requested > 0 && used + requested > *capacity)
+        .find(|(_, requested, used, capacity)| {
+            *requested > 0 && used.saturating_add((*requested).into()) > (*capacity).into()
+        })
         .map_or(Ok(()), |(resource, requested, used, capacity)| {
             Err(Shortage {
                 resource,
                 requested,
-                used,
+                used: i64::try_from(used).unwrap_or(i64::MAX),
                 capacity,
             })
         })
     }
 
     fn take(&mut self, requests: Requests, ip: Option<Ipv4Addr>) -> u8 {
-        self.used.millicpu += requests.millicpu;
-        self.used.memory += requests.memory;
+        self.used.add(requests);
         let had = ip
             .map(|ip| ip.octets()[3])
             .filter(|host| !self.hosts.contains(host));
@@ -272,6 +294,25 @@ mod tests {
     fn asking_again_gives_the_same_address() {
         let ledger = ledger();
         assert_eq!(admit(&ledger, "first", 600), admit(&ledger, "first", 600));
+    }
+
+    /// Checks F13.
+    #[test]
+    fn requests_of_any_size_neither_overflow_nor_leave_anything_behind() {
+        let ledger = ledger();
+        let most = Requests {
+            millicpu: i64::MAX,
+            memory: i64::MAX,
+        };
+        for name in ["a", "b"] {
+            ledger.restore(&Key::new("a", name), name, "node", most, None);
+        }
+        assert_eq!(admit(&ledger, "new", 1), Err("OutOfcpu".into()));
+        for name in ["a", "b"] {
+            ledger.release(&Key::new("a", name));
+        }
+        assert!(admit(&ledger, "new", 1000).is_ok());
+        assert!(admit(&ledger, "newer", i64::MAX).is_err());
     }
 
     #[test]

@@ -216,3 +216,41 @@ fn gateway(network: &NetworkInspect) -> Option<Ipv4Addr> {
     let gateways = configs.iter().filter_map(|config| config.gateway.as_ref());
     gateways.filter_map(|text| text.parse().ok()).next()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks F21: an agent puts Pods into a network that it is not in itself.
+    #[tokio::test]
+    async fn the_network_of_pods_is_found_by_what_compose_says_of_it() {
+        let Ok(client) = client(&Settings::default()).await else {
+            eprintln!("SKIPPED: no Docker engine answers");
+            return;
+        };
+        let project = format!("setpoint-test-engine-{}", std::process::id());
+        let request = |name: &str| NetworkCreateRequest {
+            name: format!("{project}_{name}"),
+            driver: Some("bridge".to_owned()),
+            labels: Some(
+                [(COMPOSE_PROJECT, project.as_str()), (COMPOSE_NETWORK, name)]
+                    .map(|(label, value)| (label.to_owned(), value.to_owned()))
+                    .into(),
+            ),
+            ..NetworkCreateRequest::default()
+        };
+        let mut made = Vec::new();
+        for name in ["control", PODS] {
+            made.push(client.create_network(request(name)).await.unwrap().id);
+        }
+        let found = pods_network(&client, &project).await;
+        for id in &made {
+            client.remove_network(id).await.unwrap();
+        }
+        let (id, address) = found.unwrap();
+        assert_eq!(id, made[1]);
+        assert!(!address.is_loopback() && !address.is_unspecified());
+        assert_eq!(pods_network(&client, &project).await, None);
+        assert_eq!(pods_network(&client, "").await, None);
+    }
+}
