@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const SERVICE: &[&str] = &["host", "machinery", "model", "proto", "task"];
 
 /// Crates that only tests use, and that may use anything.
-const TESTS: &[&str] = &["testkit", "tests"];
+const TESTS: &[&str] = &["testkit", "tests", "fuzz"];
 
 /// Foreign crates that only one crate may use.
 const ONLY: &[(&str, &str)] = &[("etcd-client", "gateway"), ("prost-build", "proto")];

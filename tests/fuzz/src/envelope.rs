@@ -1,0 +1,35 @@
+//! What stands in the store.
+
+use bytes::Bytes;
+use setpoint_codec::{envelope, kinds};
+use setpoint_gateway::store::keys;
+
+/// Opens an envelope, or one around the input. What was read must be the same after it was written again.
+pub fn run(input: &[u8]) {
+    check(&Bytes::copy_from_slice(input));
+    check(&Bytes::from([envelope::MAGIC, input].concat()));
+    let _ = std::str::from_utf8(input).map(keys::parse);
+}
+
+fn check(value: &Bytes) {
+    let Ok(read) = envelope::read(value) else {
+        return;
+    };
+    let written = envelope::write(
+        &read.api_version,
+        &read.kind,
+        &read.raw,
+        read.cause.as_ref(),
+    );
+    let again = envelope::read(&written).expect("what was written can be read");
+    assert_eq!(again, read);
+    let Some(kind) = kinds().by_kind(&read.api_version, &read.kind) else {
+        return;
+    };
+    if kind.decode(&read.raw).is_ok() {
+        let raw = envelope::with_revision(&read.raw, "7");
+        let object = kind.decode(&raw).expect("another field does no harm");
+        let revision = &object.meta().resource_version;
+        assert!(!kind.is_stored() || revision == "7", "{revision}");
+    }
+}

@@ -1,0 +1,198 @@
+//! A gateway over a store in memory, in this thread and in paused time: what waits for a timer does not wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use setpoint_codec::{Kind, kinds};
+use setpoint_gateway::registry::Registry;
+use setpoint_gateway::store::Store as _;
+use setpoint_gateway::store::cache::{Cache, Settings};
+use setpoint_host::Callers;
+use setpoint_testkit::Memory;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use crate::example;
+
+/// How long an answer may go on, in paused time: longer than a few bookmarks of a watch.
+const ANSWER: Duration = Duration::from_secs(35);
+
+/// The namespace that every gateway has.
+pub const NAMESPACE: &str = "default";
+
+/// A gateway.
+pub struct Gateway {
+    runtime: Runtime,
+    router: Router,
+    registry: Arc<Registry>,
+    store: Memory,
+}
+
+/// An answer, as much of it as came in time.
+#[derive(Debug)]
+pub struct Reply {
+    pub code: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Gateway {
+    /// A gateway with nothing in it but the namespace [`NAMESPACE`].
+    pub fn start() -> Self {
+        let mut runtime = Builder::new_current_thread();
+        let runtime = runtime
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime needs little");
+        let store = Memory::default();
+        let registry = runtime.block_on(async {
+            let store = Arc::new(store.clone());
+            let cache = Cache::start(store.clone(), Settings::default());
+            cache.synced().await;
+            Arc::new(Registry::new(store, cache))
+        });
+        let router = setpoint_gateway::router(registry.clone(), Callers::default());
+        let gateway = Self {
+            runtime,
+            router,
+            registry,
+            store,
+        };
+        let kind = kinds().by_kind("v1", "Namespace").expect("it is served");
+        gateway.create(kind, NAMESPACE);
+        gateway
+    }
+
+    /// The same with an example of each kind, named `web`.
+    pub fn furnished() -> Self {
+        let gateway = Self::start();
+        for kind in kinds().iter() {
+            gateway.create(kind, "web");
+        }
+        gateway
+    }
+
+    /// Creates the example of a kind.
+    pub fn create(&self, kind: &Kind, name: &str) {
+        let body = example::document(kind, name).to_string();
+        let request = json_request(Method::POST, &collection(kind, NAMESPACE), body);
+        let reply = self.send(request);
+        assert_eq!(reply.code, StatusCode::CREATED, "{reply:?}");
+    }
+
+    /// Sends a request and reads the answer. An answer that blames the gateway is a defect.
+    pub fn send(&self, request: Request<Body>) -> Reply {
+        let reply = self.runtime.block_on(async {
+            let (parts, mut body) = self.open(request).await.into_parts();
+            let mut read = Vec::new();
+            let all = async {
+                while let Some(frame) = body.frame().await {
+                    let frame = frame.expect("a body of the gateway does not break off");
+                    read.extend(frame.into_data().unwrap_or_default());
+                }
+            };
+            // A watch may go on for ever.
+            let _ = timeout(ANSWER, all).await;
+            Reply {
+                code: parts.status,
+                headers: parts.headers,
+                body: read.into(),
+            }
+        });
+        reply.check();
+        reply
+    }
+
+    /// The answer with its body still to come.
+    pub async fn open(&self, request: Request<Body>) -> http::Response<Body> {
+        self.router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("a router does not fail")
+    }
+
+    /// Runs a future among the gateway's tasks.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// How many writes there have been, and one more.
+    pub fn revision(&self) -> u64 {
+        let revision = self.runtime.block_on(self.store.revision());
+        revision.expect("memory can be read").raw()
+    }
+
+    /// Keeps house for a while of paused time.
+    pub fn keep_house(&self, time: Duration) {
+        let registry = self.registry.clone();
+        self.runtime.block_on(async {
+            let house = registry.keep_house(time, CancellationToken::new(), || {});
+            let _ = timeout(time, house).await;
+        });
+    }
+}
+
+impl Reply {
+    /// The body of an answer in JSON.
+    pub fn json(&self) -> Option<Value> {
+        let is_json = self
+            .headers
+            .get(CONTENT_TYPE)?
+            .as_bytes()
+            .starts_with(b"application/json");
+        is_json.then(|| serde_json::from_slice(&self.body).ok())?
+    }
+
+    fn check(&self) {
+        let status = self
+            .json()
+            .filter(|body| body["kind"] == "Status")
+            .unwrap_or_default();
+        // What the client waits for in vain: a revision that is still to come.
+        let in_vain = status["reason"] == "Timeout";
+        assert!(
+            !self.code.is_server_error() || in_vain,
+            "{}: {status}",
+            self.code
+        );
+        if self.code.is_client_error() && !self.body.is_empty() {
+            assert_eq!(status["code"], self.code.as_u16(), "{self:?}");
+        }
+    }
+}
+
+/// Where the objects of a kind are.
+pub fn collection(kind: &Kind, namespace: &str) -> String {
+    let Kind {
+        group,
+        version,
+        plural,
+        ..
+    } = kind;
+    let start = match group.as_str() {
+        "" => format!("/api/{version}"),
+        group => format!("/apis/{group}/{version}"),
+    };
+    match kind.namespaced && !namespace.is_empty() {
+        true => format!("{start}/namespaces/{namespace}/{plural}"),
+        false => format!("{start}/{plural}"),
+    }
+}
+
+/// A request with a body in JSON.
+pub fn json_request(method: Method, path: &str, body: String) -> Request<Body> {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header(CONTENT_TYPE, "application/json");
+    request.body(body.into()).expect("the path is one")
+}

@@ -1,0 +1,57 @@
+//! Objects with fields changed to anything, sent without effect: a shorter way into validation than raw bodies.
+
+use arbitrary::{Result, Unstructured};
+use axum::body::Body;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request};
+use setpoint_codec::{Kind, envelope};
+
+use crate::dry;
+use crate::edit::edit;
+use crate::example::example;
+use crate::gateway::{NAMESPACE, collection};
+use crate::json;
+
+/// Creates or replaces an object.
+pub fn run(input: &[u8]) {
+    let _ = send(&mut Unstructured::new(input));
+}
+
+fn send(u: &mut Unstructured<'_>) -> Result<()> {
+    let (kind, mut document) = example(u.arbitrary()?);
+    let creates = u.arbitrary()?;
+    let in_protobuf = u.ratio(1, 4)?;
+    edit(kind, &mut document, u)?;
+    let (method, name) = match creates {
+        true => {
+            if document["metadata"]["name"] == "web" {
+                document["metadata"]["name"] = "new".into();
+            }
+            (Method::POST, "")
+        }
+        false => (Method::PUT, "/web"),
+    };
+    let path = format!("{}{name}?dryRun=All", collection(kind, NAMESPACE));
+    let (content, body) = encoded(kind, document.to_string(), in_protobuf);
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(CONTENT_TYPE, content);
+    let reply = dry::send(request.body(body).expect("the path is one"));
+    if reply.code.is_success() {
+        let read = kind.from_json(&reply.body).expect("an answer can be read");
+        assert_eq!(json::text(&read.to_json()), json::text(&reply.body));
+    }
+    Ok(())
+}
+
+/// A document as JSON, or if wanted and possible as protobuf.
+pub fn encoded(kind: &'static Kind, document: String, in_protobuf: bool) -> (&'static str, Body) {
+    match kind.from_json(document.as_bytes()) {
+        Ok(object) if in_protobuf => {
+            let body = envelope::write(&kind.api_version(), &kind.kind, &object.encode(), None);
+            ("application/vnd.kubernetes.protobuf", body.into())
+        }
+        _ => ("application/json", document.into()),
+    }
+}

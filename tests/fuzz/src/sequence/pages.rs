@@ -1,0 +1,39 @@
+//! A list that is read page by page while others write.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+/// The rest of a list as it stood when its first page was asked for.
+pub struct Pages {
+    pub path: String,
+    pub token: String,
+    pub limit: usize,
+    /// What must still come, in its order.
+    pub rest: VecDeque<Value>,
+}
+
+impl Pages {
+    /// Checks a page against the list.
+    pub fn turn(&mut self, page: &Value) {
+        let items = page["items"].as_array().expect("a list has items");
+        assert!(
+            items.len() <= self.limit,
+            "{} items on a page of {}",
+            items.len(),
+            self.limit
+        );
+        for item in items {
+            assert_eq!(Some(item), self.rest.pop_front().as_ref(), "{}", self.path);
+        }
+        self.token = page["metadata"]["continue"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(
+            !self.token.is_empty() || self.rest.is_empty(),
+            "{} ended early",
+            self.path
+        );
+    }
+}
