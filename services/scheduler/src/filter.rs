@@ -168,6 +168,8 @@ fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn toleration(key: &str, operator: &str, value: &str, effect: &str) -> Toleration {
@@ -197,6 +199,7 @@ mod tests {
         assert!(!tolerated(toleration("", "", "yes", "")));
     }
 
+    /// Checks C8: upstream's semantics of each operator, with and without the label.
     #[test]
     fn requirements_compare_as_upstream_does() {
         let requirement = |operator: &str, values: &[&str]| NodeSelectorRequirement {
@@ -204,10 +207,147 @@ mod tests {
             values: values.iter().map(|value| (*value).to_owned()).collect(),
             ..Default::default()
         };
-        assert!(holds(&requirement("In", &["a", "b"]), Some("b")));
-        assert!(holds(&requirement("NotIn", &["a"]), None));
-        assert!(holds(&requirement("Gt", &["4"]), Some("5")));
-        assert!(!holds(&requirement("Lt", &["4"]), Some("many")));
-        assert!(!holds(&requirement("Like", &["a"]), Some("a")));
+        let table = [
+            ("In", &["a", "b"][..], Some("b"), true),
+            ("In", &["a", "b"], Some("c"), false),
+            ("In", &["a"], None, false),
+            ("NotIn", &["a"], Some("a"), false),
+            ("NotIn", &["a"], Some("b"), true),
+            ("NotIn", &["a"], None, true),
+            ("Exists", &[], Some(""), true),
+            ("Exists", &[], None, false),
+            ("DoesNotExist", &[], Some("a"), false),
+            ("DoesNotExist", &[], None, true),
+            ("Gt", &["4"], Some("5"), true),
+            ("Gt", &["4"], Some("4"), false),
+            ("Gt", &["4"], None, false),
+            ("Gt", &["four"], Some("5"), false),
+            ("Lt", &["4"], Some("3"), true),
+            ("Lt", &["4"], Some("4"), false),
+            ("Lt", &["4"], Some("many"), false),
+            ("Lt", &[], Some("3"), false),
+            ("Like", &["a"], Some("a"), false),
+        ];
+        for (operator, values, label, expected) in table {
+            let held = holds(&requirement(operator, values), label);
+            assert_eq!(held, expected, "{operator} {values:?} of {label:?}");
+        }
+    }
+
+    fn node(labels: &[(&str, &str)]) -> NodeView {
+        let mut node = NodeView {
+            max_pods: 1,
+            ..Default::default()
+        };
+        node.meta.key.name = "one".into();
+        let labels = labels.iter();
+        node.meta.labels = labels
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        node
+    }
+
+    fn requirement(key: &str, value: &str) -> NodeSelectorRequirement {
+        NodeSelectorRequirement {
+            key: key.into(),
+            operator: "In".into(),
+            values: vec![value.into()],
+        }
+    }
+
+    #[test]
+    fn every_requirement_of_one_term_must_hold() {
+        let term = |labels: &[(&str, &str)], fields: &[(&str, &str)]| {
+            let all = |pairs: &[(&str, &str)]| {
+                let pairs = pairs.iter().map(|(key, value)| requirement(key, value));
+                pairs.collect()
+            };
+            NodeSelectorTerm {
+                match_expressions: all(labels),
+                match_fields: all(fields),
+            }
+        };
+        let node = node(&[("disk", "ssd"), ("zone", "a")]);
+        let matches = |labels: &[_], fields: &[_]| matches(&term(labels, fields), &node);
+        assert!(matches(&[("disk", "ssd"), ("zone", "a")], &[]));
+        assert!(!matches(&[("disk", "ssd"), ("zone", "b")], &[]));
+        assert!(!matches(&[], &[]), "an empty term matches nothing");
+        assert!(matches(&[], &[("metadata.name", "one")]));
+        assert!(!matches(&[], &[("metadata.name", "two")]));
+        assert!(!matches(&[], &[("metadata.uid", "one")]));
+        assert!(!matches(&[("disk", "ssd")], &[("metadata.name", "two")]));
+        assert!(!matches(&[("disk", "hdd")], &[("metadata.name", "one")]));
+
+        let wants = |selector: &[(&str, &str)], terms: Option<Vec<NodeSelectorTerm>>| NodeWants {
+            selector: super::tests::node(selector).meta.labels,
+            terms,
+            ..Default::default()
+        };
+        let ssd = || term(&[("disk", "ssd")], &[]);
+        let hdd = || term(&[("disk", "hdd")], &[]);
+        assert!(is_wanted(&wants(&[("zone", "a")], None), &node));
+        assert!(!is_wanted(&wants(&[("zone", "b")], None), &node));
+        assert!(is_wanted(&wants(&[], Some(vec![hdd(), ssd()])), &node));
+        assert!(!is_wanted(&wants(&[], Some(vec![hdd()])), &node));
+        assert!(!is_wanted(&wants(&[], Some(Vec::new())), &node));
+        assert!(!is_wanted(
+            &wants(&[("zone", "b")], Some(vec![ssd()])),
+            &node
+        ));
+    }
+
+    fn objections_to(node: NodeView, wants: NodeWants) -> Vec<Objection> {
+        let pod = PodView::default();
+        objections(&pod, &wants, &Candidate::new(Arc::new(node)), &[])
+    }
+
+    /// Checks C8.
+    #[test]
+    fn a_cordoned_node_takes_pods_that_tolerate_that_alone() {
+        let cordoned = || NodeView {
+            unschedulable: true,
+            ..node(&[])
+        };
+        let wants = |toleration| NodeWants {
+            tolerations: vec![toleration],
+            ..Default::default()
+        };
+        let key = "node.kubernetes.io/unschedulable";
+        let tolerant = wants(toleration(key, "Exists", "", "NoSchedule"));
+        assert!(objections_to(cordoned(), tolerant).is_empty());
+        let refused = [Objection::Unschedulable];
+        let plain = objections_to(cordoned(), NodeWants::default());
+        assert_eq!(plain, refused);
+        let executing = wants(toleration(key, "Exists", "", "NoExecute"));
+        assert_eq!(objections_to(cordoned(), executing), refused);
+        let other = wants(toleration("other", "Exists", "", ""));
+        assert_eq!(objections_to(cordoned(), other), refused);
+        assert!(objections_to(node(&[]), NodeWants::default()).is_empty());
+    }
+
+    #[test]
+    fn a_node_takes_as_many_pods_as_it_may() {
+        let full = NodeView {
+            max_pods: 0,
+            ..node(&[])
+        };
+        let objections = objections_to(full, NodeWants::default());
+        assert_eq!(objections, [Objection::TooManyPods]);
+    }
+
+    #[test]
+    fn objections_are_worded_as_upstream() {
+        let wording = [
+            (Objection::Unschedulable, "node(s) were unschedulable"),
+            (
+                Objection::Affinity,
+                "node(s) didn't match Pod's node affinity/selector",
+            ),
+            (Objection::TooManyPods, "Too many pods"),
+            (Objection::Insufficient("gpu".into()), "Insufficient gpu"),
+        ];
+        for (objection, words) in wording {
+            assert_eq!(objection.to_string(), words);
+        }
     }
 }

@@ -80,3 +80,83 @@ impl NodeView {
             || self.labels() != earlier.labels()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::{NodeCondition, NodeSpec, NodeStatus};
+    use setpoint_proto::meta::Quantity;
+
+    use super::*;
+
+    fn taint(key: &str, effect: &str) -> Taint {
+        Taint {
+            key: key.into(),
+            effect: effect.into(),
+            ..Default::default()
+        }
+    }
+
+    fn node(ready: &str, taints: Vec<Taint>) -> NodeView {
+        let amounts = [("cpu", "2"), ("memory", "1Gi"), ("pods", "110")];
+        let amounts = amounts.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
+        let ready = NodeCondition {
+            r#type: "Ready".into(),
+            status: ready.into(),
+            ..Default::default()
+        };
+        NodeView::of(Node {
+            spec: NodeSpec {
+                taints,
+                ..Default::default()
+            },
+            status: NodeStatus {
+                allocatable: amounts.into(),
+                conditions: vec![ready],
+                ..Default::default()
+            },
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn hard_taints_keep_away_and_soft_ones_discourage() {
+        let taints = vec![taint("a", "NoSchedule"), taint("b", "PreferNoSchedule")];
+        let node = node("True", taints);
+        assert_eq!(node.taints, [taint("a", "NoSchedule")]);
+        assert_eq!(node.discouraging, [taint("b", "PreferNoSchedule")]);
+        assert_eq!((node.max_pods, node.allocatable.millicpu), (110, 2000));
+    }
+
+    /// Checks C8: a node that is not Ready counts as tainted, with or without the taint.
+    #[test]
+    fn a_node_that_is_not_ready_is_tainted_once() {
+        let tainted = [not_ready()];
+        assert_eq!(node("Unknown", Vec::new()).taints, tainted);
+        assert_eq!(node("False", vec![not_ready()]).taints, tainted);
+        assert_eq!(node("True", Vec::new()).taints, []);
+        assert_eq!(
+            not_ready(),
+            taint("node.kubernetes.io/not-ready", "NoSchedule")
+        );
+    }
+
+    /// Checks C6: what may let a Pod fit wakes it, and a heartbeat does not.
+    #[test]
+    fn a_node_offers_more_when_something_that_filters_look_at_has_changed() {
+        let before = node("True", Vec::new());
+        assert!(!before.clone().offers_more_than(&before));
+        let changed = |change: fn(&mut NodeView)| {
+            let mut after = before.clone();
+            change(&mut after);
+            after.offers_more_than(&before)
+        };
+        assert!(changed(|node| node.unschedulable = true));
+        assert!(changed(|node| node.taints.push(not_ready())));
+        assert!(changed(|node| node.allocatable.memory = 5));
+        assert!(changed(|node| node.max_pods = 5));
+        assert!(changed(|node| {
+            node.meta.labels.insert("zone".into(), "a".into());
+        }));
+        assert!(!changed(|node| node.meta.generation = 7));
+    }
+}

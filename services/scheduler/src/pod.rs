@@ -130,6 +130,7 @@ impl PodView {
             wants.map(|wants| (wants.gated, wants.node.clone()))
         };
         self.meta.uid != earlier.meta.uid
+            || self.meta.labels != earlier.meta.labels
             || self.requests != earlier.requests
             || asks(self) != asks(earlier)
     }
@@ -138,5 +139,91 @@ impl PodView {
     pub fn turn(&self) -> Turn {
         let priority = self.wants.as_ref().map_or(0, |wants| wants.priority);
         (Reverse(priority), self.meta.created, self.meta.key.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::{Affinity, NodeAffinity, NodeSelector, PodSchedulingGate};
+
+    use super::*;
+
+    fn pod(phase: &str, node: &str) -> Pod {
+        let mut pod = Pod::default();
+        pod.metadata.name = "web".into();
+        pod.status.phase = phase.into();
+        pod.spec.node_name = node.into();
+        pod
+    }
+
+    #[test]
+    fn a_pod_occupies_its_node_until_it_has_ended() {
+        let waiting = PodView::of(pod("Pending", ""));
+        assert!(waiting.wants.is_some() && waiting.occupies().is_none());
+        let running = PodView::of(pod("Running", "a"));
+        assert!(running.wants.is_none());
+        assert_eq!(running.occupies(), Some("a"));
+        assert!(PodView::of(pod("Failed", "a")).occupies().is_none());
+        let ended = PodView::of(pod("Succeeded", ""));
+        assert!(ended.wants.is_none() && ended.schedulable().is_none());
+    }
+
+    #[test]
+    fn a_gated_pod_and_one_that_is_going_need_no_decision() {
+        let mut gated = pod("Pending", "");
+        assert!(PodView::of(gated.clone()).schedulable().is_some());
+        gated.spec.scheduling_gates = vec![PodSchedulingGate::default()];
+        assert!(PodView::of(gated).schedulable().is_none());
+        let mut going = PodView::of(pod("Pending", ""));
+        going.meta.deleting = true;
+        assert!(going.schedulable().is_none());
+    }
+
+    #[test]
+    fn a_waiting_pod_asks_for_what_its_spec_says() {
+        let mut pod = pod("Pending", "");
+        pod.spec.priority = Some(7);
+        pod.spec.scheduler_name = "other".into();
+        pod.spec.affinity = Some(Affinity {
+            node_affinity: Some(NodeAffinity {
+                required_during_scheduling_ignored_during_execution: Some(NodeSelector::default()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        });
+        pod.spec.resource_claims = vec![Default::default()];
+        let view = PodView::of(pod);
+        assert_eq!(view.turn().0, Reverse(7));
+        let wants = view.wants.expect("it waits");
+        assert_eq!((wants.priority, &*wants.scheduler), (7, "other"));
+        assert_eq!(wants.node.terms, Some(Vec::new()));
+        assert_eq!(wants.node.unsupported, ["spec.resourceClaims"]);
+    }
+
+    /// Checks C6: a change of what it asks for is a new attempt, a change of its status is none.
+    #[test]
+    fn a_pod_asks_otherwise_when_its_decision_may_change() {
+        let before = PodView::of(pod("Pending", ""));
+        let changed = |change: fn(&mut PodView)| {
+            let mut after = before.clone();
+            change(&mut after);
+            after.asks_otherwise_than(&before)
+        };
+        assert!(changed(|pod| pod.meta.uid = "other".into()));
+        assert!(changed(|pod| pod.requests.millicpu = 5));
+        assert!(changed(|pod| {
+            pod.meta.labels.insert("app".into(), "web".into());
+        }));
+        assert!(changed(|pod| pod.wants = None));
+        assert!(changed(|pod| {
+            pod.wants.as_mut().expect("it waits").gated = true;
+        }));
+        assert!(changed(|pod| {
+            let wants = pod.wants.as_mut().expect("it waits");
+            wants.node.tolerations.push(Toleration::default());
+        }));
+        assert!(!changed(|pod| {
+            pod.wants.as_mut().expect("it waits").status.phase = "Running".into();
+        }));
     }
 }

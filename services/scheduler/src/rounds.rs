@@ -336,6 +336,7 @@ fn write_down(note: Note, action: &Action, result: &Result<Receipt, ApiError>) {
 mod tests {
     use setpoint_machinery::gateway;
     use setpoint_machinery::queue::Limiter;
+    use setpoint_proto::Reason;
 
     use super::*;
 
@@ -371,6 +372,54 @@ mod tests {
         let fenced = scheduler.guard(bind(), async { Err(Fenced) });
         assert!(fenced.await.is_err());
         assert!(!scheduler.doubts.resolve(&pod.meta.key));
+    }
+
+    #[tokio::test]
+    async fn pods_of_another_scheduler_and_those_that_have_a_node_are_left_alone() {
+        let of = |name: &str| PodView {
+            wants: Some(Box::new(crate::pod::Wants {
+                scheduler: name.into(),
+                ..Default::default()
+            })),
+            ..Default::default()
+        };
+        let scheduler = scheduler();
+        assert!(scheduler.is_ours(&of("default-scheduler")));
+        assert!(!scheduler.is_ours(&of("other")));
+        assert!(!scheduler.is_ours(&PodView::default()));
+    }
+
+    /// Checks C1 and F3: room that a failed binding gives back is for those that were refused for it.
+    #[tokio::test(start_paused = true)]
+    async fn a_binding_that_is_refused_wakes_others_and_one_in_doubt_does_not() {
+        let (scheduler, pod) = (scheduler(), Arc::new(PodView::default()));
+        let bind = Action::Bind {
+            pod: pod.clone(),
+            node: "a".into(),
+            score: 0,
+        };
+        let waiting = Key::new("default", "waiting");
+        let refuse = || {
+            let refusal = Refusal {
+                since: Timestamp::UNIX_EPOCH,
+                resolvable: true,
+            };
+            let observed = scheduler.backlog.begin([&waiting]);
+            scheduler.backlog.refuse(&waiting, refusal, observed);
+        };
+        let fail = async |reason| {
+            refuse();
+            scheduler.queue.add(pod.meta.key.clone(), None);
+            let ticket = scheduler.queue.next().await.expect("it is open");
+            scheduler.fail(&bind, ticket, &ApiError::new(reason, "so"));
+            scheduler.backlog.counts(Instant::now()).0
+        };
+        assert_eq!(fail(Reason::Timeout).await, 0, "its room is taken");
+        assert_eq!(fail(Reason::Conflict).await, 1);
+        refuse();
+        scheduler.settle(&pod.meta.key);
+        let woken = scheduler.backlog.counts(Instant::now()).0;
+        assert_eq!(woken, 1, "the doubt is resolved");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,3 +17,25 @@ pub fn refused(status: &PodStatus, message: &str, now: Timestamp) -> Option<PodS
     };
     condition::set(&mut status.conditions, refusal).then_some(status)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_a_condition_that_is_written_once() {
+        let now = Timestamp::UNIX_EPOCH;
+        let status = refused(&PodStatus::default(), "no room", now).expect("it is new");
+        let condition = &status.conditions[0];
+        assert_eq!(
+            (&*condition.r#type, &*condition.status),
+            ("PodScheduled", "False")
+        );
+        assert_eq!(
+            (&*condition.reason, &*condition.message),
+            ("Unschedulable", "no room")
+        );
+        assert_eq!(refused(&status, "no room", now), None);
+        assert!(refused(&status, "too many pods", now).is_some());
+    }
+}

@@ -166,3 +166,89 @@ fn in_turn(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {
     pending.sort_by_cached_key(|pod| pod.turn());
     pending
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_model::{Meta, Owner};
+
+    use super::*;
+    use crate::anti_affinity::Term;
+    use crate::ports::HostPort;
+
+    fn node(name: &str) -> Candidate {
+        let mut view = NodeView::default();
+        view.meta.key.name = name.into();
+        view.meta.labels.insert("zone".into(), "east".into());
+        Candidate::new(Arc::new(view))
+    }
+
+    fn pod(name: &str, owner: &str) -> Arc<PodView> {
+        let mut pod = PodView {
+            meta: Meta {
+                key: Key::new("default", name),
+                owner: Some(Owner {
+                    uid: owner.into(),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            },
+            ports: vec![HostPort {
+                ip: "0.0.0.0".into(),
+                protocol: "TCP".into(),
+                port: 80,
+            }],
+            ..Default::default()
+        };
+        pod.requests.millicpu = 5;
+        pod.assumed.millicpu = 7;
+        Arc::new(pod)
+    }
+
+    #[test]
+    fn pods_are_charged_to_their_nodes_and_siblings_counted_for_those_that_wait() {
+        let mut nodes = vec![node("a"), node("b")];
+        let placed = [
+            ("b", pod("one", "set")),
+            ("b", pod("two", "other")),
+            ("gone", pod("three", "set")),
+        ];
+        let placed = placed.map(|(node, pod)| (node.to_owned(), pod));
+        let waiting = pod("waiting", "set");
+        let existing = place(&mut nodes, placed.into_iter(), &[waiting.clone()]);
+        assert!(existing.is_empty());
+        let b = &nodes[1];
+        assert_eq!((b.used.millicpu, b.assumed.millicpu), (10, 14));
+        assert_eq!((b.pods, b.ports.len()), (2, 2));
+        assert_eq!(b.siblings(&waiting), 1);
+        assert_eq!(b.siblings(&pod("of-none", "none")), 0);
+        assert!(!b.siblings.contains_key("other"), "none of it waits");
+        assert_eq!((nodes[0].pods, nodes[0].siblings(&waiting)), (0, 0));
+        nodes[0].take(&waiting);
+        assert_eq!((nodes[0].pods, nodes[0].siblings(&waiting)), (1, 1));
+    }
+
+    /// Checks F5.
+    #[test]
+    fn a_term_holds_in_the_domain_of_its_pods_node() {
+        let term = |key: &str| {
+            let mut spec = setpoint_proto::core::PodSpec::default();
+            let anti = spec.affinity.get_or_insert_default();
+            let anti = anti.pod_anti_affinity.get_or_insert_default();
+            let required = &mut anti.required_during_scheduling_ignored_during_execution;
+            required.push(setpoint_proto::core::PodAffinityTerm {
+                topology_key: key.into(),
+                ..Default::default()
+            });
+            Term::of_pod(&spec, "default").remove(0)
+        };
+        let repelling = Arc::new(PodView {
+            repels: vec![term("zone"), term("rack")],
+            ..Default::default()
+        });
+        let placed = std::iter::once(("a".to_owned(), repelling));
+        let existing = place(&mut [node("a")], placed, &[]);
+        assert_eq!(existing.len(), 1, "the node has no rack");
+        assert_eq!(existing[0].term, term("zone"));
+        assert_eq!(existing[0].domain, "east");
+    }
+}
