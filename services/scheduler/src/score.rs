@@ -78,13 +78,50 @@ pub type Siblings = HashMap<String, i64>;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use setpoint_model::Owner;
+    use setpoint_proto::core::Taint;
+
     use super::*;
+    use crate::node::NodeView;
 
     #[test]
     fn a_node_with_half_of_the_most_gets_half_of_the_score() {
         assert_eq!([0, 1, 2].map(|count| fewest(count, 2)), [100, 50, 0]);
         assert_eq!(fewest(0, 0), 100);
         assert_eq!([0, 1, 2, 3].map(|count| fewest(count, 3)), [100, 67, 34, 0]);
+    }
+
+    /// Resources count once, siblings twice, taints thrice, as upstream's default weights.
+    #[test]
+    fn criteria_are_weighed() {
+        let mut view = NodeView::default();
+        (view.allocatable.millicpu, view.allocatable.memory) = (100, 1000);
+        view.discouraging = vec![Taint::default()];
+        let mut node = Candidate::new(Arc::new(view));
+        node.siblings.insert("set".into(), 1);
+        let mut pod = PodView {
+            wants: Some(Box::default()),
+            ..PodView::default()
+        };
+        (pod.assumed.millicpu, pod.assumed.memory) = (20, 600);
+        let score = |pod: &PodView, siblings, intolerable| {
+            let most = Most {
+                siblings,
+                intolerable,
+            };
+            score(pod, &node, most)
+        };
+        assert_eq!(score(&pod, 0, 1), 60 + 2 * 100);
+        assert_eq!(score(&pod, 0, 2), 60 + 2 * 100 + 3 * 50);
+        pod.meta.owner = Some(Owner {
+            uid: "set".into(),
+            ..Owner::default()
+        });
+        assert_eq!(score(&pod, 2, 2), 60 + 2 * 50 + 3 * 50);
+        let most = Most::among(&pod, [&node].into_iter());
+        assert_eq!((most.siblings, most.intolerable), (1, 1));
     }
 
     #[test]

@@ -214,7 +214,11 @@ mod tests {
         ];
         let placed = placed.map(|(node, pod)| (node.to_owned(), pod));
         let waiting = pod("waiting", "set");
-        let existing = place(&mut nodes, placed.into_iter(), &[waiting.clone()]);
+        let existing = place(
+            &mut nodes,
+            placed.into_iter(),
+            std::slice::from_ref(&waiting),
+        );
         assert!(existing.is_empty());
         let b = &nodes[1];
         assert_eq!((b.used.millicpu, b.assumed.millicpu), (10, 14));

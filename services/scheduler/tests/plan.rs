@@ -218,6 +218,32 @@ fn a_gated_a_deleted_and_a_bound_pod_are_left_alone() {
     assert!(plan(&world).steps.is_empty());
 }
 
+/// Checks C9: equally good nodes are told apart by the seed, and by nothing else.
+#[test]
+fn ties_are_broken_by_the_seed() {
+    let chosen = |seed| {
+        let nodes = ["a", "b", "c"].map(|name| node(name, 4000, 110));
+        let mut world = world(nodes.into(), vec![pod("web", 1)]);
+        world.seed = seed;
+        bindings(&world).remove(0).1
+    };
+    let all: HashSet<_> = (0..64).map(|n: u64| chosen((n << 48) | n)).collect();
+    assert_eq!(all.len(), 3);
+}
+
+/// A refusal names what speaks against each node, for as many as anybody reads.
+#[test]
+fn a_refusal_names_the_first_nodes_one_by_one() {
+    let nodes = (0..40).map(|n| node(&format!("n{n:02}"), 1, 110));
+    let mut steps = plan(&world(nodes.collect(), vec![pod("web", 5)])).steps;
+    let Some(Action::Refuse { against, .. }) = steps.pop().map(|step| step.action) else {
+        panic!("no node fits");
+    };
+    assert_eq!(against.len(), 32);
+    assert_eq!(against[0].0, "n00");
+    assert_eq!(against[0].1[0].to_string(), "Insufficient cpu");
+}
+
 /// Checks K12: taints that discourage are counted.
 #[test]
 fn the_node_with_fewer_discouraging_taints_is_preferred() {
