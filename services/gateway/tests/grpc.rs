@@ -4,7 +4,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use opentelemetry::global;
 use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -43,7 +42,7 @@ async fn serve_gateway() -> (SocketAddr, DropGuard) {
     tokio::spawn(serve::serve(
         listener,
         setpoint_gateway::router(registry, Callers::default()),
-        Duration::from_secs(30),
+        serve::Limits::default(),
         stop.clone(),
     ));
     (address, stop.drop_guard())
@@ -216,7 +215,7 @@ async fn a_write_goes_on_in_the_trace_of_its_caller() {
 async fn rest_and_grpc_share_a_port() {
     let (address, _gateway) = serve_gateway().await;
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = "GET /api/v1/namespaces HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n";
+    let request = "GET /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

@@ -36,13 +36,18 @@
 //! The process listens on `listen` from its first moment and answers health, metrics and grpc.health there. A service
 //! with an API of its own hands its router to [`Host::serve`]: same listener, same port.
 
+mod body;
 mod debug;
 mod grpc;
 mod health;
+mod limits;
+mod origin;
 mod patience;
 pub mod probe;
 mod probes;
 mod process;
+mod refusal;
+mod request;
 mod run;
 pub mod serve;
 pub mod settings;
@@ -60,6 +65,7 @@ pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as dura
 
 pub use health::{Check, Health};
 pub use process::Host;
+pub use refusal::Protocol;
 pub use run::run;
 pub use settings::Settings;
 pub use telemetry::{Callers, Reporter};

@@ -17,6 +17,11 @@ static CUT: LazyLock<IntCounterVec> = LazyLock::new(|| {
         .expect("the name is used once")
 });
 
+/// Counts a connection that is ended for a reason.
+pub(crate) fn cut(reason: &str) {
+    CUT.with_label_values(&[reason]).inc();
+}
+
 /// Fails once a write has waited for `limit` without the client having taken anything.
 pub(crate) struct Patient {
     stream: TcpStream,
@@ -46,7 +51,7 @@ impl Patient {
         let limit = self.limit;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(waiting.as_mut().poll(context));
-        CUT.with_label_values(&["stalled"]).inc();
+        cut("stalled");
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

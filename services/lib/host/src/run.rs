@@ -111,6 +111,7 @@ where
         .await
         .with_context(|| format!("cannot listen on {}", common.listen))?;
     let address = listener.local_addr()?;
+    let limits = common.limits();
     let host = Host::new(
         service,
         common.instance,
@@ -122,7 +123,7 @@ where
     .advertised_as(&common.advertise);
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
 
-    let serving = serve::serve(listener, host.front(), common.stall, stop.clone());
+    let serving = serve::serve(listener, host.front(), limits, stop.clone());
     let server = tokio::spawn(serving);
     let drain = common.drain;
     let outcome = within(drain, &stop, start(host.clone(), settings)).await;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,24 +11,30 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use nix::sys::resource::{Resource, getrlimit};
+use setpoint_task::Panicked;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 use tracing::{debug, warn};
 
-use crate::patience::Patient;
+pub use crate::limits::Limits;
+pub use crate::origin::Hosts;
+use crate::patience::{Patient, cut};
+use crate::request::{Answerer, OpenRequests};
 
-/// Windows large enough that a list of thousands of objects is not throttled by round trips.
-const STREAM_WINDOW: u32 = 4 << 20;
-const CONNECTION_WINDOW: u32 = 16 << 20;
+/// Of what clients send, so much is taken before it is asked for. Their own windows bound the answers.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 2 << 20;
 /// An agent that hosts many nodes keeps several watches for each of them on one connection.
 const STREAMS: u32 = 16_384;
 /// A dead peer is noticed after interval + timeout, which is well inside a lease.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Long enough for people typing HTTP by hand, short enough that silent connections do not pile up.
-const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection that is told to end may take, and a new one may wait for a place.
+const GOODBYE: Duration = Duration::from_secs(2);
 /// When no file descriptor is left, accepting at once again would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -43,26 +50,35 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Answers every connection with `router` until `shutdown`, then lets requests under way finish. A client that takes
-/// nothing of what is sent to it for as long as `stall` is cut off.
+/// Answers every connection with `router`, within `limits`, until `shutdown`; then lets requests under way finish.
 ///
 /// It waits for them without a deadline: who calls it sets one. Dropping it cuts what is left.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    stall: Duration,
+    limits: Limits,
     shutdown: CancellationToken,
 ) {
+    let places = Places::new(&limits);
+    let limits = Arc::new(limits);
+    let answerer = Answerer::new(router, Arc::clone(&limits));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
-            Some(_) = connections.join_next() => {}
+            Some(ended) = connections.join_next() => record(ended),
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let router = router.clone();
-                    connections.spawn(converse(stream, peer, router, stall, shutdown.clone()));
+                    let connection = Connection {
+                        peer,
+                        answerer: answerer.clone(),
+                        limits: Arc::clone(&limits),
+                        requests: OpenRequests::default(),
+                        places: places.clone(),
+                        shutdown: shutdown.clone(),
+                    };
+                    connections.spawn(connection.converse(stream));
                 }
                 Err(error) => {
                     warn!(%error, "a connection could not be accepted");
@@ -72,48 +88,123 @@ pub async fn serve(
         }
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    while let Some(ended) = connections.join_next().await {
+        record(ended);
+    }
 }
 
-/// One connection, from its first byte to its last.
-async fn converse(
-    stream: TcpStream,
+/// A connection that panicked has ended; the others go on.
+fn record(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(payload) = error.try_into_panic()
+    {
+        Panicked::record("connection", &*payload);
+    }
+}
+
+/// One client's connection.
+struct Connection {
     peer: SocketAddr,
-    router: Router,
-    stall: Duration,
+    answerer: Answerer,
+    limits: Arc<Limits>,
+    requests: OpenRequests,
+    places: Places,
     shutdown: CancellationToken,
-) {
-    // Without it small answers wait for the peer's delayed acknowledgement, some 40 ms.
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%peer, %error, "connection ended before it began");
-        return;
-    }
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Peer(peer));
-        router.clone().call(request)
-    });
-    let builder = protocol();
-    let connection =
-        builder.serve_connection_with_upgrades(TokioIo::new(Patient::new(stream, stall)), service);
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+}
+
+impl Connection {
+    /// Serves it from its first byte to its last.
+    async fn converse(self, stream: TcpStream) {
+        let peer = self.peer;
+        let Some(_place) = self.places.take().await else {
+            cut("limit");
+            return;
+        };
+        // Without it small answers wait for the peer's delayed acknowledgement, some 40 ms.
+        if let Err(error) = stream.set_nodelay(true) {
+            debug!(%peer, %error, "connection ended before it began");
+            return;
         }
-    };
-    if let Err(error) = ended {
-        debug!(%peer, %error, "connection ended badly");
+        let (answerer, requests) = (self.answerer.clone(), self.requests.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            answerer.clone().answer(request, requests.open())
+        });
+        let stream = TokioIo::new(Patient::new(stream, self.limits.stall));
+        let builder = protocol(&self.limits);
+        let connection = builder.serve_connection_with_upgrades(stream, service);
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            () = self.unused() => {
+                connection.as_mut().graceful_shutdown();
+                // What does not even say goodbye is dropped.
+                timeout(GOODBYE, connection).await.unwrap_or(Ok(()))
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%peer, %error, "connection ended badly");
+        }
+    }
+
+    /// Returns when no request has been open for too long, or for the longest of all while another connection needs the place.
+    async fn unused(&self) {
+        let mut requests = self.requests.follow();
+        let mut patience = self.limits.header;
+        loop {
+            if *requests.borrow_and_update() > 0 {
+                let _ = requests.changed().await;
+                continue;
+            }
+            tokio::select! {
+                _ = requests.changed() => patience = self.limits.idle,
+                () = sleep(patience) => return cut("idle"),
+                () = self.places.wanted.notified() => return cut("limit"),
+            }
+        }
     }
 }
 
-fn protocol() -> auto::Builder<TokioExecutor> {
+/// The places for connections.
+#[derive(Clone)]
+struct Places {
+    free: Arc<Semaphore>,
+    /// Wakes the connection that has waited longest for a request.
+    wanted: Arc<Notify>,
+}
+
+impl Places {
+    fn new(limits: &Limits) -> Self {
+        let descriptors = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+        let places = limits.connections.min(descriptors / 4 * 3).max(1);
+        Self {
+            free: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
+            wanted: Arc::default(),
+        }
+    }
+
+    /// Takes a place, if need be that of a connection without a request. `None` if there is none soon.
+    async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        let free = || Arc::clone(&self.free);
+        if let Ok(place) = free().try_acquire_owned() {
+            return Some(place);
+        }
+        self.wanted.notify_one();
+        timeout(GOODBYE, free().acquire_owned()).await.ok()?.ok()
+    }
+}
+
+fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_TIMEOUT);
+        .header_read_timeout(limits.header);
     builder
         .http2()
         .timer(TokioTimer::new())

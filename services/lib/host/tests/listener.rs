@@ -31,7 +31,7 @@ async fn listening(router: Router) -> (SocketAddr, CancellationToken, JoinHandle
     let server = tokio::spawn(serve::serve(
         listener,
         router,
-        Duration::from_secs(30),
+        serve::Limits::default(),
         stop.clone(),
     ));
     (address, stop, server)

@@ -58,7 +58,7 @@ impl Process {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: echo\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all((head + body).as_bytes()).unwrap();
         let mut answer = String::new();

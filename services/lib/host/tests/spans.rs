@@ -45,7 +45,7 @@ async fn collector() -> (String, mpsc::Receiver<ExportTraceServiceRequest>) {
     tokio::spawn(serve::serve(
         listener,
         router,
-        std::time::Duration::from_secs(30),
+        serve::Limits::default(),
         CancellationToken::new(),
     ));
     (endpoint, receiver)

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use setpoint_proto::policy::Policy;
 
+use crate::limits::Limits;
 use flags::Flags;
 use layers::Layers;
 
@@ -45,6 +46,10 @@ pub(crate) struct Common {
     pub drain: Duration,
     #[serde(with = "crate::duration")]
     pub stall: Duration,
+    #[serde(with = "crate::duration")]
+    pub request_timeout: Duration,
+    pub connections: usize,
+    pub allowed_hosts: Vec<String>,
     pub telemetry: Traces,
 }
 
@@ -58,17 +63,33 @@ pub(crate) struct Traces {
 
 impl Common {
     fn of(service: &str) -> Self {
+        let limits = Limits::default();
         Self {
             instance: format!("{service}-{}", hostname()),
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             advertise: String::new(),
             log: "info".to_owned(),
             drain: Duration::from_secs(10),
-            stall: Duration::from_secs(30),
+            stall: limits.stall,
+            request_timeout: limits.request,
+            connections: limits.connections,
+            allowed_hosts: vec!["localhost".to_owned()],
             telemetry: Traces {
                 trace_age: Policy::default().trace_age,
                 noop_rounds: Policy::default().noop_rounds,
             },
+        }
+    }
+
+    /// The limits on who calls the process.
+    pub(crate) fn limits(&self) -> Limits {
+        let own = [hostname(), self.advertise.clone()];
+        Limits {
+            stall: self.stall,
+            request: self.request_timeout,
+            connections: self.connections,
+            hosts: own.into_iter().chain(self.allowed_hosts.clone()).collect(),
+            ..Limits::default()
         }
     }
 
@@ -96,6 +117,18 @@ impl Common {
         (
             "stall",
             "How long a client may take nothing of what is sent to it before it is cut off",
+        ),
+        (
+            "request_timeout",
+            "How long a request may take; watches and logs only have to begin by then",
+        ),
+        (
+            "connections",
+            "Connections open at once, at most three in four of the open files that the process may have",
+        ),
+        (
+            "allowed_hosts",
+            "Names by which clients may call it, beside its own and IPs; * for any",
         ),
         (
             "telemetry.trace_age",

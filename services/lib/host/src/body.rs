@@ -1,0 +1,226 @@
+//! Bodies on their way in and out: bounded in time and memory, and safe from panics.
+
+use std::error::Error as StdError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use setpoint_proto::meta::StatusDetails;
+use setpoint_proto::{ApiError, Reason};
+use setpoint_task::Panicked;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tonic::Status;
+
+use crate::refusal::Protocol;
+
+/// The error of a body: an [`ApiError`] over HTTP, a [`Status`] over gRPC, so that each handler can tell its client.
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A body up to this length is refused only when memory is short by far: a Lease is much smaller.
+const SMALL: usize = 64 << 10;
+
+/// Bytes of request bodies in memory, over all requests of a process.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub fn new(limit: usize) -> Arc<Self> {
+        let used = AtomicUsize::new(0);
+        Arc::new(Self { limit, used })
+    }
+
+    /// Returns a share that grows as its request's body arrives, and is given back when it is dropped.
+    pub fn share(self: &Arc<Self>) -> Arc<Share> {
+        Arc::new(Share {
+            budget: Arc::clone(self),
+            bytes: AtomicUsize::new(0),
+        })
+    }
+}
+
+/// What one request has of a [`Budget`].
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Arc<Budget>,
+    bytes: AtomicUsize,
+}
+
+impl Share {
+    fn grow(&self, by: usize) -> Result<(), ApiError> {
+        let own = self
+            .bytes
+            .fetch_add(by, Ordering::Relaxed)
+            .saturating_add(by);
+        let all = self
+            .budget
+            .used
+            .fetch_add(by, Ordering::Relaxed)
+            .saturating_add(by);
+        let limit = match own <= SMALL {
+            true => self.budget.limit.saturating_mul(2),
+            false => self.budget.limit,
+        };
+        if all <= limit {
+            return Ok(());
+        }
+        let message = "Too many requests, please try again later.";
+        Err(
+            ApiError::new(Reason::TooManyRequests, message).with_details(StatusDetails {
+                retry_after_seconds: 1,
+                ..Default::default()
+            }),
+        )
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A request's body that must arrive by a time, and whose bytes count against a budget.
+pub(crate) struct Received {
+    inner: Incoming,
+    protocol: Protocol,
+    by: Instant,
+    /// Set while the body is waited for.
+    deadline: Option<Pin<Box<Sleep>>>,
+    share: Arc<Share>,
+}
+
+impl Received {
+    pub fn new(inner: Incoming, protocol: Protocol, by: Instant, share: Arc<Share>) -> Self {
+        Self {
+            inner,
+            protocol,
+            by,
+            deadline: None,
+            share,
+        }
+    }
+
+    fn fail(&self, error: ApiError) -> BoxError {
+        match self.protocol {
+            Protocol::Http => error.into(),
+            Protocol::Grpc => Status::from(error).into(),
+        }
+    }
+}
+
+impl HttpBody for Received {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.inner).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                let grown = self.share.grow(length).map(|()| frame);
+                Poll::Ready(Some(grown.map_err(|error| self.fail(error))))
+            }
+            Poll::Ready(ended) => Poll::Ready(ended.map(|frame| frame.map_err(Into::into))),
+            Poll::Pending => {
+                let by = self.by;
+                let deadline = self
+                    .deadline
+                    .get_or_insert_with(|| Box::pin(sleep_until(by)));
+                deadline.as_mut().poll(context).map(|()| {
+                    let message = "the body of the request did not arrive in time";
+                    Some(Err(self.fail(ApiError::new(Reason::Timeout, message))))
+                })
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A response's body. A panic while it is made ends it with an error, after which the connection goes on if its protocol
+/// allows: gRPC has trailers for that, HTTP/2 resets the stream, and HTTP/1 can only be cut.
+pub(crate) struct Answered<G> {
+    inner: Body,
+    protocol: Protocol,
+    panicked: bool,
+    _open: G,
+}
+
+impl<G> Answered<G> {
+    /// `open` is dropped with the body.
+    pub const fn new(inner: Body, protocol: Protocol, open: G) -> Self {
+        Self {
+            inner,
+            protocol,
+            panicked: false,
+            _open: open,
+        }
+    }
+}
+
+impl<G: Unpin> HttpBody for Answered<G> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.panicked {
+            return Poll::Ready(None);
+        }
+        let inner = Pin::new(&mut self.inner);
+        let polled = catch_unwind(AssertUnwindSafe(|| inner.poll_frame(context)));
+        let payload = match polled {
+            Ok(polled) => {
+                return polled.map(|frame| frame.map(|frame| frame.map_err(Into::into)));
+            }
+            Err(payload) => payload,
+        };
+        self.panicked = true;
+        let error = panic_error(&Panicked::record(self.protocol.name(), &*payload));
+        Poll::Ready(Some(match self.protocol {
+            Protocol::Http => Err(error.into()),
+            Protocol::Grpc => Ok(Frame::trailers(trailers(error))),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.panicked || self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+fn trailers(error: ApiError) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    // It fails for messages that are no header, which ours are not; the client hears of an ended stream then.
+    let _ = Status::from(error).add_header(&mut trailers);
+    trailers
+}
+
+/// Returns what a client hears of a panic: nothing of what was in it.
+pub(crate) fn panic_error(_panicked: &Panicked) -> ApiError {
+    let message = "this request caused a panic; look in the logs for details";
+    ApiError::new(Reason::InternalError, message)
+}

@@ -1,0 +1,155 @@
+//! Protection against web pages: a browser on this machine must not act for a page of another site.
+//!
+//! A page can send requests to any address that its browser reaches. Two headers that it cannot forge tell on it: `Origin`
+//! and `Sec-Fetch-Site`. A page whose own name resolves to this machine (DNS rebinding) looks like the same site; `Host`
+//! has that name then.
+
+use std::net::IpAddr;
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
+use setpoint_proto::{ApiError, Reason};
+
+/// Names by which clients may call a process, beside IPs and `localhost`. `*` is any name.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts(Vec<String>);
+
+impl FromIterator<String> for Hosts {
+    fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
+        Self(names.into_iter().filter(|name| !name.is_empty()).collect())
+    }
+}
+
+impl Hosts {
+    /// Checks that no page of another site sent the request.
+    ///
+    /// # Errors
+    /// `Forbidden`, saying which header tells.
+    pub(crate) fn check(&self, request: &Parts) -> Result<(), ApiError> {
+        let authority = authority(&request.uri, &request.headers);
+        if let Some(authority) = authority
+            && !self.accepts(authority)
+        {
+            return Err(forbidden(format!(
+                "the host {authority:?} is not one of this server's; the setting allowed_hosts can add it"
+            )));
+        }
+        check_origin(&request.headers, authority.unwrap_or_default())
+    }
+
+    fn accepts(&self, authority: &str) -> bool {
+        let Ok(authority) = authority.parse::<Authority>() else {
+            return false;
+        };
+        let host = authority.host().trim_end_matches('.');
+        let ip = host.trim_start_matches('[').trim_end_matches(']');
+        let named = |name: &String| name == "*" || name.eq_ignore_ascii_case(host);
+        // Names below it are the loopback as well, says RFC 6761; an IP can have no other address.
+        let local = host.to_ascii_lowercase();
+        local == "localhost"
+            || local.ends_with(".localhost")
+            || ip.parse::<IpAddr>().is_ok()
+            || self.0.iter().any(named)
+    }
+}
+
+/// Returns host and port as the client has them; `None` in HTTP/1.0 without `Host`, which no browser speaks.
+fn authority<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let header = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
+    header.or_else(|| uri.authority().map(Authority::as_str))
+}
+
+fn check_origin(headers: &HeaderMap, authority: &str) -> Result<(), ApiError> {
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    if !matches!(site, None | Some(b"same-origin" | b"none")) {
+        return Err(forbidden(
+            "a page of another site may not send requests here",
+        ));
+    }
+    let Some(origin) = headers.get(ORIGIN) else {
+        return Ok(());
+    };
+    let own = |scheme: &[u8]| {
+        let rest = origin.as_bytes().strip_prefix(scheme);
+        rest.is_some_and(|rest| rest.eq_ignore_ascii_case(authority.as_bytes()))
+    };
+    match own(b"http://") || own(b"https://") {
+        true => Ok(()),
+        false => Err(forbidden(format!(
+            "a page of {origin:?} may not send requests here"
+        ))),
+    }
+}
+
+fn forbidden(message: impl Into<String>) -> ApiError {
+    ApiError::new(Reason::Forbidden, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn is_accepted(headers: &[(&str, &str)]) -> bool {
+        let mut request = Request::get("/api");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let hosts: Hosts = ["gateway".to_owned()].into_iter().collect();
+        hosts.check(&parts).is_ok()
+    }
+
+    /// Checks F4.
+    #[test]
+    fn only_local_and_configured_hosts_are_accepted() {
+        for host in [
+            "127.0.0.1:6443",
+            "[::1]:6443",
+            "10.1.2.3",
+            "localhost:1",
+            "LOCALHOST",
+            "setpoint.localhost",
+            "gateway:6443",
+            "Gateway",
+        ] {
+            assert!(is_accepted(&[("host", host)]), "{host}");
+        }
+        assert!(is_accepted(&[]), "HTTP/1.0 may leave it out");
+        for host in [
+            "evil.example:6443",
+            "gateway.evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "",
+            "a b",
+        ] {
+            assert!(!is_accepted(&[("host", host)]), "{host}");
+        }
+    }
+
+    /// Checks F4.
+    #[test]
+    fn pages_of_other_sites_are_refused() {
+        let host = ("host", "127.0.0.1:6443");
+        for other in [
+            ("origin", "http://evil.example"),
+            ("origin", "http://127.0.0.1:8080"),
+            ("origin", "null"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            assert!(!is_accepted(&[host, other]), "{other:?}");
+        }
+        for own in [
+            ("origin", "http://127.0.0.1:6443"),
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-site", "none"),
+        ] {
+            assert!(is_accepted(&[host, own]), "{own:?}");
+        }
+    }
+}
