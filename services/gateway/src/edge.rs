@@ -2,33 +2,35 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use axum::{Extension, Router};
 use http::Request;
-use http::header::CONTENT_TYPE;
-use setpoint_host::Callers;
+use setpoint_host::{Callers, Protocol};
 use tower::{Service as _, service_fn};
 
+use crate::flow_control::FlowControl;
 use crate::registry::Registry;
+use crate::settings::Settings;
 use crate::{grpc, http as rest};
 
 /// Everything that the gateway answers, but for its own health and metrics.
 pub fn router(registry: Arc<Registry>, callers: Callers) -> Router {
+    within(Settings::default().flow_control(), registry, callers)
+}
+
+/// The same with these numbers of requests at once.
+pub(crate) fn within(control: FlowControl, registry: Arc<Registry>, callers: Callers) -> Router {
     let grpc = grpc::router(registry.clone(), callers);
     let rest = rest::router(registry);
     let switch = service_fn(move |request: Request<Body>| {
-        let mut chosen = if is_grpc(&request) {
-            grpc.clone()
-        } else {
-            rest.clone()
+        let mut chosen = match Protocol::of(request.headers()) {
+            Protocol::Grpc => grpc.clone(),
+            Protocol::Http => rest.clone(),
         };
         async move { chosen.call(request).await as Result<Response, _> }
     });
-    Router::new().fallback_service(switch)
-}
-
-fn is_grpc(request: &Request<Body>) -> bool {
-    let content = request.headers().get(CONTENT_TYPE);
-    content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"))
+    Router::new()
+        .fallback_service(switch)
+        .layer(Extension(Arc::new(control)))
 }

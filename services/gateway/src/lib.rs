@@ -3,7 +3,9 @@
 pub mod access;
 mod edge;
 mod flaps;
+mod flow_control;
 mod grpc;
+mod heavy;
 mod http;
 mod metrics;
 pub mod registry;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use setpoint_host as host;
 
+use crate::flow_control::FlowControl;
 use crate::store::{cache, etcd};
 
 /// What can be set on the gateway.
@@ -16,6 +17,8 @@ pub struct Settings {
     stall: Duration,
     #[serde(with = "host::duration")]
     event_ttl: Duration,
+    max_requests_inflight: usize,
+    max_mutating_requests_inflight: usize,
     etcd: Etcd,
     flaps: Flaps,
 }
@@ -43,6 +46,8 @@ impl Default for Settings {
             listen: ([127, 0, 0, 1], 6443).into(),
             stall: cache::Settings::default().stall,
             event_ttl: Duration::from_secs(60 * 60),
+            max_requests_inflight: 400,
+            max_mutating_requests_inflight: 200,
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -66,6 +71,11 @@ impl host::Settings for Settings {
                 "event_ttl",
                 "How long an Event is kept after it was last told",
             ),
+            (
+                "max_requests_inflight",
+                "Reads worked on at once; others wait. Watches, and what is about Leases and nodes, are not among them",
+            ),
+            ("max_mutating_requests_inflight", "The same for writes"),
             ("etcd.endpoints", "Client URLs of etcd's members"),
             (
                 "etcd.timeout",
@@ -92,6 +102,12 @@ impl host::Settings for Settings {
         if self.etcd.in_flight == 0 || self.etcd.timeout.is_zero() {
             return Err("etcd.in_flight and etcd.timeout must be greater than 0".into());
         }
+        if self.max_requests_inflight == 0 || self.max_mutating_requests_inflight == 0 {
+            return Err(
+                "max_requests_inflight and max_mutating_requests_inflight must be greater than 0"
+                    .into(),
+            );
+        }
         if self.event_ttl.is_zero() {
             return Err("event_ttl must be greater than 0".into());
         }
@@ -116,6 +132,14 @@ impl Settings {
     /// Within which time turns at one field count as a flap; `None` for never.
     pub(crate) fn flap_window(&self) -> Option<Duration> {
         Some(self.flaps.window).filter(|window| !window.is_zero())
+    }
+
+    /// How many requests are worked on at once.
+    pub(crate) fn flow_control(&self) -> FlowControl {
+        FlowControl::new(
+            self.max_requests_inflight,
+            self.max_mutating_requests_inflight,
+        )
     }
 
     /// How etcd is reached.

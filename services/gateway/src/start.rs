@@ -32,7 +32,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     tokio::join!(
         // What is passed on from elsewhere has no end that the cache would bring.
         host.serve(
-            edge::router(registry.clone(), host.callers()).layer(Extension(shutdown.clone()))
+            edge::within(settings.flow_control(), registry.clone(), host.callers())
+                .layer(Extension(shutdown.clone()))
         ),
         report(cache.clone(), check, shutdown.clone()),
         registry

@@ -9,9 +9,12 @@ use setpoint_proto::setpoint::{
     Change, HistoryRequest, HistoryResponse, Subject, Version, WhyRequest, WhyResponse,
 };
 use setpoint_proto::{ApiError, Reason};
-use tonic::{Request, Response, Status};
+use tonic::{Extensions, Request, Response, Status};
 
 use super::request::{bad, call};
+use super::telemetry::About;
+use crate::access::Verb;
+use crate::flow_control::Seat;
 use crate::registry::{self, End, Registry, Target, What};
 use crate::why;
 
@@ -34,9 +37,10 @@ impl Service {
         &self,
         request: Request<HistoryRequest>,
     ) -> Result<HistoryResponse, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let call = call(&metadata, None)?;
         let target = target(asked.subject.unwrap_or_default())?;
+        let _seat = seat(&extensions, &target).await?;
         let limit = match usize::try_from(asked.limit) {
             Ok(0) | Err(_) => VERSIONS,
             Ok(limit) => limit.min(MOST_VERSIONS),
@@ -52,11 +56,17 @@ impl Service {
     }
 
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let call = call(&metadata, None)?;
         let target = target(asked.subject.unwrap_or_default())?;
+        let _seat = seat(&extensions, &target).await?;
         why::explain(&self.registry, &call, &target, Timestamp::now()).await
     }
+}
+
+/// Takes a seat among the reads: an answer is made of many.
+async fn seat(extensions: &Extensions, target: &Target) -> Result<Option<Seat>, ApiError> {
+    About::target(Verb::List, target).seat(extensions).await
 }
 
 /// The object that a user names in any way.

@@ -21,7 +21,7 @@ use crate::registry::Registry;
 use objects::Service;
 
 /// etcd takes 1.5 MiB. What is a little larger is read, to be refused with a reason; what is much larger is cut off.
-const MESSAGE_MAX: usize = 16 << 20;
+const MESSAGE_MAX: usize = 4 << 20;
 /// Lists of thousands of objects are one message.
 const ANSWER_MAX: usize = 512 << 20;
 

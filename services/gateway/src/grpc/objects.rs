@@ -27,7 +27,7 @@ impl Service {
     }
 
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let call = call(&metadata, asked.because.as_ref())?;
         let filter = filter(
             &asked.resource,
@@ -50,12 +50,12 @@ impl Service {
             at: At::Least(at_least(&asked.revision)?),
         };
         about
-            .observe(&call, self.registry.list(&call, &params))
+            .observe(&extensions, &call, self.registry.list(&call, &params))
             .await
     }
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<Answer, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let call = call(&metadata, asked.because.as_ref())?;
         let target = named(
             &asked.resource,
@@ -67,12 +67,12 @@ impl Service {
             .registry
             .get(&call, &target, at_least(&asked.revision)?);
         About::target(Verb::Get, &target)
-            .observe(&call, found)
+            .observe(&extensions, &call, found)
             .await
     }
 
     async fn create_object(&self, request: Request<CreateRequest>) -> Result<Answer, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let target = target(
             &asked.resource,
             &asked.namespace,
@@ -82,15 +82,17 @@ impl Service {
         let call = call(&metadata, asked.because.as_ref())?
             .by(asked.field_manager)
             .dry(asked.dry_run);
-        let created = self.registry.create(&call, &target, object(asked.object)?);
+        let created = self
+            .registry
+            .create(&call, &target, object(asked.object).await?);
         About::target(Verb::Create, &target)
             .dry(asked.dry_run)
-            .observe(&call, created)
+            .observe(&extensions, &call, created)
             .await
     }
 
     async fn update_object(&self, request: Request<UpdateRequest>) -> Result<Answer, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let target = named(
             &asked.resource,
             &asked.namespace,
@@ -100,7 +102,7 @@ impl Service {
         let call = call(&metadata, asked.because.as_ref())?
             .by(asked.field_manager)
             .dry(asked.dry_run);
-        let object = object(asked.object)?;
+        let object = object(asked.object).await?;
         let updated = async {
             match target.subresource {
                 Subresource::Status => self.registry.report_status(&call, &target, object).await,
@@ -109,12 +111,12 @@ impl Service {
         };
         About::target(Verb::Update, &target)
             .dry(asked.dry_run)
-            .observe(&call, updated)
+            .observe(&extensions, &call, updated)
             .await
     }
 
     async fn patch_object(&self, request: Request<PatchRequest>) -> Result<Answer, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let target = named(
             &asked.resource,
             &asked.namespace,
@@ -132,18 +134,18 @@ impl Service {
         let patched = self.registry.patch(&call, &target, &patch);
         About::target(Verb::Patch, &target)
             .dry(asked.dry_run)
-            .observe(&call, patched)
+            .observe(&extensions, &call, patched)
             .await
     }
 
     async fn delete_object(&self, request: Request<DeleteRequest>) -> Result<Answer, ApiError> {
-        let (metadata, _, asked) = request.into_parts();
+        let (metadata, extensions, asked) = request.into_parts();
         let call = call(&metadata, asked.because.as_ref())?.by(asked.field_manager);
         let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
         let options = asked.options.unwrap_or_default();
         let deleted = self.registry.delete(&call, &target, &options);
         let deleted = About::target(Verb::Delete, &target)
-            .observe(&call, deleted)
+            .observe(&extensions, &call, deleted)
             .await?;
         Ok(deleted.answer)
     }

@@ -6,6 +6,7 @@ use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::{Any, ApiError, Because, Reason};
 use tonic::metadata::MetadataMap;
 
+use crate::heavy::heavy;
 use crate::registry::{AtLeast, Call, Filter, Target};
 
 /// The circumstances of a request.
@@ -73,12 +74,12 @@ pub(super) fn revision(text: &str) -> Result<Revision, ApiError> {
 }
 
 /// The object in a request.
-pub(super) fn object(any: Option<Any>) -> Result<Box<dyn Object>, ApiError> {
+pub(super) async fn object(any: Option<Any>) -> Result<Box<dyn Object>, ApiError> {
     let any = any.ok_or_else(|| bad("object: Required value"))?;
     let kind = kinds().by_type_url(&any.type_url);
     let kind =
         kind.ok_or_else(|| bad(format!("{:?} is no type that is known here", any.type_url)))?;
-    Ok(kind.decode(&any.value)?)
+    Ok(heavy(any.value.len(), || kind.decode(&any.value)).await?)
 }
 
 pub(super) fn bad(message: impl Into<String>) -> ApiError {
@@ -102,19 +103,22 @@ mod tests {
         assert_eq!(at_least("x").unwrap_err().reason, Reason::BadRequest);
     }
 
-    #[test]
-    fn what_cannot_be_read_is_the_callers_mistake() {
+    #[tokio::test]
+    async fn what_cannot_be_read_is_the_callers_mistake() {
         assert_eq!(kind("cats").unwrap_err().reason, Reason::NotFound);
-        assert_eq!(object(None).unwrap_err().reason, Reason::BadRequest);
+        assert_eq!(object(None).await.unwrap_err().reason, Reason::BadRequest);
         let mut any = Any::pack(&Pod::default());
-        assert!(object(Some(any.clone())).is_ok());
+        assert!(object(Some(any.clone())).await.is_ok());
         any.value = "\u{ff}".into();
         assert_eq!(
-            object(Some(any.clone())).unwrap_err().reason,
+            object(Some(any.clone())).await.unwrap_err().reason,
             Reason::BadRequest
         );
         any.type_url.clear();
-        assert_eq!(object(Some(any)).unwrap_err().reason, Reason::BadRequest);
+        assert_eq!(
+            object(Some(any)).await.unwrap_err().reason,
+            Reason::BadRequest
+        );
         assert!(named("pods", "default", "", "").is_err());
         assert!(filter("pods", "", "a in", "").is_err());
     }

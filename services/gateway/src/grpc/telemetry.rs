@@ -1,14 +1,19 @@
 //! One span and one count per call, whatever becomes of it.
 
+use std::sync::Arc;
+
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_codec::Kind;
+use setpoint_host::serve::Peer;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
 use setpoint_proto::here::RPC_SYSTEM;
 use setpoint_proto::{ApiError, Caller, Here, Resource as _};
+use tonic::Extensions;
 
 use crate::access::Verb;
+use crate::flow_control::{Flow, FlowControl, Seat};
 use crate::metrics;
 use crate::registry::{Call, Target};
 
@@ -39,15 +44,20 @@ impl<'a> About<'a> {
         self
     }
 
-    /// Does its work in its span, and counts it.
+    /// Takes a seat and does its work in its span, and counts it.
     pub(super) async fn observe<T>(
         self,
+        extensions: &Extensions,
         call: &Call,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         let counted = metrics::Request::begin(self.labels());
         let here = self.span(call);
-        let outcome = here.during(work).await;
+        let outcome = here.during(async {
+            let _seat = self.seat(extensions).await?;
+            work.await
+        });
+        let outcome = outcome.await;
         let error = outcome.as_ref().err();
         if let Some(error) = error {
             here.describe([KeyValue::new("error.type", error.reason.name())]);
@@ -56,6 +66,17 @@ impl<'a> About<'a> {
         let code = error.map_or(200, |error| error.reason.http());
         counted.answered(code);
         outcome
+    }
+
+    /// Takes a seat for the call.
+    pub(super) async fn seat(&self, extensions: &Extensions) -> Result<Option<Seat>, ApiError> {
+        let Some(control) = extensions.get::<Arc<FlowControl>>() else {
+            return Ok(None);
+        };
+        let peer = extensions.get::<Peer>().map(|Peer(peer)| *peer);
+        control
+            .seat(self.verb, self.kind, self.namespace, Flow::Connection(peer))
+            .await
     }
 
     /// What the labels of its metrics say.

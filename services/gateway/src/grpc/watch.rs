@@ -21,7 +21,7 @@ pub(super) async fn begin(
     registry: &Registry,
     request: Request<WatchRequest>,
 ) -> Result<Events, ApiError> {
-    let (metadata, _, asked) = request.into_parts();
+    let (metadata, extensions, asked) = request.into_parts();
     let call = call(&metadata, asked.because.as_ref())?;
     let filter = filter(
         &asked.resource,
@@ -43,7 +43,9 @@ pub(super) async fn begin(
         start: start(&asked)?,
         bookmarks: true,
     };
-    let events = about.observe(&call, registry.watch(&call, spec)).await?;
+    let events = about
+        .observe(&extensions, &call, registry.watch(&call, spec))
+        .await?;
     let events = open.over(events);
     Ok(Box::pin(
         events.map(|event| event.map(message).map_err(Status::from)),

@@ -1,5 +1,7 @@
 //! Reads what came with a request: an object in JSON or in Kubernetes' protobuf envelope.
 
+use std::error::Error;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -27,10 +29,19 @@ pub(super) async fn read(body: Body) -> Result<Bytes, ApiError> {
             Err(ApiError::new(Reason::RequestEntityTooLarge, message))
         }
         Err(error) => {
+            if let Some(refused) = refused(&*error) {
+                return Err(refused);
+            }
             let message = format!("error reading request body: {error}");
             Err(ApiError::new(Reason::BadRequest, message))
         }
     }
+}
+
+/// Returns what the listener says of a body that it does not take.
+fn refused(error: &(dyn Error + 'static)) -> Option<ApiError> {
+    let own = error.downcast_ref::<ApiError>().cloned();
+    own.or_else(|| error.source().and_then(refused))
 }
 
 /// The type of a body without its parameters; JSON if it does not say.

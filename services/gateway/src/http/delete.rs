@@ -1,6 +1,7 @@
 //! Delete: one object, or all that are selected.
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::HeaderMap;
 use setpoint_codec::{Object as _, kinds};
 use setpoint_proto::meta::{DeleteOptions, ListMeta, Status, StatusDetails};
@@ -13,6 +14,7 @@ use super::reply::Reply;
 use super::resources::Asked;
 use super::selection;
 use super::shape::Shape;
+use crate::heavy::heavy;
 use crate::registry::{Answer, Deleted};
 
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
@@ -44,8 +46,9 @@ pub(super) async fn all(asked: Asked) -> Result<Reply, ApiError> {
         resource_version: list.revision.to_string(),
         ..Default::default()
     };
-    let items = list.items.iter().map(|item| item.raw.clone()).collect();
-    shape.list(asked.route.kind, metadata, items)
+    let items: Vec<Bytes> = list.items.iter().map(|item| item.raw.clone()).collect();
+    let bytes = items.iter().map(Bytes::len).sum();
+    heavy(bytes, || shape.list(asked.route.kind, metadata, items)).await
 }
 
 fn gone(deleted: Deleted) -> Result<Status, ApiError> {

@@ -4,6 +4,7 @@
 //! path which kind is meant and leaves the rest to the registry.
 
 mod accept;
+mod admit;
 mod body;
 mod delete;
 mod discovery;
@@ -19,6 +20,7 @@ mod selection;
 mod shape;
 mod table;
 mod telemetry;
+mod timeout;
 mod version;
 mod watch;
 mod write;
@@ -44,6 +46,7 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .merge(openapi::router())
         .method_not_allowed_fallback(async || Failure(not_allowed()))
         .fallback(resources::serve)
+        .layer(from_fn(admit::admit))
         .layer(from_fn(telemetry::observe))
         .with_state(registry)
 }

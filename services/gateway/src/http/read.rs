@@ -1,5 +1,6 @@
 //! Get and list.
 
+use bytes::Bytes;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::ListMeta;
 
@@ -7,6 +8,7 @@ use super::reply::Reply;
 use super::resources::Asked;
 use super::shape::Shape;
 use super::{options, selection};
+use crate::heavy::heavy;
 
 /// `GET` of one object, or of its subresource.
 pub(super) async fn get(asked: Asked) -> Result<Reply, ApiError> {
@@ -14,7 +16,8 @@ pub(super) async fn get(asked: Asked) -> Result<Reply, ApiError> {
     let call = options::call(&asked.query, &asked.headers)?;
     let target = asked.route.target()?;
     let at = selection::freshness(&asked.query)?;
-    shape.answer(asked.registry.get(&call, &target, at).await?)
+    let answer = asked.registry.get(&call, &target, at).await?;
+    heavy(answer.raw.len(), || shape.answer(answer)).await
 }
 
 /// `GET` of a collection, or of a page of it.
@@ -29,6 +32,7 @@ pub(super) async fn list(asked: Asked) -> Result<Reply, ApiError> {
         remaining_item_count: list.remaining,
         ..Default::default()
     };
-    let items = list.items.iter().map(|item| item.raw.clone()).collect();
-    shape.list(asked.route.kind, metadata, items)
+    let items: Vec<Bytes> = list.items.iter().map(|item| item.raw.clone()).collect();
+    let bytes = items.iter().map(Bytes::len).sum();
+    heavy(bytes, || shape.list(asked.route.kind, metadata, items)).await
 }

@@ -14,6 +14,7 @@ use super::reply::Reply;
 use super::resources::Asked;
 use super::route::Route;
 use super::shape::Shape;
+use crate::heavy::heavy;
 use crate::registry::{Check, Patch};
 
 const JSON: &str = "application/json-patch+json";
@@ -57,7 +58,8 @@ pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
     let of = patch_type(&asked.headers)?;
     let check = check(Validation::asked(&asked.query)?);
     let body = body::read(asked.body).await?;
-    let body = serde_json::from_slice(&body).map_err(|error| {
+    let body = heavy(body.len(), || serde_json::from_slice(&body)).await;
+    let body = body.map_err(|error| {
         ApiError::new(Reason::BadRequest, format!("error decoding patch: {error}"))
     })?;
     let patch = Patch {
@@ -79,7 +81,10 @@ async fn receive(
     let validation = Validation::asked(query)?;
     let expected = subresource_kind(route.kind, &route.subresource);
     let body = body::read(body).await?;
-    Sent::decode(expected, headers, &body, validation)
+    heavy(body.len(), || {
+        Sent::decode(expected, headers, &body, validation)
+    })
+    .await
 }
 
 /// What is put somewhere must say that it belongs there.

@@ -121,7 +121,8 @@ pub(super) fn of_kind(kind: Option<&Kind>) -> [&str; 3] {
     kind.map_or([""; 3], |kind| [&kind.group, &kind.version, &kind.plural])
 }
 
-/// A request that is being answered. One that is dropped was given up by its caller, and is not counted as answered.
+/// A request that is being answered. One that is dropped by a panic is counted as an internal error; any other one was given
+/// up by its caller, and is not counted as answered.
 pub(crate) struct Request<'a> {
     about: About<'a>,
     started: Instant,
@@ -145,6 +146,10 @@ impl<'a> Request<'a> {
 
     /// It has its answer; a watch has begun.
     pub(crate) fn answered(self, code: u16) {
+        self.count(code);
+    }
+
+    fn count(&self, code: u16) {
         let [a, b, c, d, e, f, g, h] = self.about.labels();
         let status = code.to_string();
         REQUESTS
@@ -153,6 +158,14 @@ impl<'a> Request<'a> {
         if self.about.verb != Some(Verb::Watch) {
             let duration = DURATION.with_label_values(&[a, b, c, d, e, f, g, h]);
             duration.observe(self.started.elapsed().as_secs_f64());
+        }
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.count(500);
         }
     }
 }

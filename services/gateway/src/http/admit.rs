@@ -1,0 +1,86 @@
+//! What each request passes before its handler: its deadline is read, its body received, its seat taken.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use http::Method;
+use setpoint_host::serve::Peer;
+use setpoint_proto::{ApiError, Reason};
+
+use super::query::Query;
+use super::reply::Failure;
+use super::resources::verb;
+use super::route::Route;
+use super::{body, timeout};
+use crate::access::Verb;
+use crate::flow_control::{Flow, FlowControl, Seat};
+
+/// Lets a request on to its handler once its body is there and it has a seat. Watches and logs need none, and have no deadline.
+pub(super) async fn admit(
+    Extension(control): Extension<Arc<FlowControl>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match admitted(&control, request, next).await {
+        Ok(response) => response,
+        Err(error) => Failure(error).into_response(),
+    }
+}
+
+async fn admitted(
+    control: &FlowControl,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let route = request.extensions().get::<Route>().cloned();
+    let verb = route
+        .as_ref()
+        .and_then(|route| verb(request.method(), route, request.uri()));
+    let logs = route
+        .as_ref()
+        .is_some_and(|route| route.subresource == "log");
+    if verb == Some(Verb::Watch) || logs {
+        return Ok(next.run(request).await);
+    }
+    let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
+    let flow = Flow::of(peer, request.headers());
+    let given = timeout::timeout(&Query::parse(request.uri().query().unwrap_or_default()))?;
+    let work = async {
+        let request = received(request).await?;
+        let _seat = seat(control, route.as_ref(), verb, flow).await?;
+        Ok(next.run(request).await)
+    };
+    match given {
+        None => work.await,
+        Some(given) => tokio::time::timeout(given, work).await.unwrap_or_else(|_| {
+            let message = "request did not complete within the allotted timeout";
+            Err(ApiError::new(Reason::Timeout, message))
+        }),
+    }
+}
+
+/// The request with its body in memory: a client that sends slowly holds no seat meanwhile.
+async fn received(request: Request) -> Result<Request, ApiError> {
+    let (parts, body) = request.into_parts();
+    let body = match parts.method {
+        Method::GET | Method::HEAD => Body::empty(),
+        _ => Body::from(body::read(body).await?),
+    };
+    Ok(Request::from_parts(parts, body))
+}
+
+async fn seat(
+    control: &FlowControl,
+    route: Option<&Route>,
+    verb: Option<Verb>,
+    flow: Flow,
+) -> Result<Option<Seat>, ApiError> {
+    match route.zip(verb) {
+        Some((route, verb)) => control.seat(verb, route.kind, &route.namespace, flow).await,
+        None => control.catch_all(flow).await.map(Some),
+    }
+}
