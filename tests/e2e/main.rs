@@ -1,5 +1,6 @@
 //! The whole cluster, end to end: real etcd, real processes, real kubectl.
 
+mod busy;
 mod clock;
 mod docker;
 mod engine;

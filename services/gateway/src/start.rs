@@ -25,7 +25,9 @@ const REMIND: Duration = Duration::from_secs(10);
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
     let check = host.health().check("etcd");
-    let namespaces = host.health().check("namespaces");
+    let namespaces = host
+        .health()
+        .check("poststarthook/start-system-namespaces-controller");
     let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
     let cache = Cache::start(store.clone(), settings.cache());
     let registry = Arc::new(Registry::new(store, cache.clone()));

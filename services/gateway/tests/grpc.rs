@@ -5,11 +5,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use opentelemetry::global;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::cache::{self, Cache};
+use setpoint_gateway::store::{Batch, Entry, Error, Page, Range, Store, Write};
 use setpoint_host::{Callers, serve};
+use setpoint_model::Revision;
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
@@ -32,7 +36,10 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 /// The address of a gateway that lives as long as the guard.
 async fn serve_gateway() -> (SocketAddr, DropGuard) {
-    let store = Arc::new(Memory::default());
+    serve_over(Arc::new(Memory::default())).await
+}
+
+async fn serve_over(store: Arc<dyn Store>) -> (SocketAddr, DropGuard) {
     let cache = Cache::start(store.clone(), cache::Settings::default());
     cache.synced().await;
     let registry = Arc::new(Registry::new(store, cache));
@@ -46,6 +53,40 @@ async fn serve_gateway() -> (SocketAddr, DropGuard) {
         stop.clone(),
     ));
     (address, stop.drop_guard())
+}
+
+/// A store that panics when one of these keys is written, wherever in the request that is.
+struct Panicking(Memory);
+
+impl Store for Panicking {
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        self.0.get(key)
+    }
+
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        self.0.get_at(key, at)
+    }
+
+    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
+        self.0.list(range)
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
+        assert!(!write.key.ends_with("/panic"), "thrown by a test");
+        self.0.commit(write)
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        self.0.revision()
+    }
+
+    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
+        self.0.watch(after)
+    }
 }
 
 async fn connect(address: SocketAddr) -> Channel {
@@ -299,4 +340,31 @@ async fn a_fence_travels_with_the_write() {
     let fence = format!("{NAMESPACE}/scheduler/7");
     fenced.metadata_mut().insert(FENCE, fence.parse().unwrap());
     assert!(failed(client.create(fenced).await).is_fenced());
+}
+
+/// One object must not be able to end the process, or the connection of whoever writes it.
+#[tokio::test]
+async fn a_panic_is_an_internal_error_and_the_gateway_goes_on() {
+    let store = Arc::new(Panicking(Memory::default()));
+    let (address, _gateway) = serve_over(store).await;
+    let mut client = ObjectsClient::new(connect(address).await);
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = NAMESPACE.into();
+    client.create(create(&namespace)).await.unwrap();
+    let error = failed(client.create(create(&config_map("panic", "1"))).await);
+    assert_eq!(error.reason, Reason::InternalError);
+    client.create(create(&config_map("a", "1"))).await.unwrap();
+
+    let body = r#"{"metadata":{"name":"panic"}}"#;
+    let request = format!(
+        "POST /api/v1/namespaces/{NAMESPACE}/configmaps HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    assert!(answer.contains(r#""reason":"InternalError""#), "{answer}");
 }

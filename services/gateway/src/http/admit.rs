@@ -7,10 +7,12 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use http::Method;
+use http::header::{CONTENT_TYPE, ORIGIN, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method};
 use setpoint_host::serve::Peer;
 use setpoint_proto::{ApiError, Reason};
 
+use super::accept::PROTOBUF;
 use super::query::Query;
 use super::reply::Failure;
 use super::resources::verb;
@@ -68,9 +70,26 @@ async fn received(request: Request) -> Result<Request, ApiError> {
     let (parts, body) = request.into_parts();
     let body = match parts.method {
         Method::GET | Method::HEAD => Body::empty(),
-        _ => Body::from(body::read(body).await?),
+        _ => {
+            let body = body::read(body).await?;
+            check_type(&parts.headers, &body)?;
+            Body::from(body)
+        }
     };
     Ok(Request::from_parts(parts, body))
+}
+
+/// Refuses a body of a browser that does not say its type: a page of any site may send such a body without having to ask.
+/// Other programs may leave it out, as `kubectl create --raw` does.
+fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), ApiError> {
+    let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
+    let browser = agent.is_some_and(|agent| agent.starts_with(b"Mozilla/"))
+        || headers.contains_key(ORIGIN)
+        || headers.contains_key("sec-fetch-site");
+    match browser && !body.is_empty() && !headers.contains_key(CONTENT_TYPE) {
+        true => Err(body::unsupported(&["application/json", PROTOBUF])),
+        false => Ok(()),
+    }
 }
 
 async fn seat(

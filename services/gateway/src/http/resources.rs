@@ -65,6 +65,9 @@ pub(super) async fn serve(
 pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
     let everywhere = route.kind.namespaced && route.namespace.is_empty();
     let (named, part) = (!route.name.is_empty(), route.subresource.as_str());
+    if route.is_watch {
+        return (method == Method::GET).then_some(Verb::Watch);
+    }
     match (method.as_str(), named, part) {
         ("POST", true, "binding") => Some(Verb::Create),
         (_, _, "binding") => None,

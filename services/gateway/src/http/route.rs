@@ -16,6 +16,8 @@ pub(super) struct Route {
     pub(super) name: String,
     /// Empty: the object itself.
     pub(super) subresource: String,
+    /// The path is one of those, deprecated for long, that stand for a watch: `/api/v1/watch/…`.
+    pub(super) is_watch: bool,
 }
 
 impl Route {
@@ -27,10 +29,20 @@ impl Route {
         }
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
+            ["api", version, "watch", rest @ ..] => Self::watched("", version, rest),
+            ["apis", group, version, "watch", rest @ ..] => Self::watched(group, version, rest),
             ["api", version, rest @ ..] => Self::below("", version, rest),
             ["apis", group, version, rest @ ..] => Self::below(group, version, rest),
             _ => None,
         }
+    }
+
+    fn watched(group: &str, version: &str, path: &[&str]) -> Option<Self> {
+        let route = Self::below(group, version, path)?;
+        route.subresource.is_empty().then_some(Self {
+            is_watch: true,
+            ..route
+        })
     }
 
     fn below(group: &str, version: &str, path: &[&str]) -> Option<Self> {
@@ -60,6 +72,7 @@ impl Route {
             namespace: namespace.into(),
             name: name.into(),
             subresource: subresource.into(),
+            is_watch: false,
         })
     }
 
@@ -71,6 +84,9 @@ impl Route {
     /// The path with its variable parts taken out, for metrics and spans.
     pub(super) fn template(&self) -> String {
         let mut path = super::discovery::path_of(&self.kind.group, &self.kind.version);
+        if self.is_watch {
+            path += "/watch";
+        }
         if !self.namespace.is_empty() {
             path += "/namespaces/{namespace}";
         }
@@ -107,6 +123,10 @@ mod tests {
                 "/api/v1/namespaces/{name}/status",
             ),
             (
+                "/api/v1/watch/namespaces/default/pods/web",
+                "/api/v1/watch/namespaces/{namespace}/pods/{name}",
+            ),
+            (
                 "/apis/apps/v1/namespaces/a/deployments/b/scale",
                 "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
             ),
@@ -130,6 +150,7 @@ mod tests {
             "/api/v1/namespaces/default/pods/web/nothing",
             "/api/v1/namespaces/default/pods/web/status/more",
             "/apis/apps/v1beta1/deployments",
+            "/api/v1/watch/namespaces/default/pods/web/status",
         ] {
             assert!(Route::of(path).is_none(), "{path}");
         }

@@ -52,7 +52,13 @@ fn filter(route: &Route, query: &Query) -> Result<Filter, ApiError> {
         ApiError::new(Reason::BadRequest, error.to_string())
     };
     let labels = Selector::parse(query.get("labelSelector").unwrap_or_default()).map_err(bad)?;
-    let fields = Fields::parse(query.get("fieldSelector").unwrap_or_default()).map_err(bad)?;
+    let fields = query.get("fieldSelector").unwrap_or_default();
+    let fields = match (route.name.as_str(), fields) {
+        ("", fields) => Fields::parse(fields),
+        (name, "") => Fields::parse(&format!("metadata.name={name}")),
+        (name, fields) => Fields::parse(&format!("metadata.name={name},{fields}")),
+    };
+    let fields = fields.map_err(bad)?;
     Filter::new(route.kind, route.namespace.as_str(), labels, &fields)
 }
 
@@ -92,7 +98,9 @@ fn start(query: &Query) -> Result<Start, ApiError> {
     let fresh = revision.map_or(AtLeast::Newest, not_older_than);
     match (says_initial(query), query.flag("sendInitialEvents"), how) {
         (true, true, Match::NotOlderThan) => Ok(Start::Initial(fresh)),
-        (true, false, Match::NotOlderThan) => Ok(revision.map_or(Start::Now, Start::After)),
+        (true, false, Match::NotOlderThan) => Ok(revision
+            .filter(|revision| *revision != Revision::default())
+            .map_or(Start::Now, Start::After)),
         (true, ..) => {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             Err(forbidden(MATCH, detail))

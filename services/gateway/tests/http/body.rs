@@ -152,3 +152,17 @@ async fn unknown_fields_are_refused_told_or_passed_over_as_asked() {
         .await
         .refused(422, "Invalid");
 }
+
+/// Checks F4: a page of any site may send such a body without having to ask.
+#[tokio::test]
+async fn a_browser_must_say_the_type_of_a_body() {
+    let api = Api::start().await;
+    for (name, value) in [
+        ("user-agent", "Mozilla/5.0 (X11)"),
+        ("sec-fetch-site", "none"),
+    ] {
+        let request = Request::post(CONFIGMAPS).header(name, value);
+        let reply = api.send(request, configmap("a").to_string()).await;
+        reply.refused(415, "UnsupportedMediaType");
+    }
+}

@@ -182,3 +182,37 @@ async fn methods_that_mean_nothing_are_refused_in_kubernetes_words() {
     let reply = api.get("/api/v1/namespaces/default/pods/web/binding").await;
     assert_eq!(reply.refused(405, "MethodNotAllowed"), allowed);
 }
+
+/// Checks K8.
+#[tokio::test]
+async fn a_slash_at_the_end_changes_nothing() {
+    let api = Api::start().await;
+    for path in [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/apps",
+        "/apis/apps/v1",
+        "/version",
+    ] {
+        let with = api.get(&format!("{path}/")).await.ok();
+        assert_eq!(with, api.get(path).await.ok(), "{path}");
+    }
+    let roots = api.get("/").await.ok();
+    let paths = roots["paths"].as_array().unwrap();
+    for path in ["/api/v1", "/apis/apps", "/apis/apps/v1", "/readyz"] {
+        assert!(paths.contains(&path.into()), "{roots}");
+    }
+}
+
+/// Checks K20: tools that read a document and write it again leave out what is empty.
+#[tokio::test]
+async fn no_document_has_empty_lists_of_parameters() {
+    let api = Api::start().await;
+    let index = api.get("/openapi/v3").await.ok();
+    for path in index["paths"].as_object().unwrap().keys() {
+        let document = api.get(&format!("/openapi/v3/{path}")).await.ok();
+        let text = document.to_string();
+        assert!(!text.contains(r#""parameters":[]"#), "{path}");
+    }
+}

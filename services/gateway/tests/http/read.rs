@@ -227,3 +227,17 @@ async fn a_person_gets_indented_json() {
     assert!(!api.get(&path).await.body.starts_with(b"{\n"));
     assert_eq!(pretty.ok(), api.get(&path).await.ok());
 }
+
+/// Checks K19.
+#[tokio::test]
+async fn a_timeout_that_is_none_is_refused() {
+    let api = Api::start().await;
+    for path in [CONFIGMAPS, "/version"] {
+        let refused = api.get(&format!("{path}?timeout=invalid")).await;
+        assert_eq!(
+            refused.refused(400, "BadRequest"),
+            r#"invalid timeout specified in the request URL - time: invalid duration "invalid""#
+        );
+        api.get(&format!("{path}?timeout=30s")).await.ok();
+    }
+}

@@ -178,3 +178,37 @@ async fn a_watch_that_contradicts_itself_is_refused() {
         api.get(&path).await.refused(422, "Invalid");
     }
 }
+
+/// Checks F25: 0 is any revision, so nothing is too old.
+#[tokio::test]
+async fn a_watch_for_changes_from_any_revision_begins_now() {
+    let api = Api::start().await;
+    api.configmap("a").await;
+    let from = "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0";
+    let mut events = watch(&api, from).await;
+    api.configmap("b").await;
+    assert_eq!(events.named().await, event("ADDED", "b"));
+}
+
+/// Checks F28.
+#[tokio::test]
+async fn the_old_paths_of_watches_are_served() {
+    let api = Api::start().await;
+    for name in ["a", "b"] {
+        api.configmap(name).await;
+    }
+    let all = "/api/v1/watch/namespaces/default/configmaps";
+    let mut events = Events::of(&api, all, "application/json").await;
+    let seen = [events.named().await, events.named().await];
+    assert!(seen.contains(&event("ADDED", "a")) && seen.contains(&event("ADDED", "b")));
+    let mut events = Events::of(&api, &format!("{all}/b"), "application/json").await;
+    assert_eq!(events.named().await, event("ADDED", "b"));
+    let patch = json!({ "data": { "c": "d" } });
+    for name in ["a", "b"] {
+        let path = format!("{CONFIGMAPS}/{name}");
+        api.patch(&path, "merge-patch+json", patch.clone())
+            .await
+            .ok();
+    }
+    assert_eq!(events.named().await, event("MODIFIED", "b"));
+}

@@ -153,6 +153,27 @@ pub struct Report {
 }
 
 impl Report {
+    /// What is well in every process that answers: it does, and it logs.
+    pub fn alive(excluded: &[String]) -> Self {
+        let names = ["ping", "log"].map(str::to_owned).into_iter();
+        let names = names.filter(|name| !excluded.contains(name));
+        Self {
+            checks: names.map(|name| (name, Ok(()))).collect(),
+        }
+    }
+
+    /// The checks of both.
+    pub fn and(mut self, other: Self) -> Self {
+        self.checks.extend(other.checks);
+        self
+    }
+
+    /// The check of that name alone, if there is one.
+    pub fn only(mut self, name: &str) -> Option<Self> {
+        self.checks.retain(|(check, _)| check == name);
+        (!self.checks.is_empty()).then_some(self)
+    }
+
     pub fn is_ok(&self) -> bool {
         self.checks.iter().all(|(_, result)| result.is_ok())
     }

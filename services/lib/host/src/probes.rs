@@ -1,7 +1,7 @@
 //! `/livez`, `/readyz` and `/metrics`, worded as Kubernetes words them.
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -13,32 +13,59 @@ use crate::health::{Health, Report};
 pub fn router(health: Health) -> Router {
     Router::new()
         .route("/livez", get(livez))
-        .route("/healthz", get(livez))
+        .route("/livez/{*check}", get(livez_check))
+        .route("/healthz", get(healthz))
+        .route("/healthz/{*check}", get(healthz_check))
         .route("/readyz", get(readyz))
+        .route("/readyz/{*check}", get(healthz_check))
         .route("/metrics", get(metrics))
         .with_state(health)
 }
 
 /// Whoever answers is alive; a process that is not ready must not be restarted for it.
-async fn livez(RawQuery(query): RawQuery) -> String {
-    match Ask::of(query.as_deref()).verbose {
-        true => "[+]ping ok\nlivez check passed\n".to_owned(),
-        false => "ok".to_owned(),
-    }
+async fn livez(RawQuery(query): RawQuery) -> Response {
+    let ask = Ask::of(query.as_deref());
+    answer("livez", Report::alive(&ask.excluded), ask.verbose)
+}
+
+async fn livez_check(Path(check): Path<String>) -> Response {
+    one("livez", &check, Report::alive(&[]))
 }
 
 async fn readyz(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
     let ask = Ask::of(query.as_deref());
-    answer(&health.report(&ask.excluded), ask.verbose)
+    answer("readyz", full(&health, &ask.excluded), ask.verbose)
 }
 
-fn answer(report: &Report, verbose: bool) -> Response {
+/// Deprecated by Kubernetes, and there the same as readiness.
+async fn healthz(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
+    let ask = Ask::of(query.as_deref());
+    answer("healthz", full(&health, &ask.excluded), ask.verbose)
+}
+
+async fn healthz_check(State(health): State<Health>, Path(check): Path<String>) -> Response {
+    one("healthz", &check, full(&health, &[]))
+}
+
+fn full(health: &Health, excluded: &[String]) -> Report {
+    Report::alive(excluded).and(health.report(excluded))
+}
+
+/// One check of a report.
+fn one(name: &str, check: &str, report: Report) -> Response {
+    match report.only(check) {
+        Some(report) => answer(name, report, false),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn answer(name: &str, report: Report, verbose: bool) -> Response {
     match (report.is_ok(), verbose) {
         (true, false) => "ok".into_response(),
-        (true, true) => format!("{report}readyz check passed\n").into_response(),
+        (true, true) => format!("{report}{name} check passed\n").into_response(),
         (false, _) => (
             StatusCode::INTERNAL_SERVER_ERROR,
-            format!("{report}readyz check failed\n"),
+            format!("{report}{name} check failed\n"),
         )
             .into_response(),
     }
@@ -105,18 +132,39 @@ mod tests {
         assert_eq!(status, 500);
         assert_eq!(
             text,
-            "[-]informers failed: pods are not listed yet\nreadyz check failed\n"
+            "[+]ping ok\n[+]log ok\n[-]informers failed: pods are not listed yet\nreadyz check failed\n"
         );
         assert_eq!(fetch(&health, "/readyz?exclude=informers").await.0, 200);
     }
 
+    /// Checks K22.
     #[tokio::test]
     async fn a_ready_process_says_what_it_checked_when_asked() {
         let health = Health::default();
         health.check("etcd").pass();
         assert_eq!(fetch(&health, "/readyz").await, (200, "ok".to_owned()));
-        let verbose = "[+]etcd ok\nreadyz check passed\n".to_owned();
-        assert_eq!(fetch(&health, "/readyz?verbose").await, (200, verbose));
+        for name in ["readyz", "healthz"] {
+            let verbose = format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{name} check passed\n");
+            let path = format!("/{name}?verbose=1");
+            assert_eq!(fetch(&health, &path).await, (200, verbose));
+        }
+        let verbose = "[+]ping ok\n[+]log ok\nlivez check passed\n".to_owned();
+        assert_eq!(fetch(&health, "/livez?verbose").await, (200, verbose));
+    }
+
+    /// Checks K22.
+    #[tokio::test]
+    async fn a_check_can_be_asked_for_alone() {
+        let health = Health::default();
+        health.check("poststarthook/informers").pass();
+        health.check("etcd").fail("no answer");
+        assert_eq!(
+            fetch(&health, "/readyz/poststarthook/informers").await.0,
+            200
+        );
+        assert_eq!(fetch(&health, "/readyz/etcd").await.0, 500);
+        assert_eq!(fetch(&health, "/livez/ping").await.0, 200);
+        assert_eq!(fetch(&health, "/livez/etcd").await.0, 404);
     }
 
     #[tokio::test]

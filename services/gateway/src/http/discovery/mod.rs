@@ -6,7 +6,7 @@ mod legacy;
 use std::collections::BTreeSet;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
@@ -28,24 +28,54 @@ const VERBS: [&str; 8] = [
 
 /// The routes below `/api` and `/apis`, but for the objects themselves.
 pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let mut router = Router::new()
-        .route("/api", get(core))
-        .route("/api/", get(core))
-        .route("/apis", get(groups))
-        .route("/apis/", get(groups));
+    let mut router = both(Router::new(), "/api", get(core));
+    router = both(router, "/apis", get(groups)).route("/", fixed(roots()));
     for (group, version) in group_versions() {
         let document = legacy::resources(group, version);
         let path = path_of(group, version);
         if !group.is_empty() {
             let document = legacy::group(group);
-            router = router.route(&format!("/apis/{group}"), fixed(document));
+            router = both(router, &format!("/apis/{group}"), fixed(document));
         }
-        router = router.route(&path, fixed(document));
+        router = both(router, &path, fixed(document));
     }
     router
 }
 
-fn fixed<S: Clone + Send + Sync + 'static>(document: Value) -> axum::routing::MethodRouter<S> {
+/// Adds a path as it is and with a slash at its end.
+fn both<S: Clone + Send + Sync + 'static>(
+    router: Router<S>,
+    path: &str,
+    answer: MethodRouter<S>,
+) -> Router<S> {
+    router
+        .route(path, answer.clone())
+        .route(&format!("{path}/"), answer)
+}
+
+/// The document at `/`: where else there is something to see.
+fn roots() -> Value {
+    let fixed = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
+    let mut paths: BTreeSet<String> = fixed.map(str::to_owned).into();
+    for (group, version) in group_versions() {
+        paths.insert(path_of(group, version));
+        if !group.is_empty() {
+            paths.insert(format!("/apis/{group}"));
+        }
+    }
+    json!({ "paths": paths })
+}
+
+fn fixed<S: Clone + Send + Sync + 'static>(document: Value) -> MethodRouter<S> {
     get(move |query: Query, headers: HeaderMap| async move {
         reply::document(&document, reply::is_pretty(&query, &headers))
     })

@@ -79,7 +79,10 @@ fn with_parameters(mut operations: Value, path: &str) -> Value {
     let variables = ["namespace", "name"].into_iter();
     let variables = variables.filter(|name| path.contains(&format!("{{{name}}}")));
     let parameter = |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
-    operations["parameters"] = variables.map(parameter).collect();
+    let parameters: Vec<Value> = variables.map(parameter).collect();
+    if !parameters.is_empty() {
+        operations["parameters"] = parameters.into();
+    }
     operations
 }
 
@@ -97,12 +100,15 @@ fn operation(action: &str, kind: &'static Kind) -> Value {
     let mut operation = json!({
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": schema::group_version_kind(kind, &kind.kind),
-        "parameters": query.iter().map(parameter).collect::<Value>(),
         "responses": { "200": {
             "description": "OK",
             "content": content(&["application/json", PROTOBUF], &schema::reference(&answer)),
         } },
     });
+    // Kubernetes leaves out what is empty, and its tools do so when they write the document again.
+    if !query.is_empty() {
+        operation["parameters"] = query.iter().map(parameter).collect();
+    }
     if let Some(body) = body(action, kind) {
         operation["requestBody"] = json!({ "content": body });
     }

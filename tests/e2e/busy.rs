@@ -1,0 +1,95 @@
+//! A client that asks for as much as it can, and leaders that must renew their Leases meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use setpoint_tests::{Cluster, Entry, History, Reign, Size, election, eventually, http};
+
+const LEADERS: [&str; 3] = [
+    "deployment-controller",
+    "replicaset-controller",
+    "scheduler",
+];
+/// The election's retry period with its jitter, and what a renewal may be late.
+const APART: Duration = Duration::from_millis(360 + 1000);
+const CONNECTIONS: usize = 64;
+const RENEWALS: usize = 20;
+
+/// Checks F2: lists of megabytes, asked for by 64 connections at once, do not keep a leader from its Lease.
+#[test]
+fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_second() {
+    let size = Size {
+        gateways: 1,
+        replicas: 1,
+        process_nodes: 0,
+        simulated_nodes: 1,
+    };
+    let cluster = Cluster::start_with(size, &election("15s", "10s"));
+    let url = cluster.gateway_url();
+    let address = url.trim_start_matches("http://");
+    let before = fill(address);
+    let history = History::of(cluster.etcd_url());
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..CONNECTIONS {
+            scope.spawn(|| keep_busy(address, &done));
+        }
+        eventually("all leaders have renewed many times", || {
+            let entries = history.so_far();
+            let count = |service| renewals(&entries, service, before).len();
+            let counts = LEADERS.map(count);
+            let enough = counts.iter().all(|count| *count > RENEWALS);
+            enough.then_some(()).ok_or(format!("{counts:?}"))
+        });
+        done.store(true, Ordering::Relaxed);
+    });
+    let entries = history.all();
+    for service in LEADERS {
+        assert_eq!(
+            Reign::all(&entries, service).len(),
+            1,
+            "{service} kept its Lease"
+        );
+        let renewals = renewals(&entries, service, before);
+        for pair in renewals[..=RENEWALS].windows(2) {
+            let [one, next] = pair else { continue };
+            let apart = Duration::from_nanos(next.abs_diff(*one));
+            assert!(apart <= APART, "{service} renewed after {apart:?}");
+        }
+    }
+}
+
+/// Makes some megabytes of ConfigMaps; returns the revision of the last.
+fn fill(address: &str) -> i64 {
+    let value = "x".repeat(8 << 10);
+    let mut last = 0;
+    for n in 0..300 {
+        let body = format!(r#"{{"metadata":{{"name":"c{n}"}},"data":{{"value":"{value}"}}}}"#);
+        let path = "/api/v1/namespaces/default/configmaps";
+        let json = [("Content-Type", "application/json")];
+        let reply = http::send("POST", address, path, &json, &body).expect("it answers");
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        let made: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
+        let revision = made["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap_or_default();
+        last = revision.parse().expect("a revision of etcd");
+    }
+    last
+}
+
+/// Asks for everything again and again. Answers do not matter, those that ask for patience neither.
+fn keep_busy(address: &str, done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        let _ = http::get(address, "/api/v1/configmaps");
+    }
+}
+
+/// When each write of a service's Lease after that revision was made, in nanoseconds since 1970.
+fn renewals(entries: &[Entry], service: &str, after: i64) -> Vec<i64> {
+    let key = format!("/registry/leases/setpoint-system/{service}");
+    let entries = entries.iter();
+    let own = entries.filter(|entry| entry.key == key && entry.revision > after);
+    own.map(|entry| entry.cause.written_ns).collect()
+}
