@@ -14,6 +14,7 @@ use super::request::{at_least, bad, call, filter, named, object, target};
 use super::telemetry::About;
 use super::watch;
 use crate::access::Verb;
+use crate::heavy::heavy;
 use crate::registry::{Answer, At, List, ListParams, Patch, Registry, Subresource};
 
 /// The service over a registry.
@@ -123,9 +124,11 @@ impl Service {
             &asked.name,
             &asked.subresource,
         )?;
+        let parse = || serde_json::from_slice(&asked.patch);
+        let body = heavy(asked.patch.len(), parse).await;
         let patch = Patch {
             r#type: asked.r#type(),
-            body: serde_json::from_slice(&asked.patch).map_err(|error| bad(error.to_string()))?,
+            body: body.map_err(|error| bad(error.to_string()))?,
             check: |_, _| Ok(Vec::new()),
         };
         let call = call(&metadata, asked.because.as_ref())?

@@ -4,6 +4,8 @@ use http::HeaderMap;
 use http::header::ACCEPT;
 use setpoint_proto::{ApiError, Reason};
 
+use super::yaml::YAML;
+
 /// The type of Kubernetes' binary encoding.
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -12,6 +14,8 @@ pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub(super) enum Form {
     /// The object in JSON.
     Json,
+    /// The object in YAML.
+    Yaml,
     /// The object in Kubernetes' protobuf envelope.
     Protobuf,
     /// A table, in the given version of that format.
@@ -26,6 +30,7 @@ pub(super) enum Form {
 pub(super) fn objects(headers: &HeaderMap) -> Result<Form, ApiError> {
     first(headers, |range| match (range.name, range.param("as")) {
         (PROTOBUF, None) => Some(Form::Protobuf),
+        (YAML, None) => Some(Form::Yaml),
         (name, None) if is_json(name) => Some(Form::Json),
         (name, Some("Table")) if is_json(name) => {
             range.version(&["v1", "v1beta1"]).map(Form::Table)
@@ -64,9 +69,10 @@ fn first(headers: &HeaderMap, form: impl Fn(Range) -> Option<Form>) -> Result<Fo
         .ok_or_else(not_acceptable)
 }
 
-fn not_acceptable() -> ApiError {
-    let message =
-        format!("only the following media types are accepted: application/json, {PROTOBUF}");
+pub(super) fn not_acceptable() -> ApiError {
+    let message = format!(
+        "only the following media types are accepted: application/json, {YAML}, {PROTOBUF}"
+    );
     ApiError::new(Reason::NotAcceptable, message)
 }
 
@@ -142,7 +148,7 @@ mod tests {
 
     #[test]
     fn an_unknown_form_is_not_acceptable() {
-        let error = objects(&accept("application/yaml")).expect_err("we do not speak it");
+        let error = objects(&accept("application/cbor")).expect_err("we do not speak it");
         assert_eq!(error.reason, Reason::NotAcceptable);
     }
 

@@ -17,6 +17,7 @@ use super::query::Query;
 use super::reply::Failure;
 use super::resources::verb;
 use super::route::Route;
+use super::yaml::YAML;
 use super::{body, timeout};
 use crate::access::Verb;
 use crate::flow_control::{Flow, FlowControl, Seat};
@@ -87,7 +88,7 @@ fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), ApiError> {
         || headers.contains_key(ORIGIN)
         || headers.contains_key("sec-fetch-site");
     match browser && !body.is_empty() && !headers.contains_key(CONTENT_TYPE) {
-        true => Err(body::unsupported(&["application/json", PROTOBUF])),
+        true => Err(body::unsupported(&["application/json", YAML, PROTOBUF])),
         false => Ok(()),
     }
 }

@@ -13,6 +13,7 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
 use super::options::Validation;
+use super::yaml::{self, YAML};
 
 /// The most that a request may carry; etcd would refuse much less than twice this.
 const LIMIT: usize = 3 << 20;
@@ -85,8 +86,9 @@ impl Sent {
     ) -> Result<Self, ApiError> {
         match media_type(headers) {
             "application/json" => from_json(expected, body, validation),
+            YAML => from_json(expected, &yaml::read(body)?, validation),
             PROTOBUF => from_protobuf(expected, body),
-            _ => Err(unsupported(&["application/json", PROTOBUF])),
+            _ => Err(unsupported(&["application/json", YAML, PROTOBUF])),
         }
     }
 }

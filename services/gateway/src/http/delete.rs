@@ -27,7 +27,7 @@ pub(super) async fn one(asked: Asked) -> Result<Reply, ApiError> {
     let options = receive(&asked.query, &asked.headers, asked.body).await?;
     let deleted = asked.registry.delete(&call, &target, &options).await?;
     match deleted.gone {
-        true => Ok(Reply::json(gone(deleted)?.to_json(), false)),
+        true => shape.text(gone(deleted)?.to_json()),
         false => shape.answer(deleted.answer),
     }
 }

@@ -24,6 +24,7 @@ mod timeout;
 mod version;
 mod watch;
 mod write;
+mod yaml;
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use super::accept::{self, Form, PROTOBUF};
 use super::query::Query;
 use super::reply::{self, Reply};
 use super::table::{self, Include};
+use super::yaml::{self, YAML};
 use crate::registry;
 
 /// Everything that the form of an answer depends on.
@@ -48,6 +49,22 @@ impl Shape {
         })
     }
 
+    /// Whether it is one that a stream of events can have.
+    pub(super) fn check_stream(&self) -> Result<(), ApiError> {
+        match self.form {
+            Form::Yaml => Err(accept::not_acceptable()),
+            _ => Ok(()),
+        }
+    }
+
+    /// JSON, or the same in YAML.
+    pub(super) fn text(&self, json: Vec<u8>) -> Result<Reply, ApiError> {
+        Ok(match self.form {
+            Form::Yaml => Reply::new(HeaderValue::from_static(YAML), yaml::write(&json)?),
+            _ => Reply::json(json, self.pretty),
+        })
+    }
+
     /// One object. What is never stored has no table and no metadata of its own, and is written whole.
     pub(super) fn answer(&self, answer: registry::Answer) -> Result<Reply, ApiError> {
         let kind = answer.kind;
@@ -56,7 +73,7 @@ impl Shape {
             Form::Table(_) | Form::Partial if kind.is_stored() => {
                 reply::document(&self.reshaped(&*answer.into_object()?), self.pretty)
             }
-            _ => Reply::json(answer.into_object()?.to_json(), self.pretty),
+            _ => self.text(answer.into_object()?.to_json())?,
         })
     }
 
@@ -117,7 +134,7 @@ impl Shape {
                 });
                 reply::document(&document, self.pretty)
             }
-            _ => Reply::json(json_list(kind, &metadata, objects)?, self.pretty),
+            _ => self.text(json_list(kind, &metadata, objects)?)?,
         })
     }
 

@@ -28,6 +28,7 @@ const TOGETHER: usize = 64;
 /// Answers with a stream that ends when the client's time is up, or with an `ERROR` that says why.
 pub(super) async fn watch(asked: Asked) -> Result<Response, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
+    shape.check_stream()?;
     let call = options::call(&asked.query, &asked.headers)?;
     let spec = selection::watch(&asked.route, &asked.query)?;
     let timeout = timeout(&asked.query)?;

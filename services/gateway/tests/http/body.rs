@@ -63,7 +63,7 @@ async fn other_types_are_not_supported() {
         .await
         .refused(415, "UnsupportedMediaType");
     assert!(message.starts_with("the body of the request was in an unknown format"));
-    let accept = "application/yaml";
+    let accept = "application/cbor";
     let message = api
         .get_as(CONFIGMAPS, accept)
         .await
@@ -165,4 +165,26 @@ async fn a_browser_must_say_the_type_of_a_body() {
         let reply = api.send(request, configmap("a").to_string()).await;
         reply.refused(415, "UnsupportedMediaType");
     }
+}
+
+/// Checks K21.
+#[tokio::test]
+async fn yaml_comes_in_and_goes_out() {
+    let api = Api::start().await;
+    let yaml = "metadata:\n  name: a\ndata:\n  on: 'yes'\n";
+    let request = Request::post(CONFIGMAPS).header(CONTENT_TYPE, "application/yaml");
+    assert_eq!(api.send(request, yaml).await.ok()["data"]["on"], "yes");
+    for path in [CONFIGMAPS.to_owned(), format!("{CONFIGMAPS}/a")] {
+        let reply = api.get_as(&path, "application/yaml").await;
+        assert_eq!(reply.headers["content-type"], "application/yaml");
+        let text = String::from_utf8(reply.body.to_vec()).unwrap();
+        assert!(
+            text.contains("kind: ConfigMap") && text.contains("name: a\n"),
+            "{text}"
+        );
+    }
+    let watch = format!("{CONFIGMAPS}?watch=true");
+    api.get_as(&watch, "application/yaml")
+        .await
+        .refused(406, "NotAcceptable");
 }

@@ -156,7 +156,6 @@ async fn an_outdated_hash_leads_to_the_newest_document() {
 async fn unknown_paths_are_refused_in_kubernetes_words() {
     let api = Api::start().await;
     for path in [
-        "/",
         "/nothing",
         "/apis/none.example/v1",
         "/apis/apps/v1/gadgets",

@@ -92,10 +92,10 @@ impl Document {
 fn document(group: &str, version: &str) -> Value {
     let mut paths = Map::new();
     let mut schemas = Schemas::new();
-    let options = kinds().by_kind("v1", "DeleteOptions");
-    options
-        .into_iter()
-        .for_each(|options| schema::add_kind(&mut schemas, options));
+    let bodies = ["DeleteOptions", "Status"].into_iter();
+    bodies
+        .filter_map(|kind| kinds().by_kind("v1", kind))
+        .for_each(|kind| schema::add_kind(&mut schemas, kind));
     for kind in kinds()
         .iter()
         .filter(|kind| kind.group == group && kind.version == version)

@@ -6,6 +6,7 @@ use setpoint_codec::{Kind, kinds};
 use super::super::accept::PROTOBUF;
 use super::super::discovery::{path_of, subresource_kind};
 use super::super::write::PATCHES;
+use super::super::yaml::YAML;
 use super::schema;
 
 const LIST: &[(&str, &str)] = &[
@@ -30,6 +31,9 @@ const DELETE: &[(&str, &str)] = &[
     ("gracePeriodSeconds", "integer"),
     ("propagationPolicy", "string"),
 ];
+
+/// The types in which objects come and go.
+const ANSWERS: [&str; 3] = ["application/json", YAML, PROTOBUF];
 
 /// Adds every path of a kind.
 pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
@@ -93,17 +97,10 @@ fn operation(action: &str, kind: &'static Kind) -> Value {
         "delete" | "deletecollection" => DELETE,
         _ => WRITE,
     };
-    let answer = match action {
-        "list" => schema::list_name(kind),
-        _ => schema::kind_name(kind),
-    };
     let mut operation = json!({
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": schema::group_version_kind(kind, &kind.kind),
-        "responses": { "200": {
-            "description": "OK",
-            "content": content(&["application/json", PROTOBUF], &schema::reference(&answer)),
-        } },
+        "responses": responses(action, kind),
     });
     // Kubernetes leaves out what is empty, and its tools do so when they write the document again.
     if !query.is_empty() {
@@ -115,6 +112,31 @@ fn operation(action: &str, kind: &'static Kind) -> Value {
     operation
 }
 
+/// What is answered, by HTTP status; whatever else happens is told in a `Status`.
+fn responses(action: &str, kind: &'static Kind) -> Value {
+    let own = schema::reference(&schema::kind_name(kind));
+    let status = schema::reference(schema::STATUS);
+    let list = || schema::reference(&schema::list_name(kind));
+    let answer = match action {
+        "list" => list(),
+        "delete" => json!({ "anyOf": [own, status] }),
+        "deletecollection" => json!({ "anyOf": [list(), status] }),
+        _ => own,
+    };
+    let mut responses = json!({
+        "200": response("OK", &ANSWERS, &answer),
+        "default": response("Error", &["application/json"], &status),
+    });
+    if action == "post" {
+        responses["201"] = response("Created", &ANSWERS, &answer);
+    }
+    responses
+}
+
+fn response(description: &str, types: &[&str], schema: &Value) -> Value {
+    json!({ "description": description, "content": content(types, schema) })
+}
+
 fn parameter((name, of): &(&str, &str)) -> Value {
     json!({ "name": name, "in": "query", "schema": { "type": of } })
 }
@@ -122,12 +144,12 @@ fn parameter((name, of): &(&str, &str)) -> Value {
 fn body(action: &str, kind: &'static Kind) -> Option<Value> {
     let own = schema::reference(&schema::kind_name(kind));
     match action {
-        "post" | "put" => Some(content(&["application/json", PROTOBUF], &own)),
+        "post" | "put" => Some(content(&ANSWERS, &own)),
         "patch" => Some(content(&PATCHES, &json!({ "type": "object" }))),
         "delete" | "deletecollection" => {
             let options = kinds().by_kind("v1", "DeleteOptions")?;
             let options = schema::reference(&schema::kind_name(options));
-            Some(content(&["application/json", PROTOBUF], &options))
+            Some(content(&ANSWERS, &options))
         }
         _ => None,
     }

@@ -11,6 +11,9 @@ use super::comments;
 /// Schemas by the name under which they are referred to.
 pub(super) type Schemas = Map<String, Value>;
 
+/// The schema of errors, and of what is told about an object that is gone.
+pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+
 /// Adds the schema of a kind, of lists of it, and of all that they are made of.
 pub(super) fn add_kind(schemas: &mut Schemas, kind: &'static Kind) {
     add_message(schemas, &kind.message);

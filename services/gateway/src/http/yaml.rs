@@ -1,0 +1,108 @@
+//! YAML, read into JSON and written from it.
+//!
+//! What the gateway does with an object it does with JSON or protobuf. YAML differs in syntax, and in anchors: a few lines
+//! can stand for gigabytes, which the limits here keep small.
+
+use bytes::Bytes;
+use serde_json::Value;
+use serde_saphyr::{Budget, Options};
+use setpoint_proto::{ApiError, Reason};
+
+/// The type of YAML documents.
+pub(super) const YAML: &str = "application/yaml";
+
+/// More than any object has that etcd would take, aliases replayed.
+const NODES: usize = 200_000;
+const DEPTH: usize = 64;
+
+/// Returns the document as JSON.
+///
+/// # Errors
+/// `BadRequest` when it is none, or more than one, or larger than it looks.
+pub(super) fn read(yaml: &[u8]) -> Result<Bytes, ApiError> {
+    let document: Value =
+        serde_saphyr::from_slice_with_options(yaml, options()).map_err(|error| {
+            let message = format!("error converting YAML to JSON: {}", error.without_snippet());
+            ApiError::new(Reason::BadRequest, message)
+        })?;
+    Ok(document.to_string().into())
+}
+
+/// Returns the same document in YAML, with its keys in order.
+pub(super) fn write(json: &[u8]) -> Result<String, ApiError> {
+    let failed = |error: String| ApiError::new(Reason::InternalError, error);
+    let document: Value =
+        serde_json::from_slice(json).map_err(|error| failed(error.to_string()))?;
+    serde_saphyr::to_string(&document).map_err(|error| failed(error.to_string()))
+}
+
+fn options() -> Options {
+    let mut budget = Budget::default();
+    budget.max_nodes = NODES;
+    budget.max_events = 4 * NODES;
+    budget.max_depth = DEPTH;
+    budget.max_recorded_anchor_events = NODES;
+    budget.max_recorded_anchor_bytes = 4 << 20;
+    budget.max_total_scalar_bytes = 8 << 20;
+    let mut options = Options::default();
+    options.budget = Some(budget);
+    options.alias_limits.max_total_replayed_events = NODES;
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_value(yaml: &str) -> Value {
+        serde_json::from_slice(&read(yaml.as_bytes()).unwrap()).unwrap()
+    }
+
+    /// Checks K21.
+    #[test]
+    fn what_is_written_is_read_again() {
+        let document = json!({
+            "kind": "ConfigMap",
+            "metadata": { "name": "a", "labels": {}, "finalizers": [] },
+            "data": {
+                "bool": "true", "yes": "yes", "number": "1e3", "octal": "0o7", "null": "null", "empty": "",
+                "lines": "a\n  b\n\nc\n", "colon": "a: b", "hash": "a #b", "tab": "\ta", "quote": "'\"",
+                "date": "2001-01-01", "unicode": "\u{7f}\u{85}\u{2028}é", "dash": "- a", "tilde": "~", "trail": "a ",
+            },
+            "numbers": [0, -1, 1.5, 9_007_199_254_740_993_i64],
+            "nested": [[{ "a": null }], { "b": [true, false] }],
+        });
+        let yaml = write(document.to_string().as_bytes()).unwrap();
+        assert_eq!(read_value(&yaml), document, "{yaml}");
+    }
+
+    /// Checks K21.
+    #[test]
+    fn a_few_lines_cannot_become_gigabytes() {
+        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for n in 1..12 {
+            let before = format!("*a{}", n - 1);
+            let before = vec![before; 10].join(", ");
+            bomb += &format!("a{n}: &a{n} [{before}]\n");
+        }
+        assert_eq!(
+            read(bomb.as_bytes()).unwrap_err().reason,
+            Reason::BadRequest
+        );
+        let deep = "[".repeat(100_000);
+        assert_eq!(
+            read(deep.as_bytes()).unwrap_err().reason,
+            Reason::BadRequest
+        );
+        for wrong in ["a: b: c", "\u{0}", "{"] {
+            assert_eq!(
+                read(wrong.as_bytes()).unwrap_err().reason,
+                Reason::BadRequest,
+                "{wrong}"
+            );
+        }
+        assert!(read(b"\xff\xfe").is_err());
+    }
+}
