@@ -20,6 +20,7 @@ mod rejected;
 mod replicas;
 mod rolling;
 mod scheduling;
+mod sets;
 mod succession;
 mod trace;
 mod web;

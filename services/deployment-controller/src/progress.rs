@@ -105,9 +105,12 @@ fn progress(
     let name = fleet
         .new
         .map_or_else(|| deployment.set_name(), |set| set.meta.key.name.clone());
-    let of_set = |status, reason, what: &str| {
-        progressing(status, reason, format!("ReplicaSet {name:?} {what}."))
+    let subject = match fleet.new {
+        Some(_) => format!("ReplicaSet {name:?}"),
+        None => format!("Deployment {:?}", deployment.meta.key.name),
     };
+    let of_set =
+        |status, reason, what: &str| progressing(status, reason, format!("{subject} {what}."));
     if let Some(statement) = pause(deployment, reason) {
         return Some(statement);
     }

@@ -26,9 +26,7 @@ pub fn status(world: &World, outcome: &Outcome) -> Option<ReplicaSetStatus> {
         available_replicas: count(&|pod| {
             world.available_in(pod).is_some_and(|wait| wait.is_zero())
         }),
-        terminating_replicas: Some(number(
-            world.owned().filter(|pod| pod.is_terminating()).count(),
-        )),
+        terminating_replicas: Some(number(world.terminating().count())),
         observed_generation: set.meta.generation,
         conditions: conditions(world, outcome),
     };

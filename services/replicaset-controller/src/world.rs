@@ -35,6 +35,13 @@ impl World {
         self.owned().filter(|pod| pod.is_active())
     }
 
+    /// Pods that are its own, still selected and on their way out.
+    pub fn terminating(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        let selected = |pod: &Pod| self.set.selector.matches(&pod.labels);
+        self.owned()
+            .filter(move |pod| pod.is_terminating() && selected(pod))
+    }
+
     /// Pods that are its own, whatever has become of them.
     pub fn owned(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods

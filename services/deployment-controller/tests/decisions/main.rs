@@ -8,4 +8,5 @@ mod cluster;
 mod collision;
 mod numbers;
 mod plan;
+mod scaling;
 mod status;

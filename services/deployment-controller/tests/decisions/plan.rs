@@ -326,6 +326,60 @@ fn going_back_reuses_the_old_set_under_a_new_number() {
     );
 }
 
+/// Checks D6: until the rollout is complete one may want to go back.
+#[test]
+fn nothing_is_forgotten_in_the_middle_of_a_rollout() {
+    let mut cluster = Cluster::settled(2, 1, 0);
+    cluster.edit(|spec| spec.revision_history_limit = Some(0));
+    cluster.set_image("next");
+    for _ in 0..10 {
+        cluster.round(usize::MAX);
+        cluster.follow_all();
+        (0..2).for_each(|place| cluster.start(place));
+        (0..2).for_each(|place| cluster.end(place));
+        let complete = cluster.spread() == [("2".to_owned(), 2)];
+        let deletes = |action: &Action| matches!(action, Action::Delete(_));
+        let forgets = cluster
+            .plan()
+            .steps
+            .iter()
+            .any(|step| deletes(&step.action));
+        assert!(complete || !forgets, "{:?}", cluster.spread());
+    }
+    assert_eq!(cluster.revisions(), ["2"]);
+}
+
+/// Checks D12.
+#[test]
+fn a_set_that_left_the_selector_is_released_before_anything_else() {
+    let mut cluster = Cluster::settled(2, 1, 0);
+    let set = cluster.sets.values_mut().next().unwrap();
+    set.set.metadata.labels.clear();
+    cluster.edit(|spec| spec.replicas = Some(5));
+    let steps = cluster.plan().steps;
+    assert_eq!(steps.len(), 1);
+    assert!(matches!(&steps[0].action, Action::Release(_)), "{steps:?}");
+    assert_eq!(steps[0].because, "its labels left the selector");
+    cluster.round(usize::MAX);
+    assert!(
+        cluster
+            .sets
+            .values()
+            .all(|set| set.set.metadata.owner_references.is_empty())
+    );
+}
+
+/// Checks D12: a set on its way out is nobody's any more.
+#[test]
+fn an_orphan_that_is_being_deleted_is_not_adopted() {
+    let mut cluster = Cluster::settled(2, 1, 0);
+    let set = &mut cluster.sets.values_mut().next().unwrap().set;
+    set.metadata.owner_references.clear();
+    set.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+    let adopts = |action: &Action| matches!(action, Action::Adopt(_));
+    assert!(!cluster.plan().steps.iter().any(|step| adopts(&step.action)));
+}
+
 /// Checks D9.
 #[test]
 fn a_paused_deployment_scales_but_does_not_roll() {

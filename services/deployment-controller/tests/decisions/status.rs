@@ -200,6 +200,23 @@ fn a_set_that_cannot_be_created_or_filled_is_told_of() {
     assert_eq!(cluster.condition("ReplicaFailure"), None);
 }
 
+#[test]
+fn without_a_new_set_the_deployment_itself_is_the_subject() {
+    let mut cluster = Cluster::settled(2, 1, 0);
+    cluster.edit(|spec| spec.strategy.r#type = "Recreate".into());
+    cluster.set_image("next");
+    cluster.round(usize::MAX);
+    cluster.follow_in_part(0, 1);
+    cluster.tell(0);
+    cluster.round(usize::MAX);
+    let conditions = cluster.deployment.status.conditions.iter();
+    let messages: Vec<_> = conditions.map(|condition| &*condition.message).collect();
+    assert!(
+        messages.contains(&r#"Deployment "web" is progressing."#),
+        "{messages:?}"
+    );
+}
+
 /// Checks F34, K9: what another name settles, and what the end of the namespace settles, is no failure of the rollout.
 #[test]
 fn a_collision_and_an_ending_namespace_are_no_failure_to_create() {

@@ -106,6 +106,16 @@ proptest! {
         prop_assert!(creates == 0 || deletes == 0);
     }
 
+    /// Checks R1: exactly as many as are missing or too many, once it is settled which Pods are its own.
+    #[test]
+    fn a_round_makes_up_the_difference_and_no_more(mut cluster in clusters()) {
+        cluster.round();
+        cluster.pods.retain(|_, pod| pod.status.phase != "Failed");
+        let (active, wanted) = (cluster.active(), cluster.set.spec.replicas.unwrap() as usize);
+        let difference = (wanted.saturating_sub(active), active.saturating_sub(wanted));
+        prop_assert_eq!(counts(&cluster.world()), difference);
+    }
+
     #[test]
     fn a_set_that_is_being_deleted_is_left_alone(mut cluster in clusters()) {
         cluster.set.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
@@ -152,6 +162,36 @@ proptest! {
         let again = plan(&cluster.world()).steps;
         prop_assert_eq!(&tried[visible.min(tried.len())..], &again[..]);
     }
+}
+
+/// Checks R7.
+#[test]
+fn orphans_are_adopted_and_strays_released_before_anything_else() {
+    let mut cluster = Cluster::new(3);
+    cluster.add("orphan").metadata.owner_references.clear();
+    cluster.add("stray").metadata.labels.clear();
+    cluster.add("another's").metadata.owner_references[0].uid = "another".into();
+    cluster.add("leaving").metadata.owner_references.clear();
+    cluster.change("leaving").metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+    cluster.add("failed").metadata.owner_references.clear();
+    cluster.change("failed").status.phase = "Failed".into();
+    let planned = |cluster: &Cluster| -> Vec<_> {
+        let steps = plan(&cluster.world()).steps.into_iter();
+        steps
+            .map(|step| (format!("{:?}", step.action), step.because))
+            .collect()
+    };
+    let expected = [
+        (
+            "Adopt(production/orphan)",
+            "an orphan that the selector matches",
+        ),
+        ("Release(production/stray)", "its labels left the selector"),
+    ];
+    let expected = expected.map(|(action, because)| (action.to_owned(), because));
+    assert_eq!(planned(&cluster), expected);
+    cluster.round();
+    assert_eq!(counts(&cluster.world()), (2, 0));
 }
 
 /// Checks R1: a Pod on its way out is neither deleted again nor counted.

@@ -38,6 +38,34 @@ fn pods_are_counted_by_what_they_can_do() {
     );
 }
 
+/// Checks D14: a Pod that is not the set's own any more is not counted, on its way out or not.
+#[test]
+fn of_pods_on_their_way_out_only_those_that_are_selected_count() {
+    let mut cluster = Cluster::new(0);
+    for name in ["ours", "relabelled", "ended"] {
+        cluster.add(name).metadata.deletion_timestamp = Some(jiff::Timestamp::UNIX_EPOCH.into());
+    }
+    cluster.change("relabelled").metadata.labels.clear();
+    cluster.change("ended").status.phase = "Succeeded".into();
+    let status = status(&cluster.world(), &Outcome::default()).unwrap();
+    assert_eq!(status.terminating_replicas, Some(1));
+}
+
+/// Checks R9.
+#[test]
+fn a_failure_says_what_could_not_be_done() {
+    let mut cluster = Cluster::new(0);
+    cluster.add("surplus");
+    let told = status(&cluster.world(), &failed(Reason::Forbidden)).unwrap();
+    assert_eq!(told.conditions[0].reason, "FailedDelete");
+    cluster.change("surplus").metadata.labels.clear();
+    let told = status(&cluster.world(), &failed(Reason::Forbidden)).unwrap();
+    assert!(
+        told.conditions.is_empty(),
+        "a release has no reason upstream"
+    );
+}
+
 #[test]
 fn nothing_is_said_twice() {
     let mut cluster = Cluster::new(2);

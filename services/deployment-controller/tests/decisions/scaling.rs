@@ -1,0 +1,155 @@
+//! Changes of size, case by case as upstream's own tests have them.
+
+use crate::cluster::{Cluster, REVISION, Tracked};
+use setpoint_deployment_controller::Action;
+
+/// A Deployment that was resized, and its sets.
+struct Case {
+    name: &'static str,
+    /// Size and surge, before and after.
+    before: (i32, i32),
+    after: (i32, i32),
+    /// The old sets' sizes, oldest first.
+    old: &'static [i32],
+    new: Option<i32>,
+    /// What the sets have after the change, the new one last.
+    expected: &'static [i32],
+}
+
+const CASES: [Case; 16] = [
+    case("10 to 12", (10, 12), &[], Some(10), &[12]),
+    case("10 to 5", (10, 5), &[], Some(10), &[5]),
+    case("5 to 10", (5, 10), &[3], Some(2), &[6, 4]),
+    case("5 to 3", (5, 3), &[3], Some(2), &[2, 1]),
+    case("9 to 4", (9, 4), &[1], Some(8), &[0, 4]),
+    case("7 to 10", (7, 10), &[2, 3], Some(2), &[3, 4, 3]),
+    case("13 to 8", (13, 8), &[3, 8], Some(2), &[2, 5, 1]),
+    case("a remainder, 3 to 4", (3, 4), &[1, 1], Some(1), &[1, 1, 2]),
+    case("a remainder, 3 to 2", (3, 2), &[1, 1], Some(1), &[0, 1, 1]),
+    case("no new set, 4 to 5", (4, 5), &[2, 2], None, &[2, 3]),
+    case("6 to 0", (6, 0), &[1, 2], Some(3), &[0, 0, 0]),
+    case("0 to 6", (6, 6), &[0, 0], Some(0), &[0, 0, 6]),
+    case("size and template", (10, 14), &[3, 7], None, &[4, 10]),
+    Case {
+        before: (10, 2),
+        after: (20, 2),
+        ..case("with a surge", (10, 20), &[6], Some(6), &[11, 11])
+    },
+    Case {
+        before: (10, 3),
+        after: (50, 6),
+        ..case("surge and size", (10, 50), &[8], Some(5), &[34, 22])
+    },
+    Case {
+        before: (2, 1),
+        after: (2, 1),
+        ..case("a broken new set", (2, 2), &[1], Some(2), &[1, 2])
+    },
+];
+
+const fn case(
+    name: &'static str,
+    (before, after): (i32, i32),
+    old: &'static [i32],
+    new: Option<i32>,
+    expected: &'static [i32],
+) -> Case {
+    Case {
+        name,
+        before: (before, 0),
+        after: (after, 0),
+        old,
+        new,
+        expected,
+    }
+}
+
+impl Case {
+    /// The sets with numbers as names, oldest first; all have been scaled for the size before.
+    fn cluster(&self) -> Cluster {
+        let (size, surge) = self.after;
+        let mut cluster = Cluster::new(size, surge, 1);
+        for (n, replicas) in self.old.iter().copied().chain(self.new).enumerate() {
+            let is_new = n == self.old.len();
+            let mut set = cluster.blank(&n.to_string());
+            set.metadata.labels.insert("app".into(), "web".into());
+            set.spec.replicas = Some(replicas);
+            set.spec.template = cluster.deployment.spec.template.clone();
+            if !is_new {
+                set.spec.template.spec.hostname = format!("old-{n}");
+            }
+            set.status.replicas = replicas;
+            set.status.observed_generation = 1;
+            let (size, surge) = self.before;
+            annotate(&mut set.metadata.annotations, n + 1, size, surge);
+            cluster.sets.insert(n.to_string(), Tracked::of(set));
+        }
+        cluster
+    }
+}
+
+fn annotate(
+    annotations: &mut std::collections::BTreeMap<String, String>,
+    revision: usize,
+    size: i32,
+    surge: i32,
+) {
+    annotations.insert(REVISION.into(), revision.to_string());
+    for (name, number) in [("desired", size), ("max", size + surge)] {
+        let name = format!("deployment.kubernetes.io/{name}-replicas");
+        annotations.insert(name, number.to_string());
+    }
+}
+
+fn sizes(cluster: &Cluster) -> Vec<i32> {
+    let sets = cluster.sets.values();
+    sets.map(|tracked| tracked.set.spec.replicas.unwrap())
+        .collect()
+}
+
+/// Checks D2: upstream's `TestScale`.
+#[test]
+fn a_change_of_size_is_shared_out_as_upstream_does_it() {
+    for case in CASES {
+        let mut cluster = case.cluster();
+        for step in cluster.plan().steps {
+            assert!(
+                matches!(step.action, Action::Scale { .. }),
+                "{}: {step:?}",
+                case.name
+            );
+            cluster.apply(&step.action).unwrap();
+        }
+        assert_eq!(sizes(&cluster), case.expected, "{}", case.name);
+    }
+}
+
+/// Checks D2: a set that was not told of the last change catches up, the others stay.
+#[test]
+fn a_change_that_reached_not_all_sets_is_finished() {
+    let mut cluster = case("3 to 5", (5, 5), &[1, 1], Some(2), &[]).cluster();
+    let lagging = cluster.sets.get_mut("1").unwrap();
+    annotate(&mut lagging.set.metadata.annotations, 2, 3, 0);
+    for step in cluster.plan().steps {
+        cluster.apply(&step.action).unwrap();
+    }
+    assert_eq!(sizes(&cluster), [1, 2, 2]);
+}
+
+/// Checks D2: without a size to compare with, the Deployment's own counts are the measure; without them the largest set
+/// takes all.
+#[test]
+fn a_lost_annotation_is_made_up_for() {
+    for (replicas, expected) in [(5, [6, 4]), (0, [8, 2])] {
+        let mut cluster = case("5 to 10", (5, 10), &[3], Some(2), &[]).cluster();
+        cluster.deployment.status.replicas = replicas;
+        for tracked in cluster.sets.values_mut() {
+            let annotations = &mut tracked.set.metadata.annotations;
+            annotations.remove("deployment.kubernetes.io/max-replicas");
+        }
+        for step in cluster.plan().steps {
+            cluster.apply(&step.action).unwrap();
+        }
+        assert_eq!(sizes(&cluster), expected, "{replicas}");
+    }
+}
