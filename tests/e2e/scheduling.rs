@@ -58,3 +58,61 @@ fn manifests() -> String {
     }
     manifests
 }
+
+/// Checks F5: what is not evaluated does not look satisfied, and a port of a node is for one Pod.
+#[test]
+fn a_pod_whose_hard_constraint_is_not_met_or_not_evaluated_waits_and_says_why() {
+    let cluster = Cluster::start(Size {
+        process_nodes: 0,
+        simulated_nodes: 2,
+        ..Size::default()
+    });
+    let kubectl = cluster.kubectl();
+    let anti_affinity = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
+         [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}";
+    let containers = "containers: [{name: main, image: busybox}]";
+    let port =
+        "containers: [{name: main, image: busybox, ports: [{containerPort: 80, hostPort: 8080}]}]";
+    create(&kubectl, "apart", &format!("{containers}, {anti_affinity}"));
+    for name in ["first", "second"] {
+        create(&kubectl, name, port);
+        eventually("it has a node", || {
+            let pod = kubectl.json(&format!("get pod {name}"));
+            let node = text(&pod, "/spec/nodeName");
+            (!node.is_empty()).then_some(()).ok_or(pod.to_string())
+        });
+    }
+    create(&kubectl, "third", port);
+    let field = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution";
+    let ports = "2 node(s) didn't have free ports for the requested pod ports";
+    for (name, reason) in [("apart", field), ("third", ports)] {
+        until_unschedulable(&kubectl, name, reason);
+        let why = cluster.setpoint_json(0, &format!("why pod/{name} -n default"));
+        let why = why.expect("there is an answer").to_string();
+        assert!(why.contains(reason), "{why}");
+    }
+}
+
+fn create(kubectl: &Kubectl, name: &str, spec: &str) {
+    let manifest = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default, labels: {{app: web}}}}\nspec: {{{spec}}}\n"
+    );
+    let created = kubectl.with("create", &manifest);
+    assert!(created.success, "{}", created.stderr);
+}
+
+fn until_unschedulable(kubectl: &Kubectl, name: &str, reason: &str) {
+    eventually("its condition and an Event say why", || {
+        let pod = kubectl.json(&format!("get pod {name}"));
+        let conditions = pod["status"]["conditions"].as_array();
+        let refused = conditions.into_iter().flatten().any(|condition| {
+            text(condition, "/reason") == "Unschedulable"
+                && text(condition, "/message").contains(reason)
+        });
+        let events = kubectl.json(&format!(
+            "get events --field-selector reason=FailedScheduling,involvedObject.name={name}"
+        ));
+        let told = events["items"].to_string().contains(reason);
+        (refused && told).then_some(()).ok_or(pod.to_string())
+    });
+}
