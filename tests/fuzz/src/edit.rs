@@ -123,6 +123,28 @@ const TEXTS: &[&str] = &[
     "deployment.kubernetes.io/revision",
 ];
 
+const QUANTITIES: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "10m",
+    "1.5",
+    "1Gi",
+    "1e3",
+    "7Ei",
+    "9223372036854775807",
+    "0.0000000001",
+];
+
+const TIMES: &[&str] = &[
+    "2026-01-02T03:04:05Z",
+    "2026-01-02T03:04:05.123456Z",
+    "0001-01-01T00:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "-009999-01-02T01:59:59Z",
+    "2026-01-02T03:04:05+01:00",
+];
+
 const NUMBERS: &[i64] = &[
     0,
     1,
@@ -275,19 +297,26 @@ fn leaf(field: &Field, u: &mut Unstructured<'_>) -> Result<Value> {
             ])?
             .clone());
     }
-    Ok(match field.element {
+    Ok(match &field.element {
         Type::Bool => json!(u.arbitrary::<bool>()?),
         Type::String | Type::Bytes => text(u)?.into(),
-        Type::Message(_) => scalar(u)?,
+        Type::Message(message) => scalar(message.name(), u)?,
+        Type::Int32 => json!(i32::try_from(number(u)?).unwrap_or(i32::MAX)),
         _ => number(u)?.into(),
     })
 }
 
-/// A quantity, a time, a port: a number or a text.
-fn scalar(u: &mut Unstructured<'_>) -> Result<Value> {
-    Ok(match u.ratio(1, 4)? {
-        true => number(u)?.into(),
-        false => text(u)?.into(),
+/// A quantity, a time, a port: a text of its kind, or any.
+fn scalar(message: &str, u: &mut Unstructured<'_>) -> Result<Value> {
+    let texts = match message {
+        "Quantity" => QUANTITIES,
+        "Time" | "MicroTime" => TIMES,
+        _ => TEXTS,
+    };
+    Ok(match u.int_in_range(0..=7)? {
+        0 => number(u)?.into(),
+        1 => text(u)?.into(),
+        _ => (*u.choose(texts)?).into(),
     })
 }
 

@@ -34,8 +34,8 @@ const FIELDS: &[&str] = &[
 #[derive(Clone)]
 pub struct Place {
     pub kind: &'static Kind,
-    pub namespace: &'static str,
-    pub name: &'static str,
+    pub namespace: String,
+    pub name: String,
 }
 
 impl Place {
@@ -49,21 +49,13 @@ impl Place {
         };
         Ok(Self {
             kind,
-            namespace: u.choose(NAMESPACES)?,
-            name: u.choose(names)?,
-        })
-    }
-
-    pub fn of(kind: &str, u: &mut Unstructured<'_>) -> Result<Self> {
-        let kind = kinds().by_kind("v1", kind).expect("it is served");
-        Ok(Self {
-            kind,
-            ..Self::any(u)?
+            namespace: (*u.choose(NAMESPACES)?).into(),
+            name: (*u.choose(names)?).into(),
         })
     }
 
     pub fn collection(&self) -> String {
-        collection(self.kind, self.namespace)
+        collection(self.kind, &self.namespace)
     }
 
     pub fn path(&self) -> String {

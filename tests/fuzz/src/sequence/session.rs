@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use http::{Method, Request};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use setpoint_codec::kinds;
+use setpoint_codec::{Kind, kinds};
 
 use super::pages::Pages;
 use super::replica::{Key, Replica, key};
@@ -58,7 +58,7 @@ impl Session {
 
     pub fn create(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let place = Place::any(u)?;
-        let mut document = example::document(place.kind, place.name);
+        let mut document = example::document(place.kind, &place.name);
         edit(place.kind, &mut document, u)?;
         let (content, body) = encoded(place.kind, document.to_string(), u.ratio(1, 4)?);
         let path = with_options(place.collection(), u)?;
@@ -67,7 +67,7 @@ impl Session {
     }
 
     pub fn update(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
+        let place = self.place(u)?;
         let mut document = self.now(&place);
         let part = part(&place, u)?;
         match part {
@@ -86,7 +86,7 @@ impl Session {
     }
 
     pub fn patch(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
+        let place = self.place(u)?;
         let part = part(&place, u)?;
         let (content, body) = patch(place.kind, part, &self.now(&place), u)?;
         let path = with_options(below(&place, part), u)?;
@@ -98,7 +98,7 @@ impl Session {
     }
 
     pub fn bind(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::of("Pod", u)?;
+        let place = self.pod(u)?;
         let node = *u.choose(&["node-1", "a", "", "-"])?;
         let body = json!({ "metadata": { "name": place.name }, "target": { "kind": "Node", "name": node } });
         let path = below(&place, "binding");
@@ -107,7 +107,7 @@ impl Session {
     }
 
     pub fn delete(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
+        let place = self.place(u)?;
         let options = delete_options(u)?;
         self.write(
             &place,
@@ -130,7 +130,7 @@ impl Session {
     /// Watches some objects of a kind.
     pub fn watch(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let place = Place::any(u)?;
-        let namespace = if u.arbitrary()? { place.namespace } else { "" };
+        let namespace = if u.arbitrary()? { &place.namespace } else { "" };
         let path = format!("{}?{}&", collection(place.kind, namespace), selection(u)?);
         let watch = self.open(place.kind, &path);
         self.some.extend(watch);
@@ -199,21 +199,45 @@ impl Session {
         self.gateway.keep_house(time);
     }
 
+    /// Mostly an object that is there.
+    fn place(&self, u: &mut Unstructured<'_>) -> Result<Place> {
+        self.place_among(u, |_| true)
+    }
+
+    fn pod(&self, u: &mut Unstructured<'_>) -> Result<Place> {
+        self.place_among(u, |kind| kind.kind == "Pod")
+    }
+
+    fn place_among(&self, u: &mut Unstructured<'_>, of: fn(&Kind) -> bool) -> Result<Place> {
+        let kinds = self.all.iter().filter(|replica| of(replica.kind));
+        let there = kinds.flat_map(|replica| replica.objects.keys().map(|key| (replica.kind, key)));
+        let there: Vec<_> = there.collect();
+        if there.is_empty() || u.ratio(1, 8)? {
+            return Place::any(u);
+        }
+        let (kind, (namespace, name)) = *u.choose(&there)?;
+        Ok(Place {
+            kind,
+            namespace: namespace.clone(),
+            name: name.clone(),
+        })
+    }
+
     /// The object as it stands, or the example where there is none.
     fn now(&self, place: &Place) -> Value {
         let there = self.replica(place).objects.get(&self.key(place));
         there
             .cloned()
-            .unwrap_or_else(|| example::document(place.kind, place.name))
+            .unwrap_or_else(|| example::document(place.kind, &place.name))
     }
 
     fn key(&self, place: &Place) -> Key {
         let namespace = if place.kind.namespaced {
-            place.namespace
+            place.namespace.clone()
         } else {
-            ""
+            String::new()
         };
-        (namespace.to_owned(), place.name.to_owned())
+        (namespace, place.name.clone())
     }
 
     fn replica(&self, place: &Place) -> &Replica {
@@ -279,7 +303,7 @@ impl Session {
         })
     }
 
-    fn open(&self, kind: &'static setpoint_codec::Kind, path: &str) -> Option<Replica> {
+    fn open(&self, kind: &'static Kind, path: &str) -> Option<Replica> {
         let watch = format!("{path}watch=true&timeoutSeconds=1000000");
         let request = json_request(Method::GET, &watch, String::new());
         let answer = self.gateway.block_on(self.gateway.open(request));
