@@ -20,6 +20,7 @@ impl Cause {
             },
             depth: lineage.depth,
             wanted_ns: 0,
+            lease_term: None,
         }
     }
 

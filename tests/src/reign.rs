@@ -12,7 +12,7 @@ use crate::Entry;
 pub struct Reign {
     /// The holder, as its Lease names it.
     pub holder: String,
-    /// The Lease's `leaseTransitions`.
+    /// As the gateway counts them, beside the Lease.
     pub term: u64,
     /// The revision with which it began.
     pub since: i64,
@@ -102,8 +102,7 @@ fn follow(reigns: &mut Vec<Reign>, entry: &Entry) {
     let object = entry.object.clone().expect("the Lease is never deleted");
     let lease = Lease::decode(object).expect("it is a Lease");
     let holder = lease.spec.holder_identity.clone().unwrap_or_default();
-    let term = lease.spec.lease_transitions.unwrap_or_default();
-    let term = u64::try_from(term).expect("terms are counted up");
+    let term = entry.cause.lease_term.expect("it has been held");
     match reigns.last_mut() {
         Some(reign) if reign.term == term => {
             assert!(holder == reign.holder || holder.is_empty(), "{lease:?}");
@@ -146,13 +145,13 @@ mod tests {
             let mut lease = Lease::default();
             lease.spec.holder_identity = Some(holder.to_owned());
             lease.spec.lease_duration_seconds = Some(2);
-            lease.spec.lease_transitions = Some(term);
             let mut entry = entry(
                 revision,
                 start + after,
                 "leases/setpoint-system/demo",
                 lease.encode_to_vec(),
             );
+            entry.cause.lease_term = Some(term);
             entry.cause.written_ns = after.as_nanos().try_into().expect("it is short");
             entry
         };

@@ -8,6 +8,7 @@ mod grpc;
 mod heavy;
 mod http;
 mod metrics;
+mod peers;
 pub mod registry;
 mod settings;
 mod start;
@@ -15,5 +16,6 @@ pub mod store;
 mod why;
 
 pub use edge::router;
+pub use peers::Peers;
 pub use settings::Settings;
 pub use start::start;

@@ -142,6 +142,17 @@ impl Settings {
         )
     }
 
+    /// The ports at which etcd is reached.
+    pub(crate) fn etcd_ports(&self) -> Vec<u16> {
+        let endpoints = self.etcd.endpoints.iter();
+        let ports = endpoints.filter_map(|url| {
+            // What comes before may be a scheme, or a host without one.
+            let authority = url.rsplit("//").next()?;
+            authority.parse::<http::uri::Authority>().ok()?.port_u16()
+        });
+        ports.collect()
+    }
+
     /// How etcd is reached.
     pub(crate) fn etcd(&self) -> etcd::Settings {
         etcd::Settings {
@@ -162,6 +173,18 @@ mod tests {
     #[test]
     fn help_says_what_each_setting_means() {
         assert!(host::settings::undescribed::<Settings>().is_empty());
+    }
+
+    /// Checks F29.
+    #[test]
+    fn the_ports_of_etcd_are_known() {
+        let mut settings = Settings::default();
+        settings.etcd.endpoints = vec![
+            "http://127.0.0.1:2379".into(),
+            "etcd-1:4001".into(),
+            "https://[::1]:23790".into(),
+        ];
+        assert_eq!(settings.etcd_ports(), [2379, 4001, 23790]);
     }
 
     #[test]

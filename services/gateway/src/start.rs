@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use axum::Extension;
 use setpoint_host::{Check, Host};
+use setpoint_task::supervise;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::peers::Peers;
 use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::store::cache::{Cache, Health};
@@ -24,33 +26,43 @@ const REMIND: Duration = Duration::from_secs(10);
 /// When an endpoint of etcd is no address.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
-    let check = host.health().check("etcd");
-    let namespaces = host
-        .health()
-        .check("poststarthook/start-system-namespaces-controller");
+    let etcd = host.health().check("etcd");
     let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
     let cache = Cache::start(store.clone(), settings.cache());
-    let registry = Arc::new(Registry::new(store, cache.clone()));
+    let peers = Peers::except(settings.etcd_ports(), host.address().port());
+    let registry = Arc::new(Registry::new(store, cache.clone()).calling(peers));
     tokio::join!(
         // What is passed on from elsewhere has no end that the cache would bring.
         host.serve(
             edge::within(settings.flow_control(), registry.clone(), host.callers())
                 .layer(Extension(shutdown.clone()))
         ),
-        report(cache.clone(), check, shutdown.clone()),
+        supervise("etcd-health", fares(&host, "etcd-health"), || {
+            report(cache.clone(), etcd.clone(), shutdown.clone())
+        }),
         registry
             .clone()
-            .keep_house(settings.event_ttl(), shutdown.clone(), move || namespaces
-                .pass()),
-        watch_flaps(
+            .run_background(settings.event_ttl(), shutdown.clone(), |task| fares(
+                &host, task
+            )),
+        supervise("flaps", fares(&host, "flaps"), || watch_flaps(
             registry.clone(),
             host.instance().to_owned(),
             settings.flap_window(),
             shutdown.clone()
-        ),
-        close(cache, shutdown),
+        )),
+        close(cache.clone(), shutdown.clone()),
     );
     Ok(())
+}
+
+/// Returns a report of how a task fares: the process is not ready while one keeps failing.
+fn fares(host: &Host, task: &'static str) -> impl Fn(Result<(), String>) + use<> {
+    let check = host.health().check(task);
+    move |state| match state {
+        Ok(()) => check.pass(),
+        Err(why) => check.fail(why),
+    }
 }
 
 /// Looks out for writers that undo each other, if anybody wants to know.

@@ -137,7 +137,7 @@ impl Gateway {
     pub fn keep_house(&self, time: Duration) {
         let registry = self.registry.clone();
         self.runtime.block_on(async {
-            let house = registry.keep_house(time, CancellationToken::new(), || {});
+            let house = registry.run_background(time, CancellationToken::new(), |_| |_| ());
             let _ = timeout(time, house).await;
         });
     }

@@ -63,9 +63,8 @@ impl Target {
     }
 
     fn term(&self) -> u64 {
-        let term = self.standing.as_ref().map(|standing| standing.term);
-        term.and_then(|term| u64::try_from(term).ok())
-            .unwrap_or_default()
+        let standing = self.standing.as_ref();
+        standing.map_or(0, |standing| standing.term)
     }
 
     fn lease(&self) -> Duration {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use setpoint_machinery::gateway::ListOptions;
 use setpoint_machinery::{Delta, Gateway, Informer, Reader, Whole};
 use setpoint_proto::coordination::Lease;
@@ -18,10 +19,14 @@ use super::standing::{REPLICAS, Standing, TERMS, holder, standings};
 /// How long services were without a sign of life when their leaders last changed.
 pub type Silences = BTreeMap<String, Duration>;
 
+/// The standing terms of Leases, by name.
+type Terms = Arc<Mutex<BTreeMap<String, u64>>>;
+
 /// Copies of all Leases, kept up to date until this is dropped.
 pub struct Live {
     terms: Reader<Whole<Lease>>,
     replicas: Reader<Whole<Lease>>,
+    numbers: Terms,
     changed: watch::Receiver<Silences>,
     _watching: JoinSet<()>,
 }
@@ -32,7 +37,10 @@ impl Live {
         let (tell, changed) = watch::channel(Silences::new());
         let tell = Arc::new(tell);
         let (mut signs, silences) = (Signs::default(), tell.clone());
+        let numbers = Terms::default();
+        let noted = numbers.clone();
         let terms = informer(gateway, TERMS).on_event(move |delta| {
+            note(&noted, delta);
             let silence = signs.observe(delta, Instant::now());
             silences.send_modify(|silences| silences.extend(silence));
         });
@@ -46,6 +54,7 @@ impl Live {
         Self {
             terms: live.0,
             replicas: live.1,
+            numbers,
             changed,
             _watching: watching,
         }
@@ -66,7 +75,11 @@ impl Live {
     pub fn standings(&self) -> Vec<Standing> {
         let (terms, replicas) = (self.terms.list(), self.replicas.list());
         let replicas: Vec<_> = replicas.iter().map(|view| &view.object).collect();
-        let terms = terms.iter().map(|view| &view.object);
+        let numbers = self.numbers.lock();
+        let terms = terms.iter().map(|view| {
+            let number = numbers.get(&view.object.metadata.name).copied();
+            (&view.object, number.unwrap_or_default())
+        });
         standings(terms, &replicas, Timestamp::now())
     }
 }
@@ -77,6 +90,15 @@ fn informer(gateway: &Gateway, namespace: &str) -> Informer<Whole<Lease>> {
         ..ListOptions::default()
     };
     gateway.informer().only(only)
+}
+
+/// Notes the term, which stands in the cause of the write.
+fn note(terms: &Terms, delta: &Delta<Whole<Lease>>) {
+    let term = delta.cause.as_ref().and_then(|cause| cause.lease_term);
+    if let (Some(view), Some(term)) = (&delta.new, term) {
+        let name = view.object.metadata.name.clone();
+        terms.lock().insert(name, term);
+    }
 }
 
 /// When each service's leader last gave a sign of life: by renewing, or by giving the Lease back.

@@ -12,7 +12,9 @@ use clap::{Args, ValueEnum};
 use jiff::{Timestamp, Zoned};
 use setpoint_machinery::Gateway;
 use setpoint_machinery::gateway::ListOptions;
+use setpoint_model::Key;
 use setpoint_proto::coordination::Lease;
+use setpoint_proto::{Reason, Resource as _};
 use tokio::signal::ctrl_c;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -66,10 +68,25 @@ pub async fn ask(gateway: &Gateway) -> anyhow::Result<Vec<Standing>> {
         namespace: namespace.to_owned(),
         ..ListOptions::default()
     };
-    let terms = gateway.list::<Lease>(&within(TERMS)).await?;
+    let leases = gateway.list::<Lease>(&within(TERMS)).await?.items;
     let replicas = gateway.list::<Lease>(&within(REPLICAS)).await?;
     let replicas: Vec<_> = replicas.items.iter().collect();
-    Ok(standings(&terms.items, &replicas, Timestamp::now()))
+    let mut terms = Vec::new();
+    for lease in &leases {
+        terms.push((lease, term(gateway, lease).await?));
+    }
+    Ok(standings(terms, &replicas, Timestamp::now()))
+}
+
+/// Returns the term of a Lease, which stands in the cause of its last write.
+async fn term(gateway: &Gateway, lease: &Lease) -> anyhow::Result<u64> {
+    let key = Key::of(&lease.metadata);
+    let term = match gateway.object(Lease::RESOURCE, &key).await {
+        Ok(object) => object.cause.and_then(|cause| cause.lease_term),
+        Err(error) if error.reason == Reason::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(term.unwrap_or_default())
 }
 
 fn print(standings: &[Standing], format: Format) -> anyhow::Result<()> {

@@ -23,8 +23,8 @@ pub struct Standing {
     pub leader: Option<String>,
     /// The same with what tells its terms apart, as it stands in the Lease.
     pub identity: Option<String>,
-    /// How often the holder has changed.
-    pub term: i32,
+    /// The term of the Lease, as the gateway counts them: what fences name.
+    pub term: u64,
     /// Since the holder last renewed.
     pub lease_age_seconds: Option<f64>,
     /// When others may take it.
@@ -45,19 +45,19 @@ pub struct Standby {
 
 /// Everyone's standing, in the order of their names: from the Leases that are contended for, and those of the replicas.
 pub fn standings<'a>(
-    terms: impl IntoIterator<Item = &'a Lease>,
+    terms: impl IntoIterator<Item = (&'a Lease, u64)>,
     replicas: &[&Lease],
     now: Timestamp,
 ) -> Vec<Standing> {
     let standings = terms
         .into_iter()
-        .map(|lease| standing(lease, replicas, now));
+        .map(|(lease, term)| standing(lease, term, replicas, now));
     let mut standings: Vec<_> = standings.collect();
     standings.sort_by(|a, b| a.service.cmp(&b.service));
     standings
 }
 
-fn standing(lease: &Lease, replicas: &[&Lease], now: Timestamp) -> Standing {
+fn standing(lease: &Lease, term: u64, replicas: &[&Lease], now: Timestamp) -> Standing {
     let service = lease.metadata.name.clone();
     let identity = holder(lease);
     let leader = identity.map(instance);
@@ -70,7 +70,7 @@ fn standing(lease: &Lease, replicas: &[&Lease], now: Timestamp) -> Standing {
     Standing {
         leader: leader.map(str::to_owned),
         identity: identity.map(str::to_owned),
-        term: lease.spec.lease_transitions.unwrap_or_default(),
+        term,
         lease_age_seconds: age(lease, now),
         lease_duration_seconds: lease.spec.lease_duration_seconds.unwrap_or_default(),
         standbys,
@@ -157,11 +157,14 @@ mod tests {
             spec: LeaseSpec {
                 holder_identity: Some(holder.to_owned()),
                 lease_duration_seconds: Some(seconds),
-                lease_transitions: Some(7),
                 renew_time: Some((now() - age.seconds()).into()),
                 ..LeaseSpec::default()
             },
         }
+    }
+
+    fn found(leases: &[Lease], replicas: &[&Lease]) -> Vec<Standing> {
+        standings(leases.iter().map(|lease| (lease, 7)), replicas, now())
     }
 
     fn replica(service: &str, instance: &str, age: i64) -> Lease {
@@ -184,7 +187,7 @@ mod tests {
             replica("r", "r-0", 0),
         ];
         let there: Vec<_> = there.iter().collect();
-        let found = standings(&leads, &there, now());
+        let found = found(&leads, &there);
         assert_eq!(found[0].service, "r");
         assert!(found[0].is_expired() && found[0].standbys.is_empty());
         let second = &found[1];
@@ -197,15 +200,15 @@ mod tests {
 
     #[test]
     fn a_lease_that_was_given_back_has_no_leader() {
-        let found = standings(&[lease("s", "", 1, 5)], &[], now());
+        let found = found(&[lease("s", "", 1, 5)], &[]);
         assert_eq!((&found[0].leader, &found[0].identity), (&None, &None));
     }
 
     #[test]
     fn time_alone_changes_nothing() {
-        let one = &standings(&[lease("s", "s-1_0a", 15, 1)], &[], now())[0];
-        let later = &standings(&[lease("s", "s-1_0a", 15, 9)], &[], now())[0];
-        let other = &standings(&[lease("s", "s-1_0b", 15, 9)], &[], now())[0];
+        let one = &found(&[lease("s", "s-1_0a", 15, 1)], &[])[0];
+        let later = &found(&[lease("s", "s-1_0a", 15, 9)], &[])[0];
+        let other = &found(&[lease("s", "s-1_0b", 15, 9)], &[])[0];
         assert!(one.is_as(later) && !one.is_as(other));
     }
 }

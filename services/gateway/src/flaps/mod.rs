@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use prost::Message;
 use setpoint_codec::{Kind, kinds};
 use setpoint_proto::Resource as _;
 use setpoint_proto::coordination::Lease;
@@ -44,8 +45,9 @@ async fn follow(registry: &Registry, teller: &Teller, kind: &'static Kind, windo
         for change in changes {
             let Some(write) = write(change) else { continue };
             let object = write.change.new.clone();
-            let (key, at_ns) = (object.key.clone(), write.at_ns);
-            for flap in trails.enter(&key, write) {
+            let Some(uid) = uid(&object) else { continue };
+            let at_ns = write.at_ns;
+            for flap in trails.enter(&uid, write) {
                 teller.tell(&object, at_ns, &flap).await;
             }
         }
@@ -62,10 +64,42 @@ fn write(change: Change) -> Option<Write<Change>> {
     })
 }
 
+/// The part of any object that tells it from another of the same name.
+#[derive(Message)]
+struct Bare {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Identity>,
+}
+
+#[derive(Message)]
+struct Identity {
+    #[prost(string, tag = "5")]
+    uid: String,
+}
+
+fn uid(object: &Cached) -> Option<String> {
+    let bare = Bare::decode(object.raw.as_ref()).ok()?;
+    Some(bare.metadata?.uid).filter(|uid| !uid.is_empty())
+}
+
+/// Fields that the gateway itself sets when someone asks for something else.
+const CONSEQUENCES: [&str; 4] = [
+    "metadata.creationTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.deletionTimestamp",
+    "metadata.uid",
+];
+
+/// Returns the fields that writers set because they wanted to.
+fn wanted(paths: impl Iterator<Item = String>) -> BTreeSet<String> {
+    let consequence = |path: &String| CONSEQUENCES.contains(&path.as_str());
+    paths.filter(|path| !consequence(path)).collect()
+}
+
 impl Changed for Change {
     fn fields(&self) -> BTreeSet<String> {
         let differences = differences(&self.old, &self.new).unwrap_or_default();
-        differences.into_iter().map(|one| one.path).collect()
+        wanted(differences.into_iter().map(|one| one.path))
     }
 
     fn then(&mut self, later: Self) {
@@ -75,5 +109,18 @@ impl Changed for Change {
     fn size(&self) -> usize {
         let size = |object: &Cached| object.object.len();
         size(&self.old) + size(&self.new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks F24.
+    #[test]
+    fn nobody_is_accused_of_what_the_gateway_sets() {
+        let paths = ["metadata.deletionTimestamp", "spec.replicas"];
+        let wanted = wanted(paths.map(str::to_owned).into_iter());
+        assert!(wanted.into_iter().eq(["spec.replicas"]));
     }
 }

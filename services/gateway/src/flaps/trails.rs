@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use setpoint_model::Key;
 use setpoint_proto::lineage::lasting;
 
 use super::trail::{Changed, Flap, Trail, Write};
@@ -16,8 +15,9 @@ const BYTES: usize = 2 << 20;
 /// The trails of one kind's objects. Those that nobody has written to for longest are forgotten first.
 pub(super) struct Trails<C> {
     window_ns: i64,
-    trails: HashMap<Key, (u64, Trail<C>)>,
-    order: BTreeMap<u64, Key>,
+    /// By uid: another object of the same name is another story.
+    trails: HashMap<String, (u64, Trail<C>)>,
+    order: BTreeMap<u64, String>,
     clock: u64,
     bytes: usize,
 }
@@ -34,12 +34,12 @@ impl<C: Changed> Trails<C> {
         }
     }
 
-    /// As [`Trail::enter`], of the object under this key.
-    pub fn enter(&mut self, key: &Key, write: Write<C>) -> Vec<Flap> {
+    /// As [`Trail::enter`], of the object with this uid.
+    pub fn enter(&mut self, uid: &str, write: Write<C>) -> Vec<Flap> {
         self.clock += 1;
-        let (entered, trail) = self.trails.entry(key.clone()).or_default();
+        let (entered, trail) = self.trails.entry(uid.to_owned()).or_default();
         self.order.remove(entered);
-        self.order.insert(self.clock, key.clone());
+        self.order.insert(self.clock, uid.to_owned());
         *entered = self.clock;
         self.bytes -= trail.size();
         let flaps = trail.enter(write, self.window_ns);
@@ -52,7 +52,7 @@ impl<C: Changed> Trails<C> {
 
     fn forget_one(&mut self) {
         let oldest = self.order.pop_first();
-        let forgotten = oldest.and_then(|(_, key)| self.trails.remove(&key));
+        let forgotten = oldest.and_then(|(_, uid)| self.trails.remove(&uid));
         self.bytes -= forgotten.map_or(0, |(_, trail)| trail.size());
     }
 }
@@ -85,9 +85,7 @@ mod tests {
             at_ns: 1,
             change: Sized(size),
         };
-        trails
-            .enter(&Key::new("production", name.to_string()), write)
-            .len()
+        trails.enter(&name.to_string(), write).len()
     }
 
     #[test]
@@ -101,17 +99,14 @@ mod tests {
             (trails.trails.len(), trails.order.len()),
             (OBJECTS, OBJECTS)
         );
-        assert!(
-            trails
-                .trails
-                .contains_key(&Key::new("production", "1000000"))
-        );
+        assert!(trails.trails.contains_key("1000000"));
         for name in 0..10 {
             enter(&mut trails, name, "a", BYTES / 2);
         }
         assert!(trails.bytes <= BYTES, "{}", trails.bytes);
     }
 
+    /// Checks F24: of two objects of one name, too.
     #[test]
     fn each_object_has_a_trail_of_its_own() {
         let mut trails = Trails::new(Duration::from_secs(60));

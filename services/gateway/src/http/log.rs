@@ -1,6 +1,7 @@
 //! What a container wrote: asked for here, read from the agent of its node, and passed on as it comes.
 
 use std::error::Error as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::Extension;
@@ -14,17 +15,19 @@ use setpoint_proto::core::{Container, Node, Pod};
 use setpoint_proto::setpoint::LogsRequest;
 use setpoint_proto::setpoint::node_client::NodeClient;
 use setpoint_proto::{ApiError, Reason};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use super::options;
 use super::query::Query;
 use super::resources::Asked;
+use crate::peers::Peers;
 use crate::registry::{Call, Registry, Target};
 use crate::store::cache::AtLeast;
 
-/// An agent that does not answer by then is not there.
-const DIAL: Duration = Duration::from_secs(5);
+/// An agent that does not begin to answer by then is hung.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// One that went without a word while it was followed is noticed after so long, twice.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
@@ -45,8 +48,10 @@ pub(super) async fn log(
         return Ok((plain, Body::empty()).into_response());
     }
     let node: Node = read(registry, &call, "Node", "", &pod.spec.node_name).await?;
-    let mut agent = NodeClient::new(dial(&node).await?);
-    let pieces = agent.logs(request).await?.into_inner();
+    let mut agent = NodeClient::new(dial(registry.peers(), &node).await?);
+    let pieces = timeout(PATIENCE, agent.logs(request)).await;
+    let pieces = pieces.map_err(|_| internal("the node's agent does not answer"))??;
+    let pieces = pieces.into_inner();
     let pieces = pieces.map_ok(|piece| piece.data);
     let stop = stop.map(|Extension(stop)| stop).unwrap_or_default();
     let pieces = pieces.take_until(stop.cancelled_owned());
@@ -134,34 +139,33 @@ fn container(pod: &Pod, named: Option<&str>) -> Result<String, ApiError> {
 }
 
 /// A connection to the agent of a node.
-async fn dial(node: &Node) -> Result<Channel, ApiError> {
+async fn dial(peers: &Peers, node: &Node) -> Result<Channel, ApiError> {
     let addresses = &node.status.addresses;
     let address = addresses
         .iter()
         .find(|address| address.r#type == "InternalIP");
     let host = address.map_or("", |address| address.address.as_str());
-    let host = match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_owned(),
-    };
     let port = node.status.daemon_endpoints.kubelet_endpoint.port;
-    let url = format!("http://{host}:{port}");
-    let unreachable = |error: tonic::transport::Error| {
-        let cause = error
-            .source()
-            .map_or_else(|| error.to_string(), ToString::to_string);
+    let unreachable = |cause: String| {
         internal(format!(
             "cannot reach the agent of node {:?} at {host}:{port}: {cause}",
             node.metadata.name
         ))
     };
-    let endpoint = Endpoint::from_shared(url).map_err(unreachable)?;
+    // A name would be resolved to whatever its owner likes.
+    host.parse::<IpAddr>()
+        .map_err(|_| unreachable("its InternalIP is no IP address".to_owned()))?;
+    let endpoint = peers.endpoint(host, u16::try_from(port).unwrap_or_default());
+    let endpoint = endpoint.await.map_err(unreachable)?;
     let endpoint = endpoint
-        .connect_timeout(DIAL)
-        .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE);
-    endpoint.connect().await.map_err(unreachable)
+    let cause = |error: tonic::transport::Error| {
+        let cause = error.source();
+        cause.map_or_else(|| error.to_string(), ToString::to_string)
+    };
+    let connected = endpoint.connect().await;
+    connected.map_err(|error| unreachable(cause(error)))
 }
 
 fn internal(message: impl Into<String>) -> ApiError {

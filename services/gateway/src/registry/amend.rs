@@ -6,9 +6,10 @@ use setpoint_proto::core::Namespace;
 
 use super::addresses::witness;
 use super::label::label;
+use super::retry::Retry;
 use super::state::State;
 use super::tally::Tally;
-use super::{ATTEMPTS, Answer, Call, Registry, Target, errors, terms};
+use super::{Answer, Call, Registry, Target, errors, terms};
 use crate::store::{self, Write};
 
 /// Makes the new object from what is there. The slot holds what the last round made, or what the caller sent, if
@@ -42,7 +43,8 @@ impl Amended {
 impl Registry {
     /// Changes an object to what `propose` makes of it; removes it when nothing holds it back any more.
     ///
-    /// A proposal that fails against the cache is tried against the store before anyone hears of it.
+    /// A proposal that fails against the cache is tried against the store before anyone hears of it. One that others
+    /// overtake is made again from what they wrote, until the request's time is up.
     pub(super) async fn amend(
         &self,
         call: &Call,
@@ -52,7 +54,8 @@ impl Registry {
     ) -> Result<Amended, ApiError> {
         label(target);
         let mut state = self.hoped(target).await?;
-        for _ in 0..ATTEMPTS {
+        let mut retry = Retry::begin();
+        loop {
             if let Err(error) = propose(&state, &mut slot) {
                 if state.fresh {
                     return Err(error);
@@ -67,6 +70,7 @@ impl Registry {
                 Round::Done(amended) => return Ok(amended),
                 Round::Beaten(new, stands) => {
                     slot = Some(new);
+                    retry.again().await?;
                     state = match stands {
                         Some(state) => state,
                         None => self.newest(target).await?,
@@ -74,7 +78,6 @@ impl Registry {
                 }
             }
         }
-        Err(errors::modified(target))
     }
 
     async fn commit(
@@ -88,7 +91,7 @@ impl Registry {
             return self.remove(call, target, old, new).await;
         }
         let allotment = self.allot(Some(&*old.object), &mut *new).await?;
-        let term = terms::advance(&*self.store, Some(&*old.object), &mut *new).await?;
+        let term = terms::advance(&*self.store, Some(&old), &*new).await?;
         let raw = new.encode();
         let kept = |answer| Ok(Round::Done(Amended::Kept(answer)));
         if raw == old.raw && !old.fresh {
@@ -96,11 +99,14 @@ impl Registry {
             return Ok(Round::Beaten(new, None));
         }
         if raw == old.raw {
+            self.check_fence(target, call).await?;
             return kept(Answer::written(new, &raw, old.revision, old.cause));
         }
         let mut cause = call.cause();
+        term.note(&mut cause);
         let tally = Tally::of(&*new, Some(&old), &mut cause);
         if call.dry_run {
+            self.check_fence(target, call).await?;
             return kept(Answer::written(new, &raw, old.revision, Some(cause)));
         }
         let kind = target.kind;
@@ -118,7 +124,7 @@ impl Registry {
                 let asked = allotment.map_or(new, |given| given.asked);
                 Ok(Round::Beaten(asked, None))
             }
-            Err(error) => beaten(call, target, error, new),
+            Err(error) => self.beaten(call, target, error, new).await,
         }
     }
 
@@ -130,11 +136,14 @@ impl Registry {
         new: Box<dyn Object>,
     ) -> Result<Round, ApiError> {
         let cause = call.cause();
-        let term = terms::forget(&*self.store, &*old.object).await?;
+        let term = terms::forget(&*self.store, &old).await?;
         let write = Write::delete(target.path(), old.revision);
         let write = write.fenced(call.fence.clone()).because(cause.clone());
         let revision = match call.dry_run {
-            true => Ok(old.revision),
+            true => self
+                .check_fence(target, call)
+                .await
+                .map(|()| Ok(old.revision))?,
             false => self.store.commit(term.with(write)).await,
         };
         match revision {
@@ -144,27 +153,30 @@ impl Registry {
                 let answer = Answer::written(new, &raw, revision, Some(cause));
                 Ok(Round::Done(Amended::Removed(answer)))
             }
-            Err(error) => beaten(call, target, error, new),
+            Err(error) => self.beaten(call, target, error, new).await,
         }
     }
-}
 
-/// A conflict is another round; anything else is the end.
-fn beaten(
-    call: &Call,
-    target: &Target,
-    error: store::Error,
-    new: Box<dyn Object>,
-) -> Result<Round, ApiError> {
-    match error {
-        store::Error::Conflict {
-            current: Some(entry),
-        } => Ok(Round::Beaten(new, Some(State::of_entry(target, &entry)?))),
-        store::Error::Conflict { current: None } => {
-            Err(errors::not_found(target.kind, &target.name))
+    /// A conflict is another round; anything else is the end.
+    async fn beaten(
+        &self,
+        call: &Call,
+        target: &Target,
+        error: store::Error,
+        new: Box<dyn Object>,
+    ) -> Result<Round, ApiError> {
+        match error {
+            store::Error::Conflict {
+                current: Some(entry),
+            } => Ok(Round::Beaten(new, Some(State::of_entry(target, &entry)?))),
+            store::Error::Conflict { current: None } => {
+                Err(errors::not_found(target.kind, &target.name))
+            }
+            store::Error::TermMoved { .. } | store::Error::Overtaken => {
+                Ok(Round::Beaten(new, None))
+            }
+            other => Err(self.refused(other, target, call).await),
         }
-        store::Error::TermMoved { .. } | store::Error::Overtaken => Ok(Round::Beaten(new, None)),
-        other => Err(errors::of_write(other, target, call)),
     }
 }
 

@@ -8,11 +8,11 @@ use setpoint_proto::ApiError;
 use super::addresses::witness;
 use super::label::label;
 use super::problems::Problems;
+use super::retry::Retry;
 use super::strategy::{self, Strategy};
 use super::tally::Tally;
 use super::{
-    ATTEMPTS, Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind, metadata,
-    terms,
+    Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind, metadata, terms,
 };
 use crate::access::Verb;
 use crate::store::{self, Witness, Write};
@@ -64,10 +64,11 @@ impl Registry {
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
         self.admit(&target, &mut *object).await?;
         complete(rules, &target, &mut *object)?;
-        for _ in 0..ATTEMPTS {
+        let mut retry = Retry::begin();
+        loop {
             let allotment = self.allot(None, &mut *object).await?;
             let draft = Draft {
-                term: terms::advance(&*self.store, None, &mut *object).await?,
+                term: terms::advance(&*self.store, None, &*object).await?,
                 witnesses: namespace.into_iter().chain(witness(&allotment)).collect(),
                 object,
                 generates,
@@ -76,9 +77,9 @@ impl Registry {
                 Inserted::Written(answer) => return Ok(answer),
                 Inserted::Overtaken(object) => allotment.map_or(object, |given| given.asked),
             };
+            retry.again().await?;
             namespace = self.check_namespace(&target, AtLeast::Newest).await?;
         }
-        Err(errors::modified(&target))
     }
 
     async fn insert(
@@ -89,6 +90,7 @@ impl Registry {
     ) -> Result<Inserted, ApiError> {
         let mut object = draft.object;
         let mut cause = call.cause();
+        draft.term.note(&mut cause);
         for _ in 0..if draft.generates { NAMES } else { 1 } {
             let raw = object.encode();
             let kind = target.kind;
@@ -98,7 +100,7 @@ impl Registry {
                 .fenced(call.fence.clone())
                 .relying(draft.witnesses.clone());
             let write = draft.term.clone().with(write);
-            match self.insert_once(call, write).await {
+            match self.insert_once(call, target, write).await? {
                 Ok(revision) => {
                     tally.count_unless(call.dry_run);
                     let answer = Answer::written(object, &raw, revision, Some(cause));
@@ -110,20 +112,26 @@ impl Registry {
                     target.name.clone_from(&object.meta().name);
                 }
                 Err(store::Error::Conflict { .. }) => break,
-                Err(error) => return Err(errors::of_write(error, target, call)),
+                Err(error) => return Err(self.refused(error, target, call).await),
             }
         }
         Err(errors::already_exists(target.kind, &target.name))
     }
 
-    async fn insert_once(&self, call: &Call, write: Write) -> Result<Revision, store::Error> {
+    async fn insert_once(
+        &self,
+        call: &Call,
+        target: &Target,
+        write: Write,
+    ) -> Result<Result<Revision, store::Error>, ApiError> {
         if !call.dry_run {
-            return self.store.commit(write).await;
+            return Ok(self.store.commit(write).await);
         }
-        match self.store.get(&write.key).await? {
+        self.check_fence(target, call).await?;
+        Ok(match self.store.get(&write.key).await? {
             None => Ok(Default::default()),
             current => Err(store::Error::Conflict { current }),
-        }
+        })
     }
 }
 

@@ -1,13 +1,16 @@
 //! `delete`: at once, after a Pod's grace, or when the last finalizer is gone.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use setpoint_codec::Object;
-use setpoint_proto::ApiError;
+use setpoint_model::time::seconds_after;
 use setpoint_proto::core::{Namespace, Pod};
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
+use setpoint_proto::{ApiError, Reason};
 
 use super::amend::Amended;
 use super::metadata::{FOREGROUND, ORPHAN};
+use super::path::Path;
+use super::problems::Problems;
 use super::state::State;
 use super::update::Precondition;
 use super::{
@@ -50,6 +53,7 @@ impl Registry {
         if target.subresource != Subresource::None {
             return Err(errors::not_allowed());
         }
+        validate(options)?;
         namespaces::check_mortal(target)?;
         let mut call = call.clone();
         call.dry_run |= options.dry_run.iter().any(|stage| stage == "All");
@@ -80,11 +84,15 @@ impl Registry {
         params: &ListParams,
         options: &DeleteOptions,
     ) -> Result<List, ApiError> {
+        // Nobody deletes all namespaces by one slip: Kubernetes has no such verb.
+        if params.filter.kind() == namespaces::kind() {
+            return Err(errors::not_allowed());
+        }
         let list = self.list(call, params).await?;
         for item in &list.items {
             let target = Target::whole(item.kind, &item.key);
             match self.delete(call, &target, options).await {
-                Err(error) if error.reason != setpoint_proto::Reason::NotFound => {
+                Err(error) if error.reason != Reason::NotFound => {
                     return Err(error);
                 }
                 _ => {}
@@ -122,26 +130,83 @@ fn check(wanted: &Precondition, target: &Target, old: &State) -> Result<(), ApiE
     Ok(())
 }
 
-/// Marks the object as ending; one that is ending already only if that brings its end closer.
+/// Checks options as Kubernetes does: a negative grace is none of the mistakes.
+fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
+    const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
+    let mut problems = Problems::default();
+    let path = Path::root("propagationPolicy");
+    if let Some(policy) = &options.propagation_policy {
+        if options.orphan_dependents.is_some() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            problems.invalid(&path, policy, detail);
+        }
+        if !POLICIES[..3].contains(&policy.as_str()) {
+            problems.unsupported(&path, policy, &POLICIES);
+        }
+    }
+    let kind = setpoint_codec::kinds().by_kind("v1", "DeleteOptions");
+    let kind = kind.expect("its message is compiled in");
+    problems.into_result(kind, "").map_err(|mut error| {
+        // It belongs to every group; this is the one that Kubernetes names.
+        error.message = error.message.replacen(' ', ".meta.k8s.io ", 1);
+        error
+    })
+}
+
+/// Marks the object as ending, or brings its end closer.
 fn end(object: &mut dyn Object, options: &DeleteOptions, now: Timestamp) {
     hold_for_dependants(object.meta_mut(), options);
+    // A negative grace is an old way to say "as soon as possible".
+    let asked = options.grace_period_seconds;
+    let asked = asked.map(|grace| if grace < 0 { 1 } else { grace });
+    let meta = object.meta();
+    match (meta.deletion_timestamp, meta.deletion_grace_period_seconds) {
+        (Some(deadline), Some(grace)) if grace > 0 => {
+            shorten(object.meta_mut(), deadline.timestamp(), grace, asked, now);
+        }
+        (Some(_), Some(_)) => {}
+        (first, _) => begin(object, asked, first.is_none(), now),
+    }
+}
+
+fn begin(object: &mut dyn Object, asked: Option<i64>, first: bool, now: Timestamp) {
     let grace = match object.downcast_ref::<Pod>() {
-        Some(pod) => kinds::grace_of(pod, options.grace_period_seconds),
+        Some(pod) => kinds::grace_of(pod, asked),
         None => 0,
     };
     let counts = strategy::of(object.kind()).counts_generations();
     let meta = object.meta_mut();
-    let left = meta.deletion_grace_period_seconds;
-    if meta.deletion_timestamp.is_some() && left.is_some_and(|left| left <= grace) {
-        return;
-    }
-    let first = meta.deletion_timestamp.is_none();
-    meta.generation += i64::from(first && counts);
-    meta.deletion_timestamp = Some((now + SignedDuration::from_secs(grace)).into());
+    meta.generation = meta.generation.saturating_add(i64::from(first && counts));
+    meta.deletion_timestamp = Some(seconds_after(now, grace).into());
     meta.deletion_grace_period_seconds = Some(grace);
     if let Some(namespace) = object.downcast_mut::<Namespace>() {
         namespace.status.phase = "Terminating".into();
     }
+}
+
+/// Brings the end of an object closer, if `asked` is less than its `grace`. What has passed of the grace counts.
+fn shorten(
+    meta: &mut ObjectMeta,
+    deadline: Option<Timestamp>,
+    grace: i64,
+    asked: Option<i64>,
+    now: Timestamp,
+) {
+    let Some(asked) = asked.filter(|asked| *asked < grace) else {
+        return;
+    };
+    // A deadline at the end of time does not say when the grace began.
+    let known = deadline.filter(|deadline| deadline.as_second() < Timestamp::MAX.as_second());
+    let began = known.map(|deadline| seconds_after(deadline, grace.saturating_neg()));
+    let began = began.filter(|began| *began <= now);
+    let sooner = seconds_after(began.unwrap_or(now), asked);
+    let (deadline, left) = match sooner < now {
+        // It is over, but the agent still has the last word, unless none was asked for.
+        true => (now, asked.min(1)),
+        false => (sooner, asked),
+    };
+    meta.deletion_timestamp = Some(deadline.into());
+    meta.deletion_grace_period_seconds = Some(left);
 }
 
 /// Who deletes may ask that dependants be set free first, or be gone first.
@@ -194,10 +259,66 @@ mod tests {
         assert_eq!(deadline(&pod), Timestamp::from_second(1_030).ok());
         end(&mut pod, &graced(60), now);
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(30));
+        end(&mut pod, &DeleteOptions::default(), now);
+        assert_eq!(deadline(&pod), Timestamp::from_second(1_030).ok());
         end(&mut pod, &graced(5), now);
         assert_eq!(deadline(&pod), Timestamp::from_second(1_005).ok());
         end(&mut pod, &graced(0), now);
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(0));
+    }
+
+    /// Checks F1.
+    #[test]
+    fn no_grace_is_too_long() {
+        let now = Timestamp::from_second(1_000).unwrap();
+        for grace in [i64::MAX, i64::MAX / 2, 300_000_000_000] {
+            let mut pod = bound();
+            pod.spec.termination_grace_period_seconds = Some(grace);
+            end(&mut pod, &DeleteOptions::default(), now);
+            assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(grace));
+            end(&mut pod, &graced(grace.saturating_sub(1)), now);
+            end(&mut pod, &graced(5), now);
+            let deadline = pod.metadata.deletion_timestamp.unwrap().timestamp();
+            assert_eq!(deadline, Timestamp::from_second(1_005).ok(), "{grace}");
+        }
+    }
+
+    /// Checks F1.
+    #[test]
+    fn a_negative_grace_is_one_second() {
+        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
+        end(&mut pod, &graced(i64::MIN), now);
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(1));
+    }
+
+    #[test]
+    fn what_has_passed_of_a_grace_counts_when_it_is_shortened() {
+        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
+        end(&mut pod, &graced(30), now);
+        let later = Timestamp::from_second(1_010).unwrap();
+        end(&mut pod, &graced(20), later);
+        let end_at = |pod: &Pod| pod.metadata.deletion_timestamp.unwrap().timestamp();
+        assert_eq!(end_at(&pod), Timestamp::from_second(1_020).ok());
+        end(&mut pod, &graced(5), later);
+        assert_eq!(end_at(&pod), Some(later));
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(1));
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let mut options = graced(-1);
+        assert_eq!(validate(&options), Ok(()));
+        options.propagation_policy = Some("Sideways".into());
+        options.orphan_dependents = Some(true);
+        let error = validate(&options).unwrap_err();
+        assert_eq!(error.reason, Reason::Invalid);
+        assert!(error.message.contains("cannot be both set"), "{error}");
+        assert!(
+            error
+                .message
+                .contains(r#""Foreground", "Background", "Orphan", "nil""#),
+            "{error}"
+        );
     }
 
     #[test]

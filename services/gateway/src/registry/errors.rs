@@ -4,8 +4,8 @@ use setpoint_codec::Kind;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, FENCED, Reason};
 
-use super::{Call, Target};
-use crate::{metrics, store};
+use super::Target;
+use crate::store;
 
 /// `NotFound`, naming the object.
 pub fn not_found(kind: &Kind, name: &str) -> ApiError {
@@ -68,9 +68,9 @@ pub fn readable<T, E: std::fmt::Display>(read: Result<T, E>) -> Result<T, ApiErr
 }
 
 /// The store's error, told of a write. A conflict is not an error here but a reason to look again.
-pub fn of_write(error: store::Error, target: &Target, call: &Call) -> ApiError {
+pub fn of_write(error: store::Error, target: &Target) -> ApiError {
     match error {
-        store::Error::Fenced => fenced(target, call),
+        store::Error::Fenced => fenced(target),
         store::Error::Conflict { .. }
         | store::Error::TermMoved { .. }
         | store::Error::Overtaken => modified(target),
@@ -78,9 +78,7 @@ pub fn of_write(error: store::Error, target: &Target, call: &Call) -> ApiError {
     }
 }
 
-fn fenced(target: &Target, call: &Call) -> ApiError {
-    let lease = call.fence.as_ref().map_or("", |fence| fence.lease.as_str());
-    metrics::fenced(lease);
+fn fenced(target: &Target) -> ApiError {
     let mut error = conflict(target, "the lease term of its writer has passed");
     if let Some(details) = &mut error.details {
         details.causes.push(StatusCause {
@@ -135,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_fenced_writer_can_tell() {
-        let error = of_write(store::Error::Fenced, &target(""), &Call::default());
+        let error = of_write(store::Error::Fenced, &target(""));
         assert_eq!(error.reason, Reason::Conflict);
         assert!(error.is_fenced());
     }

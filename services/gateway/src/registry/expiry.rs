@@ -1,13 +1,19 @@
-//! Forgets what nobody asks for any more: Events a while after they were last told, and replicas that are long gone.
+//! Forgets what nobody asks for any more: Events a while after their last write, and replicas that are long gone.
+//!
+//! What an object says of itself is no evidence: anyone may write an Event of the year 2999, and a replica's clock may be
+//! wrong. So age is counted from the last write, as the gateways saw it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_codec::{Object, kinds};
+use setpoint_codec::kinds;
+use setpoint_model::{Key, Revision};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
 use setpoint_proto::{ApiError, Resource};
+use tokio::time::Instant;
 
 use super::{AtLeast, Cached, Call, Filter, Registry, Target};
 
@@ -19,42 +25,51 @@ const GONE: Duration = Duration::from_secs(5 * 60);
 /// Where replicas say that they are there.
 const REPLICAS: &str = "setpoint-replicas";
 
-/// Objects that end by themselves.
+/// Objects of one kind that end by themselves.
 struct Mortal {
     resource: &'static str,
     /// Empty for all.
     namespace: &'static str,
-    kept: Duration,
-    /// Since when it is of no more use.
-    ended: fn(&dyn Object) -> Option<Timestamp>,
+    /// How long after its last write it ends.
+    ttl: Box<dyn Fn(&Cached) -> Duration + Send + Sync>,
+    /// Does the time of that write count, as the gateway that made it has noted it? A gateway that starts need not begin to
+    /// count anew then, but its clock has to be right.
+    noted: bool,
+    seen: Seen,
 }
+
+/// The last write of each object, and when this gateway first saw it. Only a monotonic clock counts here.
+#[derive(Default)]
+struct Seen(HashMap<Key, (Revision, Instant)>);
 
 fn mortals(event_ttl: Duration) -> [Mortal; 2] {
     [
         Mortal {
             resource: Event::RESOURCE,
             namespace: "",
-            kept: event_ttl,
-            ended: |object| object.downcast_ref().and_then(last_told),
+            ttl: Box::new(move |_| event_ttl),
+            noted: true,
+            seen: Seen::default(),
         },
         Mortal {
             resource: Lease::RESOURCE,
             namespace: REPLICAS,
-            kept: GONE,
-            ended: |object| object.downcast_ref().and_then(expired),
+            ttl: Box::new(|lease| lasts(lease).saturating_add(GONE)),
+            noted: false,
+            seen: Seen::default(),
         },
     ]
 }
 
 /// Looks for what is old, for ever.
 pub(super) async fn run(registry: &Registry, event_ttl: Duration) {
-    let mortals = mortals(event_ttl);
+    let mut mortals = mortals(event_ttl);
     let mut ticks = tokio::time::interval((event_ttl / 10).clamp(OFTEN, SELDOM));
     loop {
         ticks.tick().await;
-        for mortal in &mortals {
+        for mortal in &mut mortals {
             let resource = mortal.resource;
-            match forget(registry, mortal, Timestamp::now()).await {
+            match forget(registry, mortal).await {
                 Ok(0) => {}
                 Ok(count) => tracing::debug!(resource, count, "forgotten"),
                 Err(error) => tracing::debug!(resource, %error, "not forgotten yet"),
@@ -63,16 +78,20 @@ pub(super) async fn run(registry: &Registry, event_ttl: Duration) {
     }
 }
 
-async fn forget(registry: &Registry, mortal: &Mortal, now: Timestamp) -> Result<usize, ApiError> {
+async fn forget(registry: &Registry, mortal: &mut Mortal) -> Result<usize, ApiError> {
     let kind = kinds()
         .by_resource(mortal.resource)
         .expect("its message is compiled in");
     let call = Call::default().by("expiry");
     let all = Filter::all(kind, mortal.namespace);
-    let listed = registry.cache.list(&all, AtLeast::Any).await?;
-    let old = listed.items.iter().filter(|item| mortal.is_old(item, now));
-    let mut forgotten = 0;
-    for cached in old {
+    let listed = registry.cache.list(&all, AtLeast::Any).await?.items;
+    mortal.seen.keep(listed.iter().map(|item| &**item));
+    let (now, clock) = (Instant::now(), Timestamp::now());
+    let mut forgotten = 0_usize;
+    for cached in &listed {
+        if !mortal.is_old(cached, now, clock) {
+            continue;
+        }
         let target = Target::whole(kind, &cached.key);
         // One that shows itself again meanwhile stays.
         let options = DeleteOptions {
@@ -82,68 +101,80 @@ async fn forget(registry: &Registry, mortal: &Mortal, now: Timestamp) -> Result<
             }),
             ..Default::default()
         };
-        forgotten += usize::from(registry.delete(&call, &target, &options).await.is_ok());
+        let gone = registry.delete(&call, &target, &options).await.is_ok();
+        forgotten = forgotten.saturating_add(usize::from(gone));
     }
     Ok(forgotten)
 }
 
 impl Mortal {
-    fn is_old(&self, cached: &Cached, now: Timestamp) -> bool {
-        let Ok(object) = cached.decode() else {
-            return false;
-        };
-        let ended = (self.ended)(&*object);
-        ended.is_some_and(|ended| {
-            now.duration_since(ended).unsigned_abs() > self.kept && ended < now
-        })
+    fn is_old(&mut self, cached: &Cached, now: Instant, clock: Timestamp) -> bool {
+        let mut age = self.seen.age(&cached.key, cached.revision, now);
+        if self.noted {
+            let written = cached.cause().map(|cause| cause.written_ns);
+            age = age.max(written.map_or(Duration::ZERO, |written| since(written, clock)));
+        }
+        age > (self.ttl)(cached)
     }
 }
 
-fn last_told(event: &Event) -> Option<Timestamp> {
-    let series = event
-        .series
-        .as_ref()
-        .and_then(|series| series.last_observed_time.timestamp());
-    let times = [
-        event.last_timestamp.timestamp(),
-        event.event_time.timestamp(),
-        event.metadata.creation_timestamp.timestamp(),
-        series,
-    ];
-    times.into_iter().flatten().max()
+impl Seen {
+    /// Returns how long ago this gateway first saw the write.
+    fn age(&mut self, key: &Key, revision: Revision, now: Instant) -> Duration {
+        let seen = self.0.entry(key.clone()).or_insert((revision, now));
+        if seen.0 != revision {
+            *seen = (revision, now);
+        }
+        now.saturating_duration_since(seen.1)
+    }
+
+    /// Forgets the objects that are gone.
+    fn keep<'a>(&mut self, there: impl Iterator<Item = &'a Cached>) {
+        let mut former = std::mem::take(&mut self.0);
+        let kept = there.filter_map(|cached| former.remove_entry(&cached.key));
+        self.0 = kept.collect();
+    }
 }
 
-fn expired(lease: &Lease) -> Option<Timestamp> {
-    let seconds = lease.spec.lease_duration_seconds.unwrap_or_default();
-    let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    lease.spec.renew_time?.timestamp()?.checked_add(lasts).ok()
+/// Returns the time since a moment in nanoseconds since 1970; zero if it is still to come.
+fn since(written_ns: i64, now: Timestamp) -> Duration {
+    let written = Timestamp::from_nanosecond(i128::from(written_ns)).unwrap_or(Timestamp::MIN);
+    Duration::try_from(now.duration_since(written)).unwrap_or_default()
+}
+
+/// Returns how long a Lease promises to last after a renewal.
+fn lasts(cached: &Cached) -> Duration {
+    let lease = cached.decode().ok();
+    let lease = lease
+        .as_ref()
+        .and_then(|lease| lease.downcast_ref::<Lease>());
+    let seconds = lease.and_then(|lease| lease.spec.lease_duration_seconds);
+    Duration::from_secs(u64::try_from(seconds.unwrap_or_default()).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
+    /// Checks F41: however wrong a clock is, a Lease that changes is alive.
+    #[tokio::test(start_paused = true)]
+    async fn age_is_counted_from_the_last_change_that_was_seen() {
+        let (mut seen, key) = (Seen::default(), Key::new(REPLICAS, "a"));
+        let at = Revision::from_raw;
+        let mut age = |revision| seen.age(&key, at(revision), Instant::now()).as_secs();
+        assert_eq!(age(1), 0);
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert_eq!(age(1), 300);
+        assert_eq!(age(2), 0);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(age(2), 10);
     }
 
+    /// Checks F30.
     #[test]
-    fn an_event_is_as_old_as_its_last_telling() {
-        let mut event = Event::default();
-        assert_eq!(last_told(&event), None);
-        event.metadata.creation_timestamp = at(10).into();
-        event.last_timestamp = at(20).into();
-        assert_eq!(last_told(&event), Some(at(20)));
-        event.event_time = at(30).into();
-        assert_eq!(last_told(&event), Some(at(30)));
-    }
-
-    #[test]
-    fn a_lease_ends_its_duration_after_its_last_renewal() {
-        let mut lease = Lease::default();
-        assert_eq!(expired(&lease), None, "it was never held");
-        lease.spec.renew_time = Some(at(10).into());
-        lease.spec.lease_duration_seconds = Some(40);
-        assert_eq!(expired(&lease), Some(at(50)));
+    fn a_write_that_is_still_to_come_is_not_old() {
+        let now = Timestamp::from_second(100).unwrap();
+        assert_eq!(since(90_000_000_000, now), Duration::from_secs(10));
+        assert_eq!(since(i64::MAX, now), Duration::ZERO);
     }
 }

@@ -8,13 +8,16 @@ mod addresses;
 mod admission;
 mod amend;
 mod answer;
+mod background;
 mod binding;
 mod call;
 mod collector;
 mod create;
+#[warn(clippy::arithmetic_side_effects)]
 mod delete;
 mod errors;
 mod expiry;
+mod fences;
 mod history;
 mod ip;
 mod kinds;
@@ -27,21 +30,22 @@ mod path;
 mod podspec;
 mod problems;
 mod read;
+mod retry;
 mod scale;
 mod state;
 mod strategy;
 mod tally;
 mod target;
+#[warn(clippy::arithmetic_side_effects)]
 mod terms;
 mod update;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use setpoint_proto::{ApiError, Reason};
-use tokio_util::sync::CancellationToken;
 
 use crate::access::{self, Verb};
+use crate::peers::Peers;
 use crate::store::Store;
 use crate::store::cache::Cache;
 
@@ -54,14 +58,12 @@ pub use patch::{Check, Patch};
 pub use read::{At, List, ListParams};
 pub use target::{Subresource, Target};
 
-/// How often a write that keeps being overtaken is tried: enough for a crowd, not for ever.
-const ATTEMPTS: usize = 12;
-
 /// All verbs, over a store and its cache.
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
     allotting: addresses::Turn,
+    peers: Peers,
 }
 
 impl Registry {
@@ -71,31 +73,25 @@ impl Registry {
             store,
             cache,
             allotting: addresses::Turn::default(),
+            peers: Peers::default(),
         }
+    }
+
+    /// The same verbs; what calls the processes that objects tell of calls only these.
+    #[must_use]
+    pub fn calling(mut self, peers: Peers) -> Self {
+        self.peers = peers;
+        self
+    }
+
+    /// Which processes that objects tell of may be called.
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.peers
     }
 
     /// What the verbs read from.
     pub fn cache(&self) -> &Cache {
         &self.cache
-    }
-
-    /// Creates the namespaces that everyone expects and says so with `furnished`; then keeps house until `shutdown`:
-    /// deletes what a deleted owner leaves behind, empties namespaces that end, and forgets old Events.
-    ///
-    /// An Event is kept for `event_ttl` after it was last told.
-    pub async fn keep_house(
-        self: Arc<Self>,
-        event_ttl: Duration,
-        shutdown: CancellationToken,
-        furnished: impl FnOnce(),
-    ) {
-        let house = async {
-            self.cache.synced().await;
-            self.create_namespaces().await;
-            furnished();
-            tokio::join!(collector::run(&self), expiry::run(&self, event_ttl));
-        };
-        shutdown.run_until_cancelled(house).await;
     }
 
     fn allow(&self, call: &Call, verb: Verb, target: &Target) -> Result<(), ApiError> {

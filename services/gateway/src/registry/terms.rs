@@ -1,33 +1,50 @@
 //! Terms of leases: each new holder begins one, in the very transaction that makes it the holder.
 //!
-//! A term is `spec.leaseTransitions` as the gateway counts it, and stands in a key of its own, which goes with the Lease.
+//! A term stands in a key of its own, which goes with the Lease, and against which fences are compared. It also stands
+//! beside the Lease, as `lease_term` in the cause of its last write: there an elected client learns it, from the answer to
+//! its own write, and everyone else from a read, a watch, or etcd's history.
+//!
+//! `spec.leaseTransitions` is the users', as in Kubernetes: whatever they write is kept. We chose the envelope over an
+//! annotation, which every client would see and could try to write, and over a field of the answer alone, which nobody
+//! could look up afterwards. It would be wrong if something rewrote envelopes without their causes; the key stands then,
+//! and the term is noted again with the next write.
+//!
 //! A fence may name a Lease that is gone, and must still hold when a Lease of that name is made anew: no term may ever
 //! come back. So a Lease that goes leaves its last term in one key, shared by all, if that term is the highest there; and
-//! a Lease without a term begins with the one after that.
+//! a Lease without a term begins with the one after that. We chose the highest past term over a key for each name ever
+//! used, of which replicas with made-up names would leave thousands.
 //!
-//! We chose the highest past term over a key for each name ever used, of which replicas with made-up names would leave
-//! thousands, and over etcd's revision, which does not fit in `leaseTransitions` (32 bits) for long. It would be wrong if
-//! Leases came and went two thousand million times.
+//! A key that somebody else has made unreadable counts as a term as high as its revision, than which there are fewer
+//! terms, and is written anew when the next term begins.
 
+use bytes::Bytes;
 use setpoint_codec::Object;
-use setpoint_model::Key;
-use setpoint_proto::ApiError;
+use setpoint_model::{Key, Revision};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
+use setpoint_proto::{ApiError, Cause};
 
-use crate::store::{Expect, Store, Term, Witness, Write, keys};
+use super::state::State;
+use crate::store::{Entry, Expect, Store, Term, Witness, Write, keys};
 
 /// How a write moves a Lease's term.
 #[derive(Clone, Default)]
 pub(super) struct Move {
+    /// The term that stands with this write; `None` if there has been none.
+    stands: Option<u64>,
     term: Option<Term>,
-    /// The highest past term, if the move rests on it.
-    past: Option<Witness>,
+    /// Keys that the move rests on, or repairs.
+    witnesses: Vec<Witness>,
 }
 
 impl Move {
     /// The write, with which the term moves.
     pub(super) fn with(self, write: Write) -> Write {
-        write.advancing(self.term).relying(self.past)
+        write.advancing(self.term).relying(self.witnesses)
+    }
+
+    /// Notes the term in the cause of the write.
+    pub(super) fn note(&self, cause: &mut Cause) {
+        cause.lease_term = self.stands;
     }
 }
 
@@ -37,33 +54,55 @@ impl Move {
 /// Those of the store, which is asked for the standing term when a new one begins.
 pub(super) async fn advance(
     store: &dyn Store,
-    old: Option<&dyn Object>,
-    new: &mut dyn Object,
+    old: Option<&State>,
+    new: &dyn Object,
 ) -> Result<Move, ApiError> {
-    let Some(new) = new.downcast_mut::<Lease>() else {
+    let Some(new) = new.downcast_ref::<Lease>() else {
         return Ok(Move::default());
     };
-    let old = old.and_then(|old| old.downcast_ref::<Lease>());
-    let old = old.map(|lease| &lease.spec);
-    // Nobody counts but us: a holder that stays cannot move its own term.
-    new.spec.lease_transitions = old.and_then(|old| old.lease_transitions);
-    if !begins(old, &new.spec) {
-        return Ok(Move::default());
-    }
+    let before = old.and_then(|old| old.object.downcast_ref::<Lease>());
     let lease = Key::of(&new.metadata);
-    let from = standing(store, &lease).await?;
-    let past = match from {
-        Some(_) => None,
-        None => Some(Past::read(store).await?),
+    if !begins(before.map(|lease| &lease.spec), &new.spec) {
+        return continued(store, old, &new.spec, lease).await;
+    }
+    let key = Stored::read(store, &keys::term(&lease)).await?;
+    let mut witnesses = Vec::new();
+    let mut highest = key.term().max(old.and_then(said));
+    if key == Stored::Absent {
+        let past = Stored::read(store, keys::PAST_TERM).await?;
+        highest = highest.max(past.term());
+        witnesses.push(past.stays(keys::PAST_TERM));
+    }
+    let to = highest.map_or(0, |term| term.saturating_add(1));
+    let term = match key {
+        Stored::Unreadable(_) => {
+            witnesses.push(key.becomes(&keys::term(&lease), to));
+            None
+        }
+        _ => Some(term(lease, key.term(), Some(to))),
     };
-    let counted = old.and_then(|old| old.lease_transitions);
-    let counted = counted.and_then(|count| u64::try_from(count).ok());
-    let highest = past.as_ref().and_then(|past| past.term);
-    let to = from.max(counted).max(highest).map_or(0, |term| term + 1);
-    new.spec.lease_transitions = Some(i32::try_from(to).unwrap_or(i32::MAX));
     Ok(Move {
-        term: Some(term(lease, from, Some(to))),
-        past: past.map(|past| past.stays()),
+        stands: Some(to),
+        term,
+        witnesses,
+    })
+}
+
+/// The holder stays. A Lease that was last written before terms were noted beside it gets its note now.
+async fn continued(
+    store: &dyn Store,
+    old: Option<&State>,
+    new: &LeaseSpec,
+    lease: Key,
+) -> Result<Move, ApiError> {
+    let noted = old.and_then(|old| old.cause.as_ref()?.lease_term);
+    let stands = match noted {
+        None if !holder(new).is_empty() => Stored::read(store, &keys::term(&lease)).await?.term(),
+        noted => noted,
+    };
+    Ok(Move {
+        stands,
+        ..Move::default()
     })
 }
 
@@ -71,25 +110,45 @@ pub(super) async fn advance(
 ///
 /// # Errors
 /// Those of the store, which is asked for the standing term.
-pub(super) async fn forget(store: &dyn Store, old: &dyn Object) -> Result<Move, ApiError> {
-    let Some(old) = old.downcast_ref::<Lease>() else {
+pub(super) async fn forget(store: &dyn Store, old: &State) -> Result<Move, ApiError> {
+    let Some(gone) = old.object.downcast_ref::<Lease>() else {
         return Ok(Move::default());
     };
-    let lease = Key::of(&old.metadata);
-    let Some(last) = standing(store, &lease).await? else {
+    let lease = Key::of(&gone.metadata);
+    let path = keys::term(&lease);
+    let key = Stored::read(store, &path).await?;
+    let Some(last) = key.term().max(noted(old)) else {
         return Ok(Move::default());
     };
-    let past = Past::read(store).await?;
+    if let Stored::Unreadable(_) = key {
+        // It cannot be removed in this transaction: a term that nobody has had takes its place.
+        return Ok(Move {
+            witnesses: vec![key.becomes(&path, last.saturating_add(1))],
+            ..Move::default()
+        });
+    }
+    let past = Stored::read(store, keys::PAST_TERM).await?;
+    // One that is as high already does not fall meanwhile.
+    let rises = (past.term() < Some(last)).then(|| past.becomes(keys::PAST_TERM, last));
     Ok(Move {
-        term: Some(term(lease, Some(last), None)),
-        // One that is as high already does not fall meanwhile.
-        past: (past.term < Some(last)).then(|| past.rises(last)),
+        stands: None,
+        term: key.term().map(|stands| term(lease, Some(stands), None)),
+        witnesses: rises.into_iter().collect(),
     })
 }
 
-async fn standing(store: &dyn Store, lease: &Key) -> Result<Option<u64>, ApiError> {
-    let entry = store.get(&keys::term(lease)).await?;
-    Ok(entry.and_then(|entry| Term::read(&entry.value)))
+/// The term that the Lease's last write noted.
+fn noted(lease: &State) -> Option<u64> {
+    lease.cause.as_ref()?.lease_term
+}
+
+/// The highest term that the Lease itself tells of. Before terms were noted beside it, `leaseTransitions` was the term.
+fn said(lease: &State) -> Option<u64> {
+    let transitions = || {
+        let spec = &lease.object.downcast_ref::<Lease>()?.spec;
+        u64::try_from(spec.lease_transitions?).ok()
+    };
+    noted(lease).or_else(transitions)
 }
 
 fn term(lease: Key, from: Option<u64>, to: Option<u64>) -> Term {
@@ -101,44 +160,68 @@ fn term(lease: Key, from: Option<u64>, to: Option<u64>) -> Term {
     }
 }
 
-/// The highest term of any Lease that is gone.
-struct Past {
-    term: Option<u64>,
-    seen: Expect,
+/// A key that holds a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    Absent,
+    Term(u64, Revision),
+    /// Somebody else has written something else there.
+    Unreadable(Revision),
 }
 
-impl Past {
-    async fn read(store: &dyn Store) -> Result<Self, ApiError> {
-        let entry = store.get(keys::PAST_TERM).await?;
-        Ok(Self {
-            term: entry.as_ref().and_then(|entry| Term::read(&entry.value)),
-            seen: entry.map_or(Expect::Absent, |entry| Expect::At(entry.revision)),
+impl Stored {
+    async fn read(store: &dyn Store, key: &str) -> Result<Self, ApiError> {
+        let Some(Entry {
+            value, revision, ..
+        }) = store.get(key).await?
+        else {
+            return Ok(Self::Absent);
+        };
+        Ok(match Term::read(&value) {
+            Some(term) => Self::Term(term, revision),
+            None => {
+                tracing::warn!(key, %revision, "a lease term cannot be read");
+                Self::Unreadable(revision)
+            }
         })
     }
 
-    /// A write that rests on no Lease with a higher term having gone since.
-    fn stays(&self) -> Witness {
+    fn term(self) -> Option<u64> {
+        match self {
+            Self::Absent => None,
+            Self::Term(term, _) => Some(term),
+            Self::Unreadable(revision) => Some(revision.raw()),
+        }
+    }
+
+    /// A write that rests on nobody having changed the key since.
+    fn stays(self, key: &str) -> Witness {
         Witness {
-            key: keys::PAST_TERM.into(),
-            expect: self.seen,
+            key: key.into(),
+            expect: match self {
+                Self::Absent => Expect::Absent,
+                Self::Term(_, revision) | Self::Unreadable(revision) => Expect::At(revision),
+            },
             put: None,
         }
     }
 
-    /// A write with which a higher term is gone.
-    fn rises(&self, to: u64) -> Witness {
+    /// A write that also puts another term there.
+    fn becomes(self, key: &str, term: u64) -> Witness {
         Witness {
-            put: Some(to.to_string().into()),
-            ..self.stays()
+            put: Some(Bytes::from(term.to_string())),
+            ..self.stays(key)
         }
     }
 }
 
+fn holder(spec: &LeaseSpec) -> &str {
+    spec.holder_identity.as_deref().unwrap_or_default()
+}
+
 /// Does somebody hold the Lease who did not hold it before?
 fn begins(old: Option<&LeaseSpec>, new: &LeaseSpec) -> bool {
-    let holder = |spec: &LeaseSpec| spec.holder_identity.clone().unwrap_or_default();
-    let now = holder(new);
-    !now.is_empty() && old.map(holder).as_deref() != Some(&now)
+    !holder(new).is_empty() && old.map(holder) != Some(holder(new))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use http::uri::Authority;
 use jiff::Timestamp;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Pod;
@@ -10,9 +11,9 @@ use setpoint_proto::setpoint::rounds_client::RoundsClient;
 use setpoint_proto::setpoint::{Observer, Round, RoundsRequest, Subject};
 use setpoint_proto::{ApiError, Resource as _};
 use tokio::time::timeout;
-use tonic::transport::Endpoint;
 
 use super::facts::{Related, kind};
+use crate::peers::Peers;
 use crate::registry::{AtLeast, Filter, Registry};
 
 /// Where processes say that they are there.
@@ -26,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 32;
 /// So many are asked at all; only node agents are ever so many.
 const MOST: usize = 512;
+/// The rounds of a few objects take some kilobytes.
+const ANSWER_MAX: usize = 1 << 20;
 /// Whoever runs Pods knows nothing of other objects.
 const AGENT: &str = "node-agent";
 
@@ -62,7 +65,7 @@ pub(super) async fn ask(
     replicas.truncate(MOST);
     let asked = replicas
         .into_iter()
-        .map(|replica| replica.ask(&related.subjects));
+        .map(|replica| replica.ask(registry.peers(), &related.subjects));
     let asked: Vec<_> = asked.collect();
     let mut observers: Vec<_> = futures::stream::iter(asked)
         .buffer_unordered(AT_ONCE)
@@ -87,8 +90,8 @@ impl Replica {
         })
     }
 
-    async fn ask(self, subjects: &[Subject]) -> Observer {
-        let (rounds, silent) = match self.answer(subjects).await {
+    async fn ask(self, peers: &Peers, subjects: &[Subject]) -> Observer {
+        let (rounds, silent) = match self.answer(peers, subjects).await {
             Ok(rounds) => (rounds, String::new()),
             Err(silent) => (Vec::new(), silent),
         };
@@ -100,7 +103,7 @@ impl Replica {
         }
     }
 
-    async fn answer(&self, subjects: &[Subject]) -> Result<Vec<Round>, String> {
+    async fn answer(&self, peers: &Peers, subjects: &[Subject]) -> Result<Vec<Round>, String> {
         if let Some(overdue) = self.overdue {
             return Err(format!(
                 "no sign of life for {}s more than expected",
@@ -108,13 +111,18 @@ impl Replica {
             ));
         }
         let call = async {
-            let endpoint = Endpoint::from_shared(format!("http://{}", self.address));
-            let endpoint = endpoint.map_err(|error| error.to_string())?;
+            let authority = self.address.parse::<Authority>();
+            let authority = authority.map_err(|_| self.unreachable())?;
+            let port = authority.port_u16().ok_or_else(|| self.unreachable())?;
+            // Brackets tell an IPv6 address from its port.
+            let host = authority.host().trim_matches(['[', ']']);
+            let endpoint = peers.endpoint(host, port).await?;
             let channel = endpoint.connect().await.map_err(|_| self.unreachable())?;
             let request = RoundsRequest {
                 subjects: subjects.to_vec(),
             };
-            let answer = RoundsClient::new(channel).of(request).await;
+            let mut client = RoundsClient::new(channel).max_decoding_message_size(ANSWER_MAX);
+            let answer = client.of(request).await;
             let answer = answer.map_err(|status| status.message().to_owned())?;
             Ok(answer.into_inner().rounds)
         };

@@ -10,7 +10,7 @@ use setpoint_testkit::objects::config_map;
 use crate::house::{kept, policy};
 use crate::world::{World, pod};
 
-fn blocks<T: Resource>(owner: &T) -> OwnerReference {
+pub fn blocks<T: Resource>(owner: &T) -> OwnerReference {
     let meta = owner.meta();
     OwnerReference {
         api_version: T::API_VERSION.into(),
@@ -30,7 +30,7 @@ fn uncertain(name: &str) -> OwnerReference {
     }
 }
 
-async fn owner(world: &World, name: &str) -> ConfigMap {
+pub async fn owner(world: &World, name: &str) -> ConfigMap {
     world.create(&config_map(name, "1")).await.unwrap()
 }
 

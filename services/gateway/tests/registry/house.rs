@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
+use setpoint_gateway::registry::{At, AtLeast, Call, Filter, ListParams, Target};
 use setpoint_model::condition;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
+use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::setpoint::patch_request::Type;
-use setpoint_testkit::objects::{NAMESPACE, config_map};
+use setpoint_testkit::objects::{NAMESPACE, config_map, kind};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::world::{World, deployment, pod, replica_set};
@@ -29,7 +31,7 @@ async fn kept_with(event_ttl: Duration) -> (World, DropGuard) {
         world
             .registry
             .clone()
-            .keep_house(event_ttl, stop.clone(), || ()),
+            .run_background(event_ttl, stop.clone(), |_| |_| ()),
     );
     (world, stop.drop_guard())
 }
@@ -77,7 +79,8 @@ async fn what_was_left_behind_before_the_start_goes_too() {
         .await
         .unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(world.registry.clone().keep_house(HOUR, stop.clone(), || ()));
+    let registry = world.registry.clone();
+    tokio::spawn(registry.run_background(HOUR, stop.clone(), |_| |_| ()));
     world.gone::<Pod>("web-1-a").await;
     stop.cancel();
 }
@@ -239,21 +242,77 @@ async fn the_usual_namespaces_are_created_and_stay() {
     }
 }
 
+/// Checks F30: the time of the last write counts, and not what the Event says.
 #[tokio::test]
-async fn an_event_ends_a_while_after_it_was_last_told() {
+async fn an_event_ends_a_while_after_it_was_last_written_whatever_it_claims() {
     let (world, _house) = kept_with(Duration::from_millis(200)).await;
-    let event = |name: &str, told: Timestamp| {
+    let event = |name: &str, told: &str| {
         let mut event = Event::default();
         event.metadata.namespace = NAMESPACE.into();
         event.metadata.name = name.into();
         event.involved_object.namespace = NAMESPACE.into();
-        event.last_timestamp = told.into();
+        event.last_timestamp = told.parse::<Timestamp>().unwrap().into();
         event
     };
-    let now = Timestamp::now();
-    let told_again = event("told-again", now + Duration::from_secs(60));
-    world.create(&told_again).await.unwrap();
-    world.create(&event("old", now)).await.unwrap();
+    for (name, told) in [
+        ("old", "1999-01-01T00:00:00Z"),
+        ("eternal", "2999-01-01T00:00:00Z"),
+    ] {
+        world.create(&event(name, told)).await.unwrap();
+        world.gone::<Event>(name).await;
+    }
+}
+
+/// Checks F41: this gateway's clock may be far ahead of that of a replica, which is alive all the same.
+#[tokio::test]
+async fn a_replica_is_not_gone_because_its_clock_is_slow() {
+    let (world, _house) = kept_with(Duration::from_millis(200)).await;
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = "setpoint-replicas".into();
+    world.create(&namespace).await.unwrap();
+    let target = Target::new(kind::<Lease>(), "setpoint-replicas", "", "").unwrap();
+    let mut lease = Lease::default();
+    lease.metadata.name = "agent-0".into();
+    lease.spec.holder_identity = Some("agent-0".into());
+    lease.spec.lease_duration_seconds = Some(40);
+    let long_ago = Timestamp::now() - Duration::from_secs(86_400);
+    lease.spec.renew_time = Some(long_ago.into());
+    let call = Call::default();
+    let created = world.registry.create(&call, &target, Box::new(lease)).await;
+    created.unwrap();
+    // Expiry has looked at the Leases by the time that it has forgotten this.
+    let mut event = Event::default();
+    event.metadata.name = "old".into();
+    event.involved_object.namespace = NAMESPACE.into();
+    world.create(&event).await.unwrap();
     world.gone::<Event>("old").await;
-    assert!(world.get::<Event>("told-again").await.is_ok());
+    let target = Target::new(kind::<Lease>(), "setpoint-replicas", "agent-0", "").unwrap();
+    let there = world.registry.get(&call, &target, AtLeast::Newest).await;
+    assert!(there.is_ok());
+}
+
+/// Checks F26.
+#[tokio::test]
+async fn nobody_deletes_all_namespaces_at_once() {
+    let world = World::start().await;
+    let params = ListParams {
+        filter: Filter::all(kind::<Namespace>(), ""),
+        limit: 0,
+        continue_token: String::new(),
+        at: At::Least(AtLeast::Newest),
+    };
+    let deleted = world
+        .registry
+        .delete_collection(&Call::default(), &params, &DeleteOptions::default())
+        .await;
+    let error = deleted.unwrap_err();
+    assert_eq!(error.reason, Reason::MethodNotAllowed);
+    assert!(world.get::<Namespace>(NAMESPACE).await.is_ok());
+}
+
+/// Checks K9: the subresource is a later issue's, and says so cleanly.
+#[tokio::test]
+async fn a_namespace_has_no_finalize() {
+    let error = Target::new(kind::<Namespace>(), "", NAMESPACE, "finalize").unwrap_err();
+    assert_eq!(error.reason, Reason::NotFound);
 }

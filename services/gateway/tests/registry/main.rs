@@ -4,11 +4,14 @@
 
 mod bind;
 mod collector;
+mod contention;
 mod create;
 mod delete;
 mod house;
 mod leases;
 mod list;
+mod panicking;
+mod panics;
 mod patch;
 mod replicas;
 mod scale;

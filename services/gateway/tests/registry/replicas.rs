@@ -96,7 +96,7 @@ async fn nothing_is_born_in_a_namespace_that_another_gateway_has_ended() {
     let house = tokio_util::sync::CancellationToken::new();
     let event_ttl = std::time::Duration::from_secs(3600);
     let keeper = first.registry.clone();
-    tokio::spawn(keeper.keep_house(event_ttl, house.clone(), || {}));
+    tokio::spawn(keeper.run_background(event_ttl, house.clone(), |_| |_| ()));
     first
         .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
         .await

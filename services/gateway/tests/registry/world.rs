@@ -28,7 +28,12 @@ pub struct World {
 
 impl World {
     pub async fn start() -> Self {
-        let world = Self::over(Arc::new(Memory::default())).await;
+        Self::start_over(Arc::new(Memory::default())).await
+    }
+
+    /// A world over this store.
+    pub async fn start_over(store: Arc<dyn Store>) -> Self {
+        let world = Self::over(store).await;
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         world.create(&namespace).await.unwrap();

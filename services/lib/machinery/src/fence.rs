@@ -9,7 +9,7 @@ pub struct Fence {
     pub namespace: String,
     /// The Lease's name; empty for no fence at all.
     pub lease: String,
-    /// The Lease's `leaseTransitions`.
+    /// As the gateway counts them: it says so in the cause of each write of the Lease.
     pub term: u64,
 }
 

@@ -26,6 +26,8 @@ pub struct Written<T> {
     /// When it was committed.
     pub revision: Revision,
     pub(crate) resource: &'static str,
+    /// Of a Lease: the term that stands with this write.
+    pub(crate) lease_term: Option<u64>,
 }
 
 impl<T> Written<T> {

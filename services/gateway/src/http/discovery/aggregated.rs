@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
 
-use super::{VERBS, group_versions, kinds_of, subresource_kind, subresource_verbs};
+use super::{group_versions, kinds_of, subresource_kind, subresource_verbs, verbs};
 
 /// An `APIGroupDiscoveryList` of the wanted groups, in the asked version of that format.
 pub(super) fn groups(wanted: fn(&str) -> bool, version: &str) -> Value {
@@ -50,7 +50,7 @@ fn resource(kind: &'static Kind) -> Value {
         "singularResource": kind.singular,
         "responseKind": response_kind(kind),
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
-        "verbs": VERBS,
+        "verbs": verbs(kind),
     });
     if !kind.short_names.is_empty() {
         resource["shortNames"] = kind.short_names.iter().cloned().collect();

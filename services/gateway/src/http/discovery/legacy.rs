@@ -4,7 +4,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
 
-use super::{VERBS, group_versions, kinds_of, servers, subresource_kind, subresource_verbs};
+use super::{group_versions, kinds_of, servers, subresource_kind, subresource_verbs, verbs};
 
 /// `/api`: the versions of the core group.
 pub(super) fn versions(headers: &HeaderMap) -> Value {
@@ -73,7 +73,7 @@ fn resource(kind: &Kind) -> Value {
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": VERBS,
+        "verbs": verbs(kind),
     });
     if !kind.short_names.is_empty() {
         resource["shortNames"] = kind.short_names.iter().cloned().collect();

@@ -10,6 +10,8 @@ use axum::routing::{MethodRouter, get};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::Namespace;
 
 use super::accept::{self, Form};
 use super::query::Query;
@@ -135,6 +137,15 @@ pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'stat
         _ => None,
     };
     own.unwrap_or(kind)
+}
+
+/// What may be done with objects of a kind. Nobody deletes all namespaces at once.
+fn verbs(kind: &Kind) -> Vec<&'static str> {
+    let mortal = kind.type_url != Namespace::TYPE_URL;
+    let verbs = VERBS.iter().copied();
+    verbs
+        .filter(|verb| mortal || *verb != "deletecollection")
+        .collect()
 }
 
 fn subresource_verbs(subresource: &str) -> &'static [&'static str] {

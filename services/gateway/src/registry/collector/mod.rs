@@ -102,9 +102,13 @@ impl<'r> House<'r> {
     fn next(&mut self) -> Option<(Chore, Standing)> {
         let chore = self.queue.next()?;
         let standing = match &chore.task {
-            Task::Attempt(member) | Task::End(member) => Standing {
+            Task::Attempt(member) => Standing {
                 has_dependants: self.graph.has_dependants(&member.uid),
-                in_circle: member.waits_for_dependants() && self.graph.is_in_circle(&member.uid),
+                ..Standing::default()
+            },
+            Task::End(member) => Standing {
+                in_circle: self.graph.is_in_circle(&member.uid),
+                ..Standing::default()
             },
             Task::Empty(_) | Task::Report(..) => Standing::default(),
         };

@@ -10,21 +10,21 @@ use super::{Cached, Event, Filter};
 
 const LEASES: &str = "leases";
 
-/// The part of a Lease that counts its holders.
+/// The part of a Lease that names its holder.
 #[derive(Message)]
-struct Terms {
+struct Held {
     #[prost(message, optional, tag = "2")]
-    spec: Option<TermsSpec>,
+    spec: Option<HeldSpec>,
 }
 
 #[derive(Message)]
-struct TermsSpec {
-    #[prost(int32, optional, tag = "5")]
-    transitions: Option<i32>,
+struct HeldSpec {
+    #[prost(string, optional, tag = "1")]
+    holder: Option<String>,
 }
 
-fn term(lease: &Cached) -> Option<i32> {
-    Terms::decode(lease.raw.as_ref()).ok()?.spec?.transitions
+fn holder(lease: &Cached) -> Option<String> {
+    Held::decode(lease.raw.as_ref()).ok()?.spec?.holder
 }
 
 /// What became of one object at one revision. One of `old` and `new` is set.
@@ -89,7 +89,10 @@ impl Record {
     /// Does another hold the Lease from here on?
     pub fn begins_term(&self) -> bool {
         match (&self.old, &self.new) {
-            (Some(old), Some(new)) => new.kind.plural == LEASES && term(old) != term(new),
+            (Some(old), Some(new)) if new.kind.plural == LEASES => {
+                let now = holder(new).filter(|holder| !holder.is_empty());
+                now.is_some() && now != holder(old)
+            }
             _ => false,
         }
     }

@@ -1,6 +1,6 @@
 //! Standing by: watches the Lease and takes it when it may be taken.
 
-use setpoint_model::Key;
+use setpoint_model::{Key, Revision};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
@@ -32,7 +32,7 @@ impl Candidate {
         lease: &str,
         instance: &str,
     ) -> (Self, Informer<Whole<Lease>>) {
-        let (told, seen) = watch::channel(Seen::now(None));
+        let (told, seen) = watch::channel(Seen::now(None, Revision::default()));
         let key = Key::new(settings.namespace.clone(), lease);
         let only = ListOptions {
             namespace: key.namespace.clone(),
@@ -42,7 +42,7 @@ impl Candidate {
         let informer = gateway.informer::<Whole<Lease>>().only(only);
         let informer = informer.on_event(move |delta| {
             let lease = delta.new.as_ref().map(|view| view.object.clone());
-            told.send_replace(Seen::now(lease));
+            told.send_replace(Seen::now(lease, delta.revision));
         });
         let reader = informer.reader();
         let instance = instance.to_owned();
@@ -97,7 +97,7 @@ impl Candidate {
             Some(_) => self.gateway.update(&lease).await,
             None => self.gateway.create_with_namespace(&lease).await,
         }?;
-        Ok(Holding::new(self, written, identity, sent))
+        Holding::new(self, written, identity, sent)
     }
 }
 

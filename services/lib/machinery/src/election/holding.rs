@@ -12,8 +12,8 @@ use tracing::{debug, info, warn};
 
 use super::Term;
 use super::candidate::Candidate;
-use super::record::{fence, holder, released, renewed, term};
-use crate::{Backoff, Written, metrics};
+use super::record::{holder, released, renewed};
+use crate::{Backoff, Fence, Written, metrics};
 
 /// How long work may take to end after shutdown: the Lease is renewed meanwhile, but others wait for it.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -24,7 +24,9 @@ const RELEASE_TRIES: usize = 5;
 pub(super) struct Holding<'a> {
     candidate: &'a Candidate,
     lease: Lease,
+    /// When the term began.
     revision: Revision,
+    fence: Fence,
     identity: String,
     /// When the last renewal that succeeded was *sent*: nobody can have seen it earlier.
     renewed: Instant,
@@ -37,19 +39,31 @@ enum Renewal {
 }
 
 impl<'a> Holding<'a> {
+    /// # Errors
+    /// `InternalError` when the gateway did not say which term has begun: nothing could be written under it.
     pub(super) fn new(
         candidate: &'a Candidate,
         written: Written<Lease>,
         identity: &str,
         sent: Instant,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, ApiError> {
+        let Some(term) = written.lease_term else {
+            let message = "the gateway did not tell the term of the Lease";
+            return Err(ApiError::new(Reason::InternalError, message));
+        };
+        let fence = Fence {
+            namespace: candidate.key.namespace.clone(),
+            lease: candidate.key.name.clone(),
+            term,
+        };
+        Ok(Self {
             candidate,
             lease: written.object,
             revision: written.revision,
+            fence,
             identity: identity.to_owned(),
             renewed: sent,
-        }
+        })
     }
 
     /// Works until the term is lost, the work ends by itself, or it has not ended long after `shutdown`.
@@ -61,7 +75,7 @@ impl<'a> Holding<'a> {
         let name = self.candidate.key.name.clone();
         let lost = CancellationToken::new();
         let _over = lost.clone().drop_guard();
-        let fence = fence(&self.lease);
+        let fence = self.fence.clone();
         info!(lease = %self.candidate.key, identity = self.identity, term = fence.term, "elected");
         metrics::leading(&name, true);
         let term = Term {
@@ -86,10 +100,10 @@ impl<'a> Holding<'a> {
     /// Renews until that has failed for too long, or another holds the Lease. Returns when others may lead.
     async fn keep(&mut self) -> Instant {
         let mut seen = self.candidate.seen.clone();
-        let own_term = term(&self.lease);
+        let (identity, since) = (self.identity.clone(), self.revision);
         tokio::select! {
             biased;
-            Ok(_) = seen.wait_for(|seen| seen.is_after(own_term)) => Instant::now(),
+            Ok(_) = seen.wait_for(|seen| seen.is_of_another(&identity, since)) => Instant::now(),
             others_may_lead = self.keep_renewing() => others_may_lead,
         }
     }

@@ -3,23 +3,27 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_model::Revision;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::meta::ObjectMeta;
 use tokio::time::Instant;
-
-use crate::Fence;
 
 /// A Lease, and when this process saw it become what it is. The times inside it are another clock's, and not judged.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) lease: Option<Lease>,
-    pub(super) at: Instant,
+    revision: Revision,
+    at: Instant,
 }
 
 impl Seen {
-    pub(super) fn now(lease: Option<Lease>) -> Self {
+    pub(super) fn now(lease: Option<Lease>, revision: Revision) -> Self {
         let at = Instant::now();
-        Self { lease, at }
+        Self {
+            lease,
+            revision,
+            at,
+        }
     }
 
     /// From when on it may be taken.
@@ -30,29 +34,15 @@ impl Seen {
         }
     }
 
-    /// Has a later term begun?
-    pub(super) fn is_after(&self, term: u64) -> bool {
-        self.lease
-            .as_ref()
-            .is_some_and(|lease| self::term(lease) > term)
+    /// Has another holder begun a term since `identity` began its own?
+    pub(super) fn is_of_another(&self, identity: &str, since: Revision) -> bool {
+        let holder = self.lease.as_ref().map_or("", holder);
+        self.revision > since && !holder.is_empty() && holder != identity
     }
 }
 
 pub(super) fn holder(lease: &Lease) -> &str {
     lease.spec.holder_identity.as_deref().unwrap_or_default()
-}
-
-/// Counted up by each change of the holder.
-pub(super) fn term(lease: &Lease) -> u64 {
-    u64::try_from(lease.spec.lease_transitions.unwrap_or_default()).unwrap_or_default()
-}
-
-pub(super) fn fence(lease: &Lease) -> Fence {
-    Fence {
-        namespace: lease.metadata.namespace.clone(),
-        lease: lease.metadata.name.clone(),
-        term: term(lease),
-    }
 }
 
 fn duration(lease: &Lease) -> Duration {
@@ -68,7 +58,9 @@ pub(super) fn taken(
     seconds: i32,
 ) -> Lease {
     let now = Timestamp::now();
-    let transitions = former.map(|lease| lease.spec.lease_transitions.unwrap_or_default() + 1);
+    // For people, as upstream counts it: the fence's term is the gateway's own.
+    let transitions = former.map(|lease| lease.spec.lease_transitions.unwrap_or_default());
+    let transitions = transitions.map(|count| count.saturating_add(1));
     Lease {
         metadata: former.map_or(meta, |lease| lease.metadata.clone()),
         spec: LeaseSpec {

@@ -91,6 +91,7 @@ impl Gateway {
             object: (),
             revision: parse(&answer.revision)?,
             resource: Pod::RESOURCE,
+            lease_term: None,
         })
     }
 
@@ -205,5 +206,6 @@ fn written<T: Resource>(answer: &Object) -> Result<Written<T>, ApiError> {
         object: unpack(answer)?,
         revision: parse(&answer.revision)?,
         resource: T::RESOURCE,
+        lease_term: answer.cause.as_ref().and_then(|cause| cause.lease_term),
     })
 }

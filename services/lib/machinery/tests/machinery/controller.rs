@@ -13,7 +13,7 @@ use setpoint_model::{Key, owner};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::meta::{StatusCause, StatusDetails};
-use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
+use setpoint_proto::{ApiError, Cause, NAMESPACE_TERMINATING, Reason};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -359,8 +359,11 @@ async fn a_fenced_write_ends_the_term() {
     });
     let mut lease: Lease = fake.get("setpoint-system", "copies").unwrap();
     lease.spec.holder_identity = Some("another".into());
-    lease.spec.lease_transitions = Some(7);
-    fake.put(&lease);
+    let cause = Cause {
+        lease_term: Some(7),
+        ..Cause::default()
+    };
+    fake.put_because(&lease, cause);
     for n in 0..10 {
         fake.put(&origin(&format!("o{n}"), 5));
         sleep(Duration::from_millis(50)).await;

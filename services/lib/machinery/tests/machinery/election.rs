@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use setpoint_machinery::{Term, election};
+use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -176,8 +177,11 @@ async fn a_lost_answer_does_not_cost_the_lease() {
 fn usurp(fake: &Fake) {
     let mut lease = lease(fake);
     lease.spec.holder_identity = Some("usurper".into());
-    lease.spec.lease_transitions = Some(99);
-    fake.put(&lease);
+    let cause = Cause {
+        lease_term: Some(99),
+        ..Cause::default()
+    };
+    fake.put_because(&lease, cause);
 }
 
 fn is_usurped(fake: &Fake) -> bool {

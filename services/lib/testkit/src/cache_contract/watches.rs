@@ -121,22 +121,22 @@ pub async fn every_watcher_hears_at_once_how_far_it_is_when_a_leader_was_elected
     subject: impl Subject,
 ) {
     let store = subject.store();
-    let lease = |term| {
+    let lease = |holder: &str| {
         let mut lease = Lease::default();
         lease.metadata.namespace = NAMESPACE.into();
         lease.metadata.name = "demo".into();
-        lease.spec.lease_transitions = Some(term);
+        lease.spec.holder_identity = Some(holder.into());
         lease
     };
-    put(&store, &lease(0)).await;
+    put(&store, &lease("a")).await;
     let never = Settings {
         bookmark_every: Duration::from_secs(3600),
         ..settings()
     };
     let cache = cache_with(&store, never).await;
     let mut watcher = watch_after(&cache, cache.reached()).await;
-    put(&store, &lease(0)).await;
-    let elected = put(&store, &lease(1)).await;
+    put(&store, &lease("a")).await;
+    let elected = put(&store, &lease("b")).await;
     let events = take(&mut watcher, 1).await;
     assert_eq!(told(&events), [(Bookmark, "", elected)]);
 }

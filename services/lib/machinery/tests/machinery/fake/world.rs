@@ -49,6 +49,12 @@ impl World {
 
     pub fn put<T: Resource>(&mut self, object: &T, cause: Option<Cause>) -> T {
         let path = path(T::RESOURCE, object.meta());
+        // The term of a Lease that nobody takes over stands on.
+        let former = || self.objects.get(&path)?.cause.clone();
+        let cause = match T::RESOURCE == Lease::RESOURCE {
+            true => cause.or_else(former),
+            false => cause,
+        };
         let object = self.write(path, Any::pack(object), cause);
         object.object.unwrap().unpack().unwrap()
     }
@@ -93,7 +99,10 @@ impl World {
                 Reason::AlreadyExists,
                 format!("{} already exists", meta.name),
             )),
-            Err(_) => Ok(self.write(path(resource, &meta), any, Some(cause))),
+            Err(_) => {
+                let cause = with_term(resource, &any, None, cause);
+                Ok(self.write(path(resource, &meta), any, Some(cause)))
+            }
         }
     }
 
@@ -106,10 +115,7 @@ impl World {
                 "the object has been modified".into(),
             ));
         }
-        let any = match resource == Lease::RESOURCE {
-            true => with_term(&any, &former),
-            false => any,
-        };
+        let cause = with_term(resource, &any, Some(&former), cause);
         Ok(self.write(path(resource, &meta), any, Some(cause)))
     }
 
@@ -132,10 +138,8 @@ impl World {
     pub fn check(&self, fence: &str) -> Result<(), ApiError> {
         let mut parts = fence.split('/');
         let mut next = || parts.next().unwrap();
-        let lease: Option<Lease> = self.get(Lease::RESOURCE, next(), next());
-        let term = lease
-            .and_then(|lease| lease.spec.lease_transitions)
-            .unwrap_or_default();
+        let lease = self.find(Lease::RESOURCE, next(), next()).ok();
+        let term = lease.as_ref().and_then(term).unwrap_or_default();
         if term.to_string() == next() {
             return Ok(());
         }
@@ -214,14 +218,23 @@ fn stamped(any: Any, revision: u64) -> Any {
     }
 }
 
-/// Each change of the holder is a new term.
-fn with_term(any: &Any, former: &Object) -> Any {
-    let former: Lease = former.object.as_ref().unwrap().unpack().unwrap();
-    let mut lease: Lease = any.unpack().unwrap();
-    let changed = former.spec.holder_identity != lease.spec.holder_identity;
-    let term = former.spec.lease_transitions.unwrap_or_default();
-    lease.spec.lease_transitions = Some(term + i32::from(changed));
-    Any::pack(&lease)
+/// Each change of the holder is a new term, which stands in the cause.
+fn with_term(resource: &str, any: &Any, former: Option<&Object>, mut cause: Cause) -> Cause {
+    if resource != Lease::RESOURCE {
+        return cause;
+    }
+    let holder = |any: &Any| any.unpack::<Lease>().unwrap().spec.holder_identity;
+    let former = former.map(|former| (holder(former.object.as_ref().unwrap()), term(former)));
+    cause.lease_term = Some(match former {
+        Some((former, Some(term))) => term + u64::from(former != holder(any)),
+        Some((_, None)) => 1,
+        None => 0,
+    });
+    cause
+}
+
+fn term(lease: &Object) -> Option<u64> {
+    lease.cause.as_ref()?.lease_term
 }
 
 fn path(resource: &str, meta: &ObjectMeta) -> Path {
