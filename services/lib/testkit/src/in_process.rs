@@ -1,7 +1,6 @@
 //! A gateway in this process.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::cache::{self, Cache};
@@ -29,7 +28,7 @@ pub async fn serve_gateway() -> InProcess {
     tokio::spawn(serve::serve(
         listener,
         setpoint_gateway::router(registry, Callers::default()),
-        Duration::from_secs(30),
+        serve::Limits::default(),
         stop.clone(),
     ));
     InProcess {
