@@ -76,8 +76,8 @@ impl Target {
     }
 }
 
-/// Returns how long this thread has run, whatever else the machine does.
+/// Returns how long this process has run, on all its threads and whatever else the machine does.
 fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
     time.expect("Linux has this clock").into()
 }
