@@ -75,8 +75,10 @@ impl Session {
             "scale" => document = scale(&place, number(u)?),
             _ => edit_part(place.kind, part, &mut document, u)?,
         }
-        if u.ratio(1, 2)? {
-            document["metadata"]["resourceVersion"] = Value::Null;
+        if u.ratio(1, 2)?
+            && let Some(metadata) = document["metadata"].as_object_mut()
+        {
+            metadata.remove("resourceVersion");
         }
         let in_protobuf = part != "scale" && u.ratio(1, 4)?;
         let (content, body) = encoded(place.kind, document.to_string(), in_protobuf);
