@@ -70,6 +70,8 @@ pub struct ApiError {
     pub message: String,
     /// The object and the fields at fault.
     pub details: Option<Box<StatusDetails>>,
+    /// Where a list that cannot go on as it began may go on otherwise: `metadata.continue` of the `Status`.
+    pub continue_token: Option<Box<str>>,
 }
 
 impl ApiError {
@@ -79,6 +81,7 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            continue_token: None,
         }
     }
 
@@ -108,13 +111,17 @@ impl ApiError {
 
     /// The `Status` object that HTTP answers with.
     pub fn to_status(&self) -> meta::Status {
+        let token = self.continue_token.as_deref().unwrap_or_default();
         meta::Status {
+            metadata: meta::ListMeta {
+                r#continue: token.to_owned(),
+                ..Default::default()
+            },
             status: "Failure".into(),
             message: self.message.clone(),
             reason: self.reason.name().into(),
             details: self.details.as_deref().cloned(),
             code: self.reason.http().into(),
-            ..Default::default()
         }
     }
 }
@@ -179,21 +186,25 @@ impl From<Status> for ApiError {
             Code::Unknown | Code::Cancelled => Reason::ServiceUnavailable,
             _ => Reason::InternalError,
         };
+        let sent = object_of(&status).unwrap_or_default();
+        let token = sent.metadata.r#continue;
         Self {
             reason: reason.copied().unwrap_or(fallback),
             message: status.message().to_owned(),
-            details: details_of(&status).map(Box::new),
+            details: sent.details.map(Box::new),
+            continue_token: (!token.is_empty()).then(|| token.into()),
         }
     }
 }
 
-fn details_of(status: &Status) -> Option<StatusDetails> {
+/// The `Status` object in gRPC's details.
+fn object_of(status: &Status) -> Option<meta::Status> {
     let rich = RichStatus::decode(status.details()).ok()?;
     let any = rich
         .details
         .into_iter()
         .find(|any| any.type_url == STATUS_URL)?;
-    meta::Status::decode(any.value).ok()?.details
+    meta::Status::decode(any.value).ok()
 }
 
 #[cfg(test)]
@@ -203,7 +214,7 @@ mod tests {
     #[test]
     fn every_reason_survives_the_way_over_grpc_and_back() {
         for &reason in Reason::ALL {
-            let sent = ApiError::new(reason, "because").with_details(StatusDetails {
+            let mut sent = ApiError::new(reason, "because").with_details(StatusDetails {
                 name: "web".into(),
                 causes: vec![StatusCause {
                     reason: FENCED.into(),
@@ -211,6 +222,8 @@ mod tests {
                 }],
                 ..Default::default()
             });
+            sent.continue_token = Some("-1/a/b".into());
+            assert_eq!(sent.to_status().metadata.r#continue, "-1/a/b");
             let received = ApiError::from(Status::from(sent.clone()));
             assert_eq!(received, sent);
             assert!(received.is_fenced());

@@ -1,8 +1,8 @@
 //! `get`, `list` and `watch`: everything that changes nothing.
 
+use std::fmt;
 use std::sync::Arc;
 
-use setpoint_codec::Kind;
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{ApiError, Reason};
 
@@ -73,7 +73,11 @@ impl Registry {
         let filter = &params.filter;
         access::allow(&call.user, Verb::List, filter.kind(), filter.namespace())?;
         if !params.continue_token.is_empty() {
-            let (revision, after) = read_token(&params.continue_token)?;
+            let (revision, after) = read_token(&params.continue_token, filter)?;
+            let revision = match revision {
+                Some(revision) => revision,
+                None => self.cache.newest().await?,
+            };
             return self.past(params, revision, Some(after)).await;
         }
         let at = match params.at {
@@ -87,7 +91,7 @@ impl Registry {
             ..List::default()
         };
         if params.limit > 0 && list.items.len() > params.limit {
-            cut(&mut list, params.limit, filter.kind());
+            cut(&mut list, params.limit, filter);
         }
         Ok(list)
     }
@@ -104,17 +108,18 @@ impl Registry {
             .page(&params.filter, revision, after.as_ref(), params.limit)
             .await;
         let page = page.map_err(|error| match error.reason {
-            Reason::Expired => expired(),
+            Reason::Expired => expired(after.as_ref()),
             _ => error,
         })?;
         let last = page.last.filter(|_| page.remaining > 0);
+        let counts = last.is_some() && params.filter.selects_all();
         Ok(List {
             items: page.items,
             revision,
             continue_token: last
-                .map(|last| write_token(revision, &last))
+                .map(|last| write_token(&revision, &last))
                 .unwrap_or_default(),
-            remaining: None,
+            remaining: i64::try_from(page.remaining).ok().filter(|_| counts),
         })
     }
 
@@ -134,64 +139,113 @@ impl Registry {
 }
 
 /// Leaves the first page, in the order in which the store would continue it.
-fn cut(list: &mut List, limit: usize, kind: &Kind) {
+fn cut(list: &mut List, limit: usize, filter: &Filter) {
     list.items
-        .sort_by_cached_key(|item| keys::object(kind, &item.key));
-    list.remaining = i64::try_from(list.items.len() - limit).ok();
+        .sort_by_cached_key(|item| keys::object(filter.kind(), &item.key));
+    let remaining = i64::try_from(list.items.len() - limit).ok();
+    list.remaining = remaining.filter(|_| filter.selects_all());
     list.items.truncate(limit);
     if let Some(last) = list.items.last() {
-        list.continue_token = write_token(list.revision, &last.key);
+        list.continue_token = write_token(&list.revision, &last.key);
     }
 }
 
+/// Stands in a token for the newest revision, whatever it is by then.
+const NEWEST: &str = "-1";
+
 /// Opaque to everyone else: the revision of the first page, and the last key of this one.
-fn write_token(revision: Revision, last: &Key) -> String {
+fn write_token(revision: &dyn fmt::Display, last: &Key) -> String {
     format!("{revision}/{}/{}", last.namespace, last.name)
 }
 
-fn read_token(token: &str) -> Result<(Revision, Key), ApiError> {
+/// The revision to go on at (`None`: the newest), and the key to go on after, which is one that the filter looks at.
+fn read_token(token: &str, filter: &Filter) -> Result<(Option<Revision>, Key), ApiError> {
+    let invalid = |why: &str| {
+        let message = format!("invalid continue token: continue key is not valid{why}");
+        ApiError::new(Reason::BadRequest, message)
+    };
     let mut parts = token.splitn(3, '/');
-    let parsed = (|| {
-        let revision = parts.next()?.parse().ok()?;
-        Some((revision, Key::new(parts.next()?, parts.next()?)))
-    })();
-    parsed.ok_or_else(|| {
-        ApiError::new(
-            Reason::BadRequest,
-            format!("continue key is not valid: {token:?}"),
-        )
-    })
+    let (Some(revision), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next())
+    else {
+        return Err(invalid(""));
+    };
+    let revision = match revision {
+        NEWEST => None,
+        text => Some(text.parse().map_err(|_| invalid(""))?),
+    };
+    if revision == Some(Revision::default()) {
+        return Err(invalid(": incorrect encoded start resourceVersion"));
+    }
+    let of_namespace = filter.namespace().is_empty() || filter.namespace() == namespace;
+    let is_key = !name.is_empty() && !name.contains('/');
+    if !of_namespace || !is_key || filter.kind().namespaced == namespace.is_empty() {
+        return Err(invalid(""));
+    }
+    Ok((revision, Key::new(namespace, name)))
 }
 
-fn expired() -> ApiError {
+/// The list cannot be had as it stood then; pages may go on after the key as things stand now.
+fn expired(after: Option<&Key>) -> ApiError {
+    let Some(after) = after else {
+        let message = "The resourceVersion for the provided list is too old.";
+        return ApiError::new(Reason::Expired, message);
+    };
     let message = "The provided continue parameter is too old to display a consistent list result. \
-        You must start a new list without the continue parameter.";
-    ApiError::new(Reason::Expired, message)
+        You can start a new list without the continue parameter, or use the continue token in this response to \
+        retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - \
+        objects that were created, modified, or deleted between the time the first chunk was returned and now may show \
+        up in the list.";
+    let mut error = ApiError::new(Reason::Expired, message);
+    error.continue_token = Some(write_token(&NEWEST, after).into());
+    error
 }
 
 #[cfg(test)]
 mod tests {
+    use setpoint_codec::kinds;
+
     use super::*;
+
+    fn filter(resource: &str, namespace: &str) -> Filter {
+        Filter::all(kinds().by_resource(resource).unwrap(), namespace)
+    }
 
     #[test]
     fn a_token_leads_back_to_its_page() {
         let revision = Revision::from_raw(7);
-        for key in [Key::new("production", "web"), Key::new("", "node-1")] {
-            assert_eq!(
-                read_token(&write_token(revision, &key)).unwrap(),
-                (revision, key)
-            );
+        for (resource, namespace, key) in [
+            ("pods", "", Key::new("production", "web")),
+            ("pods", "production", Key::new("production", "web")),
+            ("nodes", "", Key::new("", "node-1")),
+        ] {
+            let filter = filter(resource, namespace);
+            let token = write_token(&revision, &key);
+            let read = read_token(&token, &filter).unwrap();
+            assert_eq!(read, (Some(revision), key.clone()));
+            let token = write_token(&NEWEST, &key);
+            assert_eq!(read_token(&token, &filter).unwrap(), (None, key));
         }
     }
 
+    /// Checks F17.
     #[test]
     fn a_foreign_token_is_refused() {
-        for token in ["x", "1", "1/a", "a/b/c"] {
-            assert_eq!(
-                read_token(token).unwrap_err().reason,
-                Reason::BadRequest,
-                "{token}"
-            );
+        for token in [
+            "x",
+            "1",
+            "1/a",
+            "a/b/c",
+            "0/a/b",
+            "-2/a/b",
+            "1/other/b",
+            "1//b",
+            "1/a/",
+            "1/a/b/c",
+            "1/a/../b",
+        ] {
+            let error = read_token(token, &filter("pods", "a")).unwrap_err();
+            assert_eq!(error.reason, Reason::BadRequest, "{token}");
         }
+        assert!(read_token("1/a/b", &filter("nodes", "")).is_err());
     }
 }

@@ -1,13 +1,16 @@
 //! Lists, page by page.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use setpoint_gateway::registry::{At, AtLeast, Call, Filter, List, ListParams};
+use setpoint_gateway::store::Store as _;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_testkit::objects::{NAMESPACE, config_map, kind};
+use setpoint_testkit::{Memory, Subject as _};
 
 use crate::world::World;
 
@@ -56,6 +59,7 @@ async fn pages_show_things_as_they_stood_on_the_first() {
         .unwrap();
     assert_eq!(names(&second), ["c", "d"]);
     assert_eq!(second.revision, first.revision);
+    assert_eq!(second.remaining, Some(1), "Checks K5");
     let token = second.continue_token.as_str();
     let third = world
         .registry
@@ -64,6 +68,42 @@ async fn pages_show_things_as_they_stood_on_the_first() {
         .unwrap();
     assert_eq!(names(&third), ["e"]);
     assert_eq!(third.continue_token, "");
+    assert_eq!(third.remaining, None);
+}
+
+/// Checks K5: pages that come too late may go on as things stand now, and how many follow a selection is not known.
+#[tokio::test]
+async fn pages_that_come_too_late_go_on_with_the_newest() {
+    let memory = Memory::default();
+    let world = World::start_over(Arc::new(memory.clone())).await;
+    for name in ["a", "b", "c", "d"] {
+        world.create(&config_map(name, "yes")).await.unwrap();
+    }
+    let labels = Selector::parse("value=yes").unwrap();
+    let some = Filter::new(kind::<ConfigMap>(), NAMESPACE, labels, &Fields::default()).unwrap();
+    let list = async |token: &str| {
+        let params = params(some.clone(), 1, token);
+        world.registry.list(&Call::default(), &params).await
+    };
+    let first = list("").await.unwrap();
+    assert_eq!(first.remaining, None);
+    let options = DeleteOptions::default();
+    world.delete::<ConfigMap>("b", options).await.unwrap();
+    memory.compact(world.store.revision().await.unwrap()).await;
+    let error = list(&first.continue_token).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Expired);
+    let token = error.continue_token.clone().unwrap();
+    assert_eq!(*error.to_status().metadata.r#continue, *token);
+    let second = list(&token).await.unwrap();
+    assert_eq!(names(&second), ["c"]);
+    assert!(second.revision > first.revision);
+    assert_eq!(second.remaining, None);
+    let third = list(&second.continue_token).await.unwrap();
+    assert_eq!(third.revision, second.revision);
+    assert_eq!(
+        (names(&third), third.continue_token.as_str()),
+        (vec!["d"], "")
+    );
 }
 
 #[tokio::test]

@@ -133,6 +133,7 @@ mod tests {
             began_ns: 1_699_999_999_000_000_000,
             depth: 2,
             wanted_ns: 1_699_999_999_500_000_000,
+            lease_term: Some(8),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A store that can be slowed down, held up or cut off: how a replica that lags, or is partitioned, sees it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt as _};
@@ -16,6 +17,7 @@ type Changes = BoxStream<'static, Result<Batch, Error>>;
 pub struct Lagging {
     store: Arc<dyn Store>,
     line: watch::Sender<Line>,
+    lists: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -34,7 +36,13 @@ impl Lagging {
     /// Lets everything through, for now.
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
         let line = watch::Sender::default();
-        Arc::new(Self { store, line })
+        let lists = AtomicUsize::default();
+        Arc::new(Self { store, line, lists })
+    }
+
+    /// How many lists it was asked for.
+    pub fn lists(&self) -> usize {
+        self.lists.load(Ordering::Relaxed)
     }
 
     /// From here on no change arrives.
@@ -100,6 +108,7 @@ impl Store for Lagging {
 
     fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
         async move {
+            self.lists.fetch_add(1, Ordering::Relaxed);
             self.pass().await?;
             self.store.list(range).await
         }

@@ -82,6 +82,11 @@ impl Filter {
         &self.namespace
     }
 
+    /// Does it look at nothing but the namespace?
+    pub fn selects_all(&self) -> bool {
+        self.labels.is_empty() && self.demands.is_empty()
+    }
+
     /// The one node whose Pods it asks for: what the index is for.
     pub(super) fn node(&self) -> Option<&str> {
         self.node.as_deref()

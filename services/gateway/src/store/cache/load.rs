@@ -6,12 +6,12 @@ use setpoint_codec::Kind;
 use setpoint_model::{Key, Revision};
 use setpoint_proto::Cause;
 
-use super::Cached;
 use super::state::{Shelves, empty_shelves};
+use super::{Cached, metrics};
 use crate::store::{Batch, Change, Entry, Error, Range, Store, keys};
 
 /// Entries per page. One of 5 000 costs etcd no more CPU than 500, and less memory here than all at once.
-const PAGE: usize = 2000;
+pub(super) const PAGE: usize = 2000;
 
 /// Everything, as it stood at one revision.
 pub(super) struct Loaded {
@@ -28,8 +28,16 @@ pub(super) struct Decoded {
 pub(super) struct DecodedChange {
     pub kind: &'static Kind,
     pub key: Key,
-    pub new: Option<Cached>,
+    pub new: Stored<Cached>,
     pub cause: Option<Cause>,
+}
+
+/// What stands under a key.
+pub(super) enum Stored<T> {
+    Nothing,
+    Object(T),
+    /// A value that is no object, written then. What stood there before is gone.
+    Unreadable(Revision),
 }
 
 /// Reads everything as it stood at a revision.
@@ -42,9 +50,12 @@ pub(super) async fn everything(store: &dyn Store, at: Revision) -> Result<Loaded
     };
     loop {
         let page = store.list(range.clone()).await?;
-        for object in page.entries.iter().filter_map(object) {
-            if let Some(shelf) = shelves.get_mut(object.kind.type_url.as_str()) {
-                shelf.put(&object.key.clone(), Some(object));
+        for entry in &page.entries {
+            if let Some((kind, key)) = keys::parse(&entry.key)
+                && let Some(shelf) = shelves.get_mut(kind.type_url.as_str())
+            {
+                let stored = read(kind, key.clone(), entry).map(Arc::new);
+                shelf.put(&key, Stored::of(stored, entry.revision));
             }
         }
         range.after = page.entries.last().map(|entry| entry.key.clone());
@@ -64,11 +75,31 @@ pub(super) fn object(entry: &Entry) -> Option<Arc<Cached>> {
 }
 
 fn read(kind: &'static Kind, key: Key, entry: &Entry) -> Option<Cached> {
-    Cached::read(kind, key, entry)
-        .inspect_err(
-            |error| tracing::warn!(key = entry.key, %error, "passed over what is no object"),
-        )
-        .ok()
+    let read = Cached::read(kind, key, entry).inspect_err(|error| {
+        tracing::error!(key = entry.key, %error, "passed over a value that cannot be read");
+        metrics::undecodable(kind);
+    });
+    read.ok()
+}
+
+impl<T> Stored<T> {
+    pub fn object(&self) -> Option<&T> {
+        match self {
+            Self::Object(object) => Some(object),
+            Self::Nothing | Self::Unreadable(_) => None,
+        }
+    }
+
+    pub fn into_object(self) -> Option<T> {
+        match self {
+            Self::Object(object) => Some(object),
+            Self::Nothing | Self::Unreadable(_) => None,
+        }
+    }
+
+    fn of(read: Option<T>, revision: Revision) -> Self {
+        read.map_or(Self::Unreadable(revision), Self::Object)
+    }
 }
 
 pub(super) fn decode(batch: Batch) -> Decoded {
@@ -85,14 +116,14 @@ pub(super) fn decode(batch: Batch) -> Decoded {
 fn decode_change(change: Change, revision: Revision) -> Option<DecodedChange> {
     let (kind, key) = keys::parse(&change.key)?;
     let new = match change.value {
-        None => None,
+        None => Stored::Nothing,
         Some(value) => {
             let entry = Entry {
                 key: change.key,
                 value,
                 revision,
             };
-            Some(read(kind, key.clone(), &entry)?)
+            Stored::of(read(kind, key.clone(), &entry), revision)
         }
     };
     Some(DecodedChange {

@@ -34,10 +34,15 @@ impl Topic {
     /// The narrowest that has all that the filter lets through.
     pub fn of(filter: &Filter) -> Self {
         match filter.node() {
-            Some(node) => Self::Node(node.into()),
-            None => Self::Kind(&filter.kind().type_url),
+            Some(node) if is_node_name(node) => Self::Node(node.into()),
+            _ => Self::Kind(&filter.kind().type_url),
         }
     }
+}
+
+/// Pods without a node have no topic of their own, and what cannot name a node gets none.
+fn is_node_name(text: &str) -> bool {
+    (1..=253).contains(&text.len())
 }
 
 pub(super) struct Log {

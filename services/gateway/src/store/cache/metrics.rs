@@ -51,6 +51,11 @@ static CAPACITY: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     gauges("apiserver_watch_cache_capacity", help, &LABELS)
 });
 
+static UNDECODABLE: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Number of stored object decode errors split by object type.";
+    counters("apiserver_storage_decode_errors_total", help, &LABELS)
+});
+
 static REVISION: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     let help = "The newest revision in the watch cache, its last 15 digits. All kinds share one.";
     gauges("apiserver_watch_cache_resource_version", help, &LABELS)
@@ -83,6 +88,11 @@ pub(super) fn expired(kind: &Kind) -> IntCounter {
 pub(super) fn stalled(kind: &Kind) {
     EXPIRED.with_label_values(&labels(kind)).inc();
     STALLED.with_label_values(&labels(kind)).inc();
+}
+
+/// A stored value of the kind could not be read.
+pub(super) fn undecodable(kind: &Kind) {
+    UNDECODABLE.with_label_values(&labels(kind)).inc();
 }
 
 pub(super) fn initial(kind: &Kind) -> IntCounter {

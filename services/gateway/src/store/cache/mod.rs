@@ -104,7 +104,8 @@ impl Cache {
     /// One object, not older than asked.
     ///
     /// # Errors
-    /// `Timeout` or `ServiceUnavailable` when so new a state cannot be had.
+    /// `Timeout` or `ServiceUnavailable` when so new a state cannot be had, `InternalError` when what is stored cannot be
+    /// read.
     pub async fn get(
         &self,
         kind: &'static Kind,
@@ -112,7 +113,12 @@ impl Cache {
         at: AtLeast,
     ) -> Result<Option<Arc<Cached>>, ApiError> {
         self.reach(kind, at).await?;
-        Ok(self.shared.state.read().shelf(kind).get(key).cloned())
+        let state = self.shared.state.read();
+        let shelf = state.shelf(kind);
+        match shelf.is_unreadable(key) {
+            true => Err(unreadable(kind, key)),
+            false => Ok(shelf.get(key).cloned()),
+        }
     }
 
     /// Everything that the filter lets through, in key order, not older than asked.
@@ -125,10 +131,10 @@ impl Cache {
     }
 
     /// A page of what the filter let through at one revision of the past: at most `limit` (0: all) after a key.
-    /// It is read from the store.
+    /// It is read from the store, in parts that grow where few objects match, as upstream's do.
     ///
     /// # Errors
-    /// `Expired` when the store no longer reaches back so far.
+    /// `Expired` when the store no longer reaches back so far, `Timeout` when it is not there yet.
     pub async fn page(
         &self,
         filter: &Filter,
@@ -137,27 +143,46 @@ impl Cache {
         limit: usize,
     ) -> Result<Page, ApiError> {
         let mut page = Page::default();
+        let wanted = if limit == 0 { usize::MAX } else { limit };
         let mut range = Range {
             after: after.map(|key| keys::object(filter.kind(), key)),
-            limit,
+            limit: wanted.min(load::PAGE),
             at: Some(at),
             ..Range::all(keys::prefix(filter.kind(), filter.namespace()))
         };
         loop {
-            let part = self.shared.store.list(range.clone()).await?;
-            range.after = part.entries.last().map(|entry| entry.key.clone());
-            page.remaining = part.remaining;
-            let objects = part.entries.iter().filter_map(load::object);
-            page.items
-                .extend(objects.filter(|object| filter.matches(object)));
-            if part.remaining == 0 || page.items.len() >= limit {
-                page.last = range
-                    .after
-                    .and_then(|key| keys::parse(&key))
-                    .map(|(_, key)| key);
+            let part = self.shared.store.list(range.clone()).await;
+            let part = match part {
+                Err(super::Error::Expired) if at > self.newest().await? => {
+                    return Err(self.too_new(at));
+                }
+                part => part?,
+            };
+            page.remaining = part.remaining + part.entries.len();
+            for entry in part.entries {
+                if page.items.len() == wanted {
+                    break;
+                }
+                page.remaining -= 1;
+                let object = load::object(&entry).filter(|object| filter.matches(object));
+                page.items.extend(object);
+                range.after = Some(entry.key);
+            }
+            if page.remaining == 0 || page.items.len() == wanted {
+                let last = range.after.and_then(|key| keys::parse(&key));
+                page.last = last.map(|(_, key)| key);
                 return Ok(page);
             }
+            range.limit = (range.limit * 2).min(load::PAGE);
         }
+    }
+
+    /// The newest revision of the store: not older than any write acknowledged before the call.
+    ///
+    /// # Errors
+    /// `Timeout` or `ServiceUnavailable` when the store does not answer.
+    pub async fn newest(&self) -> Result<Revision, ApiError> {
+        Ok(self.freshness.newest().await?)
     }
 
     /// Changes, and perhaps first the state, as `spec` says. Ends with an error, never silently.
@@ -255,4 +280,10 @@ impl Cache {
             ..Default::default()
         })
     }
+}
+
+fn unreadable(kind: &Kind, key: &Key) -> ApiError {
+    let path = keys::object(kind, key);
+    let message = format!("unable to transform or decode the object at key {path:?}");
+    ApiError::new(Reason::InternalError, message)
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use prometheus::{IntCounter, IntGauge};
 use setpoint_codec::Kind;
-use setpoint_model::Key;
+use setpoint_model::{Key, Revision};
 
 use super::fields::Field;
+use super::load::Stored;
 use super::{Cached, Filter, metrics};
 
 type Objects = BTreeMap<Key, Arc<Cached>>;
@@ -15,6 +16,8 @@ type Objects = BTreeMap<Key, Arc<Cached>>;
 /// All objects of one kind, in key order; Pods also by their node.
 pub(super) struct Shelf {
     objects: Objects,
+    /// Values that cannot be read, and their last writes.
+    unreadable: BTreeMap<Key, Revision>,
     index: Option<Index>,
     count: IntGauge,
     dispatched: IntCounter,
@@ -34,6 +37,7 @@ impl Shelf {
             .flatten();
         Self {
             objects: Objects::new(),
+            unreadable: BTreeMap::new(),
             count: metrics::objects(kind),
             dispatched: metrics::dispatched(kind),
             index: field.map(|field| Index {
@@ -47,8 +51,23 @@ impl Shelf {
         self.objects.get(key)
     }
 
+    /// Is there a value under the key that cannot be read?
+    pub fn is_unreadable(&self, key: &Key) -> bool {
+        self.unreadable.contains_key(key)
+    }
+
     /// Takes in the newest state of an object, or that it is gone; returns what was there.
-    pub fn put(&mut self, key: &Key, new: Option<Arc<Cached>>) -> Option<Arc<Cached>> {
+    pub fn put(&mut self, key: &Key, stored: Stored<Arc<Cached>>) -> Option<Arc<Cached>> {
+        let new = match stored {
+            Stored::Unreadable(revision) => {
+                self.unreadable.insert(key.clone(), revision);
+                None
+            }
+            stored => {
+                self.unreadable.remove(key);
+                stored.into_object()
+            }
+        };
         if let Some(index) = &mut self.index {
             index.put(self.objects.get(key), new.as_ref());
         }

@@ -7,7 +7,7 @@ use setpoint_codec::{Kind, kinds};
 use setpoint_model::Revision;
 use tokio::sync::Notify;
 
-use super::load::{Decoded, Loaded};
+use super::load::{Decoded, Loaded, Stored};
 use super::log::{Log, Topic};
 use super::record::Record;
 use super::shelf::Shelf;
@@ -72,13 +72,17 @@ impl State {
     /// Takes in revisions, each whole.
     pub fn apply(&mut self, batches: Vec<Decoded>) -> Vec<Arc<Notify>> {
         for batch in batches {
-            self.revision = batch.revision;
             for change in batch.changes {
                 let Some(shelf) = self.shelves.get_mut(change.kind.type_url.as_str()) else {
                     continue;
                 };
-                let new = change.new.map(Arc::new);
-                let old = shelf.put(&change.key, new.clone());
+                let stored = match change.new {
+                    Stored::Object(object) => Stored::Object(Arc::new(object)),
+                    Stored::Nothing => Stored::Nothing,
+                    Stored::Unreadable(revision) => Stored::Unreadable(revision),
+                };
+                let new = stored.object().cloned();
+                let old = shelf.put(&change.key, stored);
                 if old.is_none() && new.is_none() {
                     continue;
                 }
@@ -91,6 +95,8 @@ impl State {
                 }
                 self.log.push(record, topics(change.kind, nodes));
             }
+            // Last, so that what a panic leaves half done does not pass for this revision.
+            self.revision = batch.revision;
         }
         self.log.take_touched()
     }

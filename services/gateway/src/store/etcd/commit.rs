@@ -5,6 +5,7 @@ use std::time::Duration;
 use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse, TxnResponse};
 use prost::Message as _;
 use setpoint_model::Revision;
+use setpoint_task::catch_panic;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -23,8 +24,7 @@ impl Etcd {
         let Ok(Ok(permit)) = timeout_at(deadline, waiting).await else {
             return Err(Error::Timeout);
         };
-        let task = self.clone().carry_out(write, permit, deadline);
-        tokio::spawn(task).await.unwrap_or(Err(Error::Unknown))
+        outlive(self.clone().carry_out(write, permit, deadline)).await
     }
 
     /// Holds its permit until the outcome is known, so that doubts are bounded too.
@@ -47,6 +47,17 @@ impl Etcd {
                 Err(Trouble::Doubt(error)) => return self.resolve(&write, error).await,
             }
         }
+    }
+}
+
+/// Runs a write to its end, even if the caller goes away. A panic leaves its outcome unknown.
+async fn outlive(
+    write: impl Future<Output = Result<Revision, Error>> + Send + 'static,
+) -> Result<Revision, Error> {
+    match tokio::spawn(catch_panic("etcd-commit", write)).await {
+        Ok(Ok(outcome)) => outcome,
+        // Counted and logged where it was caught; or the runtime is going away.
+        Ok(Err(_)) | Err(_) => Err(Error::Unknown),
     }
 }
 
@@ -156,5 +167,21 @@ fn found(response: TxnOpResponse) -> Option<Entry> {
     match response {
         TxnOpResponse::Get(mut response) => response.0.kvs.pop().map(entry),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_panics_has_an_unknown_outcome_and_is_counted() {
+        let outcome = outlive(async { panic!("as a test wants it") }).await;
+        assert_eq!(outcome, Err(Error::Unknown));
+        let families = prometheus::gather();
+        let panics = families
+            .iter()
+            .find(|family| family.name() == "setpoint_panics_total");
+        assert!(format!("{panics:?}").contains("etcd-commit"));
     }
 }

@@ -41,6 +41,9 @@ macro_rules! cache_contract {
             a_cache_whose_store_was_compacted_starts_its_watchers_again
             an_object_enters_and_leaves_a_selector
             a_node_is_told_of_its_own_pods_alone
+            pods_without_a_node_are_watched_like_any_others
+            a_value_that_cannot_be_read_takes_the_old_object_away
+            a_page_reads_no_more_than_it_must_and_never_exceeds_its_limit
             a_pod_that_moves_leaves_one_node_and_enters_the_other
             a_field_that_cannot_be_selected_by_is_named
         }

@@ -1,14 +1,16 @@
 //! A watcher sees its part of the world as if there were no other.
 
+use setpoint_gateway::store::Write;
 use setpoint_gateway::store::cache::{AtLeast, Filter, Start};
+use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::EventType::{Added, Deleted, Modified};
 use setpoint_proto::Reason;
 use setpoint_proto::core::{ConfigMap, Pod};
 
-use super::world::{bind, cache, pods_of, set, take, told, unset, watch};
-use crate::Subject;
-use crate::objects::kind;
+use super::world::{bind, cache, config_maps, pods_of, set, take, told, unset, watch};
+use crate::objects::{NAMESPACE, key_of, kind};
+use crate::{Lagging, Subject};
 
 /// What leaves a selector is gone as far as its watcher can see, and what enters is new.
 pub async fn an_object_enters_and_leaves_a_selector(subject: impl Subject) {
@@ -63,6 +65,20 @@ pub async fn a_node_is_told_of_its_own_pods_alone(subject: impl Subject) {
     assert_eq!(unbound.items.len(), 1);
 }
 
+/// Checks F8.
+pub async fn pods_without_a_node_are_watched_like_any_others(subject: impl Subject) {
+    let store = subject.store();
+    let cache = cache(&store).await;
+    let mut watcher = watch(&cache, pods_of(""), Start::Now).await.unwrap();
+    let created = bind(&store, "pod", "").await;
+    bind(&store, "other", "node-1").await;
+    let bound = bind(&store, "pod", "node-1").await;
+    assert_eq!(
+        told(&take(&mut watcher, 2).await),
+        [(Added, "pod", created), (Deleted, "pod", bound)]
+    );
+}
+
 /// A Pod does not move in Kubernetes; but what is indexed under two keys must not be lost between them.
 pub async fn a_pod_that_moves_leaves_one_node_and_enters_the_other(subject: impl Subject) {
     let store = subject.store();
@@ -76,6 +92,64 @@ pub async fn a_pod_that_moves_leaves_one_node_and_enters_the_other(subject: impl
         [(Added, "pod", bound), (Deleted, "pod", moved)]
     );
     assert_eq!(told(&take(&mut to, 1).await), [(Added, "pod", moved)]);
+}
+
+/// Checks F35.
+pub async fn a_value_that_cannot_be_read_takes_the_old_object_away(subject: impl Subject) {
+    let store = subject.store();
+    set(&store, "other", "1").await;
+    let written = set(&store, "web", "1").await;
+    let cache = cache(&store).await;
+    let mut watcher = watch(&cache, config_maps(), Start::Now).await.unwrap();
+    let write = Write::update(key_of::<ConfigMap>("web"), written, "no object".into());
+    let broken = store.commit(write).await.unwrap();
+    assert_eq!(
+        told(&take(&mut watcher, 1).await),
+        [(Deleted, "web", broken)]
+    );
+    let late = super::world::cache(&store).await;
+    for cache in [&cache, &late] {
+        let list = cache.list(&config_maps(), AtLeast::Newest).await.unwrap();
+        assert_eq!(list.items.len(), 1);
+        let key = Key::new(NAMESPACE, "web");
+        let refused = cache.get(kind::<ConfigMap>(), &key, AtLeast::Newest).await;
+        assert_eq!(refused.unwrap_err().reason, Reason::InternalError);
+    }
+    let mended = set(&store, "web", "2").await;
+    assert_eq!(told(&take(&mut watcher, 1).await), [(Added, "web", mended)]);
+}
+
+/// Checks F17.
+pub async fn a_page_reads_no_more_than_it_must_and_never_exceeds_its_limit(subject: impl Subject) {
+    let store = subject.store();
+    for number in 0..60 {
+        let value = if number % 10 == 0 { "no" } else { "yes" };
+        set(&store, &format!("m{number:02}"), value).await;
+    }
+    let counted = Lagging::new(store.clone());
+    let cache = cache(&(counted.clone() as _)).await;
+    let at = cache.reached();
+    let selected = |text: &str| {
+        let labels = Selector::parse(text).unwrap();
+        Filter::new(kind::<ConfigMap>(), "", labels, &Fields::default()).unwrap()
+    };
+    let most = selected("value=yes");
+    let (mut after, mut sizes) = (None, Vec::new());
+    loop {
+        let page = cache.page(&most, at, after.as_ref(), 10).await.unwrap();
+        sizes.push(page.items.len());
+        after = page.last;
+        if page.remaining == 0 {
+            break;
+        }
+    }
+    assert_eq!(sizes, [10, 10, 10, 10, 10, 4]);
+    let before = counted.lists();
+    let none = selected("value=never");
+    let page = cache.page(&none, at, None, 1).await;
+    assert!(page.unwrap().items.is_empty());
+    // 1, 2, 4, 8, 16 and 32 keys.
+    assert_eq!(counted.lists() - before, 6);
 }
 
 /// As Kubernetes words it.
