@@ -109,7 +109,7 @@ impl Cluster {
         let mut stream = TcpStream::connect(("127.0.0.1", self.ports[0])).unwrap();
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.0\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all((head + body).as_bytes()).unwrap();
         let mut answer = String::new();
