@@ -219,7 +219,10 @@ impl Level {
             match waiter.send(Seat::new(self)) {
                 Ok(()) => return,
                 // It has given up; its seat must not be released a second time.
-                Err(mut seat) => seat.level = None,
+                Err(mut seat) => {
+                    seat.level = None;
+                    self.executing.dec();
+                }
             }
         }
     }
@@ -329,6 +332,7 @@ mod tests {
         drop(busy);
         let seat = level.seat(flow("b")).await;
         assert!(seat.is_ok(), "nobody sits where nobody waits any more");
+        assert_eq!(level.executing.get(), 1);
     }
 
     #[tokio::test]
