@@ -252,7 +252,7 @@ async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
     let start = mark(&url, "start").await;
     let address = url.trim_start_matches("http://");
     let mut deaf = std::net::TcpStream::connect(address).expect("it listens");
-    let request = "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: deaf\r\n\r\n";
+    let request = "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n";
     deaf.write_all(request.as_bytes()).expect("it is sent");
     let open = || metric(&cluster, 0, "apiserver_longrunning_requests", "configmaps");
     eventually("three watch", || {

@@ -33,7 +33,7 @@ async fn ready(address: &str) -> bool {
     let ask = async {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
         stream
-            .write_all(b"GET /readyz HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")
+            .write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             .await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;

@@ -18,9 +18,13 @@ use scene::Scene;
 
 /// Documented, but only there once something has gone wrong.
 const RARE: &[&str] = &[
+    "apiserver_flowcontrol_rejected_requests_total",
+    "apiserver_flowcontrol_request_wait_duration_seconds",
+    "apiserver_storage_decode_errors_total",
     "apiserver_terminated_watchers_total",
     "setpoint_connections_cut_total",
     "setpoint_events_dropped_total",
+    "setpoint_panics_total",
     "setpoint_watchers_stalled_total",
 ];
 
