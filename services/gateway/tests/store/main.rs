@@ -5,6 +5,8 @@
 )]
 
 mod differential;
+mod faulty;
+mod panics;
 mod subjects;
 mod trouble;
 

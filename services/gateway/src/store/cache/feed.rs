@@ -33,8 +33,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Follows the store, through all that may happen to it, until it is dropped.
+/// Follows the store, through all that may happen to it, until it is dropped. Reads everything first: after a panic the
+/// state may be half changed.
 pub(super) async fn run(shared: Arc<Shared>) {
+    shared.health.restarted();
     let mut feed = Feed {
         shared,
         followed: None,
@@ -49,7 +51,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if error == Error::Expired {
             feed.followed = None;
         }
-        feed.shared.tell(Health::Behind(error.to_string()));
+        let behind = Health::Behind(error.to_string());
+        feed.shared.health.set(behind);
         sleep(feed.pause).await;
         feed.pause = (feed.pause * 2).min(LONGEST_PAUSE);
     }
@@ -120,7 +123,7 @@ impl Feed {
         if reached >= newest {
             self.pause = PAUSE;
             self.shared.reached.send_replace(reached);
-            self.shared.tell(Health::Following);
+            self.shared.health.set(Health::Following);
         }
     }
 }
@@ -161,13 +164,5 @@ impl Shared {
         for wake in woken {
             wake.notify_waiters();
         }
-    }
-
-    fn tell(&self, health: Health) {
-        self.health.send_if_modified(|told| {
-            let changed = *told != health;
-            *told = health;
-            changed
-        });
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use setpoint_model::Revision;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::Shared;
 use crate::store::{Error, Store};
 
 /// More readers than this wait to be let in.
@@ -20,23 +21,31 @@ pub(super) struct Freshness {
 }
 
 impl Freshness {
-    pub fn start(store: Arc<dyn Store>, stop: CancellationToken) -> Self {
+    /// Starts the task that asks. After a panic, whoever waited gets an error, and the questions to come an answer.
+    pub fn start(shared: &Arc<Shared>, stop: &CancellationToken) -> Self {
         let (questions, waiting) = mpsc::channel(WAITING);
-        tokio::spawn(stop.run_until_cancelled_owned(answer(store, waiting)));
+        let (store, waiting) = (shared.store.clone(), Arc::new(Mutex::new(waiting)));
+        shared.supervise(stop, "cache-freshness", move || {
+            let (store, waiting) = (store.clone(), waiting.clone());
+            async move { answer(&*store, &mut *waiting.lock().await).await }
+        });
         Self { questions }
     }
 
     /// A revision not older than any write that was acknowledged before this call.
     pub async fn newest(&self) -> Result<Revision, Error> {
-        let stopped = || Error::Unavailable("the cache has been stopped".into());
+        let unanswered = || Error::Unavailable("its newest revision was not told".into());
         let (answer, answered) = oneshot::channel();
-        self.questions.send(answer).await.map_err(|_| stopped())?;
-        answered.await.map_err(|_| stopped())?
+        self.questions
+            .send(answer)
+            .await
+            .map_err(|_| unanswered())?;
+        answered.await.map_err(|_| unanswered())?
     }
 }
 
 /// Whoever comes while a question is on its way waits for the next: the answer may be older than its call.
-async fn answer(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<Answer>) {
+async fn answer(store: &dyn Store, waiting: &mut mpsc::Receiver<Answer>) {
     let mut readers = Vec::new();
     while waiting.recv_many(&mut readers, WAITING).await > 0 {
         let newest = store.revision().await;

@@ -12,6 +12,7 @@ mod feed;
 mod fields;
 mod filter;
 mod freshness;
+mod health;
 mod load;
 mod log;
 mod metrics;
@@ -30,6 +31,7 @@ use setpoint_codec::Kind;
 use setpoint_model::{Key, Revision};
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
+use setpoint_task::supervise;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -42,19 +44,9 @@ pub use cached::Cached;
 pub use changes::{Change, Changes};
 pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
 pub use filter::Filter;
+pub use health::Health;
 pub use past::Before;
 pub use settings::Settings;
-
-/// How the cache stands to its store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// It has not yet read everything.
-    Loading,
-    /// It follows every change.
-    Following,
-    /// It cannot follow, for this reason, and tries again.
-    Behind(String),
-}
 
 /// The cache; cheap to clone. It follows its store until the last clone is dropped.
 #[derive(Clone)]
@@ -71,7 +63,7 @@ struct Shared {
     state: RwLock<State>,
     /// The newest revision in `state`; default until all that there was at the start has been read.
     reached: watch::Sender<Revision>,
-    health: watch::Sender<Health>,
+    health: health::Reports,
     pending: pending::Ledger,
 }
 
@@ -81,21 +73,19 @@ impl Cache {
         let shared = Arc::new(Shared {
             state: RwLock::new(State::new(&settings)),
             reached: watch::Sender::default(),
-            health: watch::Sender::new(Health::Loading),
+            health: health::Reports::default(),
             pending: pending::Ledger::default(),
-            store: store.clone(),
+            store,
             settings,
         });
         metrics::has_room(shared.settings.log_records);
         let stop = CancellationToken::new();
-        tokio::spawn(
-            stop.clone()
-                .run_until_cancelled_owned(feed::run(shared.clone())),
-        );
-        let sweep = pending::sweep(shared.clone());
-        tokio::spawn(stop.clone().run_until_cancelled_owned(sweep));
+        let feed = shared.clone();
+        shared.supervise(&stop, "cache-feed", move || feed::run(feed.clone()));
+        let swept = shared.clone();
+        shared.supervise(&stop, "cache-sweep", move || pending::sweep(swept.clone()));
         Self {
-            freshness: Freshness::start(store, stop.clone()),
+            freshness: Freshness::start(&shared, &stop),
             shared,
             _tasks: Arc::new(stop.drop_guard()),
         }
@@ -206,7 +196,7 @@ impl Cache {
 
     /// Has everything been read, and is every change followed?
     pub fn ready(&self) -> bool {
-        *self.shared.health.borrow() == Health::Following
+        self.shared.health.is_following()
     }
 
     /// How the cache stands to its store, and each change of that.
@@ -279,6 +269,24 @@ impl Cache {
             retry_after_seconds: 1,
             ..Default::default()
         })
+    }
+}
+
+impl Shared {
+    /// Spawns a task that is restarted after a panic, until `stop`; while it keeps panicking, the cache is `Behind`.
+    fn supervise<T, F>(
+        self: &Arc<Self>,
+        stop: &CancellationToken,
+        task: &'static str,
+        start: impl FnMut() -> F + Send + 'static,
+    ) where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let shared = self.clone();
+        let report = move |report| shared.health.report(task, report);
+        let supervised = supervise(task, report, start);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(supervised));
     }
 }
 
