@@ -16,6 +16,8 @@ pub struct Settings {
     #[serde(with = "host::duration")]
     stall: Duration,
     #[serde(with = "host::duration")]
+    cache_check: Duration,
+    #[serde(with = "host::duration")]
     event_ttl: Duration,
     max_requests_inflight: usize,
     max_mutating_requests_inflight: usize,
@@ -45,6 +47,7 @@ impl Default for Settings {
         Self {
             listen: ([127, 0, 0, 1], 6443).into(),
             stall: cache::Settings::default().stall,
+            cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
@@ -66,6 +69,10 @@ impl host::Settings for Settings {
             (
                 "stall",
                 "How long a watcher may read nothing of what is sent before it is cut off",
+            ),
+            (
+                "cache_check",
+                "How often the cache is compared with etcd, apart from each time etcd is back; 0s for never",
             ),
             (
                 "event_ttl",
@@ -116,10 +123,11 @@ impl host::Settings for Settings {
 }
 
 impl Settings {
-    /// How long watchers may stall, and all else as it is.
+    /// How long watchers may stall, how often the cache is compared with etcd, and all else as it is.
     pub(crate) fn cache(&self) -> cache::Settings {
         cache::Settings {
             stall: self.stall,
+            check_interval: self.cache_check,
             ..Default::default()
         }
     }

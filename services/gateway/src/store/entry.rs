@@ -26,6 +26,8 @@ pub struct Range {
     pub limit: usize,
     /// As things stood then; `None`: newest.
     pub at: Option<Revision>,
+    /// Without their values: those of the page are empty.
+    pub keys_only: bool,
 }
 
 impl Range {

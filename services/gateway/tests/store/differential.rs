@@ -140,6 +140,7 @@ impl Side {
                     limit: *limit,
                     at: back
                         .map(|back| Revision::from_raw(now.saturating_sub(back).max(self.start))),
+                    keys_only: false,
                 };
                 let page = self.store.list(range).await;
                 Answer::Listed(page.map(|page| self.normal_page(page)))

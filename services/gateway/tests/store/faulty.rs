@@ -1,7 +1,7 @@
 //! A store with faults that a test switches on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -16,6 +16,8 @@ pub struct Faulty {
     pub watch_panics: Arc<AtomicUsize>,
     /// Panics to come when it is asked for its newest revision.
     pub revision_panics: AtomicUsize,
+    /// Whether changes get lost on their way.
+    pub loses_changes: Arc<AtomicBool>,
 }
 
 impl Faulty {
@@ -24,6 +26,7 @@ impl Faulty {
             store,
             watch_panics: Arc::default(),
             revision_panics: AtomicUsize::default(),
+            loses_changes: Arc::default(),
         })
     }
 }
@@ -63,7 +66,16 @@ impl Store for Faulty {
     fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
         panic_if_due(&self.watch_panics);
         let panics = self.watch_panics.clone();
+        let loses = self.loses_changes.clone();
         let batches = self.store.watch(after);
-        batches.inspect(move |_| panic_if_due(&panics)).boxed()
+        let batches = batches.map(move |batch| {
+            panic_if_due(&panics);
+            let mut batch = batch?;
+            if loses.load(Ordering::Relaxed) {
+                batch.changes.clear();
+            }
+            Ok(batch)
+        });
+        batches.boxed()
     }
 }

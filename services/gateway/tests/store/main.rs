@@ -4,6 +4,7 @@
     reason = "what is not as it should be is a failure"
 )]
 
+mod check;
 mod differential;
 mod faulty;
 mod panics;

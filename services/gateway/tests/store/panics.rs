@@ -19,26 +19,26 @@ use tokio::time::timeout;
 use crate::faulty::Faulty;
 
 /// Long in the time of these tests, which is paused.
-const LONG: Duration = Duration::from_secs(600);
+pub const LONG: Duration = Duration::from_secs(600);
 
-async fn start() -> (Arc<Faulty>, Cache) {
+pub async fn start() -> (Arc<Faulty>, Cache) {
     let store = Faulty::over(Arc::new(Memory::default()));
     let cache = Cache::start(store.clone(), Settings::default());
     timeout(LONG, cache.synced()).await.unwrap();
     (store, cache)
 }
 
-fn config_maps() -> Filter {
+pub fn config_maps() -> Filter {
     Filter::all(kind::<ConfigMap>(), "")
 }
 
-async fn create(store: &Arc<Faulty>, name: &str) -> Revision {
+pub async fn create(store: &Arc<Faulty>, name: &str) -> Revision {
     let value = enveloped(&config_map(name, name), None);
     let write = Write::create(key_of::<ConfigMap>(name), value);
     store.commit(write).await.unwrap()
 }
 
-async fn watch(cache: &Cache) -> Watch {
+pub async fn watch(cache: &Cache) -> Watch {
     let spec = WatchSpec {
         filter: config_maps(),
         start: Start::Now,

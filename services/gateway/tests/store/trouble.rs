@@ -13,6 +13,7 @@ use setpoint_gateway::store::{Error, Range, Store, Write, keys};
 use setpoint_model::Revision;
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
+use setpoint_testkit::Lagging;
 use setpoint_testkit::objects::{config_map, enveloped, key_of, kind};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -255,6 +256,36 @@ async fn a_store_that_has_lost_its_history_is_read_anew() {
         cache.watch(spec).await.err().unwrap().reason,
         Reason::Expired
     );
+}
+
+/// Checks F10, S4, S8: etcd was put back to a time before some objects, and has since gone on beyond the revision that the
+/// cache had reached.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_was_restored_and_has_caught_up_is_read_anew() {
+    let mut etcd = OnEtcd::impatient().await;
+    for name in ["a", "b", "c"] {
+        create(&etcd.store, name).await.unwrap();
+    }
+    let line = Lagging::new(etcd.store.clone());
+    let cache = Cache::start(line.clone(), Settings::default());
+    following(&cache).await;
+    let reached = cache.reached();
+    let watch = follow(&cache, Start::Now).await;
+    line.cut();
+    etcd.process.kill();
+    etcd.process.restart_empty().await;
+    etcd.store.revision().await.unwrap();
+    for name in ["p", "q", "r", "s", "t"] {
+        create(&etcd.store, name).await.unwrap();
+    }
+    assert!(etcd.store.revision().await.unwrap() > reached);
+    line.release();
+    assert_eq!(error_of(watch).await, Reason::Expired);
+    following(&cache).await;
+    let all = Filter::all(kind::<ConfigMap>(), "");
+    let list = cache.list(&all, AtLeast::Newest).await.unwrap();
+    let names: Vec<_> = list.items.iter().map(|item| &*item.key.name).collect();
+    assert_eq!(names, ["p", "q", "r", "s", "t"]);
 }
 
 /// Checks S2: what was missed comes in one go, which etcd splits where it grows too large.

@@ -151,6 +151,9 @@ impl History {
         };
         let remaining = entries.len().saturating_sub(limit);
         entries.truncate(limit);
+        if range.keys_only {
+            entries.iter_mut().for_each(|entry| entry.value.clear());
+        }
         Ok(Page {
             entries,
             revision: Revision::from_raw(at),

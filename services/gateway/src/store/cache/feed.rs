@@ -1,7 +1,7 @@
 //! Keeps the cache up with its store.
 //!
 //! ```text
-//!            ┌──────── too far behind, compacted, or the store's history went back ────────┐
+//!            ┌─── too far behind, compacted, or the cache is not what the store has or had ───┐
 //!            ▼                                                                             │
 //! Loading ─▶ read everything at one revision ─▶ watch from there ─▶ Following ─▶ broken: Behind ─▶ watch again
 //! ```
@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::load::{self, Loaded};
 use super::state::State;
-use super::{Health, Shared, metrics};
+use super::{Health, Shared, check, metrics};
 use crate::store::{Batch, Error, Store};
 
 /// etcd replays about 8 000 revisions a second, but reads 100 000 objects in a quarter of one.
@@ -73,17 +73,19 @@ impl Feed {
             .followed
             .filter(|followed| can_replay(*followed, newest))
         {
-            Some(followed) => followed,
-            None => self.load(newest).await?,
+            Some(followed) if check::is_consistent(&self.shared).await? => followed,
+            _ => self.load(newest).await?,
         };
         self.arrive(from, newest);
         let mut batches = self.shared.store.watch(from).ready_chunks(AT_ONCE);
-        let store = self.shared.store.clone();
-        let mut silence = pin!(silence(&*store, newest));
+        let shared = self.shared.clone();
+        let mut silence = pin!(silence(&*shared.store, newest));
+        let mut difference = pin!(check::difference(&shared));
         loop {
             let chunk = tokio::select! {
                 chunk = batches.next() => chunk,
                 error = &mut silence => return Err(error),
+                () = &mut difference => return Err(Error::Expired),
             };
             let Some(chunk) = chunk else { break };
             let (batches, error) = until_error(chunk);

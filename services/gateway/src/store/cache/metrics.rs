@@ -72,6 +72,12 @@ static READ_WAIT: LazyLock<HistogramVec> = LazyLock::new(|| {
     )
 });
 
+static CHECKS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Comparisons of the watch cache with the store, by their outcome.";
+    let labels = ["group", "resource", "status"];
+    counters("apiserver_storage_consistency_checks_total", help, &labels)
+});
+
 fn labels(kind: &Kind) -> [&str; 2] {
     [&kind.group, &kind.plural]
 }
@@ -112,6 +118,29 @@ pub(super) fn has_room(records: usize) {
     let records = i64::try_from(records).unwrap_or(i64::MAX);
     for kind in kinds().iter() {
         CAPACITY.with_label_values(&labels(kind)).set(records);
+    }
+}
+
+fn checks(kind: &Kind, consistent: Option<bool>) -> IntCounter {
+    let status = match consistent {
+        Some(true) => "success",
+        Some(false) => "failure",
+        None => "error",
+    };
+    CHECKS.with_label_values(&[&kind.group, &kind.plural, status])
+}
+
+/// Counts a comparison of a kind with the store; `None`: it failed.
+pub(super) fn checked(kind: &Kind, consistent: Option<bool>) {
+    checks(kind, consistent).inc();
+}
+
+/// Makes the counters of comparisons, so that their first increase shows.
+pub(super) fn expect_checks() {
+    for kind in kinds().iter() {
+        for consistent in [Some(true), Some(false), None] {
+            checks(kind, consistent);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod cached;
 mod changes;
+mod check;
 mod event;
 mod feed;
 mod fields;
@@ -79,6 +80,7 @@ impl Cache {
             settings,
         });
         metrics::has_room(shared.settings.log_records);
+        metrics::expect_checks();
         let stop = CancellationToken::new();
         let feed = shared.clone();
         shared.supervise(&stop, "cache-feed", move || feed::run(feed.clone()));

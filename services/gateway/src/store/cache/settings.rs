@@ -17,6 +17,9 @@ pub struct Settings {
     pub stall: Duration,
     /// How long a read waits for the revision that it asks for.
     pub patience: Duration,
+    /// The longest time between two comparisons of the cache with its store, apart from the one whenever the store is
+    /// followed again; zero for none.
+    pub check_interval: Duration,
 }
 
 impl Default for Settings {
@@ -28,6 +31,7 @@ impl Default for Settings {
             bookmark_every: Duration::from_secs(10),
             stall: Duration::from_secs(30),
             patience: Duration::from_secs(3),
+            check_interval: Duration::from_secs(5 * 60),
         }
     }
 }

@@ -7,6 +7,7 @@ use prometheus::{IntCounter, IntGauge};
 use setpoint_codec::Kind;
 use setpoint_model::{Key, Revision};
 
+use super::check::Digest;
 use super::fields::Field;
 use super::load::Stored;
 use super::{Cached, Filter, metrics};
@@ -54,6 +55,18 @@ impl Shelf {
     /// Is there a value under the key that cannot be read?
     pub fn is_unreadable(&self, key: &Key) -> bool {
         self.unreadable.contains_key(key)
+    }
+
+    /// Returns the digest of all that is stored of the kind, readable or not.
+    pub fn digest(&self) -> Digest {
+        let mut digest = Digest::default();
+        for (key, object) in &self.objects {
+            digest.add(key, object.revision);
+        }
+        for (key, revision) in &self.unreadable {
+            digest.add(key, *revision);
+        }
+        digest
     }
 
     /// Takes in the newest state of an object, or that it is gone; returns what was there.

@@ -42,10 +42,13 @@ impl Etcd {
             Some(key) => format!("{key}\0"),
             None => range.prefix.clone(),
         };
-        let options = GetOptions::new()
+        let mut options = GetOptions::new()
             .with_range(end_of(&range.prefix))
             .with_limit(range.limit.try_into().unwrap_or(i64::MAX))
             .with_revision(range.at.map_or(0, raw));
+        if range.keys_only {
+            options = options.with_keys_only();
+        }
         let page = self.range(start, options).await?;
         let counted = usize::try_from(page.count).unwrap_or_default();
         Ok(Page {

@@ -67,6 +67,30 @@ pub async fn pages_of_one_revision_do_not_see_later_writes(subject: impl Subject
     assert_eq!(names, ["a", "b", "c", "d", "e"].map(key));
 }
 
+/// Checks S8.
+pub async fn a_list_of_keys_alone_has_the_keys_and_revisions_of_the_whole(subject: impl Subject) {
+    let store = subject.store();
+    let written = some_history(&store, "web").await;
+    create(&store, "a", "1").await.unwrap();
+    for at in [None, Some(written[9])] {
+        let whole = Range {
+            limit: 1,
+            at,
+            ..Range::all(keys::ROOT)
+        };
+        let keys = Range {
+            keys_only: true,
+            ..whole.clone()
+        };
+        let mut whole = store.list(whole).await.unwrap();
+        assert!(!whole.entries.is_empty());
+        for entry in &mut whole.entries {
+            entry.value.clear();
+        }
+        assert_eq!(store.list(keys).await.unwrap(), whole);
+    }
+}
+
 /// Checks S1, S2, S3.
 pub async fn every_revision_arrives_once_and_in_order(subject: impl Subject) {
     let store = subject.store();

@@ -34,6 +34,7 @@ macro_rules! store_contract {
             a_stale_object_is_a_conflict_even_within_the_term
             a_write_commits_only_while_its_witnesses_stand
             pages_of_one_revision_do_not_see_later_writes
+            a_list_of_keys_alone_has_the_keys_and_revisions_of_the_whole
             every_revision_arrives_once_and_in_order
             a_watch_goes_on_where_another_ended
             a_watch_begins_at_the_compacted_revision_but_not_before
