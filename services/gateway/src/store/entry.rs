@@ -22,7 +22,7 @@ pub struct Range {
     pub prefix: String,
     /// Only keys after this one.
     pub after: Option<String>,
-    /// At most so many; 0: all.
+    /// At most so many; 0: all. A page has fewer where they are very large.
     pub limit: usize,
     /// As things stood then; `None`: newest.
     pub at: Option<Revision>,

@@ -90,3 +90,17 @@ async fn a_panic_while_asking_for_the_newest_revision_costs_only_those_who_waite
     let newest = timeout(LONG, cache.newest()).await.unwrap();
     assert_eq!(newest.unwrap(), created);
 }
+
+#[tokio::test(start_paused = true)]
+async fn watchers_are_swept_however_soon_they_stall() {
+    let settings = Settings {
+        stall: Duration::from_nanos(1),
+        ..Settings::default()
+    };
+    let cache = Cache::start(Arc::new(Memory::default()), settings);
+    let mut health = cache.health();
+    timeout(LONG, cache.synced()).await.unwrap();
+    // After three panics of the sweep, which take less than a second.
+    let behind = health.wait_for(|health| matches!(health, Health::Behind(_)));
+    assert!(timeout(Duration::from_secs(10), behind).await.is_err());
+}

@@ -34,6 +34,15 @@ impl OnEtcd {
     }
 }
 
+/// Another adapter to the same etcd, with answers no larger than this.
+pub async fn with_message_limit(subject: &OnEtcd, message_limit: usize) -> Arc<dyn Store> {
+    let settings = etcd::Settings {
+        message_limit,
+        ..Default::default()
+    };
+    adapter(&subject.process, settings).await
+}
+
 async fn adapter(process: &setpoint_testkit::Etcd, settings: etcd::Settings) -> Arc<dyn Store> {
     let settings = etcd::Settings {
         endpoints: vec![process.url()],

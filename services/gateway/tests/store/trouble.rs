@@ -18,7 +18,7 @@ use setpoint_testkit::objects::{config_map, enveloped, key_of, kind};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::subjects::OnEtcd;
+use crate::subjects::{OnEtcd, with_message_limit};
 
 const LONG: Duration = Duration::from_secs(40);
 /// Between two writes of a writer: a cache that finds too much new when its store is back reads everything anew, and
@@ -317,4 +317,28 @@ async fn an_object_that_etcd_does_not_take_is_refused_as_too_large() {
     let object = config_map("web", &"x".repeat(2 << 20));
     let write = Write::create(key_of::<ConfigMap>("web"), enveloped(&object, None));
     assert_eq!(etcd.store.commit(write).await, Err(Error::TooLarge));
+}
+
+/// Pages of many large objects are more than is decoded at once: the cache is loaded all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_is_too_large_is_read_in_smaller_ones() {
+    let etcd = OnEtcd::start().await;
+    let value = enveloped(&config_map("large", &"x".repeat(100 << 10)), None);
+    for round in 0..40 {
+        let key = key_of::<ConfigMap>(&format!("large-{round}"));
+        let write = Write::create(key, value.clone());
+        etcd.store.commit(write).await.unwrap();
+    }
+    let store = with_message_limit(&etcd, 3 << 20).await;
+    let newest = Settings {
+        history: 0,
+        ..Settings::default()
+    };
+    let cache = Cache::start(store, newest);
+    following(&cache).await;
+    let filter = Filter::all(kind::<ConfigMap>(), "");
+    let list = cache.list(&filter, AtLeast::Any).await.unwrap();
+    assert_eq!(list.items.len(), 40);
+    let page = cache.page(&filter, list.revision, None, 0).await.unwrap();
+    assert_eq!((page.items.len(), page.remaining), (40, 0));
 }

@@ -14,6 +14,9 @@ use tokio::time::{Instant, interval};
 use super::{Event, Shared, metrics};
 use crate::store::Error;
 
+/// An interval of zero is none.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
+
 /// What one watcher has been given.
 pub(super) struct Pending {
     events: VecDeque<Event>,
@@ -67,7 +70,7 @@ impl Pending {
 /// Takes back what nobody takes, for ever.
 pub(super) async fn sweep(shared: Arc<Shared>) {
     let stall = shared.settings.stall;
-    let mut ticks = interval(stall / 4);
+    let mut ticks = interval((stall / 4).max(SHORTEST_TICK));
     loop {
         ticks.tick().await;
         let mut ledger = shared.pending.lock();

@@ -25,9 +25,6 @@ use super::{Batch, Entry, Error, Page, Range, Store, Write};
 
 pub use settings::Settings;
 
-/// Pages of big objects pass etcd-client's 4 MiB; so does a revision that touches many keys.
-const MESSAGE_LIMIT: usize = 64 << 20;
-
 /// etcd closes connections that ping more often than every 5 s.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3));
 
@@ -51,10 +48,12 @@ impl Etcd {
         let calls = client(settings).await?;
         let changes = client(settings).await?;
         Ok(Self {
-            kv: calls.kv_client().max_decoding_message_size(MESSAGE_LIMIT),
+            kv: calls
+                .kv_client()
+                .max_decoding_message_size(settings.message_limit),
             watch: changes
                 .watch_client()
-                .max_decoding_message_size(MESSAGE_LIMIT),
+                .max_decoding_message_size(settings.message_limit),
             permits: Arc::new(Semaphore::new(settings.in_flight)),
             timeout: settings.timeout,
         })

@@ -37,7 +37,17 @@ impl Etcd {
         Ok(revision_of(&page))
     }
 
-    pub(super) async fn read_page(&self, range: Range) -> Result<Page, Error> {
+    /// Reads a page, with fewer entries than asked for where an answer with all of them would be too large to be decoded.
+    pub(super) async fn read_page(&self, mut range: Range) -> Result<Page, Error> {
+        loop {
+            match self.try_page(&range).await {
+                Err(Error::TooLarge) if range.limit > 1 => range.limit /= 2,
+                page => return page,
+            }
+        }
+    }
+
+    async fn try_page(&self, range: &Range) -> Result<Page, Error> {
         let start = match &range.after {
             Some(key) => format!("{key}\0"),
             None => range.prefix.clone(),

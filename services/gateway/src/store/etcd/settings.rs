@@ -13,6 +13,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// How many writes may be on their way at once. All gateways together should stay below 128.
     pub in_flight: usize,
+    /// How many bytes of an answer are decoded. Larger pages are asked for in smaller ones.
+    pub message_limit: usize,
 }
 
 impl Default for Settings {
@@ -22,6 +24,8 @@ impl Default for Settings {
             connect_timeout: Duration::from_secs(2),
             timeout: Duration::from_secs(5),
             in_flight: 64,
+            // Pages of large objects pass tonic's 4 MiB; so does a revision that touches many keys.
+            message_limit: 64 << 20,
         }
     }
 }

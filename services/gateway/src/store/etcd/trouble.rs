@@ -46,6 +46,10 @@ impl From<Status> for Trouble {
         match status.code() {
             // Compacted, or of the future: of a history that this store has lost.
             Code::OutOfRange if text.contains("revision") => Self::Final(Error::Expired),
+            // tonic's words for an answer above its limit. Only a page of many entries can be so large.
+            Code::OutOfRange if text.contains("message length too large") => {
+                Self::Final(Error::TooLarge)
+            }
             Code::InvalidArgument if text.contains("too large") => Self::Final(Error::TooLarge),
             Code::ResourceExhausted if text.contains("larger than max") => {
                 Self::Final(Error::TooLarge)
@@ -95,6 +99,8 @@ mod tests {
         let error = |code, text: &str| Trouble::from(Status::new(code, text)).into_error();
         let compacted = "etcdserver: mvcc: required revision has been compacted";
         assert_eq!(error(Code::OutOfRange, compacted), Error::Expired);
+        let page = "Error, decoded message length too large: found 9 bytes, the limit is: 8 bytes";
+        assert_eq!(error(Code::OutOfRange, page), Error::TooLarge);
         let large = "etcdserver: request is too large";
         assert_eq!(error(Code::InvalidArgument, large), Error::TooLarge);
         let full = "etcdserver: mvcc: database space exceeded";
