@@ -89,7 +89,7 @@ impl View for Deployment {
     }
 }
 
-/// How many Pods there shall be; the gateway lets no negative number in.
+/// The wanted number of Pods; negative values count as zero.
 fn wanted(spec: &DeploymentSpec) -> i32 {
     spec.replicas.unwrap_or(1).max(0)
 }

@@ -35,7 +35,7 @@ use tokio::time::timeout;
 use crate::access::Verb;
 use crate::metrics::{counters, gauges, histograms};
 
-/// How long a request waits at most: a quarter of its time, as in kube-apiserver.
+/// The longest wait for a seat: a quarter of the request timeout, as in kube-apiserver.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// Requests of one flow, and of all flows of a level, that may wait.
 const FLOW_QUEUE: usize = 512;

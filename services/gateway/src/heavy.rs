@@ -9,7 +9,7 @@ use tokio::task::block_in_place;
 /// Encoding or decoding so many bytes takes about a millisecond.
 const LIGHT: usize = 128 << 10;
 
-/// As many at once as there are processors: the workers have as many threads, and so at least half of the time.
+/// Limits heavy work to the number of processors: there are as many worker threads, so other tasks get at least half of the time.
 static PLACES: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)));
 

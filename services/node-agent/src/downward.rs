@@ -1,4 +1,4 @@
-//! What a Pod is told about itself and its node: fields and resources, for variables and files. Pure.
+//! The downward API: fields and resources of a Pod as values of variables and files. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::runtime::Origin;
 use crate::status::DEADLINE;
 use crate::world::Trouble;
 
-/// How many fields one Event names; its message has at most 1024 bytes.
+/// The number of fields that one Event names; its message has at most 1024 bytes.
 const MOST_FIELDS: usize = 10;
 
 /// Writes Events, unless they are switched off.

@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Attempts further apart than this are not related to each other, in seconds.
 const RESET: i64 = 600;
 
-/// How long no Pod may be created; zero if one may be created now.
+/// Returns the time until a Pod may be created; zero if one may be created now.
 pub(crate) fn wait(world: &World) -> Duration {
     let attempts = attempts(world);
     let Some(latest) = attempts.first() else {

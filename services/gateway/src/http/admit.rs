@@ -1,4 +1,4 @@
-//! What each request passes before its handler: its deadline is read, its body received, its seat taken.
+//! The steps before a request's handler: its deadline is read, its body received, its seat taken.
 
 use std::sync::Arc;
 

@@ -7,15 +7,15 @@ use crate::origin::Hosts;
 /// Limits on connections and requests. A connection or a request beyond them is ended or refused; the process goes on.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// How long a client may take nothing of what is sent to it.
+    /// The longest time for which a client may read nothing of what is sent to it.
     pub stall: Duration,
-    /// How long a new connection may take until its first request has arrived, body aside.
+    /// The time by which the head of a new connection's first request must have arrived.
     pub header: Duration,
-    /// How long a connection may be open without a request.
+    /// The longest time that a connection may be open without a request.
     pub idle: Duration,
-    /// How long a request's body may take to arrive.
+    /// The time by which a request's body must have arrived.
     pub body: Duration,
-    /// How long until a request is answered; streams only have to begin by then.
+    /// The time by which a request must be answered; streams only have to begin by then.
     pub request: Duration,
     /// Connections open at once, further bounded by the descriptors that the process may have.
     pub connections: usize,

@@ -33,7 +33,7 @@ const STREAMS: u32 = 16_384;
 /// A dead peer is noticed after interval + timeout, which is well inside a lease.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection that is told to end may take, and a new one may wait for a place.
+/// The time that a connection has to end after being told to, and that a new one waits for a place.
 const GOODBYE: Duration = Duration::from_secs(2);
 /// When no file descriptor is left, accepting at once again would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

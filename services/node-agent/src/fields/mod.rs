@@ -1,4 +1,4 @@
-//! What a node obeys of the fields of a Pod: the one table of them, by runtime.
+//! The one table of a Pod's fields: which of them each runtime obeys.
 //!
 //! Every field of a Pod's spec has a row, and values that are treated otherwise a row of their own. What is set and not
 //! obeyed is told in one Event, or keeps the container from starting where it would be less confined than it asks to be,

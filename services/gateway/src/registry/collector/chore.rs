@@ -45,7 +45,7 @@ pub(super) struct Standing {
     pub in_circle: bool,
 }
 
-/// How a chore ended.
+/// The outcome of a chore.
 pub(super) enum Outcome {
     Done,
     /// Done, and these are to be done because of it.

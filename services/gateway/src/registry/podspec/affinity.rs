@@ -1,4 +1,4 @@
-//! Which nodes a Pod wants, and beside which other Pods.
+//! Validation of node and Pod affinity.
 
 use setpoint_model::names;
 use setpoint_proto::core::{

@@ -1,4 +1,4 @@
-//! How the cache stands to its store, as its tasks report it.
+//! The health of the cache, as its tasks report it.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ pub struct Settings {
     pub timeout: Duration,
     /// How many writes may be on their way at once. All gateways together should stay below 128.
     pub in_flight: usize,
-    /// How many bytes of an answer are decoded. Larger pages are asked for in smaller ones.
+    /// The largest answer that is decoded, in bytes. Larger pages are requested again in smaller ones.
     pub message_limit: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What may be written through the status subresource.
+//! Tests of writes through the status subresource.
 
 use serde_json::json;
 
