@@ -129,6 +129,7 @@ impl Service {
         let patch = Patch {
             r#type: asked.r#type(),
             body: body.map_err(|error| bad(error.to_string()))?,
+            bytes: asked.patch.len(),
             check: |_, _| Ok(Vec::new()),
         };
         let call = call(&metadata, asked.because.as_ref())?

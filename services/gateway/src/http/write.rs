@@ -58,13 +58,15 @@ pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
     let of = patch_type(&asked.headers)?;
     let check = check(Validation::asked(&asked.query)?);
     let body = body::read(asked.body).await?;
-    let body = heavy(body.len(), || serde_json::from_slice(&body)).await;
+    let bytes = body.len();
+    let body = heavy(bytes, || serde_json::from_slice(&body)).await;
     let body = body.map_err(|error| {
         ApiError::new(Reason::BadRequest, format!("error decoding patch: {error}"))
     })?;
     let patch = Patch {
         r#type: of,
         body,
+        bytes,
         check,
     };
     let answer = asked.registry.patch(&call, &target, &patch).await?;

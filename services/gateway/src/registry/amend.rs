@@ -10,6 +10,7 @@ use super::retry::Retry;
 use super::state::State;
 use super::tally::Tally;
 use super::{Answer, Call, Registry, Target, errors, terms};
+use crate::heavy::heavy;
 use crate::store::{self, Write};
 
 /// Makes the new object from what is there. The slot holds what the last round made, or what the caller sent, if
@@ -44,19 +45,22 @@ impl Registry {
     /// Changes an object to what `propose` makes of it; removes it when nothing holds it back any more.
     ///
     /// A proposal that fails against the cache is tried against the store before anyone hears of it. One that others
-    /// overtake is made again from what they wrote, until the request's time is up.
+    /// overtake is made again from what they wrote, until the request's time is up. `bytes` of a request are worked on in
+    /// each proposal, besides the object.
     pub(super) async fn amend(
         &self,
         call: &Call,
         target: &Target,
         mut slot: Option<Box<dyn Object>>,
+        bytes: usize,
         propose: &mut Propose<'_>,
     ) -> Result<Amended, ApiError> {
         label(target);
         let mut state = self.hoped(target).await?;
         let mut retry = Retry::begin();
         loop {
-            if let Err(error) = propose(&state, &mut slot) {
+            let bytes = bytes.max(state.raw.len());
+            if let Err(error) = heavy(bytes, || propose(&state, &mut slot)).await {
                 if state.fresh {
                     return Err(error);
                 }

@@ -29,7 +29,7 @@ impl Registry {
             let pod = slot.insert(old.object.clone_box());
             assign(typed_mut(&mut **pod), &node, now).map_err(|why| errors::conflict(target, why))
         };
-        let amended = self.amend(call, &whole, None, &mut propose).await?;
+        let amended = self.amend(call, &whole, None, 0, &mut propose).await?;
         let status = Status {
             status: "Success".into(),
             code: 201,

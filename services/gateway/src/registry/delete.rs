@@ -66,7 +66,7 @@ impl Registry {
             end(&mut **new, options, now);
             Ok(())
         };
-        let amended = self.amend(&call, target, None, &mut propose).await?;
+        let amended = self.amend(&call, target, None, 0, &mut propose).await?;
         let gone = matches!(amended, Amended::Removed(_));
         Ok(Deleted {
             answer: amended.into_answer(),

@@ -9,6 +9,7 @@ use setpoint_proto::{ApiError, Cause};
 
 use super::{AtLeast, Before, Cached, Call, Registry, Target, errors};
 use crate::access::Verb;
+use crate::heavy::heavy;
 
 /// Versions of one object, the newest first.
 #[derive(Clone, Debug)]
@@ -94,7 +95,9 @@ impl Registry {
                 (_, Before::Nothing) => (What::Created, None, End::Created),
                 (_, Before::Forgotten) => (What::Found, None, End::Compacted),
             };
-            let version = Version::new(what_it_was, object, earlier.as_deref())?;
+            let bytes = object.raw.len();
+            let version = || Version::new(what_it_was, object, earlier.as_deref());
+            let version = heavy(bytes, version).await?;
             history.versions.push(version);
             history.end = end;
             match earlier {

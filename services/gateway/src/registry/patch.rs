@@ -19,6 +19,8 @@ pub struct Patch {
     pub r#type: Type,
     /// The patch.
     pub body: Value,
+    /// The length of its text.
+    pub bytes: usize,
     /// How strictly the outcome is read.
     pub check: Check,
 }
@@ -50,7 +52,9 @@ impl Registry {
             scale::set(&mut **scaled, scale::replicas_of(&*new, target)?);
             revise(&whole, old, scaled)
         };
-        let amended = self.amend(call, &whole, None, &mut propose).await?;
+        let amended = self
+            .amend(call, &whole, None, patch.bytes, &mut propose)
+            .await?;
         let mut answer = amended.into_answer();
         if target.subresource == Subresource::Scale {
             answer = scale::answer(answer)?;

@@ -70,7 +70,9 @@ impl Registry {
             complete(new.meta_mut(), old.object.meta());
             revise(target, old, new)
         };
-        let amended = self.amend(call, target, Some(object), &mut propose).await?;
+        let amended = self
+            .amend(call, target, Some(object), 0, &mut propose)
+            .await?;
         Ok(amended.into_answer())
     }
 
@@ -89,7 +91,7 @@ impl Registry {
             scale::set(&mut **new, replicas);
             revise(&whole, old, new)
         };
-        let amended = self.amend(call, &whole, None, &mut propose).await?;
+        let amended = self.amend(call, &whole, None, 0, &mut propose).await?;
         scale::answer(amended.into_answer())
     }
 }

@@ -25,6 +25,7 @@ async fn patch(world: &World, body: serde_json::Value) -> Result<Scale, setpoint
     let patch = Patch {
         r#type: Type::Merge,
         body,
+        bytes: 0,
         check: |_, _| Ok(Vec::new()),
     };
     let target = target::<Deployment>("web", "scale");

@@ -122,6 +122,7 @@ impl World {
         let patch = Patch {
             r#type,
             body,
+            bytes: 0,
             check: |_, _| Ok(Vec::new()),
         };
         typed(

@@ -1,6 +1,6 @@
 //! What became different between two versions of an object, field by field.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use setpoint_proto::options::List;
@@ -82,13 +82,9 @@ impl Walk<'_> {
             _ => false,
         };
         if apart && parts(before) && parts(after) {
-            let object = |value: Option<&'_ Value>| {
-                value
-                    .and_then(Value::as_object)
-                    .cloned()
-                    .unwrap_or_else(|| none.clone())
-            };
-            return self.object(&path, shape, &object(before), &object(after));
+            let before = before.and_then(Value::as_object).unwrap_or(&none);
+            let after = after.and_then(Value::as_object).unwrap_or(&none);
+            return self.object(&path, shape, before, after);
         }
         match (shape, before, after) {
             (Shape::List(field), Some(Value::Array(before)), Some(Value::Array(after)))
@@ -131,18 +127,12 @@ impl Walk<'_> {
 
     fn list(&mut self, path: &str, field: &'static Field, before: &[Value], after: &[Value]) {
         self.depth += 1;
-        let find = |list: &[Value], name: &str| {
-            let mut entries = list.iter();
-            entries
-                .find(|entry| name_of(field, entry).as_deref() == Some(name))
-                .cloned()
-        };
-        let named = before.iter().chain(after);
-        let names: BTreeSet<_> = named.filter_map(|entry| name_of(field, entry)).collect();
+        let (before, after) = (by_name(field, before), by_name(field, after));
+        let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
         for name in names {
-            let (old, new) = (find(before, &name), find(after, &name));
+            let (old, new) = (before.get(name).copied(), after.get(name).copied());
             let path = format!("{path}[{name}]");
-            self.value(path, Shape::element(field), old.as_ref(), new.as_ref());
+            self.value(path, Shape::element(field), old, new);
         }
         self.depth -= 1;
     }
@@ -159,6 +149,13 @@ fn join(path: &str, name: &str) -> String {
 fn keyed(field: &Field, entries: &[Value]) -> bool {
     let names: Option<BTreeSet<_>> = entries.iter().map(|entry| name_of(field, entry)).collect();
     field.list() == List::Map && names.is_some_and(|names| names.len() == entries.len())
+}
+
+fn by_name<'v>(field: &Field, entries: &'v [Value]) -> BTreeMap<String, &'v Value> {
+    let named = entries
+        .iter()
+        .map(|entry| Some((name_of(field, entry)?, entry)));
+    named.flatten().collect()
 }
 
 /// What tells an entry from the others; keys with defaults may be missing.

@@ -43,6 +43,7 @@ mod health;
 mod limits;
 mod origin;
 mod patience;
+mod pieces;
 pub mod probe;
 mod probes;
 mod process;

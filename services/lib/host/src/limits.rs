@@ -7,7 +7,7 @@ use crate::origin::Hosts;
 /// Limits on connections and requests. A connection or a request beyond them is ended or refused; the process goes on.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The longest time for which a client may read nothing of what is sent to it.
+    /// The longest time for which a client may read nothing of what is sent to it, on its connection or of one large answer.
     pub stall: Duration,
     /// The time by which the head of a new connection's first request must have arrived.
     pub header: Duration,

@@ -10,12 +10,13 @@ use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_task::catch_panic;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tower::Service;
 
 use crate::body::{Answered, Budget, Received, panic_error};
 use crate::limits::Limits;
+use crate::pieces::Pieces;
 use crate::refusal::Protocol;
 
 /// Calls whose clients send for as long as they please, so that neither the call nor its body has a deadline.
@@ -54,6 +55,7 @@ impl Answerer {
         open: Open,
     ) -> Result<Response<Body>, Infallible> {
         let protocol = Protocol::of(request.headers());
+        let stall = self.limits.stall;
         let (parts, body) = request.into_parts();
         let response = match self.limits.hosts.check(&parts) {
             Ok(()) => {
@@ -71,7 +73,11 @@ impl Answerer {
             }
             Err(error) => protocol.refuse(error),
         };
-        Ok(response.map(|body| Body::new(Answered::new(body, protocol, open))))
+        let stalled = Arc::clone(&open.stalled);
+        Ok(response.map(|body| {
+            let body = Body::new(Answered::new(body, protocol, open));
+            Body::new(Pieces::new(body, stall, stalled))
+        }))
     }
 
     async fn call(
@@ -98,34 +104,50 @@ impl Answerer {
     }
 }
 
-/// How many requests of a connection are open.
+/// How many requests of a connection are open, and whether the answer to one of them is not taken.
 #[derive(Clone)]
-pub(crate) struct OpenRequests(watch::Sender<usize>);
+pub(crate) struct OpenRequests {
+    count: watch::Sender<usize>,
+    stalled: Arc<Notify>,
+}
 
 impl Default for OpenRequests {
     fn default() -> Self {
-        Self(watch::Sender::new(0))
+        Self {
+            count: watch::Sender::new(0),
+            stalled: Arc::default(),
+        }
     }
 }
 
 impl OpenRequests {
     /// Counts one more, until it is dropped.
     pub fn open(&self) -> Open {
-        self.0.send_modify(|open| *open = open.saturating_add(1));
-        Open(self.0.clone())
+        let Self { count, stalled } = self.clone();
+        count.send_modify(|open| *open = open.saturating_add(1));
+        Open { count, stalled }
     }
 
     /// Follows the count.
     pub fn follow(&self) -> watch::Receiver<usize> {
-        self.0.subscribe()
+        self.count.subscribe()
+    }
+
+    /// Returns when the client has taken nothing of an answer for too long.
+    pub async fn stalled(&self) {
+        self.stalled.notified().await;
     }
 }
 
 /// A request that is open for as long as this lives.
-pub(crate) struct Open(watch::Sender<usize>);
+pub(crate) struct Open {
+    count: watch::Sender<usize>,
+    stalled: Arc<Notify>,
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.send_modify(|open| *open = open.saturating_sub(1));
+        self.count
+            .send_modify(|open| *open = open.saturating_sub(1));
     }
 }

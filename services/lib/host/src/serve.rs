@@ -136,6 +136,10 @@ impl Connection {
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
+            () = self.requests.stalled() => {
+                cut("stalled");
+                return;
+            }
             () = self.shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await

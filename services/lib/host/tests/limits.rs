@@ -151,6 +151,36 @@ async fn large_bodies_together_are_bounded_and_small_ones_pass() {
 
 /// Checks F15.
 #[tokio::test]
+async fn an_answer_that_its_client_does_not_take_is_dropped_with_the_connection() {
+    const LONG: usize = 16 << 20;
+    let limits = Limits {
+        stall: SHORT,
+        ..Limits::default()
+    };
+    let router = Router::new().route("/", get(|| async { vec![b'x'; LONG] }));
+    let (address, _stop) = listening(router, limits).await;
+    let ask = || async {
+        let request = Request::get(format!("http://{address}/")).body(Full::default());
+        client(true)
+            .request(request.unwrap())
+            .await
+            .unwrap()
+            .into_body()
+    };
+    assert_eq!(ask().await.collect().await.unwrap().to_bytes().len(), LONG);
+
+    let untaken = ask().await;
+    let cut = timeout(SOON, async {
+        while counted("setpoint_connections_cut_total", "stalled") == 0.0 {
+            tokio::time::sleep(SHORT).await;
+        }
+    });
+    cut.await.expect("the client's connection is cut");
+    assert!(untaken.collect().await.is_err());
+}
+
+/// Checks F15.
+#[tokio::test]
 async fn a_connection_too_many_takes_the_place_of_an_idle_one() {
     let limits = Limits {
         connections: 2,
@@ -216,14 +246,23 @@ fn panicking() -> Router {
 }
 
 fn panics(task: &str) -> f64 {
+    counted("setpoint_panics_total", task)
+}
+
+/// Returns what a counter says for a value of one of its labels.
+fn counted(name: &str, value: &str) -> f64 {
     let families = prometheus::gather();
-    let family = families
-        .iter()
-        .find(|family| family.name() == "setpoint_panics_total");
+    let family = families.iter().find(|family| family.name() == name);
     let metrics = family.into_iter().flat_map(|family| family.get_metric());
-    let of_task =
-        metrics.filter(|metric| metric.get_label().iter().any(|label| label.value() == task));
-    of_task.map(|metric| metric.get_counter().get_value()).sum()
+    let with_value = metrics.filter(|metric| {
+        metric
+            .get_label()
+            .iter()
+            .any(|label| label.value() == value)
+    });
+    with_value
+        .map(|metric| metric.get_counter().get_value())
+        .sum()
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ pub(super) async fn change(
     };
     gone_is_fine(
         registry
-            .amend(call, &target, None, &mut propose)
+            .amend(call, &target, None, 0, &mut propose)
             .await
             .map(drop),
     )

@@ -222,7 +222,7 @@ async fn record(
         }
         Ok(())
     };
-    registry.amend(call, &target, None, &mut propose).await?;
+    registry.amend(call, &target, None, 0, &mut propose).await?;
     Ok(())
 }
 

@@ -10,6 +10,8 @@ use crate::Kind;
 const MAX_OPERATIONS: usize = 10_000;
 /// The size of a request: each copy of the whole doubles the document, so a few lines could fill the memory.
 const MAX_COPIED: usize = 3 << 20;
+/// Bytes of list entries that may be moved to make room, or to close a gap: a tenth of a second's work.
+const MAX_MOVED: usize = 1 << 30;
 
 /// The document after a JSON patch.
 ///
@@ -24,12 +26,18 @@ pub fn json(_kind: &Kind, mut document: Value, patch: Value) -> Result<Value, Er
             "the allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {found}"
         )));
     }
-    let mut copied = 0;
+    let (mut copied, mut moved) = (0, 0);
     for operation in patch.iter() {
         copied += copied_size(&document, operation);
         if copied > MAX_COPIED {
             return Err(Error::TooLarge(format!(
                 "a JSON patch may copy {MAX_COPIED} bytes at most"
+            )));
+        }
+        moved += moved_size(&document, operation);
+        if moved > MAX_MOVED {
+            return Err(Error::TooLarge(format!(
+                "a JSON patch may move {MAX_MOVED} bytes of list entries at most"
             )));
         }
         json_patch::patch(&mut document, std::slice::from_ref(operation))
@@ -44,4 +52,21 @@ fn copied_size(document: &Value, operation: &PatchOperation) -> usize {
     };
     let source = document.pointer(copy.from.as_str());
     source.map_or(0, |value| value.to_string().len())
+}
+
+/// The size of the lists into which the operation inserts, or from which it removes.
+fn moved_size(document: &Value, operation: &PatchOperation) -> usize {
+    use PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    let size = |path: &str| {
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let list = document.pointer(parent).and_then(Value::as_array);
+        list.map_or(0, |list| size_of_val(list.as_slice()))
+    };
+    match operation {
+        Add(add) => size(add.path.as_str()),
+        Remove(remove) => size(remove.path.as_str()),
+        Copy(copy) => size(copy.path.as_str()),
+        Move(one) => size(one.from.as_str()) + size(one.path.as_str()),
+        Replace(_) | Test(_) => 0,
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::Error;
+use super::budget::Budget;
 use super::strategic::{Object, PATCH, Schema, bad_directive, merge_object, plain};
 use crate::rules::Field;
 
@@ -15,10 +16,12 @@ pub(super) fn merge(
     original: Vec<Value>,
     patch: Vec<Value>,
     field: &'static Field,
+    budget: &mut Budget,
 ) -> Result<Vec<Value>, Error> {
     let identity = Identity::of(field, &patch)?;
+    budget.spend(identity.weigh(&original))?;
     let before = identity.index(&original);
-    let (merged, changes) = apply(original, patch, field, identity)?;
+    let (merged, changes) = apply(original, patch, field, identity, budget)?;
     Ok(arrange(
         merged,
         &identity.index(&changes),
@@ -35,6 +38,7 @@ pub(super) fn reorder(
     patch: Vec<Value>,
     order: Vec<Value>,
     field: Option<&'static Field>,
+    budget: &mut Budget,
 ) -> Result<Vec<Value>, Error> {
     let Some(field) = field else {
         return Ok(if patch.is_empty() { original } else { patch });
@@ -42,23 +46,29 @@ pub(super) fn reorder(
     let identity = Identity::of(field, &order)?;
     let order = identity.index(&order);
     check_order(&patch, &order, identity)?;
+    budget.spend(identity.weigh(&original))?;
     let before = identity.index(&original);
     let merged = match (patch.is_empty(), field.merges()) {
         (true, _) => original,
-        (false, true) => apply(original, patch, field, identity)?.0,
+        (false, true) => apply(original, patch, field, identity, budget)?.0,
         (false, false) => patch,
     };
     Ok(arrange(merged, &order, &before, identity))
 }
 
 /// Takes values out of a list of scalars; a list that is not there has none of them.
-pub(super) fn delete_from(list: Option<&mut Value>, values: &Value) -> Result<(), Error> {
+pub(super) fn delete_from(
+    list: Option<&mut Value>,
+    values: &Value,
+    budget: &mut Budget,
+) -> Result<(), Error> {
     let Value::Array(values) = values else {
         return Err(Error::Malformed(
             "invalid patch format of primitive list".to_owned(),
         ));
     };
     if let Some(Value::Array(list)) = list {
+        budget.spend(Identity::Value.weigh(list))?;
         let gone: HashSet<String> = values.iter().map(Value::to_string).collect();
         list.retain(|item| !gone.contains(&item.to_string()));
     }
@@ -103,6 +113,14 @@ impl Identity {
         }
     }
 
+    /// The bytes that have to be looked at to tell the entries apart.
+    fn weigh(self, entries: &[Value]) -> usize {
+        let weights = entries
+            .iter()
+            .map(|entry| size_of::<Value>() + self.name(entry).len());
+        weights.sum()
+    }
+
     /// Of two entries alike the first counts.
     fn index(self, entries: &[Value]) -> Index {
         let mut index = Index::new();
@@ -125,6 +143,7 @@ fn apply(
     patch: Vec<Value>,
     field: &'static Field,
     identity: Identity,
+    budget: &mut Budget,
 ) -> Result<(Vec<Value>, Vec<Value>), Error> {
     let (directives, changes): (Vec<_>, Vec<_>) = patch
         .into_iter()
@@ -141,6 +160,7 @@ fn apply(
                     as_object(old.take()),
                     change.clone(),
                     Schema::element(field),
+                    budget,
                 )?;
                 *old = Value::Object(merged);
             }

@@ -1,5 +1,6 @@
 //! The three ways to change a document in part: RFC 6902, RFC 7386, and Kubernetes' strategic merge.
 
+mod budget;
 mod error;
 mod json;
 mod lists;

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::budget::Budget;
 use super::{Error, lists};
 use crate::Kind;
 use crate::rules::{self, Field, Message};
@@ -23,7 +24,7 @@ pub(super) type Object = Map<String, Value>;
 /// The document after a strategic merge patch.
 ///
 /// # Errors
-/// When a directive is malformed, or an entry lacks the key that its list merges by.
+/// When a directive is malformed, an entry lacks the key that its list merges by, or the patch is too much work.
 pub fn strategic(kind: &Kind, document: Value, patch: Value) -> Result<Value, Error> {
     let (Value::Object(document), Value::Object(patch)) = (document, patch) else {
         return Err(Error::Malformed(
@@ -31,7 +32,7 @@ pub fn strategic(kind: &Kind, document: Value, patch: Value) -> Result<Value, Er
         ));
     };
     let schema = rules::message(kind.message.full_name()).map_or(Schema::Free, Schema::Message);
-    merge_object(document, patch, schema).map(Value::Object)
+    merge_object(document, patch, schema, &mut Budget::new()).map(Value::Object)
 }
 
 /// What is known about the fields of an object.
@@ -74,6 +75,7 @@ pub(super) fn merge_object(
     mut original: Object,
     mut patch: Object,
     schema: Schema,
+    budget: &mut Budget,
 ) -> Result<Object, Error> {
     if let Some(directive) = patch.remove(PATCH) {
         return match directive.as_str() {
@@ -82,12 +84,12 @@ pub(super) fn merge_object(
             _ => Err(bad_directive(&directive, &patch)),
         };
     }
-    retain_keys(&mut original, &mut patch)?;
-    set_orders(&mut original, &mut patch, schema)?;
+    retain_keys(&mut original, &mut patch, budget)?;
+    set_orders(&mut original, &mut patch, schema, budget)?;
     for (key, value) in patch {
         match key.strip_prefix(DELETE_FROM_LIST) {
-            Some(list) => lists::delete_from(original.get_mut(list), &value)?,
-            None => merge_field(&mut original, key, value, schema)?,
+            Some(list) => lists::delete_from(original.get_mut(list), &value, budget)?,
+            None => merge_field(&mut original, key, value, schema, budget)?,
         }
     }
     Ok(original)
@@ -98,17 +100,18 @@ fn merge_field(
     key: String,
     patch: Value,
     schema: Schema,
+    budget: &mut Budget,
 ) -> Result<(), Error> {
     let field = schema.field(&key);
     let replaces = field.is_some_and(Field::replaces);
     let merged = match (original.remove(&key), patch) {
         (_, Value::Null) => return Ok(()),
         (Some(Value::Object(old)), Value::Object(new)) if !replaces => {
-            Value::Object(merge_object(old, new, schema.under(&key))?)
+            Value::Object(merge_object(old, new, schema.under(&key), budget)?)
         }
         (Some(Value::Array(old)), Value::Array(new)) => {
             match field.filter(|field| field.merges()) {
-                Some(field) => Value::Array(lists::merge(old, new, field)?),
+                Some(field) => Value::Array(lists::merge(old, new, field, budget)?),
                 None => plain(Value::Array(new)),
             }
         }
@@ -144,7 +147,11 @@ fn is_directive(key: &str) -> bool {
         || key.starts_with(SET_ORDER)
 }
 
-fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Error> {
+fn retain_keys(
+    original: &mut Object,
+    patch: &mut Object,
+    budget: &mut Budget,
+) -> Result<(), Error> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
     };
@@ -157,12 +164,18 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Error> {
     if patch.iter().any(strays) {
         return Err(malformed());
     }
+    budget.spend(original.keys().map(String::len).sum())?;
     original.retain(|key, _| kept.contains(key.as_str()));
     Ok(())
 }
 
 /// Carries out the order directives, and merges the lists they name.
-fn set_orders(original: &mut Object, patch: &mut Object, schema: Schema) -> Result<(), Error> {
+fn set_orders(
+    original: &mut Object,
+    patch: &mut Object,
+    schema: Schema,
+    budget: &mut Budget,
+) -> Result<(), Error> {
     let directives: Vec<String> = patch
         .keys()
         .filter(|key| key.starts_with(SET_ORDER))
@@ -178,7 +191,8 @@ fn set_orders(original: &mut Object, patch: &mut Object, schema: Schema) -> Resu
         }
         let order = array(key, order)?;
         let field = schema.field(key);
-        let ordered = lists::reorder(array(key, list)?, array(key, changes)?, order, field)?;
+        let (list, changes) = (array(key, list)?, array(key, changes)?);
+        let ordered = lists::reorder(list, changes, order, field, budget)?;
         original.insert(key.to_owned(), Value::Array(ordered));
     }
     Ok(())

@@ -230,6 +230,45 @@ fn a_json_patch_applies_whole_or_not_at_all() {
     ));
 }
 
+/// Checks F2.
+#[test]
+fn a_json_patch_cannot_move_long_lists_again_and_again() {
+    let document = json!({"spec": {"args": vec![""; 100_000]}});
+    for operation in [
+        json!({"op": "add", "path": "/spec/args/0", "value": ""}),
+        json!({"op": "remove", "path": "/spec/args/0"}),
+        json!({"op": "copy", "from": "/spec/args/1", "path": "/spec/args/0"}),
+        json!({"op": "move", "from": "/spec/args/0", "path": "/spec/args/1"}),
+    ] {
+        let patch = |times| json!(vec![operation.clone(); times]);
+        let patched = json_patch(kind("pods"), document.clone(), patch(100));
+        assert!(patched.is_ok(), "{operation}");
+        let patched = json_patch(kind("pods"), document.clone(), patch(10_000));
+        assert!(matches!(patched, Err(Error::TooLarge(_))), "{operation}");
+    }
+}
+
+/// Checks F2.
+#[test]
+fn a_strategic_merge_cannot_look_at_long_lists_again_and_again() {
+    let long: Vec<Value> = (0..10_000)
+        .map(|n| json!({"name": format!("A{n}")}))
+        .collect();
+    let document = json!({
+        "metadata": {"finalizers": vec!["a.io/b"; 10_000]},
+        "spec": {"containers": [{"name": "a", "env": long}]},
+    });
+    for again in [
+        json!({"name": "a", "env": [{"name": "B"}]}),
+        json!({"name": "a", "$setElementOrder/env": []}),
+    ] {
+        let patch = |times| json!({"spec": {"containers": vec![again.clone(); times]}});
+        assert!(pod(document.clone(), patch(10)).is_ok(), "{again}");
+        let patched = pod(document.clone(), patch(10_000));
+        assert!(matches!(patched, Err(Error::TooLarge(_))), "{again}");
+    }
+}
+
 #[test]
 fn a_json_patch_cannot_fill_the_memory() {
     let double = |n| json!({"op": "copy", "from": "", "path": format!("/x{n}")});

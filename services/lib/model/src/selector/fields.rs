@@ -48,9 +48,9 @@ impl Fields {
                 ))
             })
         });
-        Ok(Self {
-            requirements: requirements.collect::<Result<_, _>>()?,
-        })
+        let mut requirements = requirements.collect::<Result<Vec<_>, _>>()?;
+        requirements.sort_by_cached_key(FieldRequirement::to_string);
+        Ok(Self { requirements })
     }
 
     /// What is demanded.
@@ -108,19 +108,24 @@ impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, demand) in self.requirements.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
-            let operator = if demand.comparison == Comparison::Equal {
-                "="
-            } else {
-                "!="
-            };
-            let value = demand
-                .value
-                .replace('\\', "\\\\")
-                .replace(',', "\\,")
-                .replace('=', "\\=");
-            write!(f, "{comma}{}{operator}{value}", demand.path)?;
+            write!(f, "{comma}{demand}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for FieldRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operator = match self.comparison {
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "!=",
+        };
+        let value = self
+            .value
+            .replace('\\', "\\\\")
+            .replace(',', "\\,")
+            .replace('=', "\\=");
+        write!(f, "{}{operator}{value}", self.path)
     }
 }
 
