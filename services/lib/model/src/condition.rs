@@ -112,8 +112,15 @@ mod tests {
         assert_eq!(since(&conditions), 1);
         assert!(set(&mut conditions, ready(TRUE, "Waiting", 3)));
         assert_eq!(since(&conditions), 3);
-        assert!(is_true(&conditions, "Ready"));
         assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn a_condition_holds_only_if_it_is_there_and_true() {
+        for (status, holds) in [(TRUE, true), (FALSE, false), (UNKNOWN, false)] {
+            assert_eq!(is_true(&[ready(status, "", 1)], "Ready"), holds, "{status}");
+        }
+        assert!(!is_true(&[ready(TRUE, "", 1)], "Initialized"));
     }
 
     #[test]

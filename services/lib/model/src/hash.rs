@@ -1,9 +1,5 @@
 //! Short names for long things.
 
-use setpoint_proto::core::PodTemplateSpec;
-
-use crate::template::Template;
-
 /// Without vowels, and without digits that look like letters: no hash spells a word.
 pub(crate) const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -22,11 +18,6 @@ pub(crate) fn safe(hash: u32) -> String {
         .map(letter)
         .map(char::from)
         .collect()
-}
-
-/// The value of the label that tells the Pods of this template from those of another.
-pub fn template_hash(template: &PodTemplateSpec, collision_count: Option<i32>) -> String {
-    Template::of(template).hash(collision_count)
 }
 
 #[cfg(test)]

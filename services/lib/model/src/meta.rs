@@ -56,3 +56,19 @@ impl Meta {
         self.annotations.get(name).map(String::as_str)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_annotation_that_is_not_set_differs_from_an_empty_one() {
+        let mut meta = ObjectMeta::default();
+        meta.annotations.insert("note".into(), "text".into());
+        meta.annotations.insert("empty".into(), String::new());
+        let meta = Meta::of(&meta);
+        assert_eq!(meta.annotation("note"), Some("text"));
+        assert_eq!(meta.annotation("empty"), Some(""));
+        assert_eq!(meta.annotation("other"), None);
+    }
+}

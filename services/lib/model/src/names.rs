@@ -8,7 +8,6 @@ const SUBDOMAIN_MAX: usize = 253;
 const SUFFIX: usize = 5;
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -19,8 +18,8 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
 /// Five letters that no two seeds are likely to share and that spell no word.
 pub fn suffix(seed: u64) -> String {
     let base = ALPHABET.len() as u64;
-    // One letter uses less than five bits: mix first, or seeds that differ only in high bits would share a name.
-    let mixed = (seed ^ (seed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+    // Seeds in a row shall not make names in a row.
+    let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
     let letters = (0..SUFFIX as u32).map(|place| mixed / base.pow(place) % base);
     letters
         .map(|letter| char::from(ALPHABET[letter as usize]))
@@ -44,12 +43,6 @@ pub fn child(prefix: &str, suffix: &str) -> String {
 pub fn validate_dns_label(name: &str) -> Vec<String> {
     let right = is_label(name);
     complaints(name, LABEL_MAX, right, LABEL)
-}
-
-/// As [`validate_dns_label`], but starting with a letter, as the names of Services must.
-pub fn validate_dns_1035_label(name: &str) -> Vec<String> {
-    let right = is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase());
-    complaints(name, LABEL_MAX, right, LABEL_1035)
 }
 
 /// What is wrong with a name that must be labels of DNS joined by dots, as most names must.
@@ -154,13 +147,15 @@ mod tests {
 
     #[test]
     fn suffixes_differ_and_are_valid_labels() {
-        let suffixes: BTreeSet<_> = (0..2_000).map(|n| suffix(n * 0x1_0000_0001 + 17)).collect();
-        assert!(suffixes.len() > 1_998, "{} of 2000", suffixes.len());
-        assert!(
-            suffixes
-                .iter()
-                .all(|suffix| suffix.len() == 5 && is_label(suffix))
-        );
+        for distance in [1, 0x1_0000_0001, 1 << 32, 1 << 48] {
+            let suffixes: BTreeSet<_> = (0..2_000).map(|n| suffix(n * distance + 17)).collect();
+            assert!(suffixes.len() > 1_998, "{distance}: {}", suffixes.len());
+            assert!(
+                suffixes
+                    .iter()
+                    .all(|suffix| suffix.len() == 5 && is_label(suffix))
+            );
+        }
     }
 
     #[test]
@@ -184,7 +179,24 @@ mod tests {
             validate_dns_subdomain(&"a".repeat(254)),
             ["must be no more than 253 characters"]
         );
-        assert_eq!(validate_dns_1035_label("1a"), [LABEL_1035]);
+        assert!(validate_dns_subdomain(&"a".repeat(253)).is_empty());
+        assert!(validate_dns_subdomain_with_underscores("_a._b").is_empty());
+        for name in ["a..b", "A", "-a"] {
+            let wrong = validate_dns_subdomain_with_underscores(name);
+            assert_eq!(wrong, [SUBDOMAIN_UNDERSCORES], "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_of_config_maps_are_judged_as_upstream_judges_them() {
+        for key in ["a", "A.b_c-1", ".hidden", "a..b"] {
+            assert!(validate_config_key(key).is_empty(), "{key}");
+        }
+        assert_eq!(validate_config_key(""), [CONFIG_KEY]);
+        assert_eq!(validate_config_key("a b"), [CONFIG_KEY]);
+        assert_eq!(validate_config_key("."), ["must not be '.'"]);
+        assert_eq!(validate_config_key(".."), ["must not be '..'"]);
+        assert_eq!(validate_config_key("..a"), ["must not start with '..'"]);
     }
 
     #[test]

@@ -28,7 +28,11 @@ pub fn resolve(value: &IntOrString, total: i32, round_up: bool) -> Result<i32, E
         hundredths
     };
     let share = rounded.div_euclid(100);
-    let limit = if share < 0 { i32::MIN } else { i32::MAX };
+    let limit = if share.is_negative() {
+        i32::MIN
+    } else {
+        i32::MAX
+    };
     Ok(i32::try_from(share).unwrap_or(limit))
 }
 

@@ -37,12 +37,6 @@ pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
         })
 }
 
-/// Has it been able to serve for long enough?
-pub fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
-    let wait = available_in(ready_since(pod), min_ready_seconds, now);
-    wait.is_some_and(|wait| wait.is_zero())
-}
-
 /// How long until a Pod that became ready then is available; zero if it is, `None` if it is not ready.
 pub fn available_in(
     ready_since: Option<Timestamp>,
@@ -82,7 +76,8 @@ pub fn requests(spec: &PodSpec) -> Requests {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::PodCondition;
+    use setpoint_proto::core::{Container, PodCondition};
+    use setpoint_proto::meta::Quantity;
 
     use super::*;
 
@@ -104,18 +99,50 @@ mod tests {
     /// Checks D11.
     #[test]
     fn a_ready_pod_is_available_once_it_was_ready_for_long_enough() {
-        let pod = ready_at(100);
-        assert!(is_available(&pod, 0, at(100)));
-        assert!(!is_available(&pod, 10, at(109)));
-        assert!(is_available(&pod, 10, at(110)));
-        assert_eq!(
-            available_in(ready_since(&pod), 10, at(104)),
-            Some(Duration::from_secs(6))
-        );
-        assert!(!is_available(&Pod::default(), 0, at(0)));
+        let since = ready_since(&ready_at(100));
+        for (min_ready_seconds, now, wait) in
+            [(0, 100, 0), (10, 104, 6), (10, 109, 1), (10, 110, 0)]
+        {
+            assert_eq!(
+                available_in(since, min_ready_seconds, at(now)),
+                Some(Duration::from_secs(wait)),
+                "{min_ready_seconds} s, at {now}"
+            );
+        }
+        assert_eq!(available_in(None, 0, at(0)), None);
         let future = Some(Timestamp::MAX);
         assert!(available_in(future, 1, Timestamp::MIN).is_some_and(|wait| !wait.is_zero()));
         assert_eq!(available_in(Some(at(100)), -1, at(0)), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_pod_is_ready_if_its_condition_says_so() {
+        let mut pod = ready_at(100);
+        assert!(is_ready(&pod));
+        assert_eq!(ready_since(&pod), Some(at(100)));
+        pod.status.conditions[0].status = "False".into();
+        assert!(!is_ready(&pod));
+        assert_eq!(ready_since(&pod), None);
+    }
+
+    #[test]
+    fn requests_are_the_cpu_and_memory_of_all_containers() {
+        let container = || {
+            let mut container = Container::default();
+            let requests = [("cpu", "100m"), ("memory", "1Ki"), ("gpu", "1")];
+            let requests = requests.map(|(name, amount)| (name.into(), Quantity::new(amount)));
+            container.resources.requests = requests.into();
+            container
+        };
+        let spec = PodSpec {
+            containers: vec![container(), container()],
+            ..Default::default()
+        };
+        let expected = Requests {
+            millicpu: 200,
+            memory: 2048,
+        };
+        assert_eq!(requests(&spec), expected);
     }
 
     #[test]

@@ -52,6 +52,16 @@ mod tests {
         let parse = |text: &str| text.parse::<Revision>().unwrap();
         assert!(parse("9") < parse("10"));
         assert_eq!(parse("10").to_string(), "10");
+        assert_eq!(parse("10").raw(), 10);
+    }
+
+    #[test]
+    fn an_objects_revision_is_its_resource_version() {
+        let meta = ObjectMeta {
+            resource_version: "10".into(),
+            ..Default::default()
+        };
+        assert_eq!(Revision::of(&meta), Revision::from_raw(10));
     }
 
     #[test]

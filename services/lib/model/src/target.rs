@@ -32,3 +32,36 @@ impl Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_one_version_of_one_object_and_reads_as_its_name() {
+        let meta = Meta {
+            key: Key::new("default", "web"),
+            uid: "u1".into(),
+            revision: Revision::from_raw(7),
+            ..Default::default()
+        };
+        let target = Target::of(&meta);
+        assert_eq!(format!("{target:?}"), "default/web");
+        for other in [
+            Meta {
+                key: Key::new("default", "db"),
+                ..meta.clone()
+            },
+            Meta {
+                uid: "u2".into(),
+                ..meta.clone()
+            },
+            Meta {
+                revision: Revision::from_raw(8),
+                ..meta
+            },
+        ] {
+            assert_ne!(Target::of(&other), target);
+        }
+    }
+}

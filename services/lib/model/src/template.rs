@@ -54,6 +54,13 @@ mod tests {
         assert_eq!(template(None).hash(None), template(Some("x")).hash(None));
     }
 
+    #[test]
+    fn templates_that_differ_have_different_hashes() {
+        let other = Template::of(&PodTemplateSpec::default());
+        assert_ne!(template(None), other);
+        assert_ne!(template(None).hash(None), other.hash(None));
+    }
+
     /// Checks D4.
     #[test]
     fn a_collision_count_changes_the_hash() {

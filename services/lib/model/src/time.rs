@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 ///
 /// Durations in API objects are unchecked 64-bit numbers; `Timestamp + SignedDuration` panics past the year 9999.
 pub fn seconds_after(start: Timestamp, seconds: i64) -> Timestamp {
-    let beyond = if seconds < 0 {
+    let beyond = if seconds.is_negative() {
         Timestamp::MIN
     } else {
         Timestamp::MAX

@@ -85,7 +85,11 @@ impl Amount {
     /// The one way to write this amount: the largest suffix that leaves a whole number.
     pub fn canonical(self) -> String {
         let size = self.billionths.abs();
-        let sign = if self.billionths < 0 { "-" } else { "" };
+        let sign = if self.billionths.is_negative() {
+            "-"
+        } else {
+            ""
+        };
         if size == 0 {
             return "0".to_owned();
         }
@@ -108,14 +112,17 @@ impl Amount {
     }
 
     fn in_parts_of(self, part: i128) -> i64 {
-        let away = self.billionths.signum();
-        let (whole, rest) = (
-            self.billionths.div_euclid(part),
-            self.billionths.rem_euclid(part),
-        );
-        let up = i128::from(rest != 0 && away > 0);
-        let parts = whole.saturating_add(up);
-        i64::try_from(parts).unwrap_or(if parts < 0 { i64::MIN } else { i64::MAX })
+        let whole = self.billionths.div_euclid(part);
+        let rest = self.billionths.rem_euclid(part);
+        // Euclidean division has rounded a negative amount away from zero already.
+        let up = rest != 0 && self.billionths.is_positive();
+        let parts = whole.saturating_add(i128::from(up));
+        let bound = if parts.is_negative() {
+            i64::MIN
+        } else {
+            i64::MAX
+        };
+        i64::try_from(parts).unwrap_or(bound)
     }
 
     /// A sum or difference of two amounts, written as the first unless that is nothing.
@@ -144,10 +151,9 @@ fn reduce(mut size: i128, base: i128, powers: usize) -> (i128, usize) {
 
 /// The exponent for a power of a thousand billionths.
 fn exponent(power: usize) -> String {
-    match power.saturating_mul(3) {
-        9 => String::new(),
-        tens if tens < 9 => format!("e-{}", 9_usize.saturating_sub(tens)),
-        tens => format!("e{}", tens.saturating_sub(9)),
+    match parse::as_i64(power).saturating_mul(3).saturating_sub(9) {
+        0 => String::new(),
+        tens => format!("e{tens}"),
     }
 }
 

@@ -105,7 +105,7 @@ impl<'a> Decimal<'a> {
         match usize::try_from(places) {
             _ if length == 0 => 0,
             Err(_) | Ok(0) => 1,
-            Ok(places) if places > 39 => MAX,
+            Ok(places) if places > 38 => MAX,
             Ok(places) => {
                 let near = digits.clone().take(places);
                 let padding = 10_i128.pow(places.saturating_sub(length) as u32);
@@ -144,6 +144,6 @@ fn value(digit: u8) -> i128 {
     i128::from(digit.saturating_sub(b'0'))
 }
 
-fn as_i64(length: usize) -> i64 {
+pub(super) fn as_i64(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }

@@ -134,6 +134,7 @@ fn whole_units_and_thousandths_are_rounded_up() {
     assert_eq!(amount("8E").millis(), i64::MAX);
     assert_eq!(amount("-8E").millis(), i64::MIN);
     assert!(amount("1Ki") > amount("1k"));
+    assert_ne!(amount("1Ki"), amount("1k"));
     assert!(amount("10000T") > amount("100Gi"));
     assert_eq!(
         amount("1") + amount("500m") - amount("0.25"),
@@ -151,11 +152,29 @@ fn a_sum_with_nothing_is_written_as_the_other() {
     }
 }
 
+/// As upstream: a binary suffix does not last where there is less than one unit.
+#[test]
+fn a_sum_that_begins_with_less_than_a_unit_is_written_as_a_decimal() {
+    let half = amount("0.00048828125Ki");
+    assert_eq!(half, amount("500m"));
+    assert_eq!((half + amount("2047.5")).canonical(), "2048");
+    assert_eq!((amount("1Ki") + amount("1024")).canonical(), "2Ki");
+}
+
+#[test]
+fn an_amount_beyond_the_largest_suffix_keeps_its_digits() {
+    assert_eq!(amount("1000E").canonical(), "1000E");
+    let kibi = (0..8).fold(amount("4Ei"), |sum, _| sum + sum);
+    assert_eq!(kibi.canonical(), "1024Ei");
+}
+
 /// Checks F13.
 #[test]
 fn sums_end_at_the_bounds() {
     let most = amount("1e1000");
     assert_eq!(most.canonical(), "100e27");
+    assert_eq!(amount("1e28").canonical(), "10e27");
+    assert_eq!(amount("1e29"), most);
     assert_eq!(most + most, most);
     assert_eq!(amount("-1e1000") - most, amount("-1e1000"));
     assert_eq!(most - most, Amount::ZERO);

@@ -198,6 +198,9 @@ mod tests {
         assert!(fields.matches(pod("Pending")));
         assert!(!fields.matches(pod("Running")));
         assert!(Fields::parse("spec.x=").unwrap().matches(pod("")));
+        let paths = fields.requirements().iter().map(|demand| &*demand.path);
+        assert!(paths.eq(["spec.nodeName", "status.phase"]));
+        assert!(!fields.is_empty() && Fields::default().is_empty());
         assert_eq!(fields.exact("spec.nodeName"), Some("node-1"));
         assert_eq!(fields.exact("status.phase"), None);
         assert_eq!(

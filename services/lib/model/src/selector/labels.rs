@@ -257,7 +257,8 @@ mod tests {
             ("app", "app=", "x=y"),
             ("!app", "x=y", "app=web"),
             ("size > 3", "size=4", "size=3"),
-            ("size<3", "size=2", "size=x"),
+            ("size<3", "size=2", "size=3"),
+            ("size<4", "size=3", "size=x"),
             ("app=", "app=", "app=web"),
             ("in in (in)", "in=in", "in=x"),
             ("app=web,tier!=db , !canary", "app=web", "app=web,canary=1"),
@@ -320,12 +321,25 @@ mod tests {
         );
         assert!(Selector::parse(&values[..256].join(",")).is_ok());
         assert!(Selector::parse(&format!("odd in ({})", values[..8_000].join(","))).is_ok());
-        let labels = values[..257].iter().map(|key| (key.clone(), String::new()));
-        let selector = LabelSelector {
-            match_labels: labels.collect(),
-            ..Default::default()
+        let spec = |labels: usize, expressions: usize| {
+            let labels = values[..labels].iter();
+            let expression = |key: &String| LabelSelectorRequirement {
+                key: key.clone(),
+                operator: "Exists".into(),
+                ..Default::default()
+            };
+            Selector::from_label_selector(&LabelSelector {
+                match_labels: labels.map(|key| (key.clone(), String::new())).collect(),
+                match_expressions: values[..expressions].iter().map(expression).collect(),
+            })
         };
-        assert!(Selector::from_label_selector(&selector).is_err());
+        assert!(spec(200, 56).is_ok());
+        for (labels, expressions) in [(257, 0), (200, 57), (0, 257)] {
+            assert!(
+                spec(labels, expressions).is_err(),
+                "{labels} and {expressions}"
+            );
+        }
     }
 
     proptest! {
