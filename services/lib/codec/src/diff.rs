@@ -237,6 +237,18 @@ mod tests {
     }
 
     #[test]
+    fn a_list_whose_entries_cannot_be_told_apart_is_compared_whole() {
+        let pod = |names: &[&str]| {
+            let containers: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+            json!({"spec": {"containers": containers}})
+        };
+        for (before, after) in [(&["a", "a"], &["a", "b"]), (&["a", "b"], &["b", "b"])] {
+            let paths = paths("pods", &pod(before), &pod(after));
+            assert_eq!(paths, ["spec.containers"], "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
     fn a_list_without_keys_is_compared_whole() {
         let pod = |args: Value| json!({"spec": {"containers": [{"name": "a", "args": args}]}});
         let paths = paths("pods", &pod(json!(["1"])), &pod(json!(["1", "2"])));

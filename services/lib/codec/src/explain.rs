@@ -232,6 +232,66 @@ mod tests {
     }
 
     #[test]
+    fn each_type_has_its_name_in_go() {
+        for (resource, json, expected) in [
+            (
+                "pods",
+                r#"{"spec":{"hostPID":true,"hostNetwork":"x"}}"#,
+                "string into Go struct field PodSpec.spec.hostNetwork of type bool",
+            ),
+            (
+                "pods",
+                r#"{"spec":{"terminationGracePeriodSeconds":"x"}}"#,
+                "string into Go struct field PodSpec.spec.terminationGracePeriodSeconds of type int64",
+            ),
+            (
+                "pods",
+                r#"{"spec":{"activeDeadlineSeconds":9223372036854775808}}"#,
+                "number 9223372036854775808 into Go struct field PodSpec.spec.activeDeadlineSeconds of type int64",
+            ),
+            (
+                "pods",
+                r#"{"metadata":{"labels":7}}"#,
+                "number into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+            ),
+            (
+                "pods",
+                r#"{"metadata":{"creationTimestamp":7}}"#,
+                "number into Go struct field ObjectMeta.metadata.creationTimestamp of type string",
+            ),
+            (
+                "secrets",
+                r#"{"data":{"password":7}}"#,
+                "number into Go struct field Secret.data of type []uint8",
+            ),
+            (
+                "deployments.apps",
+                r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":true}}}}"#,
+                "bool into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
+            ),
+        ] {
+            let expected = format!("json: cannot unmarshal {expected}");
+            assert_eq!(refusal(resource, json), expected);
+        }
+    }
+
+    #[test]
+    fn values_of_the_right_type_before_the_wrong_one_are_passed_over() {
+        let right = r#"{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":7,"labels":{"a":"b"}},
+            "spec":{"activeDeadlineSeconds":7,"automountServiceAccountToken":true,
+            "containers":[{"name":"a","livenessProbe":{"httpGet":{"port":"http"},"periodSeconds":7},
+            "resources":{"limits":{"cpu":1,"memory":"1Gi"}}}],"volumes":"x"}}"#;
+        assert_eq!(
+            refusal("pods", right),
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.volumes of type []v1.Volume"
+        );
+        assert_eq!(
+            refusal("secrets", r#"{"data":{"a":"AAEC"},"type":7}"#),
+            "json: cannot unmarshal number into Go struct field Secret.type of type string"
+        );
+    }
+
+    #[test]
     fn an_array_is_never_taken_for_an_object() {
         assert_eq!(
             refusal("pods", r#" ["web"]"#),

@@ -162,7 +162,9 @@ mod tests {
         assert_eq!(kinds().by_plural("apps", "v1", "deployments"), Some(kind));
         assert_eq!(kinds().by_kind("apps/v1", "Deployment"), Some(kind));
         assert_eq!(kinds().by_type_url(Deployment::TYPE_URL), Some(kind));
+        assert_eq!(kind.list_kind(), "DeploymentList");
         assert_eq!(kinds().by_plural("", "v1", "deployments"), None);
+        assert_eq!(kinds().by_plural("apps", "v2", "deployments"), None);
         assert_eq!(kinds().by_kind("apps/v2", "Deployment"), None);
     }
 
@@ -203,6 +205,7 @@ mod tests {
             (node.path.as_deref(), node.priority),
             (Some(".spec.nodeName"), 1)
         );
+        assert_eq!(node.r#type, "string");
         assert!(!kinds().by_resource("nodes").unwrap().namespaced);
     }
 
@@ -220,6 +223,12 @@ mod tests {
             ("a", "u")
         );
         assert_eq!(object.kind(), kind);
+        let pod: &mut setpoint_proto::core::Pod = object.downcast_mut().unwrap();
+        pod.spec.node_name = "n".to_owned();
+        let again = kind.decode(&object.encode()).unwrap();
+        assert_eq!(again.to_json(), object.to_json());
+        assert!(object.downcast_ref::<Deployment>().is_none());
+        assert!(object.downcast_mut::<Deployment>().is_none());
     }
 
     #[test]

@@ -49,11 +49,6 @@ pub fn message(name: &str) -> Option<&'static Message> {
     rules().messages.get(name)
 }
 
-/// The rules of a field by its message's full name and its name in JSON.
-pub fn field(message: &str, json_name: &str) -> Option<&'static Field> {
-    self::message(message)?.field(json_name)
-}
-
 /// All rules.
 pub fn rules() -> &'static Rules {
     static RULES: LazyLock<Rules> = LazyLock::new(Rules::read);
@@ -140,5 +135,33 @@ impl Field {
     /// Does a strategic patch replace this whole value?
     pub fn replaces(&self) -> bool {
         self.patch().any(|patch| patch == Patch::Replace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_of_inlined_messages_stand_among_those_of_the_message() {
+        let probe = message("k8s.core.v1.Probe").unwrap();
+        let names = probe.fields().map(|field| field.descriptor.json_name());
+        let names: Vec<_> = names.collect();
+        assert!(names.contains(&"httpGet") && names.contains(&"periodSeconds"));
+        assert!(!names.contains(&"handler"));
+    }
+
+    #[test]
+    fn what_is_no_object_in_json_has_no_message() {
+        let meta = message("k8s.meta.v1.ObjectMeta").unwrap();
+        for (field, message) in [
+            ("creationTimestamp", None),
+            ("labels", None),
+            ("name", None),
+            ("ownerReferences", Some("OwnerReference")),
+        ] {
+            let found = meta.field(field).unwrap().message();
+            assert_eq!(found.map(|found| &*found.name), message, "{field}");
+        }
     }
 }

@@ -223,8 +223,17 @@ mod tests {
     }
 
     #[test]
+    fn kind_and_api_version_stand_at_the_top_alone() {
+        let json = r#"{"kind":"Pod","kinds":"Pod","spec":{"kind":"Pod"}}"#;
+        assert_eq!(
+            found("pods", json),
+            [r#"unknown field "kinds""#, r#"unknown field "spec.kind""#]
+        );
+    }
+
+    #[test]
     fn maps_and_raw_json_may_hold_any_key() {
-        let json = r#"{"metadata":{"labels":{"anything":"1"},"managedFields":[{"fieldsV1":{"f:spec":{}}}]},"data":{"x":"y"}}"#;
+        let json = r#"{"metadata":{"labels":{"anything":"1"},"managedFields":[{"fieldsV1":{"f:spec":{},"f:spec":{}}}]},"data":{"x":"y"}}"#;
         assert_eq!(found("configmaps", json), Vec::<String>::new());
     }
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use setpoint_proto::{ApiError, Reason};
 
 use super::{Error, json as json_patch, merge, strategic};
 use crate::{Kind, kinds};
@@ -157,6 +158,58 @@ fn retained_keys_drop_the_others() {
 }
 
 #[test]
+fn nulls_and_directives_may_stand_beside_retained_keys() {
+    let document = json!({"spec": {"volumes": [
+        {"name": "a", "emptyDir": {}, "projected": {"sources": []}},
+    ]}});
+    let patch = json!({"spec": {"volumes": [{
+        "name": "a", "$retainKeys": ["name", "configMap"], "emptyDir": null, "configMap": {"name": "c"},
+        "$setElementOrder/x": [],
+    }]}});
+    let patched = pod(document, patch).unwrap();
+    assert_eq!(
+        patched["spec"]["volumes"],
+        json!([{"name": "a", "configMap": {"name": "c"}}])
+    );
+}
+
+#[test]
+fn directives_are_no_part_of_what_is_new() {
+    let patch = json!({"metadata": {"labels": {
+        "$retainKeys": ["a"], "$deleteFromPrimitiveList/x": ["b"], "$setElementOrder/y": [], "a": "1",
+    }}, "spec": {"affinity": {"nodeAffinity": {"$patch": "replace"}, "podAffinity": {}}}});
+    assert_eq!(
+        pod(json!({}), patch).unwrap(),
+        json!({"metadata": {"labels": {"a": "1"}}, "spec": {"affinity": {"nodeAffinity": {}, "podAffinity": {}}}})
+    );
+}
+
+#[test]
+fn an_order_with_a_null_keeps_the_list() {
+    let patch =
+        json!({"spec": {"$setElementOrder/containers": [{"name": "b"}], "containers": null}});
+    let patched = pod(containers(&["a", "b"]), patch).unwrap();
+    assert_eq!(names(&patched), ["a", "b"]);
+    let patch = json!({"spec": {"$setElementOrder/containers": [{"name": "b"}]}});
+    assert_eq!(
+        pod(json!({"spec": {}}), patch).unwrap(),
+        json!({"spec": {}})
+    );
+}
+
+#[test]
+fn a_refusal_tells_the_client_whether_patch_or_document_is_to_blame() {
+    for (error, reason) in [
+        (Error::Malformed("m".into()), Reason::BadRequest),
+        (Error::Unfit("m".into()), Reason::Invalid),
+        (Error::TooLarge("m".into()), Reason::RequestEntityTooLarge),
+    ] {
+        let error = ApiError::from(error);
+        assert_eq!((error.reason, &*error.message), (reason, "m"));
+    }
+}
+
+#[test]
 fn ports_merge_by_number_alone() {
     let document = json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}, {"port": 443}]}});
     let patch = json!({"spec": {"ports": [{"port": 80, "name": "web"}]}});
@@ -278,9 +331,10 @@ fn a_json_patch_cannot_fill_the_memory() {
         json_patch(kind("pods"), document, json!(copies)),
         Err(Error::TooLarge(_))
     ));
-    let tests = vec![json!({"op": "test", "path": "", "value": {}}); 10_001];
+    let tests = |count| json!(vec![json!({"op": "test", "path": "", "value": {}}); count]);
+    assert!(json_patch(kind("pods"), json!({}), tests(10_000)).is_ok());
     assert!(matches!(
-        json_patch(kind("pods"), json!({}), json!(tests)),
+        json_patch(kind("pods"), json!({}), tests(10_001)),
         Err(Error::TooLarge(_))
     ));
 }
