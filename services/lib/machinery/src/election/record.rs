@@ -88,3 +88,69 @@ pub(super) fn released(lease: &Lease) -> Lease {
     lease.spec.lease_duration_seconds = Some(1);
     lease
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(holder: &str) -> Lease {
+        taken(None, ObjectMeta::default(), holder, 15)
+    }
+
+    fn seen(lease: Option<Lease>, revision: u64) -> Seen {
+        Seen::now(lease, Revision::from_raw(revision))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_free_at_once_unless_it_is_held() {
+        let now = Instant::now();
+        let free_at = |lease| seen(lease, 1).free_at() - now;
+        assert_eq!(free_at(Some(held("a"))), Duration::from_secs(15));
+        assert_eq!(free_at(Some(released(&held("a")))), Duration::ZERO);
+        assert_eq!(free_at(Some(Lease::default())), Duration::ZERO);
+        assert_eq!(free_at(None), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn another_has_begun_a_term_if_it_holds_the_lease_since_a_later_revision() {
+        let since = Revision::from_raw(5);
+        for (holder, revision, of_another) in [
+            ("b", 6, true),
+            ("b", 5, false),
+            ("b", 4, false),
+            ("a", 6, false),
+            ("", 6, false),
+        ] {
+            let seen = seen(Some(held(holder)), revision);
+            assert_eq!(
+                seen.is_of_another("a", since),
+                of_another,
+                "{holder:?} {revision}"
+            );
+        }
+        assert!(!seen(None, 6).is_of_another("a", since));
+    }
+
+    #[test]
+    fn whoever_takes_a_lease_begins_a_term_under_its_own_name() {
+        let mut former = held("a");
+        assert_eq!(former.spec.lease_transitions, Some(0));
+        former.metadata.resource_version = "7".to_owned();
+        let lease = taken(Some(&former), ObjectMeta::default(), "b", 20);
+        assert_eq!(lease.metadata.resource_version, "7");
+        assert_eq!(holder(&lease), "b");
+        assert_eq!(lease.spec.lease_duration_seconds, Some(20));
+        assert_eq!(lease.spec.lease_transitions, Some(1));
+        assert!(lease.spec.acquire_time.is_some());
+        assert_eq!(lease.spec.acquire_time, lease.spec.renew_time);
+    }
+
+    #[test]
+    fn a_released_lease_keeps_its_term_and_has_no_holder() {
+        let lease = held("a");
+        let released = released(&lease);
+        assert_eq!(holder(&released), "");
+        assert_eq!(released.spec.lease_duration_seconds, Some(1));
+        assert_eq!(released.spec.acquire_time, lease.spec.acquire_time);
+    }
+}

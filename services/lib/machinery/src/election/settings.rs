@@ -111,6 +111,22 @@ mod tests {
     }
 
     #[test]
+    fn a_lease_states_its_duration_in_seconds_rounded_up() {
+        let seconds = |lease| Settings::new(lease, 0, 0).lease_seconds();
+        assert_eq!([15_000, 2_000, 1_001, 1].map(seconds), [15, 2, 2, 1]);
+        assert_eq!(seconds(u64::MAX), i32::MAX);
+    }
+
+    #[test]
+    fn a_pause_is_at_most_a_fifth_longer_than_the_retry_period() {
+        let settings = Settings::default();
+        for _ in 0..100 {
+            let pause = settings.pause().as_millis();
+            assert!((2_000..=2_400).contains(&pause), "{pause}");
+        }
+    }
+
+    #[test]
     fn times_that_would_overlap_are_refused() {
         let check = |lease, renew, retry| Settings::new(lease, renew, retry).validate();
         assert!(matches!(check(10, 10, 2), Err(Error::LeaseDuration(..))));

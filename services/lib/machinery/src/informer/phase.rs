@@ -99,3 +99,51 @@ impl<V: View> Event<V> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::ConfigMap;
+
+    use super::*;
+    use crate::Whole;
+
+    #[test]
+    fn a_watch_asks_for_the_selection_and_for_what_is_missing() {
+        let selection = ListOptions {
+            namespace: "default".to_owned(),
+            labels: "app=web".to_owned(),
+            fields: "metadata.name=a".to_owned(),
+        };
+        let mut phase = Phase::<Whole<ConfigMap>>::Empty;
+        let mut expected = WatchRequest {
+            resource: "configmaps".to_owned(),
+            namespace: "default".to_owned(),
+            label_selector: "app=web".to_owned(),
+            field_selector: "metadata.name=a".to_owned(),
+            send_initial_events: true,
+            ..WatchRequest::default()
+        };
+        assert_eq!(phase.request(&selection), expected);
+        phase = Phase::Following(Revision::from_raw(7));
+        expected.revision = "7".to_owned();
+        expected.send_initial_events = false;
+        assert_eq!(phase.request(&selection), expected);
+    }
+
+    #[test]
+    fn a_copy_that_was_complete_is_resumed_unless_its_revision_has_expired() {
+        let expired = ApiError::new(Reason::Expired, "too old");
+        let lost = ApiError::new(Reason::ServiceUnavailable, "going away");
+        for (error, resumed) in [(None, true), (Some(&lost), true), (Some(&expired), false)] {
+            let mut phase = Phase::<Whole<ConfigMap>>::Following(Revision::from_raw(7));
+            phase.begin();
+            phase.end(error);
+            assert_eq!(phase.reached().is_some(), resumed, "{error:?}");
+            let mut phase = Phase::<Whole<ConfigMap>>::Empty;
+            phase.begin();
+            assert!(matches!(phase, Phase::Filling(_)));
+            phase.end(error);
+            assert!(matches!(phase, Phase::Empty));
+        }
+    }
+}

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use setpoint_machinery::{Term, election};
-use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
+use setpoint_proto::{ApiError, Cause, Reason};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -172,6 +172,38 @@ async fn a_lost_answer_does_not_cost_the_lease() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
     assert_eq!(office.leader().as_deref(), Some("a-0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_hangs_leaves_time_for_another() {
+    let (fake, office) = (fake(), Office::default());
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    fake.set_faults(Faults {
+        hang: vec!["Update"],
+        ..Faults::default()
+    });
+    let calls = fake.calls("Update");
+    sleep(Duration::from_secs(9)).await;
+    assert_eq!(fake.calls("Update") - calls, 2);
+    fake.set_faults(Faults::default());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_is_refused_tries_again_at_its_leisure() {
+    let (fake, office) = (fake(), Office::default());
+    fake.set_faults(Faults {
+        refuse_creates: Some(ApiError::new(Reason::Forbidden, "no")),
+        ..Faults::default()
+    });
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    sleep(Duration::from_secs(20)).await;
+    let tries = fake.calls("Create");
+    assert!((8..=11).contains(&tries), "{tries}");
+    fake.set_faults(Faults::default());
+    until_leads(&office, "a-0").await;
 }
 
 fn usurp(fake: &Fake) {

@@ -99,6 +99,21 @@ async fn rests_grow_from_failure_to_failure_and_begin_anew_after_a_success() {
     assert!(rest().await.1 <= 6);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_ticket_tells_its_attempt_and_how_long_a_failure_would_rest_its_key() {
+    let queue = queue();
+    queue.add(1, None);
+    for (attempt, rest) in [(1, 5), (2, 10), (3, 20)] {
+        let ticket = soon(queue.next()).await.unwrap();
+        assert_eq!((ticket.attempt, ticket.attempt()), (attempt, attempt));
+        assert_eq!(ticket.rest(), Duration::from_millis(rest));
+        ticket.retry();
+    }
+    soon(queue.next()).await.unwrap().done(None);
+    queue.add(1, None);
+    assert_eq!(next(&queue).unwrap().attempt(), 1);
+}
+
 /// Checks I8.
 #[tokio::test(start_paused = true)]
 async fn delayed_keys_wait_apart_and_the_earliest_time_wins() {
@@ -330,14 +345,26 @@ async fn the_metrics_of_a_queue_are_true_whenever_they_are_read() {
         let found = gauges.find(|metric| metric.get_label()[0].value() == "measured");
         found.map(|metric| metric.get_gauge().get_value())
     };
+    let adds = || {
+        let families = prometheus::gather();
+        let family = families
+            .iter()
+            .find(|family| family.name() == "workqueue_adds_total")?;
+        let mut counters = family.get_metric().iter();
+        let found = counters.find(|metric| metric.get_label()[0].value() == "measured");
+        found.map(|metric| metric.get_counter().get_value())
+    };
     let queue = Queue::<u32>::new("measured", Limiter::default());
     queue.add(1, None);
+    queue.add(1, None);
     queue.add_after(2, Duration::from_secs(5));
+    assert_eq!(adds(), Some(1.0));
     assert_eq!(gauge("workqueue_depth"), Some(1.0));
     assert_eq!(gauge("setpoint_workqueue_delayed"), Some(1.0));
     advance(Duration::from_secs(6)).await;
     assert_eq!(gauge("workqueue_depth"), Some(2.0));
     let _ticket = next(&queue).unwrap();
+    assert_eq!(adds(), Some(2.0), "a delayed key is added when it is due");
     advance(Duration::from_secs(7)).await;
     let longest = gauge("workqueue_longest_running_processor_seconds");
     assert_eq!(longest, Some(7.0));
