@@ -220,6 +220,34 @@ mod tests {
     }
 
     #[test]
+    fn the_top_is_the_top_after_a_list_too() {
+        let before = json!({"spec": {"containers": [{"name": "a", "image": "1"}]}});
+        let after = json!({
+            "spec": {"containers": [{"name": "a", "image": "2"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready"}]},
+        });
+        let paths = paths("pods", &before, &after);
+        assert_eq!(
+            paths,
+            [
+                "spec.containers[a].image",
+                "status.conditions",
+                "status.phase"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_entry_that_came_is_told_whole_at_the_top_too() {
+        let account = |names: &[&str]| {
+            let secrets: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+            json!({"secrets": secrets})
+        };
+        let paths = paths("serviceaccounts", &account(&["a"]), &account(&["a", "b"]));
+        assert_eq!(paths, ["secrets[b]"]);
+    }
+
+    #[test]
     fn a_condition_is_told_by_its_type_and_an_entry_that_came_is_told_whole() {
         let status = |conditions: Value| json!({"status": {"conditions": conditions}});
         let before = status(json!([{"type": "Ready", "status": "False", "reason": "a"}]));

@@ -84,6 +84,7 @@ pub fn write(api_version: &str, kind: &str, raw: &[u8], cause: Option<&Cause>) -
         put_head(15, cause.encoded_len(), &mut out);
         cause.encode_raw(&mut out);
     }
+    debug_assert_eq!(out.len(), len);
     out.freeze()
 }
 
@@ -94,10 +95,12 @@ pub fn with_revision(raw: &Bytes, revision: &str) -> Bytes {
     const METADATA: u32 = 1;
     const RESOURCE_VERSION: u32 = 6;
     let inner = field_len(revision.len());
-    let mut out = BytesMut::with_capacity(raw.len() + field_len(inner));
+    let len = raw.len() + field_len(inner);
+    let mut out = BytesMut::with_capacity(len);
     out.put_slice(raw);
     put_head(METADATA, inner, &mut out);
     put_field(RESOURCE_VERSION, revision.as_bytes(), &mut out);
+    debug_assert_eq!(out.len(), len);
     out.freeze()
 }
 

@@ -187,6 +187,8 @@ mod tests {
         assert_eq!(kinds().by_resource(""), None);
         assert_eq!(kinds().by_plural("", "v1", ""), None);
         assert_eq!(kinds().by_kind("policy/v1", "DeleteOptions"), Some(options));
+        assert!(kinds().by_kind("autoscaling/v1", "Scale").is_some());
+        assert_eq!(kinds().by_kind("policy/v1", "Scale"), None);
     }
 
     #[test]

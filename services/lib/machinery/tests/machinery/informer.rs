@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use setpoint_machinery::{Delta, Informer, Reader, View as _, Whole};
 use setpoint_model::{Key, Meta, Revision};
+use setpoint_proto::Cause;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::OwnerReference;
 use tokio::time::{Instant, sleep, timeout};
@@ -261,6 +262,68 @@ async fn indexes_follow_the_objects() {
     fake.remove(&object);
     until_reached(&reader, &fake).await;
     assert!(reader.owned_by("second").is_empty() && reader.in_namespace("default").is_empty());
+}
+
+/// A view that is found by a label.
+struct Tagged(View);
+
+impl setpoint_machinery::View for Tagged {
+    type Object = ConfigMap;
+
+    fn of(object: ConfigMap) -> Self {
+        Self(View::of(object))
+    }
+
+    fn meta(&self) -> &Meta {
+        self.0.meta()
+    }
+
+    fn tag(&self) -> Option<&str> {
+        self.0.meta.labels.get("tag").map(String::as_str)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_found_by_their_tags_and_visited_with_their_causes() {
+    let fake = Fake::start();
+    let informer: Informer<Tagged> = fake.gateway("test").informer();
+    let reader = informer.reader();
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+    let tagged = |name: &str, tag: &str| {
+        let mut object = config_map(name);
+        object.metadata.labels.insert("tag".into(), tag.into());
+        object
+    };
+    let cause = Cause {
+        writer: "writer".into(),
+        ..Cause::default()
+    };
+    fake.put(&config_map("a"));
+    fake.put(&tagged("b", "x"));
+    fake.put(&tagged("c", "x"));
+    fake.put_because(&tagged("d", "y"), cause);
+    eventually("all are there", async || reader.len() == 4).await;
+    let found = |tag: &str| {
+        let found = reader.tagged(tag);
+        let names = found.iter().map(|view| view.0.meta.key.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (found("x"), found("y")),
+        (vec!["b".into(), "c".into()], vec!["d".into()])
+    );
+    let mut caused = Vec::new();
+    reader.for_each(|view, cause| {
+        let writer = cause.map_or("", |cause| &cause.writer);
+        caused.push(format!("{} {writer}", view.0.meta.key.name));
+    });
+    assert_eq!(caused, ["a ", "b ", "c ", "d writer"]);
+
+    fake.put(&tagged("b", "y"));
+    fake.remove(&tagged("c", "x"));
+    eventually("one is gone", async || reader.len() == 3).await;
+    assert_eq!((found("x"), found("y").len()), (Vec::new(), 2));
 }
 
 /// A handler that panics misses a change; other handlers, other changes and the cache do not.
