@@ -8,11 +8,12 @@ const SUBDOMAIN_MAX: usize = 253;
 const SUFFIX: usize = 5;
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const DOTS: &str = "must not contain dots";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-const SUBDOMAIN_UNDERSCORES: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*')";
+const SUBDOMAIN_UNDERSCORES: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 /// Five letters that no two seeds are likely to share and that spell no word.
@@ -41,8 +42,9 @@ pub fn child(prefix: &str, suffix: &str) -> String {
 
 /// What is wrong with a name that must be one label of DNS; nothing if it is right.
 pub fn validate_dns_label(name: &str) -> Vec<String> {
-    let right = is_label(name);
-    complaints(name, LABEL_MAX, right, LABEL)
+    let dotted = name.split('.').all(is_label);
+    let rule = if dotted { DOTS } else { LABEL };
+    complaints(name, LABEL_MAX, is_label(name), rule)
 }
 
 /// What is wrong with a name that must be labels of DNS joined by dots, as most names must.
@@ -51,12 +53,21 @@ pub fn validate_dns_subdomain(name: &str) -> Vec<String> {
     complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN)
 }
 
-/// As [`validate_dns_subdomain`], but underscores may stand where hyphens may, and at the ends of labels.
+/// As [`validate_dns_subdomain`], but a label may begin with an underscore, and have more of them where hyphens may be.
 pub fn validate_dns_subdomain_with_underscores(name: &str) -> Vec<String> {
-    let right = name
-        .split('.')
-        .all(|label| is_label(&label.replace('_', "0")));
+    let right = name.split('.').all(is_underscored_label);
     complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN_UNDERSCORES)
+}
+
+/// What is wrong with a name that must only fit into a segment of a path.
+pub fn validate_path_segment(name: &str) -> Vec<String> {
+    if [".", ".."].contains(&name) {
+        return vec![format!("may not be '{name}'")];
+    }
+    let forbidden = ["/", "%"].into_iter().filter(|part| name.contains(part));
+    forbidden
+        .map(|part| format!("may not contain '{part}'"))
+        .collect()
 }
 
 /// What is wrong with a key of a ConfigMap or Secret, which may become the name of a file.
@@ -90,7 +101,7 @@ pub fn validate_qualified_name(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((_, name)) if name.contains('/') => {
             return vec![format!(
-                "a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
         Some((prefix, name)) => (Some(prefix), name),
@@ -125,6 +136,12 @@ fn complaints(text: &str, max: usize, right: bool, rule: &str) -> Vec<String> {
 fn is_label(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     is_framed(text, plain, |byte| plain(byte) || byte == b'-')
+}
+
+fn is_underscored_label(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let rest = text.strip_prefix('_').unwrap_or(text);
+    is_framed(rest, plain, |byte| plain(byte) || b"-_".contains(&byte))
 }
 
 fn is_word(text: &str) -> bool {
@@ -199,6 +216,107 @@ mod tests {
         assert_eq!(validate_config_key("..a"), ["must not start with '..'"]);
     }
 
+    type Check = fn(&str) -> Vec<String>;
+
+    /// Checks names, given with spaces between, and the empty one.
+    fn judged(check: Check, right: &str, wrong: &str) {
+        for name in right.split(' ') {
+            assert_eq!(check(name), Vec::<String>::new(), "{name}");
+        }
+        for name in wrong.split(' ').chain([""]) {
+            assert!(!check(name).is_empty(), "{name:?}");
+        }
+    }
+
+    /// Neither labels nor subdomains.
+    const NO_NAMES: &str =
+        "A ABC aBc A1 A-1 1-A - a- -a 1- -1 _ a_ _a a_b 1_ _1 1_2 . a. .a 1. .1 a\tb";
+
+    #[test]
+    fn labels_have_letters_digits_and_hyphens_within() {
+        let right = "a ab abc a1 a-1 a--1--2--b 0 01 012 1a 1-a 1--a--b--2";
+        judged(
+            validate_dns_label,
+            &format!("{right} {}", "a".repeat(63)),
+            &format!("{NO_NAMES} a.b 1.2 {}", "a".repeat(64)),
+        );
+        assert_eq!(validate_dns_label("a.b"), [DOTS]);
+        assert_eq!(validate_dns_label("a b"), [LABEL]);
+    }
+
+    #[test]
+    fn subdomains_are_labels_with_dots_between() {
+        let right = "a ab a--1--2--b 0 012 1--a--b--2 a.a ab.a a1.a a-1.a a--1--2--b.a a.1 a-1.1 0.a 1-a.a 0.1 1--a--b--2.1 \
+            a.b.c.d.e aa.bb.cc.dd.ee 1.2.3.4.5 11.22.33.44.55";
+        let wrong = "a..b 1..2 A.a aB.a ab.A A1.a a1.A A.1 1A.1 0.A 012.A 1A.a A.B.C.D.E a.B.c.d.e aa.bB.cc.dd.ee a@b a,b \
+            a_b a;b a:b a%b a?b a$b";
+        judged(
+            validate_dns_subdomain,
+            &format!("{right} {}", "a".repeat(253)),
+            &format!("{NO_NAMES} {wrong} {}", "a".repeat(254)),
+        );
+        judged(
+            validate_dns_subdomain_with_underscores,
+            "example.com _example.com sub._example.com sub-domain.example.com sub_domain.example.com",
+            "Example.com -example.com example.com- example@.com example..com _ a_ a_.b __a",
+        );
+        let long = format!("a.{}.com", "\0".repeat(251));
+        let wrong = validate_dns_subdomain_with_underscores(&long);
+        assert_eq!(
+            wrong,
+            ["must be no more than 253 characters", SUBDOMAIN_UNDERSCORES]
+        );
+    }
+
+    #[test]
+    fn qualified_names_may_have_a_domain_before_them() {
+        let right = "simple now-with-dashes 1-starts-with-num 1234 simple/simple now-with-dashes/simple \
+            now-with-dashes/now-with-dashes now.with.dots/simple now-with.dashes-and.dots/simple 1-num.2-num/3-num 1234/5678 \
+            1.2.3.4/5678 Uppercase_Is_OK_123 example.com/Uppercase_Is_OK_123 requests.storage-foo";
+        let wrong = "nospecialchars%^=@ cantendwithadash- -cantstartwithadash- only/one/slash Example.com/abc example_com/abc \
+            example.com/ /simple example.com/_e example.com/e_ example.com/e?";
+        let (domain, name) = ("a".repeat(253), "b".repeat(63));
+        judged(
+            validate_qualified_name,
+            &format!("{right} {name} {domain}/{name}"),
+            &format!("{wrong} {name}b a{domain}/abc"),
+        );
+    }
+
+    #[test]
+    fn values_of_labels_may_be_empty_and_names_of_files_may_not() {
+        let right = "simple now-with-dashes 1-starts-with-num end-with-num-1 1234";
+        let wrong = "nospecialchars%^=@ Tama-nui-te-r\u{101}.is.M\u{101}ori.sun \\backslashes\\are\\bad -starts-with-dash \
+            ends-with-dash- .starts.with.dot ends.with.dot.";
+        let strict = |value: &str| match value {
+            "" => vec!["may be empty".to_owned()],
+            value => validate_label_value(value),
+        };
+        judged(
+            strict,
+            &format!("{right} {}", "a".repeat(63)),
+            &format!("{wrong} {}", "a".repeat(64)),
+        );
+        judged(
+            validate_config_key,
+            "a good good-good still.good this.is.also.good .so.is.this THIS_IS_GOOD so_is_this_17",
+            ". .. ..bad b*d bad!&bad",
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_path_may_be_almost_anything() {
+        for right in ["a", "A b", "_", "...", "a:b", ".a"] {
+            assert_eq!(validate_path_segment(right), Vec::<String>::new());
+        }
+        assert_eq!(validate_path_segment(".."), ["may not be '..'"]);
+        assert_eq!(validate_path_segment("."), ["may not be '.'"]);
+        assert_eq!(
+            validate_path_segment("%a/b"),
+            ["may not contain '/'", "may not contain '%'"]
+        );
+    }
+
     #[test]
     fn keys_and_values_of_labels_are_judged_as_upstream_judges_them() {
         assert!(validate_label_key("app.kubernetes.io/name").is_empty());
@@ -207,7 +325,7 @@ mod tests {
             ["prefix part must be non-empty"]
         );
         assert_eq!(validate_label_key("a/")[0], "name part must be non-empty");
-        assert!(validate_label_key("a/b/c")[0].starts_with("a qualified name must consist of"));
+        assert!(validate_label_key("a/b/c")[0].starts_with("a valid label key must consist of"));
         assert!(validate_label_value("").is_empty());
         assert!(validate_label_value("1.2_x").is_empty());
         assert_eq!(validate_label_value("a b"), [VALUE]);

@@ -15,6 +15,10 @@ const WORD_MAX: usize = 128;
 const MESSAGE_MAX: usize = 1024;
 
 impl Rules for Event {
+    fn check_name(name: &str) -> Vec<String> {
+        names::validate_path_segment(name)
+    }
+
     fn validate(&self, problems: &mut Problems) {
         let (about, here) = (&self.involved_object.namespace, &self.metadata.namespace);
         let new = self.event_time.timestamp().is_some();
@@ -64,5 +68,42 @@ fn validate_length(text: &str, limit: usize, path: &Path<'_>, problems: &mut Pro
     if text.len() > limit {
         let detail = format!("can have at most {limit} characters");
         problems.invalid(path, "", detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// Is an Event found in the wrong namespace?
+    fn is_misplaced(here: &str, about: &str, new: bool) -> bool {
+        let mut event = Event::default();
+        event.metadata.namespace = here.into();
+        event.involved_object.namespace = about.into();
+        if new {
+            event.event_time = Timestamp::from_second(1_505_828_956).unwrap().into();
+        }
+        let mut problems = Problems::default();
+        event.validate(&mut problems);
+        problems
+            .to_string()
+            .contains("does not match event.namespace")
+    }
+
+    #[test]
+    fn what_lives_in_no_namespace_is_told_of_in_default_or_kube_system() {
+        assert!(!is_misplaced("default", "", false));
+        assert!(!is_misplaced("default", "default", false));
+        assert!(is_misplaced("default", "foo", false));
+        assert!(is_misplaced("foo", "", false));
+        assert!(is_misplaced("foo", "bar", false));
+        assert!(is_misplaced(SYSTEM, "", false));
+        for here in [DEFAULT, SYSTEM] {
+            assert!(!is_misplaced(here, "", true));
+            assert!(!is_misplaced(here, "foo", true));
+        }
+        assert!(is_misplaced("foo", "", true));
     }
 }

@@ -85,6 +85,40 @@ mod tests {
         assert_eq!(complaints("", 80), "[]");
         assert!(complaints("", 0).starts_with("[ports[0].containerPort: Required value"));
         assert!(complaints("", 65_536).contains("must be between 1 and 65535, inclusive"));
+        for right in [1, 2, 1_000, 16_384, 32_768, 65_535] {
+            assert_eq!(complaints("", right), "[]");
+        }
+        for wrong in [-1, 100_000] {
+            assert_ne!(complaints("", wrong), "[]");
+        }
+    }
+
+    #[test]
+    fn names_of_ports_have_a_letter_and_at_most_15() {
+        for right in [
+            "telnet",
+            "re-mail-ck",
+            "pop3",
+            "a",
+            "a-1",
+            "1-a",
+            "1-a-2-b-3",
+        ] {
+            assert!(check_name(right).is_empty(), "{right}");
+        }
+        for wrong in [
+            "longerthan15characters",
+            "",
+            "aaaaaaaaaaaaaaaa",
+            "12345",
+            "1-2-3-4",
+            "-begin",
+            "end-",
+            "two--hyphens",
+            "whois++",
+        ] {
+            assert!(!check_name(wrong).is_empty(), "{wrong}");
+        }
     }
 
     #[test]
