@@ -14,7 +14,7 @@ use setpoint_proto::{ApiError, Resource as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
-use super::kinds::{uses_health_check, uses_node_ports};
+use super::kinds::{settle_families, uses_health_check, uses_node_ports};
 use super::path::Path;
 use super::problems::Problems;
 use super::{AtLeast, Filter, Registry, errors};
@@ -67,6 +67,9 @@ impl Registry {
             return Ok(None);
         };
         let had = old.and_then(|old| old.downcast_ref::<Service>());
+        let mut problems = Problems::default();
+        settle_families(&mut service.spec, had.map(|old| &old.spec), &mut problems);
+        problems.into_result(Object::kind(service), &service.metadata.name)?;
         let had = had.map(|old| numbers(&old.spec)).unwrap_or_default();
         let has = numbers(&service.spec);
         if !lacks(&service.spec) && has.iter().all(|number| had.contains(number)) {

@@ -22,14 +22,17 @@ pub fn validate(text: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
+/// Returns the IP address; octets of IPv4 may have leading zeros.
+pub fn parse(text: &str) -> Option<IpAddr> {
+    let exactly = text.parse().ok();
+    exactly.or_else(|| without_leading_zeros(text).map(IpAddr::V4))
+}
+
 /// Finds what is wrong with a field that must be a range of addresses.
 pub fn validate_range(text: &str, path: &Path<'_>, problems: &mut Problems) {
     let parts = text.split_once('/');
     let Some((address, length)) = parts.and_then(|(address, length)| {
-        let address: IpAddr = address.parse().ok().or_else(|| {
-            let address = without_leading_zeros(address)?;
-            Some(IpAddr::V4(address))
-        })?;
+        let address = parse(address)?;
         Some((address, digits(length)?)).filter(|(address, length)| *length <= width(*address))
     }) else {
         let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -103,12 +106,32 @@ mod tests {
 
     #[test]
     fn an_address_is_written_in_one_way() {
-        for right in ["10.9.8.7", "2001:db8::1", "0.0.0.0", "::"] {
+        for right in [
+            "10.9.8.7",
+            "0.0.0.0",
+            "255.255.255.255",
+            "2001:db8::1",
+            "::",
+            "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+            "0:0:0:0:0:0:0:0",
+            "0001:002:03:4::",
+            "1234::ABCD",
+        ] {
             assert_eq!(complaint(validate, right), "[]", "{right}");
         }
         for (wrong, why) in [
             ("", "must be a valid IP address"),
             ("1.2.3", "must be a valid IP address"),
+            ("aaaaaaa", "must be a valid IP address"),
+            ("myhost.mydomain", "must be a valid IP address"),
+            ("1.2.3.0/24", "must be a valid IP address"),
+            ("-1.0.0.0", "must be a valid IP address"),
+            ("2001:db8::10005", "must be a valid IP address"),
+            ("1.2.3.4:80", "must be a valid IP address"),
+            ("[2001:db8::1]", "must be a valid IP address"),
+            ("[2001:db8::1]:80", "must be a valid IP address"),
+            ("example.com:80", "must be a valid IP address"),
+            ("169.254.0.0%eth0", "must be a valid IP address"),
             ("1.2.3.256", "must be a valid IP address"),
             ("fe80::1%eth0", "must be a valid IP address"),
             ("1.2.3.04", "must not have leading 0s"),
@@ -120,11 +143,29 @@ mod tests {
 
     #[test]
     fn a_range_ends_where_it_says() {
-        for right in ["10.0.0.0/8", "0.0.0.0/0", "2001:db8::/64", "10.1.2.3/32"] {
+        for right in [
+            "10.0.0.0/8",
+            "0.0.0.0/0",
+            "10.1.2.3/32",
+            "2001:db8::/64",
+            "::/0",
+            "::1/128",
+            "2a00:79e0:2:0::/64",
+            "2001:DB8::/64",
+        ] {
             assert_eq!(complaint(validate_range, right), "[]", "{right}");
         }
         for (wrong, why) in [
             ("10.0.0.0", "must be a valid CIDR value"),
+            ("", "must be a valid CIDR value"),
+            ("aaaaaaa", "must be a valid CIDR value"),
+            ("192.168.0.1/healthz", "must be a valid CIDR value"),
+            ("192.168.0.1/0/99", "must be a valid CIDR value"),
+            ("192.168.0.0/-16", "must be a valid CIDR value"),
+            ("1.1.01.0/24", "must not have leading 0s in IP"),
+            ("192.168.0.0/016", "must not have leading 0s"),
+            ("::ffff:1.1.1.0/24", "IPv4-mapped"),
+            ("2001:db8::1/64", "must not have bits set beyond"),
             ("10.0.0.0/33", "must be a valid CIDR value"),
             ("10.0.0.0/+8", "must be a valid CIDR value"),
             ("10.0.0.0/08", "must not have leading 0s"),
@@ -133,6 +174,15 @@ mod tests {
             ("10.0.0.1/8", "must not have bits set beyond"),
         ] {
             assert!(complaint(validate_range, wrong).contains(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_leading_zeros_is_one() {
+        assert_eq!(parse("001.002.003.004"), parse("1.2.3.4"));
+        assert!(parse("::1").is_some_and(|address| address.is_loopback()));
+        for wrong in ["a.b", "1.2.3", "1.2.3.256"] {
+            assert_eq!(parse(wrong), None);
         }
     }
 

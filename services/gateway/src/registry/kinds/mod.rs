@@ -14,4 +14,4 @@ mod serviceaccount;
 mod template;
 
 pub(super) use pod::grace_of;
-pub(super) use service::{uses_health_check, uses_node_ports};
+pub(super) use service::{settle_families, uses_health_check, uses_node_ports};

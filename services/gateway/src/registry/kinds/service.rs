@@ -2,6 +2,7 @@
 
 mod address;
 mod change;
+mod families;
 mod port;
 mod status;
 mod traffic;
@@ -14,6 +15,8 @@ use crate::registry::metadata;
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 use crate::registry::strategy::Rules;
+
+pub(in crate::registry) use families::settle as settle_families;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 /// How long a client stays with one Pod: three hours.
@@ -37,11 +40,6 @@ impl Rules for Service {
         if spec.r#type == "LoadBalancer" {
             status::fill_defaults(&mut self.status);
             spec.allocate_load_balancer_node_ports.get_or_insert(true);
-        }
-        spec.ip_family_policy
-            .get_or_insert_with(|| "SingleStack".into());
-        if spec.ip_families.is_empty() {
-            spec.ip_families.push("IPv4".into());
         }
     }
 
@@ -68,20 +66,12 @@ impl Rules for Service {
         names::validate_dns_label(name)
     }
 
-    fn validate(&self, problems: &mut Problems) {
-        let (path, spec) = (Path::root("spec"), &self.spec);
-        problems.one_of(&path.field("type"), &spec.r#type, TYPES);
-        if spec.r#type == "ExternalName" {
-            validate_external_name(spec, &path, problems);
-        } else {
-            address::validate(spec, &path, problems);
-        }
-        port::validate(spec, &path.field("ports"), problems);
-        metadata::validate_labels(&spec.selector, &path.field("selector"), problems);
-        traffic::validate(self, &path, problems);
+    fn validate_create(&self, problems: &mut Problems) {
+        validate(self, &Self::default(), problems);
     }
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {
+        validate(self, old, problems);
         let (path, new, old) = (Path::root("spec"), &self.spec, &old.spec);
         address::validate_update(new, old, &path, problems);
         traffic::validate_update(new, old, &path, problems);
@@ -92,6 +82,20 @@ impl Rules for Service {
         let path = path.field("loadBalancer");
         status::validate(self, old, &path.field("ingress"), problems);
     }
+}
+
+/// Validates a Service. Addresses and ranges that stood in `old` are accepted, since rules may have been less strict then.
+fn validate(new: &Service, old: &Service, problems: &mut Problems) {
+    let (path, spec) = (Path::root("spec"), &new.spec);
+    problems.one_of(&path.field("type"), &spec.r#type, TYPES);
+    if spec.r#type == "ExternalName" {
+        validate_external_name(spec, &path, problems);
+    } else {
+        address::validate(spec, &old.spec.cluster_ips, &path, problems);
+    }
+    port::validate(spec, &path.field("ports"), problems);
+    metadata::validate_labels(&spec.selector, &path.field("selector"), problems);
+    traffic::validate(new, old, &path, problems);
 }
 
 fn unless_set(field: &mut String, value: &str) {
@@ -182,6 +186,5 @@ mod tests {
             (spec.r#type.as_str(), spec.session_affinity.as_str()),
             ("ClusterIP", "None")
         );
-        assert_eq!(spec.ip_families, ["IPv4"]);
     }
 }

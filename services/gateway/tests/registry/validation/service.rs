@@ -26,6 +26,15 @@ async fn names_types_and_selectors() {
             (r#"spec.type="Balancer""#, "NotSupported spec.type"),
             (r#"spec.selector={"a b":"c"}"#, "Invalid spec.selector"),
             ("spec.selector=null", ""),
+            (r#"metadata.name="-123""#, "Invalid metadata.name"),
+            (r#"metadata.name="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa""#, "Invalid metadata.name"),
+            (r#"metadata.generateName="-123""#, "Invalid metadata.generateName"),
+            (r#"metadata.generateName="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa""#, "Invalid metadata.generateName"),
+            (r#"metadata.namespace="-123""#, "BadRequest"),
+            (r#"spec.type="ExternalName" ; spec.externalName="-123""#, "Invalid spec.externalName"),
+            (r#"spec.type="ExternalName" ; spec.externalName="a.b" ; spec.internalTrafficPolicy="Cluster""#, ""),
+            (r#"spec.type="ExternalName" ; spec.externalName="a.b" ; spec.externalTrafficPolicy="Local""#, "Invalid spec.externalTrafficPolicy"),
+            (r#"spec.type="ExternalName" ; spec.externalName="a.b" ; spec.loadBalancerClass="a.io/b""#, "Forbidden spec.loadBalancerClass"),
             (r#"spec.type="ExternalName" ; spec.externalName="a.b.""#, ""),
             (r#"spec.type="ExternalName" ; spec.externalName="a.b" ; spec.ports=[]"#, ""),
             (r#"spec.type="ExternalName""#, "Required spec.externalName"),
@@ -64,6 +73,19 @@ async fn ports() {
             (r#"spec.type="NodePort" ; spec.ports[0].nodePort=30080"#, ""),
             (r#"spec.type="NodePort" ; spec.ports[0].nodePort=30080 ; spec.ports[1]={"port":81,"name":"b","nodePort":30080}"#, "Duplicate spec.ports[1].nodePort"),
             (r#"spec.type="NodePort" ; spec.ports[0].nodePort=30080 ; spec.ports[1]={"port":81,"name":"b","nodePort":30080,"protocol":"UDP"}"#, ""),
+            (r#"spec.ports[0].name=null ; spec.ports[1]={"port":81,"name":"b"}"#, "Required spec.ports[0].name"),
+            (r#"spec.ports[0].protocol="UDP" ; spec.ports[0].targetPort=12345"#, ""),
+            (r#"spec.ports[0].protocol="""#, ""),
+            (r#"spec.clusterIP="None" ; spec.ports[0].targetPort=11721"#, ""),
+            (r#"spec.clusterIP="None" ; spec.ports[0].targetPort="target""#, ""),
+            (r#"spec.ports[0].appProtocol="HTTP""#, ""),
+            (r#"spec.ports[0].appProtocol="a.io/with{invalid}[characters]""#, "Invalid spec.ports[0].appProtocol"),
+            (r#"spec.ports[1]={"port":80,"name":"b","protocol":"UDP"} ; spec.ports[2]={"port":80,"name":"c","protocol":"SCTP"}"#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.ports[0].protocol="UDP""#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.ports[1]={"port":81,"name":"b","protocol":"UDP"}"#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.ports[0].port=10250"#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.ports[0].nodePort=30080"#, ""),
+            (r#"spec.type="NodePort" ; spec.clusterIP="None" ; spec.ports[0].nodePort=30080"#, "Invalid spec.clusterIPs[0]"),
             // Checks F19 and K6.
             (r#"spec.type="NodePort" ; spec.ports[0].nodePort=80"#, "Invalid spec.ports[0].nodePort"),
             (r#"spec.type="NodePort" ; spec.ports[0].nodePort=58930"#, "Invalid spec.ports[0].nodePort"),
@@ -141,6 +163,64 @@ async fn addresses() {
                 r#"spec.ipFamilyPolicy="TripleStack""#,
                 "NotSupported spec.ipFamilyPolicy",
             ),
+            (r#"spec.clusterIP="001.002.003.004""#, "Invalid spec.clusterIPs[0]"),
+            (r#"spec.clusterIP="fd00::1""#, "Invalid spec.clusterIPs[0]"),
+            (r#"spec.clusterIP="no" ; spec.clusterIPs=["no","neither"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs[0], Invalid spec.clusterIPs[1]"),
+            (r#"spec.clusterIP="no" ; spec.clusterIPs=["no","fd00::1"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs[0]"),
+            (r#"spec.clusterIP="fd00::1" ; spec.clusterIPs=["fd00::1","no"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs[1]"),
+            (r#"spec.clusterIP="fd00::1" ; spec.clusterIPs=["fd00::1","None"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs[1]"),
+            (r#"spec.clusterIP="fd00::1" ; spec.clusterIPs=["fd00::1",""] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs[1]"),
+            (r#"spec.clusterIP="" ; spec.clusterIPs=["","fd00::1"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs, Invalid spec.clusterIPs[0]"),
+            (r#"spec.clusterIP="fd00::1" ; spec.clusterIPs=["fd00::1","fd00::4"] ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs, Invalid spec.clusterIPs[0]"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.clusterIPs=["10.96.0.1","10.96.0.10"] ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs, Invalid spec.clusterIPs[1]"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.clusterIPs=["10.96.0.1","fd00::1","10.96.0.10"] ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs"),
+            (r#"spec.clusterIP="10.96.0.10" ; spec.clusterIPs=["10.96.0.1","fd00::1"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.ipFamilies=["IPv6"]"#, "Invalid spec.clusterIPs[0]"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.ipFamilyPolicy="SingleStack""#, ""),
+        ])
+        .await;
+}
+
+/// The cluster is single-stack, with IPv4.
+#[tokio::test]
+async fn families() {
+    service()
+        .created(&[
+            (r#"spec.ipFamilies=["IPv4"]"#, ""),
+            (r#"spec.ipFamilies=["no-family"]"#, "NotSupported spec.ipFamilies[0]"),
+            (r#"spec.ipFamilies=["IPv4","no-family"] ; spec.ipFamilyPolicy="RequireDualStack""#, "NotSupported spec.ipFamilies[1]"),
+            (r#"spec.ipFamilies=["IPv4","IPv6","IPv4"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Duplicate spec.ipFamilies[2]"),
+            (r#"spec.ipFamilies=["IPv6","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Duplicate spec.ipFamilies[1]"),
+            (r#"spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="SingleStack""#, "Invalid spec.ipFamilyPolicy"),
+            (r#"spec.ipFamilies=["IPv4","IPv6"]"#, "Invalid spec.ipFamilyPolicy"),
+            (r#"spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="PreferDualStack""#, "Invalid spec.ipFamilies[1]"),
+            (r#"spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.ipFamilyPolicy, Invalid spec.ipFamilies[1]"),
+            (r#"spec.ipFamilies=["IPv6","IPv4"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.ipFamilyPolicy, Invalid spec.ipFamilies[0]"),
+            (r#"spec.ipFamilies=["IPv6"] ; spec.ipFamilyPolicy="PreferDualStack""#, "Invalid spec.ipFamilies[0]"),
+            (r#"spec.ipFamilies=["IPv6"] ; spec.ipFamilyPolicy="SingleStack""#, "Invalid spec.ipFamilies[0]"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.clusterIPs=["10.96.0.1","fd00::1"] ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="SingleStack""#, "Invalid spec.ipFamilyPolicy, Invalid spec.ipFamilyPolicy"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.clusterIPs=["10.96.0.1","fd00::1"] ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.ipFamilyPolicy, Invalid spec.ipFamilies[1]"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.clusterIPs=["10.96.0.1","fd00::1"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs[1]"),
+            (r#"spec.clusterIP="10.96.0.1" ; spec.clusterIPs=["10.96.0.1","fd00::1"] ; spec.ipFamilies=["IPv4"] ; spec.ipFamilyPolicy="PreferDualStack""#, "Invalid spec.clusterIPs[1]"),
+            (r#"spec.clusterIP="None" ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.ipFamilyPolicy, Invalid spec.ipFamilies[1]"),
+            (r#"spec.clusterIP="None" ; spec.selector=null ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, ""),
+            (r#"spec.clusterIP="None" ; spec.selector=null ; spec.ipFamilies=["IPv6"]"#, ""),
+        ])
+        .await;
+    let unmanaged = r#"spec.clusterIP="None" ; spec.selector=null"#;
+    service()
+        .updated(&[
+            ("", r#"spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.ipFamilyPolicy"),
+            ("", r#"spec.ipFamilyPolicy="PreferDualStack""#, ""),
+            ("", r#"spec.ipFamilies=["IPv6"]"#, "Invalid spec.clusterIPs[0], Invalid spec.ipFamilies[0]"),
+            ("", r#"spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.ipFamilyPolicy, Invalid spec.ipFamilies[1]"),
+            ("", "spec.ipFamilies=null ; spec.ipFamilyPolicy=null", ""),
+            (r#"spec.clusterIP="10.96.0.7""#, r#"spec.clusterIPs[1]="fd00::1" ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.ipFamilyPolicy, Invalid spec.ipFamilies[1]"),
+            (r#"spec.clusterIP="10.96.0.7""#, r#"spec.clusterIP="10.96.0.8" ; spec.ipFamilies=["IPv4","IPv6"] ; spec.ipFamilyPolicy="RequireDualStack""#, "Invalid spec.clusterIPs[0]"),
+            (unmanaged, r#"spec.ipFamilies=["IPv6","IPv4"]"#, ""),
+            (unmanaged, r#"spec.ipFamilyPolicy="SingleStack""#, ""),
+            (unmanaged, r#"spec.ipFamilyPolicy="SingleStack" ; spec.ipFamilies=["IPv6"]"#, ""),
+            (unmanaged, r#"spec.ipFamilies=["IPv4"]"#, "Invalid spec.ipFamilyPolicy"),
         ])
         .await;
 }
@@ -164,6 +244,22 @@ async fn traffic() {
             (r#"spec.type="NodePort" ; spec.externalTrafficPolicy="Local""#, ""),
             (r#"spec.type="NodePort" ; spec.externalTrafficPolicy="Global""#, "NotSupported spec.externalTrafficPolicy"),
             (r#"spec.externalIPs=["1.2.3.4"] ; spec.externalTrafficPolicy="Local""#, ""),
+            (r#"spec.sessionAffinity="ClientIP" ; spec.sessionAffinityConfig={"clientIP":{"timeoutSeconds":1}}"#, ""),
+            (r#"spec.sessionAffinity="ClientIP" ; spec.sessionAffinityConfig={"clientIP":{"timeoutSeconds":86400}}"#, ""),
+            (r#"spec.sessionAffinity="ClientIP" ; spec.sessionAffinityConfig={"clientIP":{"timeoutSeconds":-1}}"#, "Invalid spec.sessionAffinityConfig.clientIP.timeoutSeconds"),
+            (r#"spec.sessionAffinity="ClientIP" ; spec.sessionAffinityConfig={"clientIP":{}}"#, ""),
+            (r#"spec.externalIPs=["244.1.2.3","2000::1","239.255.255.253","ff05::1:3"]"#, ""),
+            (r#"spec.externalIPs=["::0","127.255.255.255","::1","169.254.169.254","fe80::","224.0.0.251","ff02::"]"#, "Invalid spec.externalIPs[0], Invalid spec.externalIPs[1], Invalid spec.externalIPs[2], Invalid spec.externalIPs[3], Invalid spec.externalIPs[4], Invalid spec.externalIPs[5], Invalid spec.externalIPs[6]"),
+            (r#"spec.externalIPs=["001.002.003.004"]"#, "Invalid spec.externalIPs[0]"),
+            (r#"spec.type="LoadBalancer" ; spec.externalTrafficPolicy="invalid""#, "NotSupported spec.externalTrafficPolicy"),
+            (r#"spec.type="LoadBalancer" ; spec.externalTrafficPolicy="Local" ; spec.healthCheckNodePort=-1"#, "Invalid spec.healthCheckNodePort"),
+            (r#"spec.type="LoadBalancer" ; spec.externalTrafficPolicy="Cluster" ; spec.healthCheckNodePort=31000"#, "Invalid spec.healthCheckNodePort"),
+            (r#"spec.type="NodePort" ; spec.externalTrafficPolicy="Local" ; spec.healthCheckNodePort=31000"#, "Invalid spec.healthCheckNodePort"),
+            (r#"spec.externalTrafficPolicy="Local" ; spec.healthCheckNodePort=31000"#, "Invalid spec.externalTrafficPolicy, Invalid spec.healthCheckNodePort"),
+            (r#"spec.trafficDistribution="PreferClose""#, ""),
+            (r#"spec.trafficDistribution="PreferSameZone""#, ""),
+            (r#"metadata.annotations={"service.kubernetes.io/topology-aware-hints":"Auto","service.kubernetes.io/topology-mode":"Other"}"#, "Invalid metadata.annotations[service.kubernetes.io/topology-mode]"),
+            (r#"metadata.annotations={"service.kubernetes.io/topology-aware-hints":"Auto","service.kubernetes.io/topology-mode":"Auto"}"#, ""),
             (r#"spec.internalTrafficPolicy="Local""#, ""),
             (r#"spec.internalTrafficPolicy="Global""#, "NotSupported spec.internalTrafficPolicy"),
             (r#"spec.trafficDistribution="PreferSameNode""#, ""),
@@ -178,6 +274,41 @@ async fn traffic() {
             (r#"spec.type="LoadBalancer" ; spec.allocateLoadBalancerNodePorts=false"#, ""),
             (r#"spec.loadBalancerClass="a.io/b""#, "Forbidden spec.loadBalancerClass"),
             (r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="a b""#, "Invalid spec.loadBalancerClass"),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn source_ranges() {
+    service()
+        .created(&[
+            (r#"spec.type="LoadBalancer" ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="1.2.3.0/24,  5.6.0.0/16""#, ""),
+            (r#"spec.type="LoadBalancer" ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="""#, ""),
+            (r#"spec.type="LoadBalancer" ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="  ""#, ""),
+            (r#"spec.type="LoadBalancer" ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="a.b""#, "Invalid metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"),
+            (r#"spec.type="LoadBalancer" ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="1.2.3.4/33""#, "Invalid metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"),
+            (r#"spec.type="LoadBalancer" ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="001.002.003.000/24""#, "Invalid metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"),
+            (r#"metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="1.2.3.0/24""#, "Forbidden metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"),
+            (r#"metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="""#, "Forbidden metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"),
+            (r#"metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="a.b" ; spec.loadBalancerSourceRanges=["1.2.3.0/24"]"#, "Forbidden spec.LoadBalancerSourceRanges"),
+            (r#"spec.type="LoadBalancer" ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="a.b" ; spec.loadBalancerSourceRanges=["1.2.3.0/24"]"#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerSourceRanges=["1.2.3.0/24  "," 5.6.0.0/16"]"#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerSourceRanges=["   "]"#, "Invalid spec.LoadBalancerSourceRanges[0]"),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerSourceRanges=["a.b"]"#, "Invalid spec.LoadBalancerSourceRanges[0]"),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerSourceRanges=["001.002.003.000/24"]"#, "Invalid spec.LoadBalancerSourceRanges[0]"),
+        ])
+        .await;
+    // The annotation was not validated, since the field was set.
+    let old = r#"spec.type="LoadBalancer" ; spec.loadBalancerSourceRanges=["1.2.3.0/24"] ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="010.0.0.0/8""#;
+    service()
+        .updated(&[
+            (r#"spec.type="LoadBalancer""#, r#"spec.loadBalancerSourceRanges=["10.0.0.0/8"]"#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerSourceRanges=["10.0.0.0/8"]"#, r#"spec.loadBalancerSourceRanges=["10.100.0.0/16"]"#, ""),
+            (r#"spec.type="LoadBalancer""#, r#"spec.loadBalancerSourceRanges=["010.0.0.0/8"]"#, "Invalid spec.LoadBalancerSourceRanges[0]"),
+            (r#"spec.type="LoadBalancer""#, r#"metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="010.0.0.0/8, 1.2.3.0/24""#, "Invalid metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"),
+            (old, r#"spec.loadBalancerSourceRanges=null ; metadata.labels={"a":"b"}"#, ""),
+            (old, r#"spec.loadBalancerSourceRanges=null ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="10.0.0.0/8""#, ""),
+            (old, r#"spec.loadBalancerSourceRanges=null ; metadata.annotations["service.beta.kubernetes.io/load-balancer-source-ranges"]="010.0.0.0/8, 1.2.3.0/24""#, "Invalid metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"),
         ])
         .await;
 }
@@ -197,6 +328,41 @@ async fn changes() {
             (r#"spec.type="ExternalName" ; spec.externalName="a.b""#, r#"spec.type="ClusterIP""#, ""),
             (r#"spec.type="NodePort" ; spec.ports[0].nodePort=30080"#, r#"spec.type="ClusterIP" ; spec.ports[0].nodePort=30081"#, "Forbidden spec.ports[0].nodePort"),
             (r#"spec.type="LoadBalancer""#, r#"spec.type="ClusterIP" ; spec.allocateLoadBalancerNodePorts=false"#, "Forbidden spec.allocateLoadBalancerNodePorts"),
+            ("", r#"spec.sessionAffinity="ClientIP" ; spec.sessionAffinityConfig={"clientIP":{"timeoutSeconds":90}}"#, ""),
+            ("", r#"spec.type="LoadBalancer""#, ""),
+            ("", r#"spec.type="LoadBalancer" ; spec.clusterIP="None""#, "Invalid spec.clusterIPs[0], Invalid spec.clusterIPs[0]"),
+            (r#"spec.type="NodePort""#, r#"spec.clusterIP="None""#, "Invalid spec.clusterIPs[0], Invalid spec.clusterIPs[0]"),
+            (r#"spec.clusterIP="None""#, "spec.clusterIP=null ; spec.clusterIPs=null", ""),
+            (r#"spec.clusterIP="10.96.0.7""#, r#"spec.type="NodePort" ; spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.clusterIP="10.96.0.7""#, r#"spec.type="LoadBalancer" ; spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.type="NodePort" ; spec.clusterIP="10.96.0.7""#, r#"spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.type="NodePort" ; spec.clusterIP="10.96.0.7""#, r#"spec.type="ClusterIP" ; spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.type="NodePort" ; spec.clusterIP="10.96.0.7""#, r#"spec.type="LoadBalancer" ; spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.type="LoadBalancer" ; spec.clusterIP="10.96.0.7""#, r#"spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.type="LoadBalancer" ; spec.clusterIP="10.96.0.7""#, r#"spec.type="ClusterIP" ; spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.type="LoadBalancer" ; spec.clusterIP="10.96.0.7""#, r#"spec.type="NodePort" ; spec.clusterIP="10.96.0.8""#, address),
+            (r#"spec.type="ExternalName" ; spec.externalName="a.b""#, r#"spec.type="ClusterIP" ; spec.clusterIP="10.96.0.9""#, ""),
+            (r#"spec.type="LoadBalancer""#, "spec.allocateLoadBalancerNodePorts=false", ""),
+            (r#"spec.type="LoadBalancer" ; spec.allocateLoadBalancerNodePorts=false"#, "spec.allocateLoadBalancerNodePorts=true", ""),
+            ("", "spec.allocateLoadBalancerNodePorts=true", "Forbidden spec.allocateLoadBalancerNodePorts"),
+            ("", r#"spec.ports[0].appProtocol="https""#, ""),
+            ("", r#"spec.ports[0].appProtocol="~https""#, "Invalid spec.ports[0].appProtocol"),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="a.io/b""#, r#"metadata.labels={"a":"b"}"#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="a.io/b""#, "spec.loadBalancerClass=null", "Invalid spec.loadBalancerClass"),
+            (r#"spec.type="LoadBalancer""#, r#"spec.loadBalancerClass="a.io/b""#, "Invalid spec.loadBalancerClass"),
+            ("", r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="a.io/b""#, ""),
+            ("", r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="Bad/class""#, "Invalid spec.loadBalancerClass"),
+            ("", r#"spec.loadBalancerClass="a.io/b""#, "Forbidden spec.loadBalancerClass"),
+            (r#"spec.type="ExternalName" ; spec.externalName="a.b""#, r#"spec.loadBalancerClass="a.io/b""#, "Forbidden spec.loadBalancerClass"),
+            (r#"spec.type="NodePort""#, r#"spec.loadBalancerClass="a.io/b""#, "Forbidden spec.loadBalancerClass"),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="a.io/b""#, r#"spec.type="NodePort""#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="a.io/b""#, r#"spec.type="ExternalName" ; spec.externalName="a.b""#, ""),
+            (r#"spec.type="LoadBalancer" ; spec.loadBalancerClass="a.io/b""#, r#"spec.type="ClusterIP" ; spec.loadBalancerClass="a.io/c""#, "Forbidden spec.loadBalancerClass"),
+            ("", r#"spec.internalTrafficPolicy="Local""#, ""),
+            (r#"spec.internalTrafficPolicy="Local""#, r#"spec.internalTrafficPolicy="Cluster""#, ""),
+            ("", r#"metadata.annotations={"service.kubernetes.io/topology-aware-hints":"Auto","service.kubernetes.io/topology-mode":"Other"}"#, "Invalid metadata.annotations[service.kubernetes.io/topology-mode]"),
+            ("", r#"spec.externalIPs=["1.2.3.04"]"#, "Invalid spec.externalIPs[0]"),
+            (r#"spec.externalIPs=["1.2.3.4"]"#, r#"spec.externalIPs=["5.6.7.8","1.2.3.4"]"#, ""),
             ("", "spec.clusterIP=null ; spec.clusterIPs=null", ""),
             ("", r#"spec.clusterIP="""#, ""),
             (r#"spec.clusterIP="10.96.0.7""#, r#"spec.clusterIP="10.96.0.8""#, address),

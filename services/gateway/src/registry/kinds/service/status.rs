@@ -1,7 +1,6 @@
 //! The status of a Service: where its load balancer is, if it has one.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use setpoint_model::names;
 use setpoint_proto::core::{LoadBalancerIngress, Service, ServiceStatus};
@@ -59,7 +58,34 @@ fn validate_hostname(hostname: &str, path: &Path<'_>, problems: &mut Problems) {
     }
     let wrong = names::validate_dns_subdomain(hostname);
     problems.all_invalid(path, hostname, wrong);
-    if hostname.parse::<IpAddr>().is_ok() {
+    if ip::parse(hostname).is_some() {
         problems.invalid(path, hostname, "must be a DNS name, not an IP address");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn balanced(addresses: &[&str]) -> Service {
+        let mut service = Service::default();
+        service.spec.r#type = "LoadBalancer".into();
+        let ingress = addresses.iter().map(|ip| LoadBalancerIngress {
+            ip: (*ip).to_owned(),
+            ..Default::default()
+        });
+        service.status.load_balancer.ingress = ingress.collect();
+        fill_defaults(&mut service.status);
+        service
+    }
+
+    #[test]
+    fn addresses_from_before_are_accepted() {
+        let old = balanced(&["1.2.3.04"]);
+        for new in [&["1.2.3.04"][..], &["1.2.3.04", "5.6.7.8"], &["1.2.3.4"]] {
+            let mut problems = Problems::default();
+            validate(&balanced(new), &old, &Path::root("ingress"), &mut problems);
+            assert_eq!(problems.to_string(), "[]");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Who reaches a Service, from where, and which Pod answers.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use setpoint_model::names;
@@ -18,16 +19,30 @@ const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameZone", "PreferSameNod
 const STICKY_MAX: i32 = 86_400;
 const FOR_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 const RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+const MODE: &str = "service.kubernetes.io/topology-mode";
+/// The older name of [`MODE`].
+const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// Finds what is wrong with the ways to a Service.
-pub(super) fn validate(service: &Service, path: &Path<'_>, problems: &mut Problems) {
+///
+/// Addresses and ranges that stood in `old` are not validated again.
+pub(super) fn validate(service: &Service, old: &Service, path: &Path<'_>, problems: &mut Problems) {
     let spec = &service.spec;
+    validate_annotated_ranges(service, old, problems);
+    validate_topology(service, problems);
     validate_affinity(spec, path, problems);
     let at = path.field("externalIPs");
     for (index, address) in spec.external_ips.iter().enumerate() {
-        validate_external(address, &at.index(index), problems);
+        let path = at.index(index);
+        let before = problems.count();
+        if !old.spec.external_ips.contains(address) {
+            ip::validate(address, &path, problems);
+        }
+        if problems.count() == before {
+            validate_external(address, &path, problems);
+        }
     }
-    validate_balancer(service, path, problems);
+    validate_balancer(service, old, path, problems);
     validate_policy(spec, path, problems);
     let internal = spec.internal_traffic_policy.as_deref();
     problems.one_of_if_given(&path.field("internalTrafficPolicy"), internal, POLICIES);
@@ -78,16 +93,11 @@ fn validate_affinity(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problem
 
 /// An address outside that leads to the nodes; it cannot be a node's own business.
 fn validate_external(text: &str, path: &Path<'_>, problems: &mut Problems) {
-    let before = problems.count();
-    ip::validate(text, path, problems);
-    let Ok(address) = text.parse::<IpAddr>() else {
+    let Some(address) = ip::parse(text) else {
         return;
     };
-    if problems.count() > before {
-        return;
-    }
     if address.is_unspecified() {
-        problems.invalid(path, text, "may not be unspecified (0.0.0.0 or ::)");
+        problems.invalid(path, text, format!("may not be unspecified ({text})"));
     }
     if address.is_loopback() {
         problems.invalid(
@@ -116,14 +126,14 @@ fn validate_external(text: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-fn validate_balancer(service: &Service, path: &Path<'_>, problems: &mut Problems) {
+fn validate_balancer(service: &Service, old: &Service, path: &Path<'_>, problems: &mut Problems) {
     let spec = &service.spec;
     let balanced = spec.r#type == "LoadBalancer";
     let annotations = Path::root("metadata");
     let annotations = annotations.field("annotations");
     // Upstream writes this field with a capital letter.
     let ranges = path.field("LoadBalancerSourceRanges");
-    let annotated = service.metadata.annotations.get(RANGES);
+    let annotated = annotated_ranges(service);
     for (given, path) in [
         (!spec.load_balancer_source_ranges.is_empty(), ranges),
         (annotated.is_some(), annotations.key(RANGES)),
@@ -140,14 +150,54 @@ fn validate_balancer(service: &Service, path: &Path<'_>, problems: &mut Problems
             problems.forbidden(&path, FOR_BALANCERS);
         }
     }
+    let known = old.spec.load_balancer_source_ranges.iter();
+    let known: BTreeSet<_> = known.map(|range| range.trim()).collect();
     for (index, range) in spec.load_balancer_source_ranges.iter().enumerate() {
-        ip::validate_range(range.trim(), &ranges.index(index), problems);
+        if !known.contains(range.trim()) {
+            ip::validate_range(range.trim(), &ranges.index(index), problems);
+        }
     }
     if let Some(class) = &spec.load_balancer_class
         && balanced
     {
         let wrong = names::validate_qualified_name(class);
         problems.all_invalid(&path.field("loadBalancerClass"), class, wrong);
+    }
+}
+
+/// The source ranges in the annotation, which is ignored if the field is set.
+fn annotated_ranges(service: &Service) -> Option<&str> {
+    let ranges = service.metadata.annotations.get(RANGES)?;
+    let unsaid = service.spec.load_balancer_source_ranges.is_empty();
+    unsaid.then_some(ranges)
+}
+
+/// Validates the source ranges in the annotation, unless it is unchanged.
+fn validate_annotated_ranges(new: &Service, old: &Service, problems: &mut Problems) {
+    let Some(ranges) = annotated_ranges(new) else {
+        return;
+    };
+    let before = old.metadata.annotations.get(RANGES);
+    if before.is_some_and(|before| before == ranges) || ranges.trim().is_empty() {
+        return;
+    }
+    let path = Path::root("metadata");
+    let path = path.field("annotations");
+    for range in ranges.split(',') {
+        ip::validate_range(range.trim(), &path.key(RANGES), problems);
+    }
+}
+
+/// The annotation and its older name must agree.
+fn validate_topology(service: &Service, problems: &mut Problems) {
+    let annotations = &service.metadata.annotations;
+    if let (Some(mode), Some(hints)) = (annotations.get(MODE), annotations.get(HINTS))
+        && mode != hints
+    {
+        let path = Path::root("metadata");
+        let path = path.field("annotations");
+        let detail = format!("must match annotations[{HINTS}] when both are specified");
+        problems.invalid(&path.key(MODE), mode, detail);
     }
 }
 
@@ -177,5 +227,53 @@ fn validate_policy(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems)
             let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
             problems.invalid(&at, port, detail);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(new: &Service, old: &Service) -> String {
+        let mut problems = Problems::default();
+        validate(new, old, &Path::root("spec"), &mut problems);
+        problems.to_string()
+    }
+
+    fn balancer(ranges: &[&str]) -> Service {
+        let mut service = Service::default();
+        service.spec.r#type = "LoadBalancer".into();
+        let ranges = ranges.iter().map(|range| (*range).to_owned());
+        service.spec.load_balancer_source_ranges = ranges.collect();
+        service
+    }
+
+    #[test]
+    fn addresses_from_before_are_accepted_and_new_ones_judged() {
+        let (mut old, mut new) = (balancer(&[]), balancer(&[]));
+        old.spec.external_ips = vec!["5.6.7.8".into(), "1.2.3.04".into()];
+        for known in [&["1.2.3.04"][..], &["9.9.9.9", "1.2.3.04"], &["1.2.3.4"]] {
+            new.spec.external_ips = known.iter().map(|ip| (*ip).to_owned()).collect();
+            assert_eq!(complaints(&new, &old), "[]");
+        }
+        new.spec.external_ips = vec!["1.2.3.05".into()];
+        assert!(complaints(&new, &old).starts_with("spec.externalIPs[0]: Invalid value"));
+        old.spec.external_ips = vec!["127.0.0.01".into()];
+        new.spec.external_ips = vec!["127.0.0.01".into()];
+        assert!(complaints(&new, &old).contains("may not be in the loopback range"));
+    }
+
+    #[test]
+    fn ranges_from_before_are_accepted_and_new_ones_judged() {
+        let old = balancer(&["1.2.3.0/24", "010.0.0.0/8 "]);
+        for known in [
+            &["010.0.0.0/8"][..],
+            &["1.2.0.0/16", "010.0.0.0/8"],
+            &["10.0.0.0/8"],
+        ] {
+            assert_eq!(complaints(&balancer(known), &old), "[]");
+        }
+        let complaint = complaints(&balancer(&["011.0.0.0/8"]), &old);
+        assert!(complaint.starts_with("spec.LoadBalancerSourceRanges[0]: Invalid value"));
     }
 }
