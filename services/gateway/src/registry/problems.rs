@@ -37,8 +37,13 @@ impl Problems {
 
     /// The value must be unique and is not.
     pub fn duplicate(&mut self, path: &Path<'_>, value: impl Serialize) {
+        self.duplicate_because(path, value, "");
+    }
+
+    /// As [`Self::duplicate`], of a value that need not be unique as a whole.
+    pub fn duplicate_because(&mut self, path: &Path<'_>, value: impl Serialize, detail: &str) {
         let head = format!("Duplicate value: {}", shown(&value));
-        self.found("FieldValueDuplicate", path, &head, "");
+        self.found("FieldValueDuplicate", path, &head, detail);
     }
 
     /// The field may not be set or changed.

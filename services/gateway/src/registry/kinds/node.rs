@@ -1,10 +1,13 @@
 //! The rules of a Node: its agent may bring a status along when it registers.
 
+mod annotations;
+mod features;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
-use setpoint_proto::core::{Node, Taint};
+use setpoint_proto::core::{Node, NodeAddress, Taint};
 use setpoint_proto::meta::Quantity;
 
 use crate::registry::ip;
@@ -26,18 +29,31 @@ impl Rules for Node {
         }
     }
 
+    /// Drops the fields of dynamic kubelet configuration, which Kubernetes has removed.
+    fn prepare_create(&mut self) {
+        self.spec.config_source = None;
+        self.status.config = None;
+    }
+
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
+        if old.spec.config_source.is_none() {
+            self.spec.config_source = None;
+        }
     }
 
     fn prepare_status_update(&mut self, old: &Self) {
         self.spec.clone_from(&old.spec);
+        if old.status.config.is_none() {
+            self.status.config = None;
+        }
     }
 
     fn validate(&self, problems: &mut Problems) {
         // Upstream looks for the taints in the metadata, and programs may rely on it.
         let path = Path::root("metadata");
         validate_taints(&self.spec.taints, &path.field("taints"), problems);
+        validate_swap(self, &path.field("nodeSwapStatus"), problems);
         let path = Path::root("spec");
         validate_ranges(&self.spec.pod_cidrs, &path.field("podCIDRs"), problems);
         validate_status(self, problems);
@@ -56,17 +72,23 @@ impl Rules for Node {
         if new.external_id != old.external_id {
             problems.forbidden(&path.field("externalID"), "may not be updated");
         }
+        validate_addresses(&self.status.addresses, problems);
     }
 
     fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
         validate_status(self, problems);
-        let path = Path::root("status");
-        let path = path.field("addresses");
-        let mut seen = BTreeSet::new();
-        for (index, address) in self.status.addresses.iter().enumerate() {
-            if !seen.insert((&address.r#type, &address.address)) {
-                problems.duplicate(&path.index(index), address);
-            }
+        validate_addresses(&self.status.addresses, problems);
+    }
+}
+
+/// Finds addresses that are listed twice. Creation allows them, as in Kubernetes.
+fn validate_addresses(addresses: &[NodeAddress], problems: &mut Problems) {
+    let path = Path::root("status");
+    let path = path.field("addresses");
+    let mut seen = BTreeSet::new();
+    for (index, address) in addresses.iter().enumerate() {
+        if !seen.insert((&address.r#type, &address.address)) {
+            problems.duplicate(&path.index(index), address);
         }
     }
 }
@@ -78,13 +100,16 @@ fn validate_taints(taints: &[Taint], path: &Path<'_>, problems: &mut Problems) {
         let key = taint.key.as_str();
         problems.all_invalid(&at.field("key"), key, names::validate_qualified_name(key));
         let wrong = names::validate_label_value(&taint.value);
-        problems.all_invalid(&at.field("value"), &taint.value, wrong);
+        if !wrong.is_empty() {
+            problems.invalid(&at.field("value"), &taint.value, wrong.join(";"));
+        }
         match taint.effect.as_str() {
             "" => problems.required(&at.field("effect"), ""),
             effect => problems.one_of(&at.field("effect"), effect, EFFECTS),
         }
         if !seen.insert((key, taint.effect.as_str())) {
-            problems.duplicate(&at, taint);
+            let detail = "taints must be unique by key and effect pair";
+            problems.duplicate_because(&at, taint, detail);
         }
     }
 }
@@ -103,12 +128,18 @@ fn validate_status(node: &Node, problems: &mut Problems) {
     let (path, status) = (Path::root("status"), &node.status);
     validate_amounts(&status.capacity, &path.field("capacity"), problems);
     validate_amounts(&status.allocatable, &path.field("allocatable"), problems);
-    let swap = status.node_info.swap.as_ref();
+    let features = &status.declared_features;
+    features::validate(features, &path.field("declaredFeatures"), problems);
+    let path = Path::root("metadata");
+    let annotations = &node.metadata.annotations;
+    annotations::validate(annotations, &path.field("annotations"), problems);
+}
+
+fn validate_swap(node: &Node, path: &Path<'_>, problems: &mut Problems) {
+    let swap = node.status.node_info.swap.as_ref();
     if let Some(capacity) = swap.and_then(|swap| swap.capacity)
         && capacity <= 0
     {
-        let path = Path::root("metadata");
-        let path = path.field("nodeSwapStatus");
         let detail = "must be greater than zero";
         problems.invalid(&path.field("capacity"), capacity, detail);
     }
