@@ -87,6 +87,11 @@ async fn receive(
     };
     options::dry_run(options.dry_run.iter().map(String::as_str))?;
     match options.propagation_policy.as_deref() {
+        Some(policy) if options.orphan_dependents.is_some() => {
+            let detail =
+                format!("{policy:?}: orphanDependents and deletionPropagation cannot be both set");
+            Err(options::invalid("propagationPolicy", &detail))
+        }
         Some(other) if !POLICIES.contains(&other) => {
             Err(options::unsupported("propagationPolicy", other, &POLICIES))
         }

@@ -8,6 +8,9 @@ use setpoint_proto::{ApiError, Reason};
 use super::query::Query;
 use crate::registry::Call;
 
+/// Maximum length of the name of a field manager, in bytes.
+const MANAGER_MAX: usize = 128;
+
 /// What to do about fields that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validation {
@@ -38,8 +41,33 @@ pub(super) fn call(query: &Query, headers: &HeaderMap) -> Result<Call, ApiError>
     // A client that gives itself no name is known by its program's.
     let agent = header(USER_AGENT.as_str()).unwrap_or("unknown");
     let agent = agent.split('/').next().unwrap_or(agent);
-    let manager = query.get("fieldManager").unwrap_or(agent).to_owned();
+    let manager = match query.get("fieldManager") {
+        Some(manager) => {
+            check_manager(manager)?;
+            manager.to_owned()
+        }
+        None => agent.to_owned(),
+    };
     Ok(Call::from_headers(header)?.by(manager).dry(dry_run))
+}
+
+/// Refuses the name of a field manager that is too long, or not printable.
+fn check_manager(name: &str) -> Result<(), ApiError> {
+    let field = "fieldManager";
+    if name.len() > MANAGER_MAX {
+        let message = format!("Too long: may not be more than {MANAGER_MAX} bytes");
+        return Err(refused(field, "FieldValueTooLong", message));
+    }
+    let unprintable =
+        |letter: char| letter.is_control() || (letter.is_whitespace() && letter != ' ');
+    match name.char_indices().find(|(_, letter)| unprintable(*letter)) {
+        None => Ok(()),
+        Some((at, letter)) => {
+            let code = u32::from(letter);
+            let detail = format!("{name:?}: invalid character U+{code:04X} (at position {at})");
+            Err(invalid(field, &detail))
+        }
+    }
 }
 
 /// Is the write to have no effect?

@@ -57,6 +57,10 @@ pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
     let target = asked.route.target()?;
     let of = patch_type(&asked.headers)?;
     let check = check(Validation::asked(&asked.query)?);
+    if asked.query.get("force").is_some() {
+        let detail = "may not be specified for non-apply patch";
+        return Err(options::forbidden("force", detail));
+    }
     let body = body::read(asked.body).await?;
     let bytes = body.len();
     let body = heavy(bytes, || serde_json::from_slice(&body)).await;
@@ -104,7 +108,9 @@ fn check_name(object: &dyn Object, route: &Route) -> Result<(), ApiError> {
             meta.name
         ));
     }
-    if !meta.namespace.is_empty() && meta.namespace != route.namespace {
+    // The registry clears the namespace of a cluster-scoped object.
+    let (own, asked) = (&meta.namespace, &route.namespace);
+    if !own.is_empty() && !asked.is_empty() && own != asked {
         return refuse(format!(
             "the namespace of the object ({}) does not match the namespace on the request ({})",
             meta.namespace, route.namespace

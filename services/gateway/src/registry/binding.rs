@@ -10,7 +10,7 @@ use setpoint_proto::{ApiError, Reason};
 use super::state::State;
 use super::strategy::typed_mut;
 use super::update::Precondition;
-use super::{Answer, Call, Registry, Target, errors};
+use super::{Answer, Call, Registry, Target, errors, metadata};
 
 impl Registry {
     /// Gives a Pod its node, says so in its conditions, and answers with a `Status`.
@@ -20,7 +20,7 @@ impl Registry {
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<Answer, ApiError> {
-        let node = node_of(&*object)?;
+        let node = node_of(&*object, target)?;
         let precondition = Precondition::of(&*object);
         let whole = Target::whole(target.kind, &target.key());
         let now = Timestamp::now();
@@ -42,7 +42,7 @@ impl Registry {
     }
 }
 
-fn node_of(object: &dyn Object) -> Result<String, ApiError> {
+fn node_of(object: &dyn Object, pod: &Target) -> Result<String, ApiError> {
     let bad = |message: String| ApiError::new(Reason::BadRequest, message);
     let Some(binding) = object.downcast_ref::<Binding>() else {
         return Err(bad(format!(
@@ -50,10 +50,17 @@ fn node_of(object: &dyn Object) -> Result<String, ApiError> {
             object.kind().kind
         )));
     };
+    let mut meta = binding.metadata.clone();
+    if !meta.name.is_empty() && meta.name != pod.name {
+        return Err(bad(
+            "name in URL does not match name in Binding object".into()
+        ));
+    }
+    metadata::settle(&mut meta, pod)?;
     let target = &binding.target;
     if !["", "Node"].contains(&target.kind.as_str()) {
         return Err(bad(format!(
-            "target.kind: Unsupported value: {:?}: supported values: \"Node\"",
+            "target.kind: Unsupported value: {:?}: supported values: \"Node\", \"<empty>\"",
             target.kind
         )));
     }
@@ -92,6 +99,7 @@ fn assign(pod: &mut Pod, node: &str, now: Timestamp) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_codec::kinds;
     use setpoint_proto::core::PodSchedulingGate;
 
     use super::*;
@@ -119,12 +127,14 @@ mod tests {
 
     #[test]
     fn a_binding_names_a_node() {
+        let kind = kinds().by_resource("pods").unwrap();
+        let pod = Target::new(kind, "default", "web", "binding").unwrap();
         let mut binding = Binding::default();
-        assert!(node_of(&binding).is_err());
+        assert!(node_of(&binding, &pod).is_err());
         binding.target.name = "node-1".into();
-        assert_eq!(node_of(&binding).unwrap(), "node-1");
+        assert_eq!(node_of(&binding, &pod).unwrap(), "node-1");
         binding.target.kind = "Pod".into();
-        assert!(node_of(&binding).is_err());
-        assert!(node_of(&Pod::default()).is_err());
+        assert!(node_of(&binding, &pod).is_err());
+        assert!(node_of(&Pod::default(), &pod).is_err());
     }
 }

@@ -54,8 +54,10 @@ pub fn prepare_update(
     settle(meta, target)?;
     meta.uid.clone_from(&old.uid);
     meta.creation_timestamp = old.creation_timestamp;
-    meta.deletion_timestamp = old.deletion_timestamp;
-    meta.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
+    if old.deletion_timestamp.is_some() {
+        meta.deletion_timestamp = old.deletion_timestamp;
+        meta.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
+    }
     meta.generation = old.generation;
     meta.resource_version.clear();
     clear_unkept(meta);
@@ -82,8 +84,9 @@ pub fn keep_unsaid(meta: &mut ObjectMeta, old: &ObjectMeta) {
 }
 
 /// The object's place is the one in the request, which the object may repeat but not contradict.
-fn settle(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
-    if meta.namespace.is_empty() {
+pub(super) fn settle(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
+    // The namespace of a cluster-scoped object is cleared, as in Kubernetes.
+    if meta.namespace.is_empty() || target.namespace.is_empty() {
         meta.namespace.clone_from(&target.namespace);
     } else if meta.namespace != target.namespace {
         return bad(
@@ -130,12 +133,6 @@ pub fn validate(
         problems.all_invalid(&path.field("name"), &meta.name, check_name(&meta.name));
     }
     validate_own(meta, problems);
-    let finalizers = &meta.finalizers;
-    let names = |name| finalizers.iter().any(|finalizer| finalizer == name);
-    if names(ORPHAN) && names(FOREGROUND) {
-        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
-        problems.invalid(&path.field("finalizers"), finalizers, detail);
-    }
 }
 
 /// The beginning of a name as it will be judged once something is appended: a hyphen may stand at its end.
@@ -153,11 +150,19 @@ fn validate_own(meta: &ObjectMeta, problems: &mut Problems) {
     validate_annotations(&meta.annotations, &path.field("annotations"), problems);
     let owners = path.field("ownerReferences");
     validate_owners(&meta.owner_references, &owners, problems);
-    let finalizers = path.field("finalizers");
-    for (index, finalizer) in meta.finalizers.iter().enumerate() {
+    validate_finalizers(&meta.finalizers, &path.field("finalizers"), problems);
+}
+
+fn validate_finalizers(finalizers: &[String], path: &Path<'_>, problems: &mut Problems) {
+    for (index, finalizer) in finalizers.iter().enumerate() {
         let wrong = names::validate_qualified_name(finalizer);
-        problems.all_invalid(&finalizers, finalizer, wrong);
-        validate_finalizer_domain(finalizer, &finalizers.index(index), problems);
+        problems.all_invalid(path, finalizer, wrong);
+        validate_finalizer_domain(finalizer, &path.index(index), problems);
+    }
+    let names = |name| finalizers.iter().any(|finalizer| finalizer == name);
+    if names(ORPHAN) && names(FOREGROUND) {
+        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        problems.invalid(path, finalizers, detail);
     }
 }
 
@@ -169,7 +174,15 @@ pub fn validate_status_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mu
 
 /// Finds what is wrong with a change of metadata. [`validate`] has been asked before.
 pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
-    if meta.deletion_timestamp.is_none() {
+    let path = Path::root("metadata");
+    let (new_end, old_end) = (&meta.deletion_timestamp, &old.deletion_timestamp);
+    problems.immutable(&path.field("deletionTimestamp"), new_end, old_end);
+    problems.immutable(
+        &path.field("deletionGracePeriodSeconds"),
+        &meta.deletion_grace_period_seconds,
+        &old.deletion_grace_period_seconds,
+    );
+    if old.deletion_timestamp.is_none() {
         return;
     }
     let known: BTreeSet<_> = old.finalizers.iter().collect();
@@ -179,7 +192,7 @@ pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Probl
         let detail = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers {new:?}"
         );
-        problems.forbidden(&Path::root("metadata").field("finalizers"), detail);
+        problems.forbidden(&path.field("finalizers"), detail);
     }
 }
 
@@ -223,7 +236,8 @@ fn validate_owners(owners: &[OwnerReference], path: &Path<'_>, problems: &mut Pr
         if owner.controller != Some(true) {
             continue;
         }
-        if let Some(first) = controller.replace(owner) {
+        let first = *controller.get_or_insert(owner);
+        if !std::ptr::eq(first, owner) {
             let detail = format!(
                 "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
                 first.kind, first.name, owner.kind, owner.name
@@ -391,14 +405,19 @@ mod tests {
             ..Default::default()
         };
         let mut problems = Problems::default();
-        validate_update(&meta, &ObjectMeta::default(), &mut problems);
+        let mut old = ObjectMeta {
+            deletion_timestamp: meta.deletion_timestamp,
+            ..Default::default()
+        };
+        validate_update(&meta, &old, &mut problems);
         assert_eq!(
             problems.to_string(),
             r#"metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ["a.io/b"]"#
         );
         meta.deletion_timestamp = None;
+        old.deletion_timestamp = None;
         let mut problems = Problems::default();
-        validate_update(&meta, &ObjectMeta::default(), &mut problems);
+        validate_update(&meta, &old, &mut problems);
         assert_eq!(problems.to_string(), "[]");
     }
 }

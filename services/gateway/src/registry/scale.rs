@@ -1,6 +1,7 @@
 //! `scale`: the one number of a Deployment or ReplicaSet that others than its owner may change.
 
 use setpoint_codec::Object;
+use setpoint_model::names;
 use setpoint_model::selector::Selector;
 use setpoint_proto::ApiError;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
@@ -9,7 +10,7 @@ use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 
 use super::path::Path;
 use super::problems::Problems;
-use super::{Answer, Target, errors};
+use super::{Answer, Target, errors, metadata};
 
 /// The scale of an object that has one.
 pub(super) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
@@ -56,7 +57,10 @@ pub(super) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, A
         );
         return Err(ApiError::new(setpoint_proto::Reason::BadRequest, message));
     };
+    let mut meta = scale.metadata.clone();
+    metadata::settle(&mut meta, target)?;
     let mut problems = Problems::default();
+    metadata::validate(&meta, names::validate_dns_subdomain, &mut problems);
     problems.non_negative(&Path::root("spec").field("replicas"), scale.spec.replicas);
     problems.into_result(object.kind(), &target.name)?;
     Ok(scale.spec.replicas)

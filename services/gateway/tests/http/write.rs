@@ -1,7 +1,7 @@
 //! Create, update and delete.
 
 use http::Request;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, configmap, deployment};
 
@@ -103,6 +103,69 @@ async fn a_dry_run_writes_nothing() {
     api.post(&path, configmap("b"))
         .await
         .refused(422, "Invalid");
+}
+
+#[tokio::test]
+async fn options_of_writes_are_judged() {
+    let api = Api::start().await;
+    for right in [
+        "dryRun=All",
+        "dryRun=All&dryRun=All",
+        "dryRun=All&fieldManager=patcher",
+        "dryRun=All&fieldManager=%E4%BD%A0%E5%A5%BD",
+        "dryRun=All&fieldManager=%F0%9F%8D%94",
+    ] {
+        let path = format!("{CONFIGMAPS}?{right}");
+        api.post(&path, configmap("a")).await.ok();
+    }
+    let long = format!("fieldManager={}", "f".repeat(129));
+    for (wrong, why) in [
+        ("dryRun=False", "dryRun: Unsupported value"),
+        ("dryRun=All&dryRun=False", "dryRun: Unsupported value"),
+        (
+            "fieldManager=field%0Amanager",
+            r#"fieldManager: Invalid value: "field\nmanager": invalid character U+000A (at position 5)"#,
+        ),
+        (
+            &long,
+            "fieldManager: Too long: may not be more than 128 bytes",
+        ),
+        ("fieldValidation=No", "fieldValidation: Unsupported value"),
+    ] {
+        let path = format!("{CONFIGMAPS}?{wrong}");
+        let message = api
+            .post(&path, configmap("a"))
+            .await
+            .refused(422, "Invalid");
+        assert!(message.contains(why), "{message}");
+    }
+    api.configmap("a").await;
+    let path = format!("{CONFIGMAPS}/a");
+    for force in ["true", "false"] {
+        let path = format!("{path}?fieldManager=kubectl&force={force}");
+        let reply = api.patch(&path, "merge-patch+json", json!({})).await;
+        let message = reply.refused(422, "Invalid");
+        assert!(message.contains("force: Forbidden"), "{message}");
+    }
+    let both = r#"{"propagationPolicy":"Background","orphanDependents":true}"#;
+    let message = api.send(Request::delete(&path), both).await;
+    let message = message.refused(422, "Invalid");
+    assert!(
+        message.contains("orphanDependents and deletionPropagation cannot be both set"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn what_lives_in_no_namespace_may_name_one() {
+    let api = Api::start().await;
+    let path = "/api/v1/namespaces";
+    let mut space = json!({"metadata": {"name": "staging", "namespace": "staging"}});
+    let stored = api.post(path, space.clone()).await.ok();
+    assert_eq!(stored["metadata"]["namespace"], Value::Null);
+    space["metadata"]["labels"] = json!({"a": "b"});
+    let stored = api.put(&format!("{path}/staging"), space).await.ok();
+    assert_eq!(stored["metadata"]["labels"]["a"], "b");
 }
 
 #[tokio::test]

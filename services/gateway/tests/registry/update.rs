@@ -94,8 +94,10 @@ async fn an_update_cannot_take_what_is_not_its_to_take() {
     sent.status.replicas = 7;
     sent.metadata.generation = 40;
     sent.metadata.creation_timestamp = Default::default();
-    sent.metadata.deletion_timestamp = Some(Default::default());
     assert_eq!(world.update(&sent).await.unwrap(), web);
+    sent.metadata.deletion_timestamp = Some(Default::default());
+    let error = world.update(&sent).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Invalid);
     sent.metadata.uid = "another".into();
     let error = world.update(&sent).await.unwrap_err();
     assert_eq!(error.reason, Reason::Conflict);

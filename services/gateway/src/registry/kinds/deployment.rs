@@ -183,13 +183,14 @@ fn bound(value: Option<&IntOrString>, path: &Path<'_>, problems: &mut Problems) 
     let digits = text
         .strip_suffix('%')
         .filter(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
-    let Some(percent) = digits.and_then(|digits| digits.parse().ok()) else {
+    let Some(digits) = digits else {
         let detail = "a valid percent string must be a numeric string followed by an ending '%' \
             (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
         problems.invalid(path, text, detail);
-        return None;
+        return Some(Bound::Count(text.parse().unwrap_or_default()));
     };
-    Some(Bound::Percent(percent))
+    // A number that does not fit is a very large one.
+    Some(Bound::Percent(digits.parse().unwrap_or(i32::MAX)))
 }
 
 #[cfg(test)]

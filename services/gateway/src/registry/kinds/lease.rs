@@ -1,6 +1,6 @@
 //! The rules of a Lease. Its terms are counted where it is written, see `registry::terms`.
 
-use setpoint_proto::coordination::Lease;
+use setpoint_proto::coordination::{Lease, LeaseSpec};
 
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
@@ -9,6 +9,14 @@ use crate::registry::strategy::Rules;
 impl Rules for Lease {
     /// Or whoever does not know the holder could take the lease over.
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
+
+    fn prepare_create(&mut self) {
+        drop_strategy(&mut self.spec, &LeaseSpec::default());
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        drop_strategy(&mut self.spec, &old.spec);
+    }
 
     fn validate(&self, problems: &mut Problems) {
         let path = Path::root("spec");
@@ -22,6 +30,16 @@ impl Rules for Lease {
         if let Some(transitions) = spec.lease_transitions {
             problems.non_negative(&path.field("leaseTransitions"), transitions);
         }
+    }
+}
+
+/// Drops the fields of coordinated leader election, which Kubernetes has disabled by default.
+fn drop_strategy(new: &mut LeaseSpec, old: &LeaseSpec) {
+    if old.strategy.is_none() {
+        new.strategy = None;
+    }
+    if old.preferred_holder.is_none() {
+        new.preferred_holder = None;
     }
 }
 

@@ -78,7 +78,8 @@ impl Typed for Secret {
     }
 
     fn require_json(&self, key: &'static str, path: &Path<'_>, problems: &mut Problems) {
-        type Object = serde_json::Map<String, serde_json::Value>;
+        // `null` is accepted, as by the decoder of Go.
+        type Object = Option<serde_json::Map<String, serde_json::Value>>;
         self.require(&[key], path, problems);
         let value = self.data.get(key);
         if let Some(Err(error)) = value.map(|value| serde_json::from_slice::<Object>(value)) {

@@ -31,14 +31,12 @@ pub(super) fn validate(
         // Upstream says so of ReplicaSets too.
         problems.invalid(&at, selector, "empty selector is invalid for deployment");
     }
-    let parsed = selector.map(Selector::from_label_selector).transpose();
-    match parsed {
-        Err(_) => problems.invalid(&at, selector, "invalid label selector"),
-        Ok(_) if malformed => {}
-        Ok(ref parsed) => validate_labels(parsed.as_ref(), template, &path, problems),
-    }
-    if parsed.is_ok() {
-        validate_template(template, &path, problems);
+    match selector.map(Selector::from_label_selector).transpose() {
+        Ok(parsed) if !malformed => {
+            validate_labels(parsed.as_ref(), template, &path, problems);
+            validate_template(template, &path, problems);
+        }
+        _ => problems.invalid(&at, selector, "invalid label selector"),
     }
 }
 

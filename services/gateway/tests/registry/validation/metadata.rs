@@ -24,6 +24,12 @@ async fn names() {
             (r#"metadata.name="-a""#, "Invalid metadata.name"),
             (r#"metadata.name=null ; metadata.generateName="a-""#, ""),
             (r#"metadata.generateName="a--""#, ""),
+            (r#"metadata.generateName="-""#, "Invalid metadata.generateName"),
+            (r#"metadata.generateName="-a-""#, "Invalid metadata.generateName"),
+            (r#"metadata.name="A" ; metadata.generateName="a""#, "Invalid metadata.name"),
+            (r#"metadata.name="A" ; metadata.generateName="A""#, "Invalid metadata.generateName, Invalid metadata.name"),
+            (r#"metadata.namespace="foo.bar""#, "BadRequest"),
+            (r#"metadata.deletionTimestamp="1970-01-01T00:16:40Z" ; metadata.deletionGracePeriodSeconds=30"#, ""),
             (
                 r#"metadata.generateName="a.""#,
                 "Invalid metadata.generateName",
@@ -48,6 +54,23 @@ async fn labels_and_annotations() {
                 r#"metadata.labels={"a":"b","a.b/c_D.e":"","1":"x.y_z-0"}"#,
                 "",
             ),
+            (r#"metadata.labels={"simple":"b","now-with-dashes":"b","1-starts-with-num":"b","1234":"b","simple/simple":"b","now-with-dashes/simple":"b","now-with-dashes/now-with-dashes":"b","now.with.dots/simple":"b","now-with.dashes-and.dots/simple":"b","1-num.2-num/3-num":"b","1234/5678":"b","1.2.3.4/5678":"b","UpperCase123":"b"}"#, ""),
+            (r#"metadata.labels={"goodvalue":"123_-.BaR","b":"","c":"1234","d":"end-with-num-1"}"#, ""),
+            (r#"metadata.labels={"nospecialchars^=@":"b"}"#, labels),
+            (r#"metadata.labels={"cantendwithadash-":"b"}"#, labels),
+            (r#"metadata.labels={"-cantstart":"b"}"#, labels),
+            (r#"metadata.labels={"example_com/a":"b"}"#, labels),
+            (
+                r#"metadata.labels={"a/":"b"}"#,
+                "Invalid metadata.labels, Invalid metadata.labels",
+            ),
+            (r#"metadata.labels={"a":"some\\bad\\value"}"#, labels),
+            (r#"metadata.labels={"a":"bad,value"}"#, labels),
+            (r#"metadata.labels={"a":"?#$notsogood"}"#, labels),
+            (r#"metadata.labels={"a":"ends-with-dash-"}"#, labels),
+            (r#"metadata.labels={"a":".starts.with.dot"}"#, labels),
+            (r#"metadata.labels={"a":"ends.with.dot."}"#, labels),
+            (r#"metadata.labels={"a":"M\u0101ori"}"#, labels),
             (r#"metadata.labels={"a b":"c"}"#, labels),
             (
                 r#"metadata.labels={"":"c"}"#,
@@ -59,6 +82,10 @@ async fn labels_and_annotations() {
             (r#"metadata.labels={"a":"-b"}"#, labels),
             (r#"metadata.labels={"a":"b c"}"#, labels),
             (r#"metadata.annotations={"a":"any thing","A.B/C":""}"#, ""),
+            (r#"metadata.annotations={"simple":"b","now-with-dashes":"b","1-starts-with-num":"b","1234":"b","simple/simple":"b","now-with-dashes/simple":"b","now-with-dashes/now-with-dashes":"b","now.with.dots/simple":"b","now-with.dashes-and.dots/simple":"b","1-num.2-num/3-num":"b","1234/5678":"b","1.2.3.4/5678":"b","UpperCase123":"b"}"#, ""),
+            (r#"metadata.annotations={"nospecialchars^=@":"b"}"#, annotations),
+            (r#"metadata.annotations={"cantendwithadash-":"b"}"#, annotations),
+            (r#"metadata.annotations={"only/one/slash":"b"}"#, annotations),
             (r#"metadata.annotations={"a b":"c"}"#, annotations),
             (r#"metadata.annotations={"a/b/c":"c"}"#, annotations),
             (r#"metadata.annotations={"/a":"c"}"#, annotations),
@@ -71,6 +98,18 @@ async fn labels_and_annotations() {
     };
     long(63).created(&[("", "")]).await;
     long(64).created(&[("", labels)]).await;
+    let keyed = |field: &str, key: String| {
+        let mut base = map();
+        base.object["metadata"][field] = json!({key: "b"});
+        base
+    };
+    let longest = format!("{}/{}", "a".repeat(253), "b".repeat(63));
+    for (field, expected) in [("labels", labels), ("annotations", annotations)] {
+        keyed(field, longest.clone()).created(&[("", "")]).await;
+        for long in ["a".repeat(64), format!("{}/b", "a".repeat(254))] {
+            keyed(field, long).created(&[("", expected)]).await;
+        }
+    }
     let large = |size| {
         let mut base = map();
         base.object["metadata"]["annotations"] = json!({"a": "x".repeat(size)});
@@ -78,6 +117,16 @@ async fn labels_and_annotations() {
     };
     large((256 << 10) - 1).created(&[("", "")]).await;
     large(256 << 10)
+        .created(&[("", "TooLong metadata.annotations")])
+        .await;
+    let halves = |size| {
+        let mut base = map();
+        let value = "x".repeat(size);
+        base.object["metadata"]["annotations"] = json!({"a": value, "c": value});
+        base
+    };
+    halves((128 << 10) - 1).created(&[("", "")]).await;
+    halves(128 << 10)
         .created(&[("", "TooLong metadata.annotations")])
         .await;
 }
@@ -90,6 +139,7 @@ async fn owners() {
     base.created(&[
         ("", ""),
         (r#"metadata.ownerReferences[0].apiVersion="v1""#, ""),
+        (r#"metadata.ownerReferences[0].apiVersion="ownVersion" ; metadata.ownerReferences[0].kind="OwnKind""#, ""),
         (
             r#"metadata.ownerReferences[0].apiVersion="""#,
             "Invalid metadata.ownerReferences.apiVersion",
@@ -181,6 +231,14 @@ async fn changes() {
             ("", r#"metadata.resourceVersion="0""#, ""),
             ("", r#"metadata.generateName="x-""#, ""),
             ("", r#"metadata.creationTimestamp=null"#, ""),
+            ("", r#"metadata.creationTimestamp="1970-01-01T00:00:11Z""#, ""),
+            ("", "metadata.generation=-5", ""),
+            ("", r#"metadata.namespace="other""#, "BadRequest"),
+            ("", r#"metadata.deletionTimestamp="1970-01-01T00:16:40Z""#, "Invalid metadata.deletionTimestamp"),
+            ("", "metadata.deletionGracePeriodSeconds=30", "Invalid metadata.deletionGracePeriodSeconds"),
+            (r#"metadata.finalizers=["a.io/b"]"#, r#"metadata.finalizers=["a.io/b","a.io/c"]"#, ""),
+            (r#"metadata.finalizers=["a.io/b","a.io/c"]"#, r#"metadata.finalizers=["a.io/b"]"#, ""),
+            ("", r#"metadata.managedFields=[{"manager":"kubectl","operation":"Other","fieldsType":"RandomVersion"}]"#, ""),
             ("", r#"metadata.managedFields=[{"manager":"kubectl"}]"#, ""),
         ])
         .await;

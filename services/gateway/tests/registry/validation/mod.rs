@@ -9,5 +9,6 @@ mod plain;
 mod pod;
 mod service;
 mod status;
+mod subresources;
 mod table;
 mod volumes;

@@ -54,10 +54,33 @@ async fn config_maps() {
             ),
         ])
         .await;
+    of("configmaps")
+        .created(&[
+            (r#"data={"a*b":"c"}"#, "Invalid data[a*b]"),
+            (r#"binaryData={".ab":"AA=="}"#, ""),
+            (r#"binaryData={".":"AA=="}"#, "Invalid binaryData[.]"),
+            (r#"binaryData={"..":"AA=="}"#, "Invalid binaryData[..]"),
+            (r#"binaryData={"a":"AP4A/w=="}"#, ""),
+        ])
+        .await;
+    let mut long = of("configmaps");
+    long.object["data"] = json!({"a".repeat(253): ""});
+    long.created(&[("", "")]).await;
+    let key = "a".repeat(254);
+    for field in ["data", "binaryData"] {
+        let mut long = of("configmaps");
+        long.object[field] = json!({&key: ""});
+        let expected = format!("Invalid {field}[{key}]").leak();
+        long.created(&[("", expected)]).await;
+    }
     let mut large = of("configmaps");
     large.object["data"] = json!({"a": "x".repeat(1 << 20)});
     large.created(&[("", "")]).await;
     large.object["data"] = json!({"a": "x".repeat(1 << 20), "b": "x"});
+    large.created(&[("", "TooLong []")]).await;
+    let mut large = of("configmaps");
+    // In base64, four letters for three bytes.
+    large.object["binaryData"] = json!({"a": "AAAA".repeat((1 << 20) / 3 + 1)});
     large.created(&[("", "TooLong []")]).await;
 }
 
@@ -78,6 +101,20 @@ async fn secrets() {
             (r#"type="kubernetes.io/dockercfg""#, "Required data[.dockercfg]"),
             (r#"type="kubernetes.io/dockercfg" ; stringData={".dockercfg":"{}"}"#, ""),
             (r#"type="kubernetes.io/dockerconfigjson" ; stringData={".dockerconfigjson":"no"}"#, "Invalid data[.dockerconfigjson]"),
+            (r#"type="kubernetes.io/dockercfg" ; stringData={".dockercfg":""}"#, "Invalid data[.dockercfg]"),
+            (r#"type="kubernetes.io/dockercfg" ; stringData={".dockercfg":"bad"}"#, "Invalid data[.dockercfg]"),
+            (r#"type="kubernetes.io/dockercfg" ; stringData={".dockercfg":"null"}"#, ""),
+            (r#"type="kubernetes.io/dockercfg" ; stringData={".dockercfg":"{\"a.io\":{\"auth\":\"b\"}}"}"#, ""),
+            (r#"type="kubernetes.io/dockerconfigjson""#, "Required data[.dockerconfigjson]"),
+            (r#"type="kubernetes.io/dockerconfigjson" ; stringData={".dockerconfigjson":""}"#, "Invalid data[.dockerconfigjson]"),
+            (r#"type="kubernetes.io/dockerconfigjson" ; stringData={".dockerconfigjson":"{\"auths\":{}}"}"#, ""),
+            (r#"type="kubernetes.io/basic-auth" ; stringData={"username":"a","password":"b"}"#, ""),
+            (r#"type="kubernetes.io/ssh-auth" ; stringData={"ssh-privatekey":"a"}"#, ""),
+            (r#"type="kubernetes.io/tls" ; stringData={"tls.crt":"a"}"#, "Required data[tls.key]"),
+            (r#"type="kubernetes.io/tls" ; stringData={"tls.key":"a"}"#, "Required data[tls.crt]"),
+            (r#"type="kubernetes.io/service-account-token" ; metadata.annotations={"kubernetes.io/service-account.name":""}"#, "Required metadata.annotations[kubernetes.io/service-account.name]"),
+            (r#"data={".a":"AA=="}"#, ""),
+            (r#"data={".":"AA=="}"#, "Invalid data[.]"),
             (r#"type="kubernetes.io/dockerconfigjson" ; stringData={".dockerconfigjson":"[]"}"#, "Invalid data[.dockerconfigjson]"),
             (
                 r#"type="kubernetes.io/service-account-token""#,
@@ -95,9 +132,26 @@ async fn secrets() {
             (r#"type="a.io/own""#, "type=null", "Invalid type"),
             ("immutable=true", "immutable=null", "Forbidden immutable"),
             ("immutable=true", r#"data={"a":"AA=="}"#, "Forbidden data"),
+            ("", "immutable=true", ""),
+            ("immutable=true", "immutable=false", "Forbidden immutable"),
+            (r#"data={"a":"AA=="}"#, r#"data={"a":"AQ=="}"#, ""),
+            (
+                r#"immutable=true ; data={"a":"AA=="}"#,
+                r#"data={"a":"AQ=="}"#,
+                "Forbidden data",
+            ),
             ("", r#"data={"a":"AA=="}"#, ""),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn large_secrets() {
+    let mut large = of("secrets");
+    large.object["stringData"] = json!({"a": "x".repeat(1 << 20)});
+    large.created(&[("", "")]).await;
+    large.object["stringData"] = json!({"a": "x".repeat(1 << 20), "b": "x"});
+    large.created(&[("", "TooLong data")]).await;
 }
 
 #[tokio::test]
@@ -128,6 +182,11 @@ async fn leases() {
                 "Invalid spec.leaseTransitions",
             ),
             (r#"metadata.name="A""#, "Invalid metadata.name"),
+            (r#"metadata.name="invalidName++" ; metadata.namespace="==invalid_Namespace==""#, "BadRequest"),
+            (r#"spec={"leaseDurationSeconds":10,"strategy":"OldestEmulationVersion","preferredHolder":"b"}"#, ""),
+            (r#"spec={"leaseDurationSeconds":10,"strategy":"no-strategy"}"#, ""),
+            (r#"spec={"leaseDurationSeconds":10,"preferredHolder":"b"}"#, ""),
+            (r#"spec={"leaseDurationSeconds":0,"leaseTransitions":-1}"#, "Invalid spec.leaseDurationSeconds, Invalid spec.leaseTransitions"),
         ])
         .await;
     // Checks F27.
@@ -138,6 +197,16 @@ async fn leases() {
             ("", "metadata.resourceVersion=null", unseen),
             ("", r#"metadata.resourceVersion="0""#, unseen),
             ("", r#"metadata.resourceVersion="1""#, "Conflict"),
+            (
+                r#"spec={"leaseDurationSeconds":3,"leaseTransitions":3}"#,
+                r#"spec={"leaseDurationSeconds":10,"leaseTransitions":20}"#,
+                "",
+            ),
+            (
+                r#"spec={"leaseDurationSeconds":3,"leaseTransitions":3}"#,
+                r#"spec={"leaseDurationSeconds":0,"leaseTransitions":-1}"#,
+                "Invalid spec.leaseDurationSeconds, Invalid spec.leaseTransitions",
+            ),
         ])
         .await;
 }
@@ -150,6 +219,15 @@ async fn namespaces() {
             (r#"metadata.name="a.b""#, "Invalid metadata.name"),
             (r#"metadata.name="A""#, "Invalid metadata.name"),
             (r#"spec={"finalizers":["a.io/b","kubernetes"]}"#, ""),
+            ("metadata.name=null", "Required metadata.name"),
+            (
+                r#"metadata.name="abc-123" ; metadata.namespace="makesnosense""#,
+                "",
+            ),
+            (
+                r#"metadata.labels={"NoUppercaseOrSpecialCharsLike=Equals":"b"}"#,
+                "Invalid metadata.labels",
+            ),
             (r#"spec={"finalizers":["mine"]}"#, "Invalid spec.finalizers"),
             (
                 r#"spec={"finalizers":["a/b/c"]}"#,
@@ -160,6 +238,13 @@ async fn namespaces() {
     of("namespaces")
         .updated(&[
             ("", r#"spec={"finalizers":["mine"]}"#, ""),
+            ("", r#"metadata.name="bar1""#, "BadRequest"),
+            (
+                r#"metadata.labels={"foo":"bar"}"#,
+                r#"metadata.labels={"Foo":"baz"}"#,
+                "",
+            ),
+            ("", r#"status={"phase":"Terminating"}"#, ""),
             ("", r#"metadata.labels={"a":"b"}"#, ""),
             (
                 "",
@@ -180,6 +265,14 @@ async fn events() {
         (r#"involvedObject={"namespace":"default"}"#, place),
         ("involvedObject={}", place),
         ("count=5", ""),
+        (r#"metadata.name="Any_name.at all""#, ""),
+        (r#"metadata.name="a/b""#, "Invalid metadata.name"),
+        (r#"metadata.name="50%""#, "Invalid metadata.name"),
+        (r#"metadata.name="..""#, "Invalid metadata.name"),
+        (r#"involvedObject={"apiVersion":"other/v1beta1","kind":"Job","namespace":"production"}"#, ""),
+        (r#"involvedObject={"apiVersion":"batch","kind":"Job","namespace":"foo"}"#, place),
+        (r#"type="no-type""#, ""),
+        (r#"series={"count":0}"#, ""),
     ])
     .await;
     let mut new = of("events");
@@ -200,6 +293,14 @@ async fn events() {
     new.created(&[
         ("", ""),
         ("involvedObject={}", place),
+        (
+            r#"reportingComponent="my-contr@ller""#,
+            "Invalid reportingComponent",
+        ),
+        (
+            r#"count=123 ; firstTimestamp="2026-01-02T03:04:05Z" ; source={"host":"a"}"#,
+            "",
+        ),
         (r#"involvedObject={"namespace":"default"}"#, ""),
         (
             "reportingComponent=null",
@@ -209,6 +310,12 @@ async fn events() {
         ("reportingInstance=null", "Required reportingInstance"),
         ("action=null", "Required action"),
         ("reason=null", "Required reason"),
+    ])
+    .await;
+    new.updated(&[
+        ("", r#"reason="Another" ; action="Undo" ; message="a" ; type="Warning" ; count=2"#, ""),
+        ("", r#"eventTime="2026-01-02T03:04:06.000000Z" ; reportingInstance="c" ; related={"kind":"Pod"}"#, ""),
+        ("", "action=null", "Required action"),
     ])
     .await;
     new.object = long;

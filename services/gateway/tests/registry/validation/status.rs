@@ -51,6 +51,12 @@ async fn of_a_deployment() {
             ("", "status.unavailableReplicas=-1", "Invalid status.unavailableReplicas"),
             ("", "status.terminatingReplicas=-1", "Invalid status.terminatingReplicas"),
             ("", "status.collisionCount=-3", "Invalid status.collisionCount"),
+            ("", "status.observedGeneration=2 ; status.replicas=3 ; status.updatedReplicas=3 ; status.readyReplicas=2 ; status.availableReplicas=1 ; status.terminatingReplicas=5", ""),
+            ("", "status.replicas=3 ; status.updatedReplicas=4 ; status.readyReplicas=3 ; status.availableReplicas=3", "Invalid status.updatedReplicas"),
+            ("", "status.replicas=3 ; status.readyReplicas=-1 ; status.availableReplicas=1", "Invalid status.readyReplicas, Invalid status.availableReplicas"),
+            ("", "status.replicas=3 ; status.readyReplicas=3 ; status.availableReplicas=-1", "Invalid status.availableReplicas"),
+            ("", "status.replicas=3 ; status.readyReplicas=3 ; status.availableReplicas=4", "Invalid status.availableReplicas, Invalid status.availableReplicas"),
+            ("", r#"metadata.finalizers=["orphan","foregroundDeletion"]"#, "Invalid metadata.finalizers"),
             ("status.collisionCount=3", "status.collisionCount=4", ""),
             ("status.collisionCount=3", "status.collisionCount=2", "Invalid status.collisionCount"),
             ("status.collisionCount=3", "status.collisionCount=null", "Invalid status.collisionCount"),
@@ -65,6 +71,11 @@ async fn of_a_replica_set() {
     set("replicasets.apps")
         .reported(&[
             ("", "status.replicas=1 ; status.fullyLabeledReplicas=1", ""),
+            ("", "status.observedGeneration=2 ; status.replicas=3 ; status.fullyLabeledReplicas=3 ; status.readyReplicas=2 ; status.availableReplicas=1 ; status.terminatingReplicas=5", ""),
+            ("", "status.replicas=-3", "Invalid status.replicas, Invalid status.fullyLabeledReplicas, Invalid status.readyReplicas, Invalid status.availableReplicas"),
+            ("", "status.replicas=3 ; status.fullyLabeledReplicas=-1", "Invalid status.fullyLabeledReplicas"),
+            ("", "status.replicas=3 ; status.readyReplicas=3 ; status.availableReplicas=-1", "Invalid status.availableReplicas"),
+            ("", "status.replicas=3 ; status.readyReplicas=2 ; status.availableReplicas=3", "Invalid status.availableReplicas"),
             (
                 "",
                 "status.replicas=1 ; status.fullyLabeledReplicas=2",
@@ -158,6 +169,16 @@ async fn of_a_namespace() {
             ("", r#"status.phase="Terminating""#, "Invalid status.Phase"),
             (
                 "",
+                r#"status.phase="Terminating" ; metadata.deletionTimestamp="1970-01-01T00:16:40Z""#,
+                "Invalid metadata.deletionTimestamp",
+            ),
+            (
+                "",
+                r#"status.phase="Terminating" ; metadata.name="bar""#,
+                "BadRequest",
+            ),
+            (
+                "",
                 r#"metadata.annotations={"a b":""}"#,
                 "Invalid metadata.annotations",
             ),
@@ -188,6 +209,31 @@ async fn of_a_service() {
                 r#"spec.type="LoadBalancer""#,
                 r#"status.loadBalancer.ingress=[{"ip":"1.2.3.4"}]"#,
                 "",
+            ),
+            (
+                r#"spec.type="LoadBalancer""#,
+                r#"status.loadBalancer.ingress=[{"ip":"1.2.3.4","ipMode":"Proxy"}]"#,
+                "",
+            ),
+            (
+                r#"spec.type="LoadBalancer""#,
+                r#"status.loadBalancer.ingress=[{"ipMode":"Proxy"}]"#,
+                "Forbidden status.loadBalancer.ingress[0].ipMode",
+            ),
+            (
+                r#"spec.type="LoadBalancer""#,
+                r#"status.loadBalancer.ingress=[{"ip":"001.002.003.004"}]"#,
+                "Invalid status.loadBalancer.ingress[0].ip",
+            ),
+            (
+                r#"spec.type="LoadBalancer" ; status.loadBalancer.ingress=[{"ip":"1.2.3.4"}]"#,
+                r#"status.loadBalancer.ingress[1]={"ip":"5.6.7.8"}"#,
+                "",
+            ),
+            (
+                r#"spec.type="LoadBalancer""#,
+                r#"status.loadBalancer.ingress=[{"hostname":"001.002.003.004"}]"#,
+                "Invalid status.loadBalancer.ingress[0].hostname",
             ),
             (
                 r#"spec.type="LoadBalancer""#,
@@ -240,6 +286,13 @@ async fn of_a_node() {
         ("", r#"status.capacity={"cpu":"-1"}"#, "Invalid status.capacity.cpu"),
         ("", r#"status.allocatable={"a.io/gpu":"1500m"}"#, "Invalid status.allocatable.a.io/gpu"),
         ("", r#"status.allocatable={"pods":"1.5"}"#, "Invalid status.allocatable.pods"),
+        ("", r#"status.capacity={"cpu":"10","memory":"10G","a.io/a":"5"}"#, ""),
+        ("", r#"status.capacity={"a.io/a":"500m"} ; status.allocatable={"a.io/a":"4.5"}"#, "Invalid status.capacity.a.io/a, Invalid status.allocatable.a.io/a"),
+        ("", r#"status.nodeInfo.swap={"capacity":0}"#, ""),
+        ("", r#"status.declaredFeatures=["B","A"]"#, "Invalid status.declaredFeatures[1]"),
+        ("", r#"metadata.annotations={"scheduler.alpha.kubernetes.io/preferAvoidPods":"{\"preferAvoidPods\":[{}]}"}"#, "Required metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0].PodSignature"),
+        ("", r#"status.config={"error":"a"}"#, ""),
+        (r#"status.addresses=[{"type":"ExternalIP","address":"1.2.3.4"}]"#, "status.addresses=[]", ""),
         (
             "",
             r#"status.addresses=[{"type":"InternalIP","address":"1.2.3.4"},{"type":"ExternalIP","address":"1.2.3.4"}]"#,

@@ -71,6 +71,36 @@ impl Base {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
+    /// Checks what is found when `sent`, with each of the changes, is written to a subresource of the stored object;
+    /// `{uid}` and `{revision}` in a change stand for those of the object.
+    pub async fn written(&self, part: &str, sent: &Value, cases: &[Creation]) {
+        let mut wrong = Vec::new();
+        for (change, expected) in cases {
+            let world = World::start().await;
+            let stored = self.create(&world, &self.object, false).await.unwrap();
+            let own = |field: &str| stored["metadata"][field].as_str().unwrap().to_owned();
+            let change = change
+                .replace("{uid}", &own("uid"))
+                .replace("{revision}", &own("resourceVersion"));
+            let outcome = self.write(&world, part, &changed(sent, &change)).await;
+            wrong.extend(differs(&change, outcome, expected));
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    async fn write(&self, world: &World, part: &str, sent: &Value) -> Result<Value, ApiError> {
+        let name = self.object["metadata"]["name"].as_str().unwrap();
+        let (call, target) = (Call::default(), self.target(name, part));
+        let text = |field: &str| sent[field].as_str().unwrap();
+        let kind = kinds().by_kind(text("apiVersion"), text("kind")).unwrap();
+        let object = kind.from_json(sent.to_string().as_bytes())?;
+        let answer = match part {
+            "binding" => world.registry.create(&call, &target, object).await,
+            _ => world.registry.update(&call, &target, object).await,
+        };
+        encoded(answer?)
+    }
+
     async fn create(&self, world: &World, object: &Value, dry: bool) -> Result<Value, ApiError> {
         let (call, target) = (Call::default().dry(dry), self.target("", ""));
         let object = decoded(&target, object)?;
