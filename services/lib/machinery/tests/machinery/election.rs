@@ -172,6 +172,22 @@ async fn a_lost_answer_does_not_cost_the_lease() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
     assert_eq!(office.leader().as_deref(), Some("a-0"));
+    assert_eq!(
+        fake.calls("Get"),
+        1,
+        "after the conflict, not after the error"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_is_deleted_begins_another_term() {
+    let (fake, office) = (fake(), Office::default());
+    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    until_leads(&office, "a-0").await;
+    fake.remove(&lease(&fake));
+    let begin = Instant::now();
+    eventually("the second term", async || office.fences.lock().len() == 2).await;
+    assert!(begin.elapsed() < LEASE / 2, "{:?}", begin.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
