@@ -57,11 +57,9 @@ pub fn rules() -> &'static Rules {
 
 impl Rules {
     fn read() -> Self {
-        let ours = pool()
+        let messages = pool()
             .all_messages()
-            .filter(|message| message.full_name().starts_with("k8s.") && !message.is_map_entry());
-        let messages =
-            ours.map(|message| (message.full_name().to_owned(), Message::read(&message)));
+            .map(|message| (message.full_name().to_owned(), Message::read(&message)));
         Self {
             messages: messages.collect(),
         }
