@@ -15,14 +15,16 @@ use super::resources::Asked;
 use super::selection;
 use super::shape::Shape;
 use crate::heavy::heavy;
-use crate::registry::{Answer, Deleted};
+use crate::registry::{Answer, Call, Deleted};
 
+/// The kind of the options.
+const OPTIONS: &str = "DeleteOptions";
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 
 /// `DELETE` of one object: answers with it while something keeps it, else says that it is gone.
 pub(super) async fn one(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let call = call(&asked.query, &asked.headers)?;
     let target = asked.route.target()?;
     let options = receive(&asked.query, &asked.headers, asked.body).await?;
     let deleted = asked.registry.delete(&call, &target, &options).await?;
@@ -35,7 +37,7 @@ pub(super) async fn one(asked: Asked) -> Result<Reply, ApiError> {
 /// `DELETE` of a collection: answers with what was in it.
 pub(super) async fn all(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let call = call(&asked.query, &asked.headers)?;
     let params = selection::list(&asked.route, &asked.query)?;
     let options = receive(&asked.query, &asked.headers, asked.body).await?;
     let list = asked
@@ -67,6 +69,12 @@ fn gone(deleted: Deleted) -> Result<Status, ApiError> {
     })
 }
 
+/// The circumstances of a deletion, which has no field manager.
+fn call(query: &Query, headers: &HeaderMap) -> Result<Call, ApiError> {
+    let dry_run = options::dry_run(query.all("dryRun"), OPTIONS)?;
+    Ok(options::call(query, headers)?.dry(dry_run))
+}
+
 /// The options in the body; without a body, those in the query.
 async fn receive(
     query: &Query,
@@ -85,16 +93,19 @@ async fn receive(
             *sent.map_err(|_| unreadable())?
         }
     };
-    options::dry_run(options.dry_run.iter().map(String::as_str))?;
+    options::dry_run(options.dry_run.iter().map(String::as_str), OPTIONS)?;
     match options.propagation_policy.as_deref() {
         Some(policy) if options.orphan_dependents.is_some() => {
             let detail =
                 format!("{policy:?}: orphanDependents and deletionPropagation cannot be both set");
-            Err(options::invalid("propagationPolicy", &detail))
+            Err(options::invalid(OPTIONS, "propagationPolicy", &detail))
         }
-        Some(other) if !POLICIES.contains(&other) => {
-            Err(options::unsupported("propagationPolicy", other, &POLICIES))
-        }
+        Some(other) if !POLICIES.contains(&other) => Err(options::unsupported(
+            OPTIONS,
+            "propagationPolicy",
+            other,
+            &POLICIES,
+        )),
         _ => Ok(options),
     }
 }

@@ -75,7 +75,7 @@ async fn read<T: prost::Message + Default>(
 /// What is asked for, checked as Kubernetes checks it.
 fn request(query: &Query) -> Result<LogsRequest, ApiError> {
     let at_least = |name: &'static str, least: i64, words: &str| match query.number(name)? {
-        Some(number) if number < least => Err(options::invalid(name, words)),
+        Some(number) if number < least => Err(options::invalid("", name, words)),
         number => Ok(number),
     };
     let seconds = at_least("sinceSeconds", 1, "must be greater than 0")?;
@@ -84,14 +84,14 @@ fn request(query: &Query) -> Result<LogsRequest, ApiError> {
         Some(text) => {
             let time = text.parse::<Timestamp>();
             let time = time.map_err(|_| {
-                options::invalid("sinceTime", "must be a time as RFC 3339 writes it")
+                options::invalid("", "sinceTime", "must be a time as RFC 3339 writes it")
             })?;
             Some(time.as_second())
         }
     };
     if seconds.is_some() && time.is_some() {
         let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-        return Err(options::invalid("sinceSeconds", detail));
+        return Err(options::invalid("", "sinceSeconds", detail));
     }
     let now = Timestamp::now().as_second();
     Ok(LogsRequest {

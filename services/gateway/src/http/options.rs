@@ -21,42 +21,47 @@ pub(super) enum Validation {
 
 impl Validation {
     /// As asked; a warning unless asked.
-    pub(super) fn asked(query: &Query) -> Result<Self, ApiError> {
+    pub(super) fn asked(query: &Query, of: &str) -> Result<Self, ApiError> {
         match query.get("fieldValidation") {
             None | Some("Warn") => Ok(Self::Warn),
             Some("Ignore") => Ok(Self::Ignore),
             Some("Strict") => Ok(Self::Strict),
             Some(other) => {
                 let supported = ["Ignore", "Strict", "Warn"];
-                Err(unsupported("fieldValidation", other, &supported))
+                Err(unsupported(of, "fieldValidation", other, &supported))
             }
         }
     }
 }
 
+/// The circumstances of a write, from its headers and its query. `of` is the kind of its options, as in `CreateOptions`.
+///
+/// # Errors
+/// `Invalid` when the query asks for what there is not.
+pub(super) fn write(query: &Query, headers: &HeaderMap, of: &str) -> Result<Call, ApiError> {
+    let dry_run = dry_run(query.all("dryRun"), of)?;
+    if let Some(manager) = query.get("fieldManager") {
+        check_manager(manager, of)?;
+    }
+    Ok(call(query, headers)?.dry(dry_run))
+}
+
 /// The circumstances of a request, from its headers and its query.
 pub(super) fn call(query: &Query, headers: &HeaderMap) -> Result<Call, ApiError> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let dry_run = dry_run(query.all("dryRun"))?;
     // A client that gives itself no name is known by its program's.
     let agent = header(USER_AGENT.as_str()).unwrap_or("unknown");
     let agent = agent.split('/').next().unwrap_or(agent);
-    let manager = match query.get("fieldManager") {
-        Some(manager) => {
-            check_manager(manager)?;
-            manager.to_owned()
-        }
-        None => agent.to_owned(),
-    };
-    Ok(Call::from_headers(header)?.by(manager).dry(dry_run))
+    let manager = query.get("fieldManager").unwrap_or(agent).to_owned();
+    Ok(Call::from_headers(header)?.by(manager))
 }
 
 /// Refuses the name of a field manager that is too long, or not printable.
-fn check_manager(name: &str) -> Result<(), ApiError> {
+fn check_manager(name: &str, of: &str) -> Result<(), ApiError> {
     let field = "fieldManager";
     if name.len() > MANAGER_MAX {
         let message = format!("Too long: may not be more than {MANAGER_MAX} bytes");
-        return Err(refused(field, "FieldValueTooLong", message));
+        return Err(refused(of, field, "FieldValueTooLong", message));
     }
     let unprintable =
         |letter: char| letter.is_control() || (letter.is_whitespace() && letter != ' ');
@@ -65,35 +70,40 @@ fn check_manager(name: &str) -> Result<(), ApiError> {
         Some((at, letter)) => {
             let code = u32::from(letter);
             let detail = format!("{name:?}: invalid character U+{code:04X} (at position {at})");
-            Err(invalid(field, &detail))
+            Err(invalid(of, field, &detail))
         }
     }
 }
 
 /// Is the write to have no effect?
-pub(super) fn dry_run<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<bool, ApiError> {
+pub(super) fn dry_run<'a>(
+    values: impl IntoIterator<Item = &'a str>,
+    of: &str,
+) -> Result<bool, ApiError> {
     let mut dry = false;
     for value in values {
         match value {
             "All" => dry = true,
             "" => {}
-            other => return Err(unsupported("dryRun", other, &["All"])),
+            other => return Err(unsupported(of, "dryRun", other, &["All"])),
         }
     }
     Ok(dry)
 }
 
-/// A parameter's value is none of the few that there are.
-pub(super) fn unsupported(field: &str, value: &str, supported: &[&str]) -> ApiError {
+/// A parameter's value is none of the few that there are. `of` is the kind of options that the parameter is one of, or
+/// empty.
+pub(super) fn unsupported(of: &str, field: &str, value: &str, supported: &[&str]) -> ApiError {
     let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
     let supported = supported.join(", ");
     let message = format!("Unsupported value: {value:?}: supported values: {supported}");
-    refused(field, "FieldValueNotSupported", message)
+    refused(of, field, "FieldValueNotSupported", message)
 }
 
 /// A value is not a good one.
-pub(super) fn invalid(field: &str, detail: &str) -> ApiError {
+pub(super) fn invalid(of: &str, field: &str, detail: &str) -> ApiError {
     refused(
+        of,
         field,
         "FieldValueInvalid",
         format!("Invalid value: {detail}"),
@@ -101,18 +111,27 @@ pub(super) fn invalid(field: &str, detail: &str) -> ApiError {
 }
 
 /// A parameter may not be there.
-pub(super) fn forbidden(field: &str, detail: &str) -> ApiError {
-    refused(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
+pub(super) fn forbidden(of: &str, field: &str, detail: &str) -> ApiError {
+    refused(
+        of,
+        field,
+        "FieldValueForbidden",
+        format!("Forbidden: {detail}"),
+    )
 }
 
-fn refused(field: &str, reason: &str, message: String) -> ApiError {
-    let sentence = format!(" \"\" is invalid: {field}: {message}");
+fn refused(of: &str, field: &str, reason: &str, message: String) -> ApiError {
+    let group = if of.is_empty() { "" } else { "meta.k8s.io" };
+    let dot = if of.is_empty() { "" } else { "." };
+    let sentence = format!("{of}{dot}{group} \"\" is invalid: {field}: {message}");
     let cause = StatusCause {
         reason: reason.into(),
         message,
         field: field.into(),
     };
     ApiError::new(Reason::Invalid, sentence).with_details(StatusDetails {
+        kind: of.into(),
+        group: group.into(),
         causes: vec![cause],
         ..Default::default()
     })

@@ -9,6 +9,8 @@ use super::query::Query;
 use super::route::Route;
 use crate::registry::{At, AtLeast, Filter, ListParams, Start, WatchSpec};
 
+/// The kind of the options.
+const OPTIONS: &str = "ListOptions";
 const MATCH: &str = "resourceVersionMatch";
 
 /// How a list's `resourceVersion` is meant.
@@ -72,6 +74,7 @@ fn at(query: &Query) -> Result<At, ApiError> {
             )),
             (_, Match::Unsaid) => Ok(At::Least(AtLeast::Newest)),
             _ => Err(forbidden(
+                OPTIONS,
                 MATCH,
                 "resourceVersionMatch is forbidden when continue is provided",
             )),
@@ -81,11 +84,11 @@ fn at(query: &Query) -> Result<At, ApiError> {
         (None, Match::Unsaid) => Ok(At::Least(AtLeast::Newest)),
         (None, _) => {
             let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            Err(forbidden(MATCH, detail))
+            Err(forbidden(OPTIONS, MATCH, detail))
         }
         (Some(revision), Match::Exact) if revision == Revision::default() => {
             let detail = r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#;
-            Err(forbidden(MATCH, detail))
+            Err(forbidden(OPTIONS, MATCH, detail))
         }
         (Some(revision), Match::Exact) => Ok(At::Exact(revision)),
         (Some(revision), _) => Ok(At::Least(not_older_than(revision))),
@@ -103,7 +106,7 @@ fn start(query: &Query) -> Result<Start, ApiError> {
             .map_or(Start::Now, Start::After)),
         (true, ..) => {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            Err(forbidden(MATCH, detail))
+            Err(forbidden(OPTIONS, MATCH, detail))
         }
         (false, _, Match::Unsaid) => Ok(match revision {
             Some(revision) if revision != Revision::default() => Start::After(revision),
@@ -112,7 +115,7 @@ fn start(query: &Query) -> Result<Start, ApiError> {
         (false, ..) => {
             let detail =
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            Err(forbidden(MATCH, detail))
+            Err(forbidden(OPTIONS, MATCH, detail))
         }
     }
 }
@@ -145,6 +148,11 @@ fn how(query: &Query) -> Result<Match, ApiError> {
         None => Ok(Match::Unsaid),
         Some("NotOlderThan") => Ok(Match::NotOlderThan),
         Some("Exact") => Ok(Match::Exact),
-        Some(other) => Err(unsupported(MATCH, other, &["Exact", "NotOlderThan", ""])),
+        Some(other) => Err(unsupported(
+            OPTIONS,
+            MATCH,
+            other,
+            &["Exact", "NotOlderThan", ""],
+        )),
     }
 }

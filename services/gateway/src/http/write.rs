@@ -9,7 +9,6 @@ use setpoint_proto::{ApiError, Reason};
 use super::body::{self, Sent};
 use super::discovery::subresource_kind;
 use super::options::{self, Validation};
-use super::query::Query;
 use super::reply::Reply;
 use super::resources::Asked;
 use super::route::Route;
@@ -27,9 +26,10 @@ pub(super) const PATCHES: [&str; 3] = [JSON, MERGE, STRATEGIC];
 /// `POST` of a new object, or of one's subresource.
 pub(super) async fn create(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let call = options::write(&asked.query, &asked.headers, "CreateOptions")?;
     let target = asked.route.target()?;
-    let sent = receive(&asked.route, &asked.query, &asked.headers, asked.body).await?;
+    let validation = Validation::asked(&asked.query, "CreateOptions")?;
+    let sent = receive(&asked.route, validation, &asked.headers, asked.body).await?;
     let answer = asked.registry.create(&call, &target, sent.object).await?;
     let warnings = [sent.warnings, answer.warnings.clone()].concat();
     Ok(shape
@@ -41,9 +41,10 @@ pub(super) async fn create(asked: Asked) -> Result<Reply, ApiError> {
 /// `PUT` in place of an object, or of what its subresource covers.
 pub(super) async fn update(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let call = options::write(&asked.query, &asked.headers, "UpdateOptions")?;
     let target = asked.route.target()?;
-    let sent = receive(&asked.route, &asked.query, &asked.headers, asked.body).await?;
+    let validation = Validation::asked(&asked.query, "UpdateOptions")?;
+    let sent = receive(&asked.route, validation, &asked.headers, asked.body).await?;
     check_name(&*sent.object, &asked.route)?;
     let answer = asked.registry.update(&call, &target, sent.object).await?;
     let warnings = [sent.warnings, answer.warnings.clone()].concat();
@@ -53,13 +54,13 @@ pub(super) async fn update(asked: Asked) -> Result<Reply, ApiError> {
 /// `PATCH` of an object or its subresource.
 pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let call = options::write(&asked.query, &asked.headers, "PatchOptions")?;
     let target = asked.route.target()?;
     let of = patch_type(&asked.headers)?;
-    let check = check(Validation::asked(&asked.query)?);
+    let check = check(Validation::asked(&asked.query, "PatchOptions")?);
     if asked.query.get("force").is_some() {
         let detail = "may not be specified for non-apply patch";
-        return Err(options::forbidden("force", detail));
+        return Err(options::forbidden("PatchOptions", "force", detail));
     }
     let body = body::read(asked.body).await?;
     let bytes = body.len();
@@ -80,11 +81,10 @@ pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
 
 async fn receive(
     route: &Route,
-    query: &Query,
+    validation: Validation,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Sent, ApiError> {
-    let validation = Validation::asked(query)?;
     let expected = subresource_kind(route.kind, &route.subresource);
     let body = body::read(body).await?;
     heavy(body.len(), || {
@@ -143,6 +143,7 @@ fn strictly(kind: &'static Kind, json: &[u8]) -> Result<Vec<String>, ApiError> {
         return Ok(problems);
     }
     Err(options::invalid(
+        "",
         "patch",
         &format!("strict decoding error: {}", problems.join(", ")),
     ))

@@ -120,8 +120,14 @@ async fn options_of_writes_are_judged() {
     }
     let long = format!("fieldManager={}", "f".repeat(129));
     for (wrong, why) in [
-        ("dryRun=False", "dryRun: Unsupported value"),
-        ("dryRun=All&dryRun=False", "dryRun: Unsupported value"),
+        (
+            "dryRun=False",
+            r#"CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value"#,
+        ),
+        (
+            "dryRun=All&dryRun=False",
+            r#"CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value"#,
+        ),
         (
             "fieldManager=field%0Amanager",
             r#"fieldManager: Invalid value: "field\nmanager": invalid character U+000A (at position 5)"#,
@@ -147,13 +153,17 @@ async fn options_of_writes_are_judged() {
         let message = reply.refused(422, "Invalid");
         assert!(message.contains("force: Forbidden"), "{message}");
     }
+    // Reads are not judged.
+    let unjudged = format!("{path}?fieldManager=a%0Ab&dryRun=No");
+    api.get(&unjudged).await.ok();
     let both = r#"{"propagationPolicy":"Background","orphanDependents":true}"#;
-    let message = api.send(Request::delete(&path), both).await;
-    let message = message.refused(422, "Invalid");
-    assert!(
-        message.contains("orphanDependents and deletionPropagation cannot be both set"),
-        "{message}"
+    let reply = api.send(Request::delete(&path), both).await;
+    let message = reply.refused(422, "Invalid");
+    assert_eq!(
+        message,
+        r#"DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: "Background": orphanDependents and deletionPropagation cannot be both set"#
     );
+    assert_eq!(reply.json()["details"]["kind"], "DeleteOptions");
 }
 
 #[tokio::test]
