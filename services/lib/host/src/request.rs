@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_task::catch_panic;
@@ -63,6 +63,8 @@ impl Answerer {
                     true => (NEVER, NEVER),
                     false => (self.limits.request, self.limits.body),
                 };
+                let patience =
+                    grpc_timeout(&parts.headers).map_or(patience, |asked| asked.min(patience));
                 let share = self.budget.share();
                 let by = Instant::now() + body_patience;
                 let body = Body::new(Received::new(body, protocol, by, Arc::clone(&share)));
@@ -101,6 +103,25 @@ impl Answerer {
             }
         };
         protocol.refuse(error)
+    }
+}
+
+/// Returns the time that a client of gRPC gives its call: up to eight digits and a unit. What cannot be read is ignored.
+fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (amount, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if amount.len() > 8 || !amount.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let amount = amount.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(amount * 60 * 60)),
+        "M" => Some(Duration::from_secs(amount * 60)),
+        "S" => Some(Duration::from_secs(amount)),
+        "m" => Some(Duration::from_millis(amount)),
+        "u" => Some(Duration::from_micros(amount)),
+        "n" => Some(Duration::from_nanos(amount)),
+        _ => None,
     }
 }
 
@@ -149,5 +170,37 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.count
             .send_modify(|open| *open = open.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_call_ends_when_its_client_says() {
+        let timeout = |text: &'static str| {
+            let header = (
+                "grpc-timeout".parse().unwrap(),
+                HeaderValue::from_static(text),
+            );
+            grpc_timeout(&HeaderMap::from_iter([header]))
+        };
+        for (text, nanoseconds) in [
+            ("2H", 7_200_000_000_000),
+            ("3M", 180_000_000_000),
+            ("4S", 4_000_000_000),
+            ("99999999m", 99_999_999_000_000),
+            ("6u", 6_000),
+            ("0n", 0),
+        ] {
+            assert_eq!(timeout(text).unwrap().as_nanos(), nanoseconds, "{text}");
+        }
+        for text in ["", "S", "1", "-1S", "+1S", "1s", "100000000S", "1 S"] {
+            assert_eq!(timeout(text), None, "{text}");
+        }
+        assert_eq!(grpc_timeout(&HeaderMap::new()), None);
     }
 }

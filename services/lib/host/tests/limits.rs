@@ -115,6 +115,19 @@ async fn a_request_that_takes_too_long_is_told_so() {
     }
 }
 
+#[tokio::test]
+async fn a_grpc_call_has_no_more_time_than_its_client_gave_it() {
+    let hang = any(std::future::pending::<String>);
+    let (address, _stop) = listening(Router::new().route("/", hang), Limits::default()).await;
+    let request = Request::post(format!("http://{address}/"))
+        .header("content-type", "application/grpc")
+        .header("grpc-timeout", "50m");
+    let answered = client(true).request(request.body(Full::default()).unwrap());
+    let answer = timeout(SOON, answered).await.unwrap().unwrap();
+    let status = tonic::Status::from_header_map(answer.headers()).unwrap();
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+}
+
 /// Checks F15.
 #[tokio::test]
 async fn large_bodies_together_are_bounded_and_small_ones_pass() {
