@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::process::end_containers;
 use crate::{Kubectl, Process, WallClock, eventually, free_port};
 
 /// How many of what.
@@ -327,6 +328,13 @@ impl Cluster {
                 .to_owned();
             (!holder.is_empty()).then_some(holder).ok_or(output.stderr)
         })
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.processes.clear();
+        end_containers(self.folder.path());
     }
 }
 

@@ -87,3 +87,26 @@ impl Drop for Process {
         self.kill();
     }
 }
+
+/// Ends the containers of the process nodes whose state is below `folder`: they outlive their agents.
+pub(crate) fn end_containers(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        if path.is_dir() {
+            end_containers(&path);
+        } else if path.ends_with("shim.json") {
+            end_container(&path);
+        }
+    }
+}
+
+fn end_container(shim: &Path) -> Option<()> {
+    let shim: serde_json::Value = serde_json::from_slice(&std::fs::read(shim).ok()?).ok()?;
+    let pid = i32::try_from(shim["pid"].as_i64()?).ok()?;
+    let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+    if command.contains("\0shim\0") {
+        // It may be over meanwhile, which is what is wanted.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGUSR1);
+    }
+    Some(())
+}
