@@ -391,6 +391,8 @@ async fn a_batch_holds_the_keys_of_the_lowest_ranks() {
     assert_eq!(taken(2).await, [10, 20]);
     assert_eq!(taken(2).await, [30, 41], "the earlier of equals");
     assert_eq!(taken(5).await, [40, 50], "all that there are");
+    queue.add(60, None);
     queue.close();
+    assert_eq!(taken(5).await, [60], "what was queued before");
     assert_eq!(taken(5).await, [0; 0]);
 }
