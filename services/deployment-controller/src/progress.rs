@@ -256,3 +256,27 @@ fn replace(conditions: &mut Vec<DeploymentCondition>, statement: Statement, now:
         last_transition_time: since.unwrap_or_else(|| now.into()),
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks D8.
+    #[test]
+    fn a_rollout_advances_with_new_pods_and_with_the_end_of_old_ones() {
+        let counts = |[replicas, updated, ready, available]: [i32; 4]| DeploymentStatus {
+            replicas,
+            updated_replicas: updated,
+            ready_replicas: ready,
+            available_replicas: available,
+            ..Default::default()
+        };
+        let advances = |new| has_advanced(&counts([5, 2, 3, 3]), &counts(new));
+        assert!(!advances([5, 2, 3, 3]), "nothing has changed");
+        assert!(advances([6, 3, 3, 3]), "one more is new");
+        assert!(advances([4, 2, 3, 3]), "one less is old");
+        assert!(advances([5, 2, 4, 3]) && advances([5, 2, 3, 4]));
+        let backwards = [[6, 2, 3, 3], [5, 2, 2, 3], [5, 2, 3, 2], [4, 1, 3, 3]];
+        assert!(!backwards.into_iter().any(advances));
+    }
+}

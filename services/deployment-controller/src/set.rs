@@ -106,3 +106,22 @@ impl Set {
         unsigned.then(|| size.parse().ok()).flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::meta::OwnerReference;
+
+    use super::*;
+
+    #[test]
+    fn orphans_alone_are_found_by_their_namespace() {
+        let mut set = ReplicaSet::default();
+        set.metadata.namespace = "default".into();
+        assert_eq!(Set::of(set.clone()).tag(), Some("default"));
+        set.metadata.owner_references.push(OwnerReference {
+            controller: Some(true),
+            ..Default::default()
+        });
+        assert_eq!(Set::of(set).tag(), None);
+    }
+}

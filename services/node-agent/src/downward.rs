@@ -112,26 +112,42 @@ mod tests {
             allocatable.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
         Place {
             pod_ip: "127.1.2.3".into(),
+            host_ip: "10.0.0.1".into(),
             allocatable: Arc::new(allocatable.into()),
-            ..Place::default()
         }
     }
 
     #[test]
     fn fields_of_the_pod_are_found_by_their_path() {
         let mut pod = Pod::default();
-        pod.metadata.name = "web".into();
+        let meta = &mut pod.metadata;
+        (meta.name, meta.namespace, meta.uid) = ("web".into(), "shop".into(), "5be0".into());
+        meta.annotations.insert("note".into(), "a".into());
+        pod.spec.node_name = "node-1".into();
+        pod.spec.service_account_name = "clerk".into();
         pod.metadata.labels.insert("tier".into(), "a \"b\"".into());
         pod.metadata.labels.insert("app".into(), "shop".into());
         let place = place();
         let field = |path| field(&pod, &place, path);
-        assert_eq!(field("metadata.name").as_deref(), Some("web"));
+        for (path, value) in [
+            ("metadata.name", "web"),
+            ("metadata.namespace", "shop"),
+            ("metadata.uid", "5be0"),
+            ("metadata.annotations", "note=\"a\""),
+            ("metadata.annotations['note']", "a"),
+            ("spec.nodeName", "node-1"),
+            ("spec.serviceAccountName", "clerk"),
+            ("status.podIP", "127.1.2.3"),
+            ("status.podIPs", "127.1.2.3"),
+            ("status.hostIP", "10.0.0.1"),
+            ("status.hostIPs", "10.0.0.1"),
+        ] {
+            assert_eq!(field(path).as_deref(), Some(value), "{path}");
+        }
         assert_eq!(field("metadata.labels['app']").as_deref(), Some("shop"));
         assert_eq!(field("metadata.labels['no']").as_deref(), Some(""));
         let all = "app=\"shop\"\ntier=\"a \\\"b\\\"\"";
         assert_eq!(field("metadata.labels").as_deref(), Some(all));
-        assert_eq!(field("metadata.annotations").as_deref(), Some(""));
-        assert_eq!(field("status.podIP").as_deref(), Some("127.1.2.3"));
         assert_eq!(field("spec.containers"), None);
     }
 
@@ -157,6 +173,7 @@ mod tests {
         assert_eq!(told_of(&container, "requests.cpu", ""), "0");
         let limits = &mut container.resources.limits;
         limits.insert("cpu".into(), Quantity::new("1500m"));
+        assert_eq!(told_of(&container, "limits.cpu", "1m"), "1500");
         assert_eq!(told_of(&container, "limits.cpu", ""), "2");
         assert_eq!(told(&container, "limits.pods", ""), None);
         assert_eq!(told(&container, "cpu", ""), None);

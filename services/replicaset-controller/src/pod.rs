@@ -173,7 +173,25 @@ fn sidecars(pod: &core::Pod) -> Vec<core::ContainerStatus> {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::meta::OwnerReference;
+
     use super::*;
+
+    #[test]
+    fn orphans_alone_are_found_by_their_namespace() {
+        let mut pod = core::Pod::default();
+        (pod.metadata.namespace, pod.metadata.name) = ("default".into(), "web".into());
+        let orphan = Pod::of(pod.clone());
+        assert_eq!(
+            (orphan.tag(), &*orphan.meta().key.name),
+            (Some("default"), "web")
+        );
+        pod.metadata.owner_references.push(OwnerReference {
+            controller: Some(true),
+            ..Default::default()
+        });
+        assert_eq!(Pod::of(pod).tag(), None);
+    }
 
     /// Checks F32.
     #[test]

@@ -53,10 +53,8 @@ fn crowd(world: &World) -> HashMap<&str, usize> {
 }
 
 /// The power of two below an age in nanoseconds; less than any other for the future, and still less for an unknown time.
-fn age(since: Option<Timestamp>, now: Timestamp) -> i64 {
-    let Some(since) = since.filter(|since| *since != Timestamp::MIN) else {
-        return -2;
-    };
+fn age(since: Option<Timestamp>, now: Timestamp) -> Option<Option<u32>> {
+    let since = since.filter(|since| *since != Timestamp::MIN)?;
     let age = now.as_nanosecond().saturating_sub(since.as_nanosecond());
-    age.checked_ilog2().map_or(-1, i64::from)
+    Some(age.checked_ilog2())
 }

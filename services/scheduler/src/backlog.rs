@@ -192,6 +192,19 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_whose_decision_could_not_be_written_is_woken_again() {
+        let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
+        let key = Key::new("default", "web");
+        backlog.refuse(&key, REFUSAL, backlog.begin([&key]));
+        backlog.begin([&key]);
+        assert_eq!(backlog.counts(Instant::now()), (0, 0), "it is in flight");
+        backlog.abandon(&key);
+        assert_eq!(backlog.counts(Instant::now()), (0, 1));
+        backlog.wake(&queue);
+        assert_eq!(queue.delayed(), 1);
+    }
+
     /// Checks F5: what no node and no other Pod can change wakes nobody.
     #[tokio::test(start_paused = true)]
     async fn a_pod_that_no_change_can_help_is_not_woken() {

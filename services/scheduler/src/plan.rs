@@ -171,12 +171,11 @@ fn best(
         .ok_or_else(|| sentence(nodes.len(), &against))
 }
 
-/// A fixed shuffle, so that equally good nodes take turns, and a seed makes it repeatable.
+/// A fixed shuffle, so that equally good nodes are chosen equally often, and a seed makes it repeatable.
 fn scatter(n: u64, tie: u64) -> u64 {
-    (n ^ tie)
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        .rotate_left(31)
-        ^ tie
+    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mixed = (n ^ tie).wrapping_mul(MIX);
+    mixed.rotate_left(32).wrapping_mul(MIX)
 }
 
 fn sentence(nodes: usize, against: &BTreeMap<Objection, usize>) -> String {

@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_condition_that_is_written_once() {
-        let now = Timestamp::UNIX_EPOCH;
+        let now = Timestamp::from_second(7).expect("a time");
         let status = refused(&PodStatus::default(), "no room", now).expect("it is new");
         let condition = &status.conditions[0];
         assert_eq!(
@@ -35,6 +35,7 @@ mod tests {
             (&*condition.reason, &*condition.message),
             ("Unschedulable", "no room")
         );
+        assert_eq!(condition.last_transition_time, now.into());
         assert_eq!(refused(&status, "no room", now), None);
         assert!(refused(&status, "too many pods", now).is_some());
     }

@@ -46,6 +46,10 @@ fn a_name_that_someone_else_took_is_avoided() {
     let mut set = cluster.blank(&name);
     set.metadata.owner_references[0].uid = "another".into();
     cluster.sets.insert(name.clone(), Tracked::of(set));
+    cluster.edit(|spec| spec.paused = true);
+    cluster.settle();
+    assert_eq!(cluster.deployment.status.collision_count, None, "it rests");
+    cluster.edit(|spec| spec.paused = false);
     for _ in 0..2 {
         cluster.settle();
         assert_eq!(cluster.deployment.status.collision_count, Some(1));

@@ -114,8 +114,9 @@ fn the_history_of_revisions_is_bounded() {
     assert_eq!(history_after_a_rollback("7,8"), "7,8,1");
     let full = vec!["1234"; 399].join(",");
     assert_eq!(
-        history_after_a_rollback(&format!("{full},ab")),
-        format!("{full},ab,1")
+        history_after_a_rollback(&format!("{full},abc")),
+        format!("{full},abc,1"),
+        "2000 bytes"
     );
     let longer = format!("{full},abc1");
     assert_eq!(
@@ -129,6 +130,7 @@ fn the_history_of_revisions_is_bounded() {
 #[test]
 fn a_revision_that_is_no_number_is_not_handed_down() {
     let mut cluster = annotated(REVISION, "first");
+    assert_eq!(status(&cluster.world(), &Outcome::default()), None);
     cluster.settle();
     let set = &cluster.sets.values().next().unwrap().set;
     assert_eq!(set.metadata.annotations[REVISION], "1");

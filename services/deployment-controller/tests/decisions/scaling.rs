@@ -16,7 +16,7 @@ struct Case {
     expected: &'static [i32],
 }
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 18] = [
     case("10 to 12", (10, 12), &[], Some(10), &[12]),
     case("10 to 5", (10, 5), &[], Some(10), &[5]),
     case("5 to 10", (5, 10), &[3], Some(2), &[6, 4]),
@@ -44,6 +44,16 @@ const CASES: [Case; 16] = [
         before: (2, 1),
         after: (2, 1),
         ..case("a broken new set", (2, 2), &[1], Some(2), &[1, 2])
+    },
+    Case {
+        before: (3, 1),
+        after: (2, 1),
+        ..case("a broken new set, 3 to 2", (3, 2), &[1], Some(2), &[1, 2])
+    },
+    Case {
+        before: (6, 2),
+        after: (0, 2),
+        ..case("6 to 0 with a surge", (6, 0), &[1, 2], Some(3), &[0; 3])
     },
 ];
 
@@ -136,16 +146,33 @@ fn a_change_that_reached_not_all_sets_is_finished() {
     assert_eq!(sizes(&cluster), [1, 2, 2]);
 }
 
+/// Checks D2: once all new Pods are available the old ones go; a set without Pods need not be told.
+#[test]
+fn a_resized_deployment_with_all_its_new_pods_gives_up_the_old_ones() {
+    let mut cluster = case("3 to 2", (3, 2), &[0, 1], Some(2), &[]).cluster();
+    let new = &mut cluster.sets.get_mut("2").unwrap().set;
+    new.status.available_replicas = 2;
+    annotate(&mut new.metadata.annotations, 3, 2, 0);
+    let steps = cluster.plan().steps;
+    let scaled: Vec<_> = steps.iter().map(|step| step.action.set()).collect();
+    assert_eq!(scaled, ["1"]);
+    cluster.apply(&steps[0].action).unwrap();
+    assert_eq!(sizes(&cluster), [0, 0, 2]);
+}
+
 /// Checks D2: without a size to compare with, the Deployment's own counts are the measure; without them the largest set
 /// takes all.
 #[test]
 fn a_lost_annotation_is_made_up_for() {
-    for (replicas, expected) in [(5, [6, 4]), (0, [8, 2])] {
+    let cases = [(5, None, [6, 4]), (5, Some("0"), [6, 4]), (0, None, [8, 2])];
+    for (replicas, max, expected) in cases {
         let mut cluster = case("5 to 10", (5, 10), &[3], Some(2), &[]).cluster();
         cluster.deployment.status.replicas = replicas;
         for tracked in cluster.sets.values_mut() {
             let annotations = &mut tracked.set.metadata.annotations;
-            annotations.remove("deployment.kubernetes.io/max-replicas");
+            let name = "deployment.kubernetes.io/max-replicas";
+            annotations.remove(name);
+            annotations.extend(max.map(|max| (name.to_owned(), max.to_owned())));
         }
         for step in cluster.plan().steps {
             cluster.apply(&step.action).unwrap();

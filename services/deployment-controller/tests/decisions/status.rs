@@ -49,6 +49,7 @@ fn a_rollout_is_told_from_its_first_set_to_its_last_pod() {
         ),
         (2, 2, 1)
     );
+    assert_eq!((status.ready_replicas, status.available_replicas), (1, 1));
     cluster.settle();
     assert_eq!(
         cluster.condition("Progressing"),
@@ -111,6 +112,49 @@ fn every_step_forward_starts_the_clock_anew() {
         cluster.round(usize::MAX);
         assert_eq!(cluster.plan().again, Some(Duration::from_secs(600)));
     }
+}
+
+/// Checks D8: the time of the last transition is that of the status alone.
+#[test]
+fn a_condition_keeps_its_transition_while_its_status_stays() {
+    let mut cluster = Cluster::new(2, 1, 0);
+    let transition = |cluster: &Cluster| {
+        let conditions = cluster.deployment.status.conditions.iter();
+        let mut progress = conditions.filter(|one| one.r#type == "Progressing");
+        let time = progress.next().unwrap().last_transition_time;
+        time.timestamp().unwrap().as_second()
+    };
+    cluster.round(usize::MAX);
+    cluster.now += 100;
+    cluster.follow_all();
+    cluster.start(0);
+    cluster.tell(0);
+    cluster.round(usize::MAX);
+    let updated = Some(("True", "ReplicaSetUpdated"));
+    assert_eq!(cluster.condition("Progressing"), updated);
+    assert_eq!(transition(&cluster), 1_000);
+    cluster.now += 600;
+    cluster.round(usize::MAX);
+    let late = Some(("False", "ProgressDeadlineExceeded"));
+    assert_eq!(cluster.condition("Progressing"), late);
+    assert_eq!(transition(&cluster), 1_700);
+}
+
+/// Checks D2: sets without Pods keep the size that they were last scaled for.
+#[test]
+fn a_rollout_after_a_change_of_size_is_told_to_its_end() {
+    let mut cluster = Cluster::settled(3, 1, 0);
+    cluster.set_image("second");
+    cluster.settle();
+    cluster.edit(|spec| spec.replicas = Some(5));
+    cluster.settle();
+    cluster.set_image("third");
+    cluster.round(usize::MAX);
+    let created = Some(("True", "NewReplicaSetCreated"));
+    assert_eq!(cluster.condition("Progressing"), created);
+    cluster.settle();
+    let done = Some(("True", "NewReplicaSetAvailable"));
+    assert_eq!(cluster.condition("Progressing"), done);
 }
 
 /// Checks D8.

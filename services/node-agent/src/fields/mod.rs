@@ -189,4 +189,6 @@ impl Search {
 }
 
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod tests;

@@ -118,3 +118,20 @@ fn what_would_be_less_confined_than_it_asks_to_be_is_refused() {
     let refused = refused(&spec, "other", Column::Docker);
     assert_eq!(refused.as_deref(), Some("spec.hostUsers"));
 }
+
+/// A container that is no sidecar has no restart policy of its own.
+#[test]
+fn a_restart_policy_is_told_of_containers_alone() {
+    let container = |name: &str| Container {
+        name: name.into(),
+        restart_policy: Some("Always".into()),
+        ..Container::default()
+    };
+    let spec = PodSpec {
+        init_containers: vec![container("proxy")],
+        containers: vec![container("web")],
+        ..PodSpec::default()
+    };
+    let told = ignored(&spec, Column::Docker);
+    assert_eq!(told, ["spec.containers{web}.restartPolicy"]);
+}

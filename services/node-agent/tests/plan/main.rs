@@ -5,6 +5,7 @@
 mod init;
 #[path = "../support/play.rs"]
 mod play;
+mod status;
 
 use std::time::Duration;
 
@@ -156,11 +157,12 @@ fn a_deleted_pod_stops_within_its_grace_and_then_its_object_goes() {
 
 /// How a Pod was last reported when its object went: its phase, and of each container the reason and code of its end.
 fn last_words(mut play: Play) -> (String, Vec<(String, i32)>) {
-    while let Some(step) = plan(&play.world).steps.into_iter().next() {
-        if step.action == Action::Delete {
-            break;
+    let next = |play: &Play| plan(&play.world).steps.into_iter().next();
+    for _ in 0..16 {
+        match next(&play).map(|step| step.action) {
+            None | Some(Action::Delete) => break,
+            Some(action) => play.carry_out(action),
         }
-        play.carry_out(step.action);
     }
     let status = &play.pod().status;
     let ends = status.container_statuses.iter().map(|container| {
@@ -389,13 +391,15 @@ fn a_pod_that_does_not_fit_is_rejected_with_a_reason() {
         capacity: 4000,
     });
     play.settle();
-    let status = &play.pod().status;
+    let status = play.pod().status.clone();
     assert_eq!(
         (status.phase.as_str(), status.reason.as_str()),
         ("Failed", "OutOfcpu")
     );
     let message = "Pod was rejected: Node didn't have enough resource: cpu, requested: 500, used: 3600, capacity: 4000";
     assert_eq!(status.message, message);
+    assert_eq!(status.observed_generation, 1);
+    assert_eq!(status.start_time, Some(play.world.now.into()));
     assert!(play.done.is_empty());
 }
 
@@ -477,7 +481,7 @@ fn a_pod_that_has_ended_is_never_started_again() {
 impl Play {
     /// Carries out what is planned up to the last report.
     fn settle_to_the_last_report(&mut self) {
-        loop {
+        for _ in 0..16 {
             let step = plan(&self.world).steps.remove(0);
             let reported = step.action == Action::Report;
             self.carry_out(step.action);
@@ -485,6 +489,7 @@ impl Play {
                 return;
             }
         }
+        panic!("nothing is reported: {:?}", self.done);
     }
 
     /// Settles a Pod that goes away with it.

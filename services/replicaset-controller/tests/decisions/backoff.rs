@@ -11,7 +11,11 @@ use setpoint_replicaset_controller::{Action, KEPT, plan};
 /// A node that rejects every Pod as soon as it sees it, for so long. Returns when Pods were created, in seconds.
 fn rejecting(cluster: &mut Cluster, seconds: i64) -> Vec<i64> {
     let (end, mut created) = (cluster.now + seconds, Vec::new());
-    while cluster.now < end {
+    for round in 0.. {
+        if cluster.now >= end {
+            break;
+        }
+        assert!(round < 1_000 && created.len() < 10_000, "a hot loop");
         let before = cluster.pods.clone();
         let again = plan(&cluster.world()).again;
         cluster.round();
@@ -20,7 +24,6 @@ fn rejecting(cluster: &mut Cluster, seconds: i64) -> Vec<i64> {
             .keys()
             .filter(|name| !before.contains_key(*name));
         created.extend(new.map(|_| cluster.now));
-        assert!(created.len() < 10_000, "a hot loop");
         cluster.reject_all();
         cluster.end();
         cluster.now += again.map_or(0, |again| again.as_secs().max(1) as i64);
@@ -153,6 +156,18 @@ fn a_pod_that_fails_after_it_ran_is_not_rejected() {
         cluster.end();
         assert_eq!(cluster.pods.len(), 3 * KEPT + 1);
     }
+}
+
+/// Checks F6: containers that wait have not run.
+#[test]
+fn a_pod_that_fails_before_its_containers_run_is_rejected() {
+    let mut cluster = rejected_at(&[10, 20]);
+    for pod in cluster.pods.values_mut() {
+        let mut container = ContainerStatus::default();
+        container.state.waiting = Some(Default::default());
+        pod.status.container_statuses.push(container);
+    }
+    assert_eq!(waits(&cluster), Some(2));
 }
 
 /// Checks F6: like upstream's restarts of containers, ten minutes without an attempt begin anew.

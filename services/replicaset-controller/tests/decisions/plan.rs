@@ -210,17 +210,16 @@ fn a_leaving_pod_is_replaced_and_not_deleted_twice() {
 #[test]
 fn a_round_creates_no_more_than_a_burst_under_distinct_names() {
     let world = Cluster::new(2_000).world();
-    let names: HashSet<_> = plan(&world)
-        .steps
-        .into_iter()
-        .map(|step| format!("{:?}", step.action))
-        .collect();
-    assert_eq!(names.len(), BURST);
+    let steps = plan(&world).steps;
+    let names: HashSet<_> = steps.iter().map(|step| step.action.pod()).collect();
+    assert_eq!((steps.len(), names.len()), (BURST, BURST));
+    assert!(names.iter().all(|name| name.starts_with("web-")));
 }
 
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "unscheduled",
     "pending",
+    "unknown",
     "unready",
     "cheap",
     "crowded-1",
@@ -236,16 +235,20 @@ const ORDER: [&str; 10] = [
 fn pods_are_given_up_in_upstreams_order() {
     let at = |second| Timestamp::from_second(second).unwrap().into();
     let mut cluster = Cluster::new(0);
-    for name in ORDER {
-        cluster.add(name).metadata.creation_timestamp = at(100);
+    for (place, name) in ORDER.into_iter().enumerate() {
+        let meta = &mut cluster.add(name).metadata;
+        // By the uid alone the order would be the reverse.
+        (meta.creation_timestamp, meta.uid) = (at(100), format!("{:02}", 99 - place));
     }
     cluster.change("pending").spec.node_name = "a".into();
+    let unknown = cluster.change("unknown");
+    (unknown.spec.node_name, unknown.status.phase) = ("i".into(), "Unknown".into());
     let unready = cluster.change("unready");
     (unready.spec.node_name, unready.status.phase) = ("b".into(), "Running".into());
     let annotations = &mut cluster.run("cheap", "c", 100).metadata.annotations;
     let cost = "controller.kubernetes.io/pod-deletion-cost";
     annotations.insert(cost.into(), "-5".into());
-    cluster.run("crowded-1", "d", 300);
+    cluster.run("crowded-1", "d", 900);
     cluster.run("crowded-2", "d", 200);
     cluster.run("fresh", "e", 900);
     let restarted = ContainerStatus {

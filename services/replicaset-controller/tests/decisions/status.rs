@@ -83,6 +83,22 @@ fn a_round_that_acted_leaves_the_report_to_the_next() {
     assert_eq!(status(&cluster.world(), &outcome), None);
 }
 
+/// The generation alone is news only once there is nothing left to do.
+#[test]
+fn a_new_generation_is_observed_by_a_round_that_changes_nothing() {
+    let mut cluster = Cluster::new(2);
+    cluster.settle();
+    cluster.set.metadata.generation = 2;
+    let told = |outcome| {
+        let status = status(&cluster.world(), &outcome);
+        status.map(|status| status.observed_generation)
+    };
+    let done = |done, outcome| Outcome { done, ..outcome };
+    assert_eq!(told(Outcome::default()), Some(2));
+    assert_eq!(told(done(1, Outcome::default())), None);
+    assert_eq!(told(done(1, failed(Reason::Forbidden))), Some(2));
+}
+
 #[test]
 fn a_set_that_never_comes_to_rest_is_reported_on_nevertheless() {
     let mut cluster = Cluster::new(2);
