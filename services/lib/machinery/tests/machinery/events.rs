@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use setpoint_machinery::{Recorder, events};
-use setpoint_proto::core::Event;
+use setpoint_model::Meta;
+use setpoint_proto::core::{ConfigMap, Event, ObjectReference};
 
 use crate::fake::{Fake, Faults, config_map, eventually};
 
@@ -32,6 +33,25 @@ async fn repetitions_are_counted_in_one_event() {
     assert_eq!(event.metadata.namespace, "default");
     assert_eq!(event.reporting_instance, "test-controller-0");
     assert_eq!((fake.calls("Create"), fake.calls("Patch")), (1, 2));
+}
+
+#[test]
+fn an_object_and_its_metadata_give_the_same_reference() {
+    let mut object = config_map("a");
+    object.metadata.uid = "u1".into();
+    object.metadata.resource_version = "7".into();
+    let expected = ObjectReference {
+        kind: "ConfigMap".into(),
+        api_version: "v1".into(),
+        namespace: "default".into(),
+        name: "a".into(),
+        uid: "u1".into(),
+        resource_version: "7".into(),
+        ..ObjectReference::default()
+    };
+    assert_eq!(events::reference_to(&object), expected);
+    let meta = Meta::of(&object.metadata);
+    assert_eq!(events::reference::<ConfigMap>(&meta), expected);
 }
 
 #[tokio::test(start_paused = true)]
