@@ -36,6 +36,28 @@ impl Resources {
         })
     }
 
+    /// Returns what the containers of a Pod have together of `of`, by upstream's `AggregateContainerRequests`: that of
+    /// its containers and sidecars, or of the init container that runs beside the most if that is more.
+    pub fn of_containers(spec: &PodSpec, of: impl Fn(&Container) -> Self) -> Self {
+        let mut total = Self::default();
+        let (mut sidecars, mut most) = (Self::default(), Self::default());
+        spec.containers
+            .iter()
+            .for_each(|container| total.add(&of(container)));
+        for container in &spec.init_containers {
+            let mut beside = of(container);
+            if container.restart_policy.as_deref() == Some("Always") {
+                total.add(&beside);
+                sidecars.add(&beside);
+            } else {
+                beside.add(&sidecars);
+                most.raise_to(&beside);
+            }
+        }
+        total.raise_to(&most);
+        total
+    }
+
     /// Returns the CPU and memory that a Pod is taken to use when nodes are compared: as [`Resources::of_pod`], but a
     /// container that requests none of one counts with an assumed amount.
     pub fn assumed_of_pod(spec: &PodSpec) -> Self {
@@ -126,22 +148,7 @@ impl Resources {
 }
 
 fn sum(spec: &PodSpec, of: impl Fn(&Container) -> Resources) -> Resources {
-    let mut total = Resources::default();
-    let (mut sidecars, mut most) = (Resources::default(), Resources::default());
-    spec.containers
-        .iter()
-        .for_each(|container| total.add(&of(container)));
-    for container in &spec.init_containers {
-        let mut beside = of(container);
-        if container.restart_policy.as_deref() == Some("Always") {
-            total.add(&beside);
-            sidecars.add(&beside);
-        } else {
-            beside.add(&sidecars);
-            most.raise_to(&beside);
-        }
-    }
-    total.raise_to(&most);
+    let mut total = Resources::of_containers(spec, of);
     if let Some(own) = &spec.resources {
         total.replace(&own.requests);
     }

@@ -1,5 +1,6 @@
 //! The rules of a Pod: it starts out Pending, and little of its spec may change later.
 
+mod devices;
 mod status;
 mod update;
 
@@ -45,7 +46,7 @@ impl Rules for Pod {
     }
 
     fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
-        update::validate_mirror(self, old, problems);
+        update::validate_annotations(self, old, problems);
         let path = Path::root("metadata");
         let path = path.field("annotations");
         podspec::validate_annotations(&self.metadata.annotations, &self.spec, &path, problems);
@@ -80,6 +81,8 @@ impl Rules for Pod {
             let detail = "cannot be set until all schedulingGates have been cleared";
             problems.forbidden(&path.field("nodeName"), detail);
         }
+        let annotations = &self.metadata.annotations;
+        podspec::validate_profiles(annotations, &self.spec, &path, problems);
     }
 
     fn validate_update(&self, old: &Self, problems: &mut Problems) {

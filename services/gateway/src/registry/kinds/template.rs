@@ -93,6 +93,7 @@ fn validate_template(template: &PodTemplateSpec, path: &Path<'_>, problems: &mut
     podspec::validate_annotations(&meta.annotations, &template.spec, &annotations, problems);
     let path = path.field("spec");
     podspec::validate(&template.spec, &path, problems);
+    podspec::validate_profiles(&meta.annotations, &template.spec, &path, problems);
     if !template.spec.ephemeral_containers.is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
         problems.forbidden(&path.field("ephemeralContainers"), detail);

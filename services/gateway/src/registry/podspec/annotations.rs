@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use setpoint_proto::core::PodSpec;
 
 use super::paths;
+use super::profiles::{APP_ARMOR, LOCALHOST, SECCOMP, SECCOMP_CONTAINER};
+use super::validate::lists;
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-const MIRROR: &str = "kubernetes.io/config.mirror";
-const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
-const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+/// The annotation of a Pod that a node runs by itself, and whose mirror the object is.
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Finds what is wrong with annotations that Kubernetes itself reads.
 pub fn validate(
@@ -35,6 +36,28 @@ pub fn validate(
         if key == SECCOMP || key.starts_with(SECCOMP_CONTAINER) {
             validate_seccomp(profile, &path.name(key), problems);
         }
+        if let Some(name) = key.strip_prefix(APP_ARMOR) {
+            let path = path.key(key);
+            if !has_container(spec, name) {
+                problems.invalid(&path, name, "container not found");
+            }
+            validate_app_armor(profile, &path, problems);
+        }
+    }
+}
+
+fn has_container(spec: &PodSpec, name: &str) -> bool {
+    lists(spec)
+        .into_iter()
+        .flat_map(|(list, _)| list)
+        .any(|container| container.name == name)
+}
+
+fn validate_app_armor(profile: &str, path: &Path<'_>, problems: &mut Problems) {
+    let known = ["", "runtime/default", "unconfined"].contains(&profile);
+    if !known && !profile.starts_with(LOCALHOST) {
+        let detail = format!("invalid AppArmor profile name: {profile:?}");
+        problems.invalid(path, profile, detail);
     }
 }
 
@@ -45,7 +68,7 @@ fn is_cost(text: &str) -> bool {
 }
 
 fn validate_seccomp(profile: &str, path: &Path<'_>, problems: &mut Problems) {
-    match profile.strip_prefix("localhost/") {
+    match profile.strip_prefix(LOCALHOST) {
         Some(file) => paths::validate_descending(file, path, problems),
         None if ["runtime/default", "docker/default", "unconfined"].contains(&profile) => {}
         None => problems.invalid(path, profile, "must be a valid seccomp profile"),

@@ -89,6 +89,7 @@ pub fn forbid_life(container: &Container, path: &Path<'_>, problems: &mut Proble
         let detail = "may not be set for init containers without restartPolicy=Always";
         problems.forbidden(&path.field(field), detail);
     }
+    resources::forbid_restarts(container, &path.field("resizePolicy"), problems);
 }
 
 /// When an image is fetched.

@@ -2,7 +2,7 @@
 
 use setpoint_proto::core::{Container, EnvVar, PodSpec, Probe, ResourceRequirements, Volume};
 
-use super::resources;
+use super::{remote, resources};
 
 /// Permissions of projected files: 0644.
 const FILE_MODE: i32 = 0o644;
@@ -16,10 +16,8 @@ pub fn fill_defaults(spec: &mut PodSpec) {
     spec.security_context.get_or_insert_default();
     fill_service_account(spec);
     spec.volumes.iter_mut().for_each(fill_volume);
-    let host_network = spec.host_network;
-    for container in spec.init_containers.iter_mut().chain(&mut spec.containers) {
-        fill_container(container, host_network);
-    }
+    let containers = spec.init_containers.iter_mut().chain(&mut spec.containers);
+    containers.for_each(fill_container);
     resources::canonicalise(&mut spec.overhead);
 }
 
@@ -32,6 +30,9 @@ pub fn fill_pod_defaults(spec: &mut PodSpec) {
     }
     for container in spec.init_containers.iter_mut().chain(&mut spec.containers) {
         request_what_is_limited(&mut container.resources);
+        let ports = container.ports.iter_mut();
+        let unset = ports.filter(|port| spec.host_network && port.host_port == 0);
+        unset.for_each(|port| port.host_port = port.container_port);
     }
 }
 
@@ -57,7 +58,7 @@ fn request_what_is_limited(resources: &mut ResourceRequirements) {
     }
 }
 
-fn fill_container(container: &mut Container, host_network: bool) {
+fn fill_container(container: &mut Container) {
     let pull = pull_policy(&container.image);
     unless_set(&mut container.image_pull_policy, pull);
     unless_set(
@@ -67,9 +68,6 @@ fn fill_container(container: &mut Container, host_network: bool) {
     unless_set(&mut container.termination_message_policy, "File");
     for port in &mut container.ports {
         unless_set(&mut port.protocol, "TCP");
-        if host_network && port.host_port == 0 {
-            port.host_port = port.container_port;
-        }
     }
     container.env.iter_mut().for_each(fill_env);
     resources::canonicalise(&mut container.resources.limits);
@@ -94,6 +92,7 @@ fn fill_container(container: &mut Container, host_network: bool) {
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or_default();
     let latest = match name.split_once('@') {
+        _ if image.is_empty() => false,
         Some(_) => false,
         None => name.split_once(':').is_none_or(|(_, tag)| tag == "latest"),
     };
@@ -152,6 +151,17 @@ fn fill_volume(volume: &mut Volume) {
     if let Some(host_path) = &mut source.host_path {
         host_path.r#type.get_or_insert_default();
     }
+    if let Some(image) = &mut source.image {
+        unless_set(&mut image.pull_policy, pull_policy(&image.reference));
+    }
+    let claim = source.ephemeral.as_mut();
+    if let Some(claim) = claim.and_then(|ephemeral| ephemeral.volume_claim_template.as_mut()) {
+        let mode = &mut claim.spec.volume_mode;
+        mode.get_or_insert_with(|| "Filesystem".into());
+        resources::canonicalise(&mut claim.spec.resources.limits);
+        resources::canonicalise(&mut claim.spec.resources.requests);
+    }
+    remote::fill_defaults(source);
     if let Some(projected) = &mut source.projected {
         projected.default_mode.get_or_insert(FILE_MODE);
         for source in &mut projected.sources {

@@ -23,7 +23,7 @@ const KNOWN: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
     "metadata.uid",
-    "spec.hostname",
+    "spec.host",
     "spec.nodeName",
     "spec.restartPolicy",
     "spec.schedulerName",
@@ -96,11 +96,17 @@ pub fn validate_field(
         Some((field, key)) => (field, Some(key)),
         None => (text, None),
     };
-    if selector.api_version != "v1" || !KNOWN.contains(&field) {
-        let detail = format!("error converting fieldPath: field label not supported: {text}");
+    if let Some(reason) = not_converted(&selector.api_version, field, key) {
+        let detail = format!("error converting fieldPath: {reason}");
         problems.invalid(&at, text, detail);
         return;
     }
+    // An old name of it.
+    let field = if field == "spec.host" {
+        "spec.nodeName"
+    } else {
+        field
+    };
     match (field, key) {
         ("metadata.annotations", Some(key)) => {
             let wrong = names::validate_qualified_name(&key.to_lowercase());
@@ -109,9 +115,21 @@ pub fn validate_field(
         ("metadata.labels", Some(key)) => {
             problems.all_invalid(path, key, names::validate_qualified_name(key));
         }
-        (field, Some(_)) => problems.invalid(path, field, "does not support subscript"),
         (field, None) if !shown.contains(&field) => problems.unsupported(&at, field, shown),
         _ => {}
+    }
+}
+
+/// Why no field of a Pod is meant.
+fn not_converted(version: &str, field: &str, key: Option<&str>) -> Option<String> {
+    let with_keys = ["metadata.annotations", "metadata.labels"].contains(&field);
+    match key {
+        _ if version != "v1" => Some(format!("unsupported pod version: {version}")),
+        Some(key) if !with_keys => Some(format!(
+            "field label does not support subscript: {field}['{key}']"
+        )),
+        None if !KNOWN.contains(&field) => Some(format!("field label not supported: {field}")),
+        _ => None,
     }
 }
 

@@ -17,10 +17,11 @@ pub fn validate(ports: &[ContainerPort], path: &Path<'_>, problems: &mut Problem
         let path = path.index(index);
         if !port.name.is_empty() {
             let name = path.field("name");
-            problems.all_invalid(&name, &port.name, check_name(&port.name));
-            if !seen.insert(port.name.as_str()) {
+            let wrong = check_name(&port.name);
+            if wrong.is_empty() && !seen.insert(port.name.as_str()) {
                 problems.duplicate(&name, &port.name);
             }
+            problems.all_invalid(&name, &port.name, wrong);
         }
         match port.container_port {
             0 => problems.required(&path.field("containerPort"), ""),

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use setpoint_model::names;
 use setpoint_model::quantity::Amount;
+use setpoint_model::{Resources, names};
 use setpoint_proto::core::{Container, PodSpec, ResourceClaim, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
@@ -71,6 +71,61 @@ pub fn validate_of_pod(
         problems.forbidden(&path.field("claims"), detail);
     }
     validate_with(resources, validate_pods_name, path, problems);
+    validate_shares(resources, spec, path, problems);
+}
+
+/// Containers request no more together, and have no more alone, than their Pod says.
+fn validate_shares(
+    resources: &ResourceRequirements,
+    spec: &PodSpec,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let requested = Resources::of_containers(spec, |container| {
+        Resources::of_list(&container.resources.requests)
+    });
+    let at = path.field("requests");
+    for (name, own) in exceeded(&resources.requests, &requested) {
+        let detail = "must be greater than or equal to aggregate container requests";
+        problems.invalid(&at.key(name), own, detail);
+    }
+    let limited = Resources::of_containers(spec, |container| {
+        Resources::of_list(&container.resources.limits)
+    });
+    let at = path.field("limits");
+    for (name, own) in exceeded(&resources.limits, &limited) {
+        if name.starts_with(PAGES) {
+            let detail = "must be greater than or equal to aggregate container limits";
+            problems.invalid(&at.key(name), own, detail);
+        }
+    }
+    validate_limits(&resources.limits, spec, &path.field("containers"), problems);
+}
+
+/// The amounts of a Pod that are less than its containers' together.
+fn exceeded<'a>(of_pod: &'a Amounts, together: &Resources) -> Vec<(&'a String, &'a Quantity)> {
+    let own = Resources::of_list(of_pod);
+    let none = Resources::default();
+    let lacking = own.lacking(&none, together);
+    lacking
+        .filter_map(|name| of_pod.get_key_value(name))
+        .collect()
+}
+
+fn validate_limits(of_pod: &Amounts, spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+    let amount = |quantity: &Quantity| Amount::parse(&quantity.string).ok();
+    for (index, container) in spec.containers.iter().enumerate() {
+        let path = path.index(index);
+        for (name, limit) in &container.resources.limits {
+            let Some(own) = of_pod.get(name) else {
+                continue;
+            };
+            if amount(limit) > amount(own) {
+                let detail = format!("must be less than or equal to pod limits of {own}");
+                problems.invalid(&path.key(name).field("limits"), limit, detail);
+            }
+        }
+    }
 }
 
 fn validate_with(
@@ -229,7 +284,12 @@ pub fn validate_claims(
             let wrong = names::validate_dns_label(&claim.request);
             problems.all_invalid(&at.field("request"), &claim.request, wrong);
         }
-        if !seen.insert((name, claim.request.as_str())) {
+        let first = seen.range((name, "")..).next();
+        let first = first.filter(|(other, _)| *other == name);
+        // A claim without a request means all of its requests.
+        let whole = claim.request.is_empty() || first == Some(&(name, ""));
+        let repeated = whole && first.is_some();
+        if !seen.insert((name, claim.request.as_str())) || repeated {
             problems.duplicate(&at, name);
         }
         if !known.contains(name) {
@@ -263,6 +323,18 @@ pub fn validate_resize(
         if restart_policy == "Never" && restart != "NotRequired" {
             let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
             problems.invalid(path, restart, detail);
+        }
+    }
+}
+
+/// Finds resources whose change would restart a container that others wait for.
+pub fn forbid_restarts(container: &Container, path: &Path<'_>, problems: &mut Problems) {
+    for (index, policy) in container.resize_policy.iter().enumerate() {
+        if policy.restart_policy == "RestartContainer" {
+            let path = path.index(index);
+            let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            let at = path.field("restartPolicy");
+            problems.invalid(&at, &policy.restart_policy, detail);
         }
     }
 }

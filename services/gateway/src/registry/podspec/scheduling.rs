@@ -44,7 +44,12 @@ fn validate_toleration(toleration: &Toleration, path: &Path<'_>, problems: &mut 
         problems.invalid(&path.field("effect"), &toleration.effect, detail);
     }
     match operator {
-        "" | "Equal" => problems.all_invalid(&at, value, names::validate_label_value(value)),
+        "" | "Equal" => {
+            let wrong = names::validate_label_value(value);
+            if !wrong.is_empty() {
+                problems.invalid(&at, value, wrong.join(";"));
+            }
+        }
         "Exists" if !value.is_empty() => {
             problems.invalid(
                 &at,

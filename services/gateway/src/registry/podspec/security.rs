@@ -4,7 +4,8 @@ use setpoint_proto::core::{
     AppArmorProfile, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext,
 };
 
-use super::paths;
+use super::validate::lists;
+use super::{paths, windows};
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
@@ -12,7 +13,8 @@ const PROC_MOUNTS: &[&str] = &["Default", "Unmasked"];
 const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 const FS_GROUP_CHANGES: &[&str] = &["Always", "OnRootMismatch"];
 const GROUP_POLICIES: &[&str] = &["Merge", "Strict"];
-const SE_LINUX_CHANGES: &[&str] = &["MountOption", "Recursive"];
+/// Upstream knows `MountOption` too, behind a feature gate that is off.
+const SE_LINUX_CHANGES: &[&str] = &["Recursive"];
 /// The longest path of a file, less the zero at its end.
 const PATH_MAX: usize = 4095;
 const SYSCTL_MAX: usize = 253;
@@ -33,6 +35,8 @@ pub fn validate(
     let seccomp = context.seccomp_profile.as_ref();
     validate_seccomp(seccomp, &path.field("seccompProfile"), problems);
     validate_escalation(context, path, problems);
+    let options = context.windows_options.as_ref();
+    windows::validate(options, &path.field("windowsOptions"), problems);
     let profile = context.app_armor_profile.as_ref();
     validate_app_armor(profile, &path.field("appArmorProfile"), problems);
 }
@@ -81,6 +85,8 @@ pub fn validate_pod(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     }
     let seccomp = context.seccomp_profile.as_ref();
     validate_seccomp(seccomp, &path.field("seccompProfile"), problems);
+    let options = context.windows_options.as_ref();
+    windows::validate(options, &path.field("windowsOptions"), problems);
     let profile = context.app_armor_profile.as_ref();
     validate_app_armor(profile, &path.field("appArmorProfile"), problems);
 }
@@ -104,10 +110,21 @@ fn validate_host_users(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems)
         (spec.host_ipc, "HostIPC"),
     ] {
         if shares {
-            problems.forbidden(&path.field(field), "when `hostUsers` is false");
+            problems.forbidden(&path.field(field), NOT_WITHOUT_HOST_USERS);
+        }
+    }
+    for (list, field) in lists(spec) {
+        let path = path.field(field);
+        for (index, container) in list.iter().enumerate() {
+            if !container.volume_devices.is_empty() {
+                let path = path.index(index);
+                problems.forbidden(&path.field("volumeDevices"), NOT_WITHOUT_HOST_USERS);
+            }
         }
     }
 }
+
+const NOT_WITHOUT_HOST_USERS: &str = "when `hostUsers` is false";
 
 fn validate_proc_mount(
     context: &SecurityContext,

@@ -8,7 +8,7 @@ use setpoint_proto::core::{
 };
 
 use super::container::{self, Surroundings};
-use super::{annotations, dns, resources, scheduling, security, volume};
+use super::{annotations, dns, resources, scheduling, security, system, volume, windows};
 use crate::registry::metadata;
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
@@ -22,7 +22,13 @@ pub fn validate_pod(pod: &Pod, problems: &mut Problems) {
     let (meta, path, spec) = (Path::root("metadata"), Path::root("spec"), &pod.spec);
     let at = meta.field("annotations");
     annotations::validate(&pod.metadata.annotations, spec, &at, problems);
-    validate(spec, &path, problems);
+    if pod.metadata.annotations.contains_key(annotations::MIRROR) {
+        for _ in &spec.resource_claims {
+            let detail = "static pods do not support resource claims";
+            problems.forbidden(&Path::root(""), detail);
+        }
+    }
+    validate_spec(spec, Some(&pod.metadata.name), &path, problems);
     for (list, field) in lists(spec) {
         let path = path.field(field);
         for (index, container) in list.iter().enumerate() {
@@ -75,9 +81,14 @@ fn validate_tokens(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Finds what is wrong with a spec that has its defaults, of a Pod or of a template.
+/// Finds what is wrong with a template's spec that has its defaults.
 pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
-    let volumes = volume::validate(&spec.volumes, &path.field("volumes"), problems);
+    validate_spec(spec, None, path, problems);
+}
+
+/// Finds what is wrong with the spec of the Pod `pod`, or of a template.
+fn validate_spec(spec: &PodSpec, pod: Option<&str>, path: &Path<'_>, problems: &mut Problems) {
+    let volumes = volume::validate(&spec.volumes, pod, &path.field("volumes"), problems);
     let claims = validate_claims(
         &spec.resource_claims,
         &path.field("resourceClaims"),
@@ -93,6 +104,8 @@ pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     validate_files(spec, &volumes, path, problems);
     validate_policies(spec, path, problems);
     security::validate_pod(spec, path, problems);
+    windows::validate_host_processes(spec, path, problems);
+    system::validate(spec, path, problems);
     dns::validate(spec, path, problems);
     validate_names(spec, path, problems);
     validate_deadline(spec, &path.field("activeDeadlineSeconds"), problems);
@@ -101,7 +114,7 @@ pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
 }
 
 /// Both lists of containers.
-fn lists(spec: &PodSpec) -> [(&[Container], &'static str); 2] {
+pub fn lists(spec: &PodSpec) -> [(&[Container], &'static str); 2] {
     [
         (&spec.containers, "containers"),
         (&spec.init_containers, "initContainers"),

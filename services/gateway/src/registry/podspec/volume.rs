@@ -1,15 +1,17 @@
 //! The volumes of a Pod.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
-use setpoint_proto::core::{KeyToPath, Volume, VolumeSource};
+use setpoint_proto::core::{CsiVolumeSource, KeyToPath, Volume, VolumeSource};
 
-use super::{container, downward, paths, projected};
+use super::{claim, container, downward, iscsi, paths, projected, remote};
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
+/// The longest name of a CSI driver.
+const DRIVER_MAX: usize = 63;
 const HOST_PATHS: &[&str] = &[
     "",
     "BlockDevice",
@@ -21,17 +23,24 @@ const HOST_PATHS: &[&str] = &[
     "Socket",
 ];
 
-/// Finds what is wrong with volumes, and answers with those that may be mounted.
+/// Finds what is wrong with volumes of the Pod `pod`, which a template does not know yet, and answers with those that
+/// may be mounted.
 pub fn validate<'v>(
     volumes: &'v [Volume],
+    pod: Option<&str>,
     path: &Path<'_>,
     problems: &mut Problems,
 ) -> BTreeMap<&'v str, &'v VolumeSource> {
     let mut right = BTreeMap::new();
+    let created = pod.map_or_else(BTreeSet::new, |pod| claim::created(volumes, pod));
     for (index, volume) in volumes.iter().enumerate() {
         let path = path.index(index);
         let before = problems.count();
         validate_source(&volume.volume_source, &path, problems);
+        if let Some(pod) = pod {
+            claim::validate_name(volume, pod, &path, problems);
+        }
+        iscsi::validate_initiator(volume, &path, problems);
         let (at, name) = (path.field("name"), volume.name.as_str());
         match name {
             "" => problems.required(&at, ""),
@@ -43,6 +52,7 @@ pub fn validate<'v>(
         if problems.count() == before {
             right.insert(name, &volume.volume_source);
         }
+        claim::forbid_created(&volume.volume_source, &created, &path, problems);
     }
     right
 }
@@ -55,9 +65,19 @@ fn validate_source(source: &VolumeSource, path: &Path<'_>, problems: &mut Proble
         problems.required(path, "must specify a volume type");
         return;
     };
-    validate_kind(source, first, &path.field(first), problems);
+    // The fields that upstream names are not always those of the API.
+    let judged = match first {
+        "gcePersistentDisk" => "persistentDisk",
+        other => other,
+    };
+    validate_kind(source, first, &path.field(judged), problems);
     for (field, _) in given {
         let detail = "may not specify more than 1 volume type";
+        let field = match field {
+            "cephfs" => "cephFS",
+            "downwardAPI" => "downwarAPI",
+            other => other,
+        };
         problems.forbidden(&path.field(field), detail);
     }
 }
@@ -118,7 +138,7 @@ fn validate_kind(source: &VolumeSource, kind: &str, path: &Path<'_>, problems: &
             }
         }
         // No node mounts the others, and says so when it is asked to.
-        _ => {}
+        _ => remote::validate(source, path, problems),
     }
 }
 
@@ -131,10 +151,11 @@ fn validate_plain(source: &VolumeSource, path: &Path<'_>, problems: &mut Problem
         problems.forbidden(&path.field("sizeLimit"), detail);
     } else if let Some(host) = &source.host_path {
         let at = path.field("path");
-        match host.path.as_str() {
-            "" => problems.required(&at, ""),
-            text => paths::validate_no_backsteps(text, &at, problems),
+        if host.path.is_empty() {
+            problems.required(&at, "");
+            return;
         }
+        paths::validate_no_backsteps(&host.path, &at, problems);
         problems.one_of_if_given(&path.field("type"), host.r#type.as_deref(), HOST_PATHS);
     } else if let Some(nfs) = &source.nfs {
         require(&nfs.server, &path.field("server"), problems);
@@ -174,16 +195,38 @@ fn validate_storage(source: &VolumeSource, path: &Path<'_>, problems: &mut Probl
     if let Some(claim) = &source.persistent_volume_claim {
         require(&claim.claim_name, &path.field("claimName"), problems);
     } else if let Some(csi) = &source.csi {
-        require(&csi.driver, &path.field("driver"), problems);
-        let secret = csi.node_publish_secret_ref.as_ref();
-        if let Some(secret) = secret {
-            let at = path.field("nodePublishSecretRef");
-            require(&secret.name, &at.field("name"), problems);
+        validate_csi(csi, path, problems);
+    } else if let Some(ephemeral) = &source.ephemeral {
+        let at = path.field("volumeClaimTemplate");
+        match &ephemeral.volume_claim_template {
+            None => problems.required(&at, ""),
+            Some(template) => claim::validate(template, &at, problems),
         }
-    } else if let Some(ephemeral) = &source.ephemeral
-        && ephemeral.volume_claim_template.is_none()
-    {
-        problems.required(&path.field("volumeClaimTemplate"), "");
+    }
+}
+
+fn validate_csi(csi: &CsiVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let (at, driver) = (path.field("driver"), csi.driver.as_str());
+    if driver.is_empty() {
+        problems.required(&at, "");
+    } else {
+        if driver.len() > DRIVER_MAX {
+            problems.too_long(&at, DRIVER_MAX);
+        }
+        let wrong = names::validate_dns_subdomain(&driver.to_lowercase());
+        problems.all_invalid(&at, driver, wrong);
+    }
+    if let Some(secret) = &csi.node_publish_secret_ref {
+        match secret.name.as_str() {
+            "" => {
+                let at = path.field("nodePublishSecretRef");
+                problems.required(&at.field("name"), "");
+            }
+            name => {
+                let wrong = names::validate_dns_subdomain(name);
+                problems.all_invalid(&path.field("name"), name, wrong);
+            }
+        }
     }
 }
 

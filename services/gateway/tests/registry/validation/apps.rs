@@ -75,6 +75,33 @@ async fn selectors_and_templates() {
                     r#"spec.template.spec.overhead={"cpu":"-1"}"#,
                     "Invalid spec.template.spec.overhead.limits[cpu]",
                 ),
+                (
+                    r#"spec.template.spec.overhead={"my.org":"10m"}"#,
+                    "Invalid spec.template.spec.overhead.limits[my.org], Invalid spec.template.spec.overhead.limits[my.org]",
+                ),
+                (r#"spec.template.spec.overhead={"cpu":"10","memory":"10G"}"#, ""),
+                (r#"spec.template.spec.serviceAccountName="invalidName""#, "Invalid spec.template.spec.serviceAccountName"),
+                (r#"spec.template.spec.priorityClassName="InvalidName""#, "Invalid spec.template.spec.priorityClassName"),
+                (r#"spec.template.spec.runtimeClassName="invalid/sandbox""#, "Invalid spec.template.spec.runtimeClassName"),
+                (r#"spec.template.spec.runtimeClassName="valid-sandbox""#, ""),
+                (
+                    r#"spec.template.spec.hostNetwork=true ; spec.template.spec.containers[0].ports=[{"containerPort":80,"hostPort":81}]"#,
+                    "Invalid spec.template.spec.containers[0].ports[0].hostPort",
+                ),
+                (
+                    r#"spec.template.metadata.annotations={"container.seccomp.security.alpha.kubernetes.io/web":"unconfined"} ; spec.template.spec.containers[0].securityContext={"seccompProfile":{"type":"RuntimeDefault"}}"#,
+                    "Forbidden spec.template.spec.containers[0].securityContext.seccompProfile.type",
+                ),
+                (
+                    r#"spec.template.metadata.annotations={"seccomp.security.alpha.kubernetes.io/pod":"runtime/default"} ; spec.template.spec.securityContext={"seccompProfile":{"type":"Unconfined"}}"#,
+                    "Forbidden spec.template.spec.securityContext.seccompProfile.type",
+                ),
+                (
+                    r#"spec.template.spec.initContainers=[{"name":"a","image":"b","securityContext":{"seccompProfile":{"type":"RuntimeDefault"}}}] ; spec.template.metadata.annotations={"container.seccomp.security.alpha.kubernetes.io/a":"unconfined"}"#,
+                    "Forbidden spec.template.spec.initContainers[0].securityContext.seccompProfile.type",
+                ),
+                (r#"spec.template.spec.volumes=[{"name":"a","image":{"pullPolicy":"IfNotPresent"}}]"#, ""),
+                (r#"spec.template.spec.containers[0].image=" ""#, ""),
                 // What only a Pod is asked.
                 (r#"spec.template.spec.containers[0].image=" nginx""#, ""),
                 ("spec.template.spec.terminationGracePeriodSeconds=-1", ""),

@@ -2,13 +2,18 @@
 //! reasons, and the others are accepted.
 
 mod apps;
+mod containers;
 mod metadata;
 mod node;
 mod placement;
 mod plain;
 mod pod;
+mod pod_changes;
+mod pod_status;
 mod service;
 mod status;
+mod storage;
 mod subresources;
+mod system;
 mod table;
 mod volumes;

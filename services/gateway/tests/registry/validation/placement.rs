@@ -8,6 +8,11 @@ async fn tolerations() {
         .created(&[
             (r#"spec.tolerations=[{"key":"a.io/b","value":"c","effect":"NoSchedule"},{"operator":"Exists"}]"#, ""),
             (r#"spec.tolerations=[{"key":"a","operator":"Equal","value":"b","effect":"NoExecute","tolerationSeconds":-5}]"#, ""),
+            (r#"spec.tolerations=[{"key":"foo","operator":"Exists","effect":"NoExecute","tolerationSeconds":60},{"operator":"Exists","effect":"NoSchedule"},{"key":"foo","operator":"Equal","value":"bar"}]"#, ""),
+            (r#"spec.tolerations=[{"operator":"Equal","value":"bar","effect":"NoSchedule"}]"#, "Invalid spec.tolerations[0].operator"),
+            (r#"spec.tolerations=[{"key":"a","operator":"Lt","value":"950","effect":"NoSchedule"}]"#, "NotSupported spec.tolerations[0].operator"),
+            // All that is wrong with a value is one problem.
+            (r#"spec.tolerations=[{"key":"a","value":"-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}]"#, "Invalid spec.tolerations[0].operator"),
             (r#"spec.tolerations=[{"key":"a b","operator":"Exists"}]"#, "Invalid spec.tolerations[0].key"),
             (r#"spec.tolerations=[{"value":"a"}]"#, "Invalid spec.tolerations[0].operator"),
             (r#"spec.tolerations=[{"key":"a","operator":"Like"}]"#, "NotSupported spec.tolerations[0].operator"),
@@ -59,6 +64,20 @@ async fn pod_affinity() {
             (r#"spec.affinity={"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a","namespaces":["A"]}]}}"#, "Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespace"),
             (r#"spec.affinity={"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a","matchLabelKeys":["a"]}]}}"#, "Forbidden spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys"),
             (r#"spec.affinity={"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a","labelSelector":{},"matchLabelKeys":["a"],"mismatchLabelKeys":["a","b c"]}]}}"#, "Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].mismatchLabelKeys[1], Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys[0]"),
+            (r#"spec.affinity={"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"k8s.io/zone","labelSelector":{"matchExpressions":[{"key":"key","operator":"NotIn","values":["value1"]},{"key":"key2","operator":"In","values":["value1"]},{"key":"key3","operator":"NotIn","values":["value1"]}]},"matchLabelKeys":["key2"],"mismatchLabelKeys":["key3"]}]}}"#, ""),
+            (r#"spec.affinity={"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"k8s.io/zone","labelSelector":{"matchExpressions":[{"key":"key2","operator":"In","values":["value1"]},{"key":"key2","operator":"NotIn","values":["value1"]}]},"mismatchLabelKeys":["key2"]}]}}"#, ""),
+            (
+                r#"spec.affinity={"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"k8s.io/zone","labelSelector":{"matchExpressions":[{"key":"key","operator":"In","values":["value1"]},{"key":"key","operator":"NotIn","values":["value2"]}]},"matchLabelKeys":["key"]}]}}"#,
+                "Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0][0]",
+            ),
+            (r#"spec.affinity={"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"k8s.io/zone","labelSelector":{},"matchLabelKeys":["/simple"],"mismatchLabelKeys":["/simple"]}]}}"#, "Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys[0], Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].mismatchLabelKeys[0], Invalid spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys[0]"),
+            (
+                r#"spec.affinity={"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":10,"podAffinityTerm":{"topologyKey":"k8s.io/zone","labelSelector":{"matchExpressions":[{"key":"key","operator":"In","values":["value1"]},{"key":"key","operator":"NotIn","values":["value2"]}]},"matchLabelKeys":["key"]}}]}}"#,
+                "Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm[0]",
+            ),
+            (r#"spec.affinity={"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":10,"podAffinityTerm":{"topologyKey":"k8s.io/zone","labelSelector":{},"matchLabelKeys":["same","/simple"],"mismatchLabelKeys":["same"]}}]}}"#, "Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.matchLabelKeys[1], Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.matchLabelKeys[0]"),
+            (r#"spec.affinity={"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":10,"podAffinityTerm":{"topologyKey":"region","namespaces":["INVALID_NAMESPACE"],"namespaceSelector":{"matchExpressions":[{"key":"key2","operator":"Exists","values":["value1"]}]}}}]}}"#, "Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.namespace, Forbidden spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.namespaceSelector.matchExpressions[0].values"),
+            (r#"spec.affinity={"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":10,"podAffinityTerm":{"namespaces":["ns"]}}]}}"#, "Required spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey, Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey, Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey"),
             (r#"spec.affinity={"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}]}}"#, "Invalid spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight"),
             (r#"spec.affinity={"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"a","labelSelector":{"matchLabels":{"a":"b c"}}}}]}}"#, "Invalid spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.labelSelector.matchLabels"),
         ])
@@ -71,6 +90,13 @@ async fn spreading() {
         .created(&[
             (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule"},{"maxSkew":2,"topologyKey":"a","whenUnsatisfiable":"ScheduleAnyway"}]"#, ""),
             (r#"spec.topologySpreadConstraints=[{"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule"}]"#, "Invalid spec.topologySpreadConstraints[0].maxSkew"),
+            (r#"spec.topologySpreadConstraints=[{"maxSkew":-1,"topologyKey":"a","whenUnsatisfiable":"N/A"}]"#, "Invalid spec.topologySpreadConstraints[0].maxSkew, NotSupported spec.topologySpreadConstraints[0].whenUnsatisfiable"),
+            (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"k8s.io/zone","whenUnsatisfiable":"DoNotSchedule","minDomains":3,"nodeAffinityPolicy":"Honor","nodeTaintsPolicy":"Ignore"}]"#, ""),
+            (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"ScheduleAnyway","minDomains":-1,"nodeAffinityPolicy":"Unknown"}]"#, "Invalid spec.topologySpreadConstraints[0].minDomains, Invalid spec.topologySpreadConstraints[0].minDomains, NotSupported spec.topologySpreadConstraints[0].nodeAffinityPolicy"),
+            (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule","labelSelector":{},"matchLabelKeys":["/simple"]}]"#, "Invalid spec.topologySpreadConstraints[0].matchLabelKeys[0]"),
+            (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchExpressions":[{"key":"foo","operator":"NotIn","values":["value1"]}]},"matchLabelKeys":["foo"]}]"#, ""),
+            (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchExpressions":[{"key":"foo","operator":"NotIn","values":["value1"]},{"key":"foo","operator":"NotIn","values":["value2"]}]},"matchLabelKeys":["foo"]}]"#, "Invalid spec.topologySpreadConstraints[0][0]"),
+            (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"NoUppercaseOrSpecialCharsLike=Equals":"foo"}}}]"#, "Invalid spec.topologySpreadConstraints[0].labelSelector.matchLabels"),
             (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}]"#, "Required spec.topologySpreadConstraints[0].topologyKey"),
             (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a"}]"#, "NotSupported spec.topologySpreadConstraints[0].whenUnsatisfiable"),
             (r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule"},{"maxSkew":2,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule"}]"#, "Duplicate spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}"),
@@ -111,6 +137,26 @@ async fn names_and_times() {
             (r#"spec.dnsConfig={"nameservers":["1.2.3.4","::1"],"searches":["a_b.c.","."],"options":[{"name":"ndots"}]}"#, ""),
             (r#"spec.dnsConfig={"nameservers":["1.2.3.4","1.2.3.5","1.2.3.6","1.2.3.7"]}"#, "Invalid spec.dnsConfig.nameservers"),
             (r#"spec.dnsConfig={"nameservers":["a"],"searches":["a b"],"options":[{}]}"#, "Invalid spec.dnsConfig.nameservers[0], Invalid spec.dnsConfig.searches[0], Required spec.dnsConfig.options[0]"),
+            (r#"spec.dnsConfig={"nameservers":["FE80::0202:B3FF:FE1E:8329"],"searches":["custom."],"options":[{"name":"ndots","value":"2"}]}"#, ""),
+            (r#"spec.dnsConfig={"nameservers":["001.002.003.004"],"searches":["custom?"]}"#, "Invalid spec.dnsConfig.nameservers[0], Invalid spec.dnsConfig.searches[0]"),
+            (r#"spec.dnsConfig={"searches":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18","19","20","21","22","23","24","25","26","27","28","29","30","31","32"]}"#, ""),
+            (r#"spec.dnsConfig={"searches":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18","19","20","21","22","23","24","25","26","27","28","29","30","31","32","33"]}"#, "Invalid spec.dnsConfig.searches"),
+            (r#"spec.dnsConfig={"searches":["_sip._tcp.abc_d.example.com","example.com","."]}"#, ""),
+            (
+                r#"spec.dnsConfig={"searches":["..","_.","-.","__.",".__","._","____________","☃.example.com"]}"#,
+                "Invalid spec.dnsConfig.searches[0], Invalid spec.dnsConfig.searches[1], Invalid spec.dnsConfig.searches[2], Invalid spec.dnsConfig.searches[3], Invalid spec.dnsConfig.searches[4], Invalid spec.dnsConfig.searches[5], Invalid spec.dnsConfig.searches[6], Invalid spec.dnsConfig.searches[7]",
+            ),
+            (r#"spec.dnsPolicy="None" ; spec.dnsConfig={"nameservers":["127.0.0.1"]}"#, ""),
+            (r#"spec.dnsPolicy="None" ; spec.dnsConfig={"searches":["custom"]}"#, "Required spec.dnsConfig.nameservers"),
+            (r#"spec.hostnameOverride="""#, "Invalid spec.hostnameOverride"),
+            (r#"spec.hostnameOverride="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.a""#, "TooLong spec.hostnameOverride"),
+            (r#"spec.hostnameOverride="custom-host" ; spec.setHostnameAsFQDN=false"#, ""),
+            (r#"spec.hostAliases=[{"ip":"12.34.56.78","hostnames":["host1.foo","host2.bar"]}] ; spec.hostNetwork=true"#, ""),
+            (r#"spec.hostAliases=[{"ip":"999.999.999.999","hostnames":["host1"]},{"ip":"001.002.003.004","hostnames":["host1"]}]"#, "Invalid spec.hostAliases[0].ip, Invalid spec.hostAliases[1].ip"),
+            (r#"spec.nodeName="node name""#, "Invalid spec.nodeName"),
+            (r#"spec.readinessGates=[{"conditionType":"invalid/condition/type"}]"#, "Invalid spec.readinessGates[0].conditionType"),
+            (r#"metadata.annotations={"controller.kubernetes.io/pod-deletion-cost":"008"}"#, "Invalid metadata.annotations[controller.kubernetes.io/pod-deletion-cost]"),
+            (r#"metadata.annotations={"kubernetes.io/config.mirror":""}"#, "Invalid metadata.annotations[kubernetes.io/config.mirror]"),
             (r#"spec.readinessGates=[{"conditionType":"a.io/b"}]"#, ""),
             (r#"spec.readinessGates=[{"conditionType":"a b"}]"#, "Invalid spec.readinessGates[0].conditionType"),
             (r#"spec.preemptionPolicy="Never""#, ""),
@@ -143,6 +189,14 @@ async fn gates() {
             (
                 r#"spec.schedulingGates=[{"name":"a"},{"name":"a"}]"#,
                 "Duplicate spec.schedulingGates[1]",
+            ),
+            (
+                r#"spec.schedulingGates=[{"name":"foo"},{"name":""},{"name":"\nbar"}]"#,
+                "Invalid spec.schedulingGates[1], Invalid spec.schedulingGates[1], Invalid spec.schedulingGates[2]",
+            ),
+            (
+                r#"spec.schedulingGates=[{"name":"foo"},{"name":"bar"},{"name":"foo"},{"name":"baz"},{"name":"foo"},{"name":"bar"}]"#,
+                "Duplicate spec.schedulingGates[2], Duplicate spec.schedulingGates[4], Duplicate spec.schedulingGates[5]",
             ),
             // Checks F19.
             (

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use setpoint_model::names;
 use setpoint_proto::core::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 
+use super::devices;
 use crate::registry::ip;
 use crate::registry::path::Path;
 use crate::registry::podspec;
@@ -55,6 +56,7 @@ pub(super) fn validate_update(new: &Pod, old: &Pod, problems: &mut Problems) {
     }
     problems.immutable(&path.field("qosClass"), &status.qos_class, &was.qos_class);
     validate_containers(new, old, &path, problems);
+    devices::validate(new, &path, problems);
     let (ips, were) = (status.pod_ips.iter(), was.pod_ips.iter());
     let (ips, were) = (ips.map(|ip| ip.ip.as_str()), were.map(|ip| ip.ip.as_str()));
     validate_ips(
@@ -109,24 +111,29 @@ fn validate_containers(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Pro
         (
             &new.container_statuses,
             &old.container_statuses,
+            &*spec.containers,
             "containerStatuses",
         ),
         (
             &new.init_container_statuses,
             &old.init_container_statuses,
+            &spec.init_containers,
             "initContainerStatuses",
         ),
+        // None of these is restarted.
         (
             &new.ephemeral_container_statuses,
             &old.ephemeral_container_statuses,
+            &[],
             "ephemeralContainerStatuses",
         ),
     ];
-    for (new, old, field) in lists {
+    let windows = spec.os.as_ref().is_some_and(|os| os.name == "windows");
+    for (new, old, containers, field) in lists {
         let path = path.field(field);
-        validate_transitions(new, old, spec, &path, problems);
+        validate_transitions(new, old, (spec, containers), &path, problems);
         for (index, status) in new.iter().enumerate() {
-            validate_user(status, &path.index(index), problems);
+            validate_user(status, windows, &path.index(index), problems);
         }
     }
 }
@@ -135,14 +142,16 @@ fn validate_containers(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Pro
 fn validate_transitions(
     new: &[ContainerStatus],
     old: &[ContainerStatus],
-    spec: &PodSpec,
+    (spec, containers): (&PodSpec, &[Container]),
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
-    let all_may_restart = containers(spec)
-        .flat_map(|container| &container.restart_policy_rules)
-        .any(|rule| rule.action == "RestartAllContainers");
-    if all_may_restart {
+    let mut rules = spec
+        .init_containers
+        .iter()
+        .chain(&spec.containers)
+        .flat_map(|container| &container.restart_policy_rules);
+    if !containers.is_empty() && rules.any(|rule| rule.action == "RestartAllContainers") {
         return;
     }
     let goes_on = |status: &ContainerStatus| status.state.terminated.is_none();
@@ -151,7 +160,9 @@ fn validate_transitions(
         let Some(terminated) = &status.state.terminated else {
             continue;
         };
-        let container = containers(spec).find(|container| container.name == status.name);
+        let container = containers
+            .iter()
+            .find(|container| container.name == status.name);
         let may =
             container.is_some_and(|container| may_restart(container, spec, terminated.exit_code));
         if !may && new.get(&status.name).is_some_and(|new| goes_on(new)) {
@@ -159,10 +170,6 @@ fn validate_transitions(
             problems.forbidden(&path.index(index).field("state"), detail);
         }
     }
-}
-
-fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
-    spec.init_containers.iter().chain(&spec.containers)
 }
 
 /// Its own rules go before its own policy, and that before its Pod's.
@@ -184,13 +191,22 @@ fn may_restart(container: &Container, spec: &PodSpec, exit_code: i32) -> bool {
         }
 }
 
-fn validate_user(status: &ContainerStatus, path: &Path<'_>, problems: &mut Problems) {
+fn validate_user(
+    status: &ContainerStatus,
+    windows: bool,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let user = status.user.as_ref().and_then(|user| user.linux.as_ref());
     let Some(user) = user else {
         return;
     };
     let path = path.field("user");
     let path = path.field("linux");
+    if windows {
+        problems.forbidden(&path, "cannot be set for a windows pod");
+        return;
+    }
     podspec::validate_id(Some(user.uid), &path.field("uid"), problems);
     podspec::validate_id(Some(user.gid), &path.field("gid"), problems);
     let groups = path.field("supplementalGroups");

@@ -8,18 +8,18 @@ use setpoint_proto::core::{
 };
 
 use crate::registry::path::Path;
+use crate::registry::podspec::{APP_ARMOR, MIRROR};
 use crate::registry::problems::Problems;
 
 const FEW_FIELDS: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
     `spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Finds what is wrong with the change of a Pod.
 pub(super) fn validate(new: &Pod, old: &Pod, problems: &mut Problems) {
-    validate_mirror(new, old, problems);
+    validate_annotations(new, old, problems);
     let (path, new, old) = (Path::root("spec"), &new.spec, &old.spec);
     for (new, old, field) in [
         (&new.containers, &old.containers, "containers"),
@@ -57,23 +57,23 @@ pub(super) fn validate(new: &Pod, old: &Pod, problems: &mut Problems) {
     }
 }
 
-/// Finds what is wrong with the change of annotations, of which one says that a Pod is a node's own.
-pub(super) fn validate_mirror(new: &Pod, old: &Pod, problems: &mut Problems) {
-    let (new, old) = (
-        new.metadata.annotations.get(MIRROR),
-        old.metadata.annotations.get(MIRROR),
-    );
+/// Finds annotations that stay as they were when the Pod came: those of a node's own Pod, and of AppArmor profiles.
+pub(super) fn validate_annotations(new: &Pod, old: &Pod, problems: &mut Problems) {
+    let (new, old) = (&new.metadata.annotations, &old.metadata.annotations);
     let path = Path::root("metadata");
     let path = path.field("annotations");
-    match (new, old) {
-        (Some(_), None) => {
-            problems.forbidden(&path.key(MIRROR), "may not add mirror pod annotation");
+    let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    for key in keys {
+        let what = match key.as_str() {
+            MIRROR => "mirror pod annotation",
+            key if key.starts_with(APP_ARMOR) => "AppArmor annotations",
+            _ => continue,
+        };
+        if !old.contains_key(key) {
+            problems.forbidden(&path.key(key), format!("may not add {what}"));
+        } else if old.get(key) != new.get(key) {
+            problems.forbidden(&path.key(key), format!("may not remove or update {what}"));
         }
-        (new, Some(_)) if new != old => {
-            let detail = "may not remove or update mirror pod annotation";
-            problems.forbidden(&path.key(MIRROR), detail);
-        }
-        _ => {}
     }
 }
 
