@@ -335,6 +335,53 @@ mod tests {
         assert_eq!(level.executing.get(), 1);
     }
 
+    #[test]
+    fn a_level_has_room_for_so_many_of_all_flows_together() {
+        let mut state = State::default();
+        let full: Vec<_> = (0..LEVEL_QUEUE / FLOW_QUEUE)
+            .flat_map(|n| vec![flow(&n.to_string()); FLOW_QUEUE])
+            .map(|flow| state.enqueue(flow))
+            .collect();
+        assert!(full.iter().all(Option::is_some));
+        assert!(state.enqueue(flow("another")).is_none());
+    }
+
+    #[tokio::test]
+    async fn the_level_of_a_request_follows_from_its_verb_and_its_kind() {
+        let control = FlowControl::new(1, 1);
+        for (verb, resource, namespace, level) in [
+            (
+                Verb::Update,
+                "leases.coordination.k8s.io",
+                "kube-node-lease",
+                "node-high",
+            ),
+            (
+                Verb::Update,
+                "leases.coordination.k8s.io",
+                "default",
+                "leader-election",
+            ),
+            (
+                Verb::Get,
+                "leases.coordination.k8s.io",
+                "default",
+                "leader-election",
+            ),
+            (Verb::Get, "nodes", "", "node-high"),
+            (Verb::Patch, "nodes", "", "node-high"),
+            (Verb::List, "nodes", "", "workload-read"),
+            (Verb::Delete, "nodes", "", "workload-write"),
+            (Verb::Get, "pods", "default", "workload-read"),
+            (Verb::Create, "pods", "kube-node-lease", "workload-write"),
+        ] {
+            let kind = setpoint_codec::kinds().by_resource(resource).unwrap();
+            let seat = control.seat(verb, kind, namespace, flow("a")).await;
+            let taken = seat.unwrap().unwrap().level.as_ref().unwrap().name;
+            assert_eq!(taken, level, "{verb:?} {resource} in {namespace:?}");
+        }
+    }
+
     #[tokio::test]
     async fn leases_and_nodes_do_not_wait_for_others() {
         let control = FlowControl::new(1, 1);

@@ -263,6 +263,44 @@ mod tests {
         assert_eq!(elsewhere.cluster_ip, "");
     }
 
+    /// A Service keeps what it had, be it out of range.
+    #[test]
+    fn a_number_is_refused_out_of_range_and_where_another_has_it() {
+        let why = |port, had: &[i32], taken: &[i32]| {
+            let ports = |ports: &[i32]| ports.iter().copied().map(Taken::Port).collect::<Vec<_>>();
+            let taken = ports(taken).into_iter().collect();
+            refusal(Taken::Port(port), &ports(had), &taken)
+        };
+        let range =
+            "provided port is not in the valid range. The range of valid ports is 30000-32767";
+        assert_eq!(why(80, &[], &[]), Some(range));
+        assert_eq!(why(80, &[80], &[]), None);
+        assert_eq!(why(30_000, &[], &[30_001]), None);
+        let taken = "provided port is already allocated";
+        assert_eq!(why(30_000, &[], &[30_000]), Some(taken));
+    }
+
+    #[test]
+    fn a_service_lacks_what_it_uses_and_does_not_have() {
+        let with = |r#type: &str, address: &str, port, check| {
+            let mut spec = spec(r#type);
+            spec.cluster_ip = address.into();
+            spec.external_traffic_policy = "Local".into();
+            spec.ports
+                .iter_mut()
+                .for_each(|entry| entry.node_port = port);
+            spec.health_check_node_port = check;
+            lacks(&spec)
+        };
+        assert!(with("ClusterIP", "", 0, 0));
+        assert!(!with("ClusterIP", "10.96.0.1", 0, 0));
+        assert!(!with("ExternalName", "", 0, 0));
+        assert!(with("NodePort", "10.96.0.1", 0, 0));
+        assert!(!with("NodePort", "10.96.0.1", 30_000, 0));
+        assert!(with("LoadBalancer", "10.96.0.1", 30_000, 0));
+        assert!(!with("LoadBalancer", "10.96.0.1", 30_000, 30_001));
+    }
+
     #[test]
     fn a_range_that_is_used_up_gives_nothing() {
         let number = |port| Taken::Port(i32::try_from(port).unwrap());

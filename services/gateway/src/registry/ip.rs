@@ -167,6 +167,7 @@ mod tests {
             ("::ffff:1.1.1.0/24", "IPv4-mapped"),
             ("2001:db8::1/64", "must not have bits set beyond"),
             ("10.0.0.0/33", "must be a valid CIDR value"),
+            ("10.0.0.0/0008", "must be a valid CIDR value"),
             ("10.0.0.0/+8", "must be a valid CIDR value"),
             ("10.0.0.0/08", "must not have leading 0s"),
             ("010.0.0.0/8", "must not have leading 0s"),

@@ -90,6 +90,11 @@ mod tests {
     fn a_scale_shows_what_is_wanted_what_there_is_and_of_what() {
         let mut web = Deployment::default();
         web.metadata.name = "web".into();
+        web.metadata.namespace = "shop".into();
+        web.metadata.uid = "5be0".into();
+        web.metadata.resource_version = "7".into();
+        web.metadata.generation = 2;
+        web.metadata.creation_timestamp = jiff::Timestamp::UNIX_EPOCH.into();
         web.spec.replicas = Some(3);
         web.status.replicas = 2;
         web.spec.selector = Some(LabelSelector {
@@ -99,6 +104,11 @@ mod tests {
         let scale = of(&web).unwrap();
         assert_eq!((scale.spec.replicas, scale.status.replicas), (3, 2));
         assert_eq!(scale.status.selector, "app=web");
+        let identity = ObjectMeta {
+            generation: 0,
+            ..web.metadata.clone()
+        };
+        assert_eq!(scale.metadata, identity);
         set(&mut web, 5);
         assert_eq!(web.spec.replicas, Some(5));
     }

@@ -217,6 +217,24 @@ mod tests {
         assert_eq!(names(&graph.insert(meek).unblocked), ["web"]);
     }
 
+    #[test]
+    fn an_owner_is_unblocked_by_the_end_of_a_reference_that_blocked_it() {
+        let mut graph = Graph::default();
+        graph.insert(pod("web", &[]));
+        graph.insert(pod("a", &["web", "db"]));
+        assert_eq!(names(&graph.insert(pod("a", &["db"])).unblocked), ["web"]);
+        let mut meek = pod("b", &["web"]);
+        meek.owners[0].block_owner_deletion = Some(false);
+        graph.insert(meek);
+        assert!(graph.insert(pod("b", &[])).unblocked.is_empty());
+        assert!(
+            graph
+                .get("b")
+                .is_some_and(|member| member.owners.is_empty())
+        );
+        assert!(graph.get("c").is_none());
+    }
+
     /// Checks K3.
     #[test]
     fn a_circle_is_found_only_where_everyone_in_it_waits() {

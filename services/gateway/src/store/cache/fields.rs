@@ -168,6 +168,24 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_is_selected_by_fields_of_its_own() {
+        for (resource, own) in [
+            ("pods", "spec.nodeName"),
+            ("events", "involvedObject.name"),
+            ("namespaces", "status.phase"),
+            ("nodes", "spec.unschedulable"),
+            ("secrets", "type"),
+            ("services", "spec.clusterIP"),
+            ("replicasets.apps", "status.replicas"),
+        ] {
+            let kind = kinds().by_resource(resource).unwrap();
+            assert!(supported(kind).contains(&own), "{resource}: {own}");
+        }
+        let configmaps = kinds().by_resource("configmaps").unwrap();
+        assert!(supported(configmaps).is_empty());
+    }
+
+    #[test]
     fn fields_are_read_from_the_encoded_object() {
         let mut pod = Pod::default();
         pod.spec.node_name = "node-1".into();
