@@ -146,6 +146,15 @@ fn a_change_that_reached_not_all_sets_is_finished() {
     assert_eq!(sizes(&cluster), [1, 2, 2]);
 }
 
+/// Checks D2: a set without Pods has no share, and is not written to.
+#[test]
+fn a_change_of_size_is_told_to_sets_with_pods_alone() {
+    let cluster = case("10 to 12", (10, 12), &[0], Some(10), &[]).cluster();
+    let steps = cluster.plan().steps;
+    let scaled: Vec<_> = steps.iter().map(|step| step.action.set()).collect();
+    assert_eq!(scaled, ["1"]);
+}
+
 /// Checks D2: once all new Pods are available the old ones go; a set without Pods need not be told.
 #[test]
 fn a_resized_deployment_with_all_its_new_pods_gives_up_the_old_ones() {
