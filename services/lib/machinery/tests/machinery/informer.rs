@@ -75,6 +75,7 @@ async fn readers_see_the_state_and_then_every_change() {
     assert!(!reader.has_synced());
     soon(reader.synced()).await;
     assert_eq!(names(&reader), ["a"]);
+    assert_eq!((reader.len(), reader.is_empty()), (1, false));
 
     let b = fake.put(&config_map("b"));
     fake.put(&b);

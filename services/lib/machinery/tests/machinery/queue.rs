@@ -37,11 +37,12 @@ async fn a_key_added_twice_is_taken_once_with_both_causes() {
     queue.add(2, None);
     queue.add(1, cause(2));
     queue.add(1, cause(2));
-    assert_eq!(queue.len(), 2);
+    assert_eq!((queue.len(), queue.is_empty()), (2, false));
     let ticket = next(&queue).unwrap();
     let writers: Vec<_> = ticket.causes.iter().map(|cause| &*cause.writer).collect();
     assert_eq!((ticket.key, writers), (1, vec!["1", "2"]));
-    assert_eq!(next(&queue).unwrap().key, 2);
+    let other = next(&queue).unwrap();
+    assert_eq!((other.key, queue.is_empty()), (2, true));
 }
 
 /// Checks I7.
