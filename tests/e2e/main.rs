@@ -15,6 +15,7 @@ mod main_job;
 mod metrics;
 mod mistakes;
 mod nodes;
+mod panics;
 mod pulls;
 mod rejected;
 mod replicas;

@@ -39,7 +39,7 @@ pub struct Cluster {
     gateway_flags: Vec<String>,
     etcd: String,
     peer: String,
-    collector: Option<String>,
+    environment: Vec<String>,
     processes: BTreeMap<String, Process>,
 }
 
@@ -63,8 +63,14 @@ impl Cluster {
 
     /// Everything, ready, whose spans all go to this collector.
     pub fn traced(size: Size, collector: &str) -> Self {
+        let collector = format!("OTEL_EXPORTER_OTLP_ENDPOINT={collector}");
+        Self::with_environment(size, &[&collector])
+    }
+
+    /// Everything, ready, with these variables, `NAME=value`, in the environment of each service.
+    pub fn with_environment(size: Size, variables: &[&str]) -> Self {
         let mut cluster = Self::without_etcd();
-        cluster.collector = Some(collector.to_owned());
+        cluster.environment = variables.iter().map(|&variable| variable.into()).collect();
         cluster.fill(size, &fast_election())
     }
 
@@ -131,7 +137,7 @@ impl Cluster {
             gateway_flags: Vec::new(),
             etcd: url(),
             peer: url(),
-            collector: None,
+            environment: Vec::new(),
             processes: BTreeMap::new(),
         };
         let kubeconfig = format!(
@@ -297,12 +303,11 @@ impl Cluster {
         self.processes.insert(name.to_owned(), process);
     }
 
-    /// How a service is started: with the collector in its environment, if there is one.
+    /// Returns the command that starts a service in the cluster's environment.
     fn program(&self, service: &str) -> impl Iterator<Item = String> + use<> {
-        let collector = self.collector.as_ref();
-        let environment = collector.map(|url| format!("OTEL_EXPORTER_OTLP_ENDPOINT={url}"));
-        let env = environment.map(|variable| ["env".to_owned(), variable]);
-        env.into_iter().flatten().chain([binary(service)])
+        let environment = self.environment.clone().into_iter();
+        let env = (!self.environment.is_empty()).then(|| "env".to_owned());
+        env.into_iter().chain(environment).chain([binary(service)])
     }
 
     fn agent(&mut self, n: usize, flags: &[String]) {

@@ -45,6 +45,17 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             .run_background(settings.event_ttl(), shutdown.clone(), |task| fares(
                 &host, task
             )),
+        supervise(
+            "cache-differences",
+            fares(&host, "cache-differences"),
+            || {
+                record_differences(
+                    registry.clone(),
+                    host.instance().to_owned(),
+                    shutdown.clone(),
+                )
+            }
+        ),
         supervise("flaps", fares(&host, "flaps"), || watch_flaps(
             registry.clone(),
             host.instance().to_owned(),
@@ -63,6 +74,16 @@ fn fares(host: &Host, task: &'static str) -> impl Fn(Result<(), String>) + use<>
         Ok(()) => check.pass(),
         Err(why) => check.fail(why),
     }
+}
+
+/// Creates Events about differences between the cache and its store.
+async fn record_differences(
+    registry: Arc<Registry>,
+    instance: String,
+    shutdown: CancellationToken,
+) {
+    let recorded = registry.record_differences(&instance);
+    shutdown.run_until_cancelled(recorded).await;
 }
 
 /// Looks out for writers that undo each other, if anybody wants to know.

@@ -19,6 +19,7 @@ mod errors;
 mod expiry;
 mod fences;
 mod history;
+mod inconsistency;
 mod ip;
 mod kinds;
 mod label;

@@ -1,5 +1,6 @@
 //! Restarts of tasks that panic.
 
+use std::mem::take;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 const STEADY: Duration = Duration::from_secs(60);
 /// Panics in a row, without a steady run between them, after which the task is reported as failing.
 const FAILING: u32 = 3;
+/// The environment variable that makes the first run of each task panic, in debug builds.
+const PANIC_ONCE: &str = "SETPOINT_PANIC_ONCE";
 
 /// Runs the future that `start` makes until it returns. After a panic, `start` makes another one, with a delay that
 /// grows from 0.1 s to 30 s and begins anew after a run of a minute.
@@ -21,6 +24,9 @@ const FAILING: u32 = 3;
 /// `report` is called with `Ok` at the start and when a failing task has run for a minute, and with the reason when it
 /// has panicked three times in a row: readiness, for most callers. Each panic is logged and counted in
 /// `setpoint_panics_total{task}`.
+///
+/// In a debug build with the variable `SETPOINT_PANIC_ONCE` in its environment, the first run of each task panics: so a
+/// test of a whole cluster sees every task restarted.
 ///
 /// Dropping the future that this returns drops the task, so it stops as any other future does.
 pub async fn supervise<T, F>(
@@ -33,9 +39,14 @@ where
 {
     let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
     let mut panics = 0_u32;
+    let mut panics_once = cfg!(debug_assertions) && std::env::var_os(PANIC_ONCE).is_some();
     report(Ok(()));
     loop {
-        let mut run = pin!(catch_panic(task, start()));
+        let (run, panics_now) = (start(), take(&mut panics_once));
+        let mut run = pin!(catch_panic(task, async move {
+            assert!(!panics_now, "{PANIC_ONCE} is set");
+            run.await
+        }));
         let early = timeout(STEADY, &mut run).await;
         let ended = match early {
             Ok(ended) => ended,

@@ -4,6 +4,7 @@
 //! that is still to come. So the keys of each kind, and the revisions of their last writes, are compared now and then, at
 //! the revision that the cache has reached.
 
+use std::fmt;
 use std::future::pending;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -29,6 +30,35 @@ impl Digest {
         (key, revision).hash(&mut hasher);
         self.keys = self.keys.wrapping_add(1);
         self.sum = self.sum.wrapping_add(hasher.finish());
+    }
+}
+
+/// The contents of the cache and of its store differed.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    kind: &'static Kind,
+    at: Revision,
+    cached: u64,
+    stored: u64,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            at,
+            cached,
+            stored,
+        } = self;
+        let resource = kind.resource();
+        write!(
+            f,
+            "at revision {at} it had {cached} {resource}, its store {stored}"
+        )?;
+        match cached == stored {
+            true => f.write_str(", written at other revisions or with other names"),
+            false => Ok(()),
+        }
     }
 }
 
@@ -72,8 +102,14 @@ async fn compare(shared: &Shared, kind: &'static Kind) -> Result<bool, Error> {
     };
     let stored = stored(&*shared.store, kind, at).await?;
     if cached != stored {
-        let (resource, cached, stored) = (kind.resource(), cached.keys, stored.keys);
-        tracing::error!(resource, %at, cached, stored, "the cache differs from its store: reading everything anew");
+        let difference = Difference {
+            kind,
+            at,
+            cached: cached.keys,
+            stored: stored.keys,
+        };
+        tracing::error!(%difference, "the cache differs from its store: reading everything anew");
+        shared.difference.send_replace(Some(difference));
         return Ok(false);
     }
     Ok(true)

@@ -43,6 +43,7 @@ use state::State;
 
 pub use cached::Cached;
 pub use changes::{Change, Changes};
+pub use check::Difference;
 pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
 pub use filter::Filter;
 pub use health::Health;
@@ -65,6 +66,8 @@ struct Shared {
     /// The newest revision in `state`; default until all that there was at the start has been read.
     reached: watch::Sender<Revision>,
     health: health::Reports,
+    /// The last one found.
+    difference: watch::Sender<Option<Difference>>,
     pending: pending::Ledger,
 }
 
@@ -75,6 +78,7 @@ impl Cache {
             state: RwLock::new(State::new(&settings)),
             reached: watch::Sender::default(),
             health: health::Reports::default(),
+            difference: watch::Sender::default(),
             pending: pending::Ledger::default(),
             store,
             settings,
@@ -204,6 +208,11 @@ impl Cache {
     /// How the cache stands to its store, and each change of that.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.shared.health.subscribe()
+    }
+
+    /// Follows the last difference that a comparison with the store has found; `None` if there was none.
+    pub fn differences(&self) -> watch::Receiver<Option<Difference>> {
+        self.shared.difference.subscribe()
     }
 
     /// Waits until everything has been read and every change is followed.

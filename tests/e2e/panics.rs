@@ -1,0 +1,94 @@
+//! Panics in the background tasks of all services of a cluster.
+
+use std::collections::BTreeSet;
+
+use setpoint_tests::jaeger::Jaeger;
+use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
+
+use crate::web;
+
+const SIZE: Size = Size {
+    gateways: 1,
+    replicas: 1,
+    process_nodes: 1,
+    simulated_nodes: 1,
+};
+/// Both controllers, the scheduler, an agent for each node.
+const CLIENTS: usize = 5;
+
+/// The tasks that are restarted after a panic, in all services. That of a Docker engine is not among them.
+const TASKS: [&str; 18] = [
+    "cache-differences",
+    "cache-feed",
+    "cache-freshness",
+    "cache-sweep",
+    "channel",
+    "container",
+    "etcd-health",
+    "events",
+    "expiry",
+    "flaps",
+    "garbage-collector",
+    "heartbeat",
+    "informer",
+    "leader",
+    "namespaces",
+    "presence",
+    "scheduling",
+    "spans",
+];
+
+/// Each task of each process panics when it starts, and the cluster does its work all the same.
+#[test]
+fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
+    let jaeger = Jaeger::start();
+    let collector = format!("OTEL_EXPORTER_OTLP_ENDPOINT={}", jaeger.collector());
+    let cluster = Cluster::with_environment(SIZE, &[&collector, "SETPOINT_PANIC_ONCE=true"]);
+    let kubectl = cluster.kubectl();
+    web::apply(&kubectl);
+    web::until_ready(&kubectl, 3);
+    let addresses = addresses(&cluster, &kubectl);
+    eventually("each task has panicked", || {
+        let panicked: BTreeSet<_> = addresses.iter().flat_map(|at| panicked(at)).collect();
+        let missing: Vec<_> = TASKS
+            .into_iter()
+            .filter(|task| !panicked.contains(*task))
+            .collect();
+        missing
+            .is_empty()
+            .then_some(())
+            .ok_or(format!("not {missing:?}, but {panicked:?}"))
+    });
+    kubectl.ok("scale deployment/web-frontend -n production --replicas=5");
+    web::until_ready(&kubectl, 5);
+    for address in &addresses {
+        let ready = http::get(address, "/readyz").expect("it answers");
+        assert_eq!(ready.status, 200, "{address}: {}", ready.body);
+    }
+}
+
+/// Returns the addresses of all processes.
+fn addresses(cluster: &Cluster, kubectl: &Kubectl) -> Vec<String> {
+    let mut addresses = eventually("all processes have registered their addresses", || {
+        let leases = kubectl.json("get leases -n setpoint-replicas");
+        let items = leases["items"].as_array().into_iter().flatten();
+        let address = |lease| web::text(lease, "/metadata/annotations/setpoint.dev~1address");
+        let addresses: Vec<_> = items.map(|lease| address(lease).to_owned()).collect();
+        match addresses.len() {
+            CLIENTS => Ok(addresses),
+            _ => Err(format!("{addresses:?}")),
+        }
+    });
+    let gateway = cluster.gateway_url();
+    addresses.push(gateway.trim_start_matches("http://").to_owned());
+    addresses
+}
+
+/// Returns the names of the tasks that have panicked in a process.
+fn panicked(address: &str) -> Vec<String> {
+    let metrics = http::get(address, "/metrics").map_or_else(|_| String::new(), |reply| reply.body);
+    let lines = metrics.lines();
+    let tasks = lines.filter_map(|line| line.strip_prefix("setpoint_panics_total{task=\""));
+    let names = tasks.filter_map(|line| line.split('"').next());
+    names.map(str::to_owned).collect()
+}
