@@ -13,16 +13,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("codec", &["model", "proto"]),
     // Every process has tasks that must survive a panic, whether controllers or servers.
     ("task", &[]),
-    ("machinery", &["model", "proto", "task"]),
-    ("host", &["proto", "task"]),
-    ("gateway", &["codec", "host", "model", "proto", "task"]),
+    ("telemetry", &["proto"]),
+    ("machinery", &["model", "proto", "task", "telemetry"]),
+    ("host", &["proto", "task", "telemetry"]),
+    (
+        "gateway",
+        &["codec", "host", "model", "proto", "task", "telemetry"],
+    ),
     ("deployment-controller", SERVICE),
     ("replicaset-controller", SERVICE),
     ("scheduler", SERVICE),
     ("node-agent", SERVICE),
     ("ctl", &["codec", "host", "machinery", "model", "proto"]),
 ];
-const SERVICE: &[&str] = &["host", "machinery", "model", "proto", "task"];
+const SERVICE: &[&str] = &["host", "machinery", "model", "proto", "task", "telemetry"];
 
 /// Crates that only tests use, and that may use anything.
 const TESTS: &[&str] = &["testkit", "tests", "fuzz"];
@@ -30,8 +34,14 @@ const TESTS: &[&str] = &["testkit", "tests", "fuzz"];
 /// Foreign crates that only one crate may use.
 const ONLY: &[(&str, &str)] = &[("etcd-client", "gateway"), ("prost-build", "proto")];
 
-/// What decides and what is decided upon does no I/O.
-const PURE: &[(&str, &[&str])] = &[("model", &["tokio", "tonic", "axum", "hyper"])];
+/// Crates without I/O and tracing, and what they must not use. The services of `proto` need tonic.
+const PURE: &[(&str, &[&str])] = &[
+    ("model", &["tokio", "tonic", "axum", "hyper"]),
+    (
+        "proto",
+        &["tokio", "tracing", "opentelemetry", "tracing-opentelemetry"],
+    ),
+];
 
 /// Each crate's dependencies outside tests, by short name.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {

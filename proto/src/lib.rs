@@ -4,20 +4,12 @@
 //! `.proto` files of this crate, whose options also carry every rule that is not a type (see [`DESCRIPTORS`]).
 
 mod any;
-mod because;
-mod caller;
-pub mod cause;
 mod error;
-pub mod exported;
-pub mod here;
 mod lenient;
-pub mod lineage;
 mod number;
-pub mod policy;
 mod resource;
 mod time;
-mod traceparent;
-mod wait;
+pub mod trace;
 mod watch;
 mod wellknown;
 
@@ -31,12 +23,8 @@ mod kinds {
 }
 
 pub use any::Any;
-pub use because::{Because, Belonging};
-pub use caller::Caller;
 pub use error::{ApiError, FENCED, NAMESPACE_TERMINATING, Reason, Retry};
-pub use here::Here;
 pub use kinds::SCALARS;
-pub use lineage::Lineage;
 #[doc(hidden)]
 pub use messages::k8s;
 pub use messages::k8s::apps::v1 as apps;
@@ -48,8 +36,7 @@ pub use messages::k8s::runtime;
 pub use messages::setpoint::v1 as setpoint;
 pub use messages::setpoint::v1::Cause;
 pub use resource::{Body, Resource};
-pub use traceparent::Traceparent;
-pub use wait::{OBJECT, Wait};
+pub use trace::{TraceContext, Traceparent};
 pub use watch::{EventType, WatchEvent};
 
 /// The rules of fields and kinds, as [`DESCRIPTORS`] carries them.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use setpoint_tests::jaeger::Jaeger;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
 
 use crate::web;
@@ -17,7 +16,7 @@ const SIZE: Size = Size {
 const CLIENTS: usize = 5;
 
 /// The tasks that are restarted after a panic, in all services. That of a Docker engine is not among them.
-const TASKS: [&str; 18] = [
+const TASKS: [&str; 17] = [
     "cache-differences",
     "cache-feed",
     "cache-freshness",
@@ -35,15 +34,12 @@ const TASKS: [&str; 18] = [
     "namespaces",
     "presence",
     "scheduling",
-    "spans",
 ];
 
 /// Each task of each process panics when it starts, and the cluster does its work all the same.
 #[test]
 fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
-    let jaeger = Jaeger::start();
-    let collector = format!("OTEL_EXPORTER_OTLP_ENDPOINT={}", jaeger.collector());
-    let cluster = Cluster::with_environment(SIZE, &[&collector, "SETPOINT_PANIC_ONCE=true"]);
+    let cluster = Cluster::with_environment(SIZE, &["SETPOINT_PANIC_ONCE=true"]);
     let kubectl = cluster.kubectl();
     web::apply(&kubectl);
     web::until_ready(&kubectl, 3);

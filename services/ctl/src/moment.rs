@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use setpoint_proto::lineage::now_ns;
+use setpoint_proto::trace::now_ns;
 
 /// How long before or after now something is.
 pub fn relative(at_ns: i64) -> String {

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use axum::{Extension, Router};
 use http::Request;
-use setpoint_host::{Callers, Protocol};
+use setpoint_host::Protocol;
 use tower::{Service as _, service_fn};
 
 use crate::flow_control::FlowControl;
@@ -15,13 +15,13 @@ use crate::settings::Settings;
 use crate::{grpc, http as rest};
 
 /// Everything that the gateway answers, but for its own health and metrics.
-pub fn router(registry: Arc<Registry>, callers: Callers) -> Router {
-    within(Settings::default().flow_control(), registry, callers)
+pub fn router(registry: Arc<Registry>) -> Router {
+    within(Settings::default().flow_control(), registry)
 }
 
 /// The same with these numbers of requests at once.
-pub(crate) fn within(control: FlowControl, registry: Arc<Registry>, callers: Callers) -> Router {
-    let grpc = grpc::router(registry.clone(), callers);
+pub(crate) fn within(control: FlowControl, registry: Arc<Registry>) -> Router {
+    let grpc = grpc::router(registry.clone());
     let rest = rest::router(registry);
     let switch = service_fn(move |request: Request<Body>| {
         let mut chosen = match Protocol::of(request.headers()) {

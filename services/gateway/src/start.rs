@@ -34,7 +34,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     tokio::join!(
         // What is passed on from elsewhere has no end that the cache would bring.
         host.serve(
-            edge::within(settings.flow_control(), registry.clone(), host.callers())
+            edge::within(settings.flow_control(), registry.clone())
                 .layer(Extension(shutdown.clone()))
         ),
         supervise("etcd-health", fares(&host, "etcd-health"), || {

@@ -12,7 +12,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::cache::{self, Cache};
 use setpoint_gateway::store::{Batch, Entry, Error, Page, Range, Store, Write};
-use setpoint_host::{Callers, serve};
+use setpoint_host::serve;
 use setpoint_model::Revision;
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
@@ -21,7 +21,7 @@ use setpoint_proto::setpoint::{
     WatchRequest, patch_request,
 };
 use setpoint_proto::{
-    Any, ApiError, Because, EventType, FENCE, Reason, Resource, Traceparent, WatchEvent,
+    Any, ApiError, EventType, FENCE, Reason, Resource, TraceContext, Traceparent, WatchEvent,
 };
 use setpoint_testkit::Memory;
 use setpoint_testkit::objects::{NAMESPACE, config_map};
@@ -48,7 +48,7 @@ async fn serve_over(store: Arc<dyn Store>) -> (SocketAddr, DropGuard) {
     let stop = CancellationToken::new();
     tokio::spawn(serve::serve(
         listener,
-        setpoint_gateway::router(registry, Callers::default()),
+        setpoint_gateway::router(registry),
         serve::Limits::default(),
         stop.clone(),
     ));
@@ -235,12 +235,12 @@ async fn a_write_goes_on_in_the_trace_of_its_caller() {
     let header = parent.parse().unwrap();
     headed.metadata_mut().insert("traceparent", header);
     let parent: Traceparent = parent.parse().unwrap();
-    let because = Because {
+    let trace = TraceContext {
         parent: Some(parent),
-        ..Because::default()
+        ..TraceContext::default()
     };
     let told = Request::new(CreateRequest {
-        because: Some(because),
+        trace: Some(trace),
         ..create(&config_map("b", "1"))
     });
     for request in [headed, told] {
@@ -248,7 +248,7 @@ async fn a_write_goes_on_in_the_trace_of_its_caller() {
         let wrote = answer.cause.unwrap().traceparent;
         let wrote = wrote.expect("the write was traced");
         assert_eq!(wrote.trace_id(), parent.trace_id());
-        assert_ne!(wrote.span_id(), parent.span_id(), "a span of its own");
+        assert_ne!(wrote.span, parent.span, "a span of its own");
     }
 }
 

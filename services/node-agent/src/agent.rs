@@ -11,9 +11,10 @@ use setpoint_machinery::journal::{Journal, Note};
 use setpoint_machinery::metrics::Rounds;
 use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
 use setpoint_model::{Key, Meta, pod as model};
+use setpoint_proto::Reason;
 use setpoint_proto::core::Pod;
-use setpoint_proto::{Here, Reason};
 use setpoint_task::{catch_panic, catch_unwind};
+use setpoint_telemetry::Span;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -153,7 +154,7 @@ impl<R: Runtime> Agent<R> {
         );
         let result = ended.as_ref().map(|(again, _)| succeeded(*again));
         self.rounds.ended(result.unwrap_or("error"));
-        let _here = cascade.here().enter();
+        let _entered = cascade.span().enter();
         match ended {
             Ok((again, settled)) => {
                 ticket.unfinished(!settled);
@@ -220,9 +221,9 @@ impl<R: Runtime> Agent<R> {
                 KeyValue::new("action", format!("{action:?}")),
                 KeyValue::new("because", because),
             ]);
-            let act = Here::now().below(act);
-            let acted = act.during(self.hands.act(world, action)).await;
-            let receipt = acted.inspect_err(|error| act.fail(error.to_string()))?;
+            let act = Span::current().child(act);
+            let acted = act.in_scope(self.hands.act(world, action)).await;
+            let receipt = acted.inspect_err(|error| act.set_error(error.to_string()))?;
             debug!(pod = %key, ?action, because, "done");
             self.barrier.wrote(key, [receipt]);
         }
@@ -236,7 +237,7 @@ impl<R: Runtime> Agent<R> {
             }
             let report = SpanBuilder::from_name("report").with_kind(SpanKind::Client);
             let reported = self.hands.report(world, pod);
-            let receipt = Here::now().below(report).during(reported).await?;
+            let receipt = Span::current().child(report).in_scope(reported).await?;
             self.barrier.wrote(key, [receipt]);
             metrics::reported(world);
         }

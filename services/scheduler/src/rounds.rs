@@ -210,7 +210,7 @@ impl Scheduler {
         write_down(note, &action, &result);
         let profile = &self.settings.scheduler_name;
         metrics::attempted(profile, &action, result.as_ref().err(), began.now);
-        let _here = cascade.here().enter();
+        let _entered = cascade.span().enter();
         self.conclude(&cascade, &action, ticket, result, began.observed)
     }
 

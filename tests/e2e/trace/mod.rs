@@ -25,7 +25,7 @@ fn what_a_user_sets_off_is_one_trace_that_explains_its_time() {
     story::nothing_else_was_drawn(&watched);
 }
 
-/// The successor goes on in the trace of what it finishes; and what a gateway had begun to tell is told when it stops.
+/// A successor continues the trace of what it finishes, and a process that stops exports all its spans.
 #[test]
 fn a_cascade_through_stops_and_kills_stays_one_trace() {
     let mut watched = Watched::start(Size {

@@ -136,7 +136,7 @@ pub fn a_stopped_leader(watched: &mut Watched) {
     }
 }
 
-/// What the killed had not sent yet is lost with it: its own last spans. What the gateway did for it has a parent even so.
+/// The last batch of spans of a killed process is lost, so that spans below them may have no parent.
 pub fn a_killed_leader(watched: &mut Watched) {
     for service in ELECTED {
         let leader = roll_out_and(watched, service, Process::kill);
@@ -145,7 +145,7 @@ pub fn a_killed_leader(watched: &mut Watched) {
     }
 }
 
-/// Whoever asks it meanwhile asks again; nothing that it had begun to tell is lost.
+/// Calls that fail meanwhile are tried again, and the spans of a gateway that stops are exported.
 pub fn a_restarted_gateway(watched: &mut Watched) {
     roll_out(watched, "restarted");
     let gateway = watched.cluster.process("gateway-0");
@@ -157,7 +157,12 @@ pub fn a_restarted_gateway(watched: &mut Watched) {
             .run("rollout status deployment/web-frontend -n production --timeout=60s");
         status.success.then_some(()).ok_or(status.stderr)
     });
-    is_one(watched, &watched.cascade(&[], |_| None));
+    is_one(watched, &watched.cascade(&[], has_orphans));
+}
+
+fn has_orphans(trace: &Trace) -> Option<String> {
+    let orphans = trace.orphans();
+    (!orphans.is_empty()).then(|| format!("orphans: {orphans:?}"))
 }
 
 fn roll_out(watched: &Watched, tag: &str) {
@@ -214,7 +219,9 @@ fn whole_cascade(watched: &Watched, paths: &[(Path<'_>, usize)], deletes: usize)
         let deleted = trace.spans.iter().filter(|span| span.name == "DELETE pods");
         let (deleted, explained) = (deleted.count(), trace.explained());
         let lacks = deleted < deletes || explained < EXPLAINED;
-        lacks.then(|| format!("{deleted} Pods are deleted, {explained} of its time is explained"))
+        let lacks = lacks
+            .then(|| format!("{deleted} Pods are deleted, {explained} of its time is explained"));
+        lacks.or_else(|| has_orphans(trace))
     });
     is_whole(watched, &trace);
     trace

@@ -45,8 +45,8 @@ impl Watched {
         }
     }
 
-    /// The trace of the last write of the Deployment, once nothing in it is missing, these paths are in it, each so often,
-    /// and it lacks nothing else.
+    /// Returns the trace of the last write of the Deployment, once all services have a part in it, each path is in it at
+    /// least as often as given, and `lacks` returns `None`.
     pub fn cascade(
         &self,
         paths: &[(Path<'_>, usize)],
@@ -75,16 +75,12 @@ impl Watched {
             gateway.object(Deployment::RESOURCE, &key).await
         });
         let cause = object.expect("it is there").cause.expect("it was written");
-        cause.trace_id().expect("it was traced").to_string()
+        cause.trace_id().expect("it was traced")
     }
 }
 
-/// What of a cascade has not been drawn yet.
+/// Returns what has not arrived yet of a cascade.
 fn missing(trace: &Trace, paths: &[(Path<'_>, usize)]) -> Option<String> {
-    let orphans = trace.orphans();
-    if !orphans.is_empty() {
-        return Some(format!("orphans: {orphans:?}"));
-    }
     let part = trace.services();
     if let Some(service) = SERVICES.iter().find(|service| !part.contains(*service)) {
         return Some(format!("no part of the {service}"));

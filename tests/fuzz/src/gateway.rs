@@ -14,7 +14,6 @@ use setpoint_codec::{Kind, kinds};
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::Store as _;
 use setpoint_gateway::store::cache::{Cache, Settings};
-use setpoint_host::Callers;
 use setpoint_testkit::Memory;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -61,7 +60,7 @@ impl Gateway {
             cache.synced().await;
             Arc::new(Registry::new(store, cache))
         });
-        let router = setpoint_gateway::router(registry.clone(), Callers::default());
+        let router = setpoint_gateway::router(registry.clone());
         let gateway = Self {
             runtime,
             router,

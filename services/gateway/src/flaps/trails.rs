@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use setpoint_proto::lineage::lasting;
+use setpoint_proto::trace::duration_ns;
 
 use super::trail::{Changed, Flap, Trail, Write};
 
@@ -26,7 +26,7 @@ impl<C: Changed> Trails<C> {
     /// Turns count that are taken within `window`.
     pub fn new(window: Duration) -> Self {
         Self {
-            window_ns: lasting(window),
+            window_ns: duration_ns(window),
             trails: HashMap::new(),
             order: BTreeMap::new(),
             clock: 0,

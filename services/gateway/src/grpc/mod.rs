@@ -3,18 +3,15 @@
 mod explain;
 mod objects;
 mod request;
-mod spans;
 mod telemetry;
 mod watch;
 
 use std::sync::Arc;
 
 use axum::Router;
-use setpoint_host::Callers;
 use setpoint_proto::DESCRIPTORS;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::objects_server::ObjectsServer;
-use setpoint_proto::setpoint::spans_server::SpansServer;
 use tonic::service::Routes;
 
 use crate::registry::Registry;
@@ -25,9 +22,8 @@ const MESSAGE_MAX: usize = 4 << 20;
 /// Lists of thousands of objects are one message.
 const ANSWER_MAX: usize = 512 << 20;
 
-/// The services `setpoint.v1.Objects`, `setpoint.v1.Explain` and `setpoint.v1.Spans`, and server reflection in both of
-/// its versions.
-pub(crate) fn router(registry: Arc<Registry>, callers: Callers) -> Router {
+/// The services `setpoint.v1.Objects` and `setpoint.v1.Explain`, and server reflection in both of its versions.
+pub(crate) fn router(registry: Arc<Registry>) -> Router {
     let explain = ExplainServer::new(explain::Service::new(registry.clone()));
     let objects = ObjectsServer::new(Service::new(registry))
         .max_decoding_message_size(MESSAGE_MAX)
@@ -39,7 +35,6 @@ pub(crate) fn router(registry: Arc<Registry>, callers: Callers) -> Router {
     let built = "the build has checked the descriptors";
     Routes::new(objects)
         .add_service(explain)
-        .add_service(SpansServer::new(spans::Service::new(callers)))
         .add_service(described().build_v1().expect(built))
         .add_service(described().build_v1alpha().expect(built))
         .prepare()

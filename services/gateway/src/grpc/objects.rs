@@ -29,7 +29,7 @@ impl Service {
 
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, asked.because.as_ref())?;
+        let call = call(&metadata, asked.trace)?;
         let filter = filter(
             &asked.resource,
             &asked.namespace,
@@ -57,7 +57,7 @@ impl Service {
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<Answer, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, asked.because.as_ref())?;
+        let call = call(&metadata, asked.trace)?;
         let target = named(
             &asked.resource,
             &asked.namespace,
@@ -80,7 +80,7 @@ impl Service {
             &asked.name,
             &asked.subresource,
         )?;
-        let call = call(&metadata, asked.because.as_ref())?
+        let call = call(&metadata, asked.trace)?
             .by(asked.field_manager)
             .dry(asked.dry_run);
         let created = self
@@ -100,7 +100,7 @@ impl Service {
             &asked.name,
             &asked.subresource,
         )?;
-        let call = call(&metadata, asked.because.as_ref())?
+        let call = call(&metadata, asked.trace)?
             .by(asked.field_manager)
             .dry(asked.dry_run);
         let object = object(asked.object).await?;
@@ -132,7 +132,7 @@ impl Service {
             bytes: asked.patch.len(),
             check: |_, _| Ok(Vec::new()),
         };
-        let call = call(&metadata, asked.because.as_ref())?
+        let call = call(&metadata, asked.trace)?
             .by(asked.field_manager)
             .dry(asked.dry_run);
         let patched = self.registry.patch(&call, &target, &patch);
@@ -144,7 +144,7 @@ impl Service {
 
     async fn delete_object(&self, request: Request<DeleteRequest>) -> Result<Answer, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, asked.because.as_ref())?.by(asked.field_manager);
+        let call = call(&metadata, asked.trace)?.by(asked.field_manager);
         let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
         let options = asked.options.unwrap_or_default();
         let deleted = self.registry.delete(&call, &target, &options);

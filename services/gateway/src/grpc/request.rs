@@ -3,16 +3,16 @@
 use setpoint_codec::{Kind, Object, kinds};
 use setpoint_model::Revision;
 use setpoint_model::selector::{Fields, Selector};
-use setpoint_proto::{Any, ApiError, Because, Reason};
+use setpoint_proto::{Any, ApiError, Reason, TraceContext};
 use tonic::metadata::MetadataMap;
 
 use crate::heavy::heavy;
 use crate::registry::{AtLeast, Call, Filter, Target};
 
 /// The circumstances of a request.
-pub(super) fn call(metadata: &MetadataMap, because: Option<&Because>) -> Result<Call, ApiError> {
+pub(super) fn call(metadata: &MetadataMap, trace: Option<TraceContext>) -> Result<Call, ApiError> {
     let header = |name| metadata.get(name).and_then(|value| value.to_str().ok());
-    Ok(Call::from_headers(header)?.within(because))
+    Ok(Call::from_headers(header)?.within(trace))
 }
 
 /// The kind that `resource` names.

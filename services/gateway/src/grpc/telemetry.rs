@@ -8,8 +8,8 @@ use setpoint_codec::Kind;
 use setpoint_host::serve::Peer;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
-use setpoint_proto::here::RPC_SYSTEM;
-use setpoint_proto::{ApiError, Caller, Here, Resource as _};
+use setpoint_proto::{ApiError, Resource as _};
+use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
 use crate::access::Verb;
@@ -52,16 +52,16 @@ impl<'a> About<'a> {
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         let counted = metrics::Request::begin(self.labels());
-        let here = self.span(call);
-        let outcome = here.during(async {
+        let span = self.span(call);
+        let outcome = span.in_scope(async {
             let _seat = self.seat(extensions).await?;
             work.await
         });
         let outcome = outcome.await;
         let error = outcome.as_ref().err();
         if let Some(error) = error {
-            here.describe([KeyValue::new("error.type", error.reason.name())]);
-            here.fail(error.message.clone());
+            span.set_attributes([KeyValue::new("error.type", error.reason.name())]);
+            span.set_error(error.message.clone());
         }
         let code = error.map_or(200, |error| error.reason.http());
         counted.answered(code);
@@ -92,10 +92,10 @@ impl<'a> About<'a> {
         }
     }
 
-    fn span(&self, call: &Call) -> Here {
-        let parent = call.lineage.traceparent;
-        if !self.is_drawn(parent.is_some()) {
-            return Here::nowhere();
+    fn span(&self, call: &Call) -> Span {
+        let parent = call.trace.parent;
+        if !self.is_recorded(parent.is_some()) {
+            return Span::none();
         }
         let Self {
             verb,
@@ -105,22 +105,21 @@ impl<'a> About<'a> {
         } = self;
         let subresource = Some(*subresource).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));
-        let caller = call.caller.map(Caller::attribute);
         let rpc = [
             KeyValue::new(RPC_SYSTEM, "grpc"),
             KeyValue::new("rpc.service", "setpoint.v1.Objects"),
             KeyValue::new("rpc.method", verb.method()),
         ];
-        let attributes = rpc.into_iter().chain(subresource).chain(caller);
+        let attributes = rpc.into_iter().chain(subresource);
         let span = SpanBuilder::from_name(format!("{} {}", verb.name(), kind.plural))
             .with_kind(SpanKind::Server)
             .with_attributes(attributes);
-        Here::begin(span, parent)
+        Span::start(span, parent)
     }
 
-    /// Reads change nothing, and heartbeats mean nothing: as traces they would bury what people look for. What an Event
-    /// tells is in the span of whom it is from.
-    fn is_drawn(&self, below_another: bool) -> bool {
+    /// Whether the call has a span. Reads and heartbeats have none of their own, since their traces would bury the
+    /// others, and Events never, since the span that they are from has their text.
+    fn is_recorded(&self, below_another: bool) -> bool {
         match self.kind.type_url.as_str() {
             Event::TYPE_URL => false,
             Lease::TYPE_URL => below_another,

@@ -22,7 +22,7 @@ pub(super) async fn begin(
     request: Request<WatchRequest>,
 ) -> Result<Events, ApiError> {
     let (metadata, extensions, asked) = request.into_parts();
-    let call = call(&metadata, asked.because.as_ref())?;
+    let call = call(&metadata, asked.trace)?;
     let filter = filter(
         &asked.resource,
         &asked.namespace,

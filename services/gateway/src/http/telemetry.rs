@@ -5,9 +5,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use setpoint_proto::here;
-use setpoint_proto::lineage::TRACEPARENT;
-use setpoint_proto::{Here, Traceparent};
+use setpoint_proto::Traceparent;
+use setpoint_proto::trace::TRACEPARENT;
+use setpoint_telemetry as telemetry;
 use tracing::{Instrument as _, Span, field, info_span};
 
 use super::query::Query;
@@ -51,7 +51,7 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     span.record("http.response.status_code", code);
     counted.answered(code);
     if code >= 500 {
-        Here::of(&span).fail(response.status().to_string());
+        telemetry::Span::of(&span).set_error(response.status().to_string());
     }
     response
 }
@@ -94,7 +94,7 @@ fn span(request: &Request, route: Option<&Route>, asked: Option<Traceparent>) ->
         http.response.status_code = field::Empty,
     );
     if let Some(parent) = asked {
-        here::adopt(&span, parent);
+        telemetry::set_remote_parent(&span, parent);
     }
     span
 }
@@ -106,7 +106,7 @@ fn asked(headers: &HeaderMap) -> Option<Traceparent> {
 
 /// Whoever wrote can follow what comes of it; where nobody traces here, in the trace that they brought.
 fn tell_trace(headers: &mut HeaderMap, asked: Option<Traceparent>) {
-    let span = Here::now().traceparent().or(asked);
+    let span = telemetry::Span::current().traceparent().or(asked);
     let told = span.and_then(|span| HeaderValue::try_from(span.to_string()).ok());
     if let Some(told) = told {
         headers.insert(TRACEPARENT, told);

@@ -5,7 +5,6 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 
 use super::addresses::witness;
-use super::label::label;
 use super::retry::Retry;
 use super::state::State;
 use super::tally::Tally;
@@ -55,7 +54,7 @@ impl Registry {
         bytes: usize,
         propose: &mut Propose<'_>,
     ) -> Result<Amended, ApiError> {
-        label(target);
+        target.label_span();
         let mut state = self.hoped(target).await?;
         let mut retry = Retry::begin();
         loop {

@@ -1,7 +1,8 @@
 //! What a request brings beside its object: who asks, under which lease term, with what effect.
 
-use setpoint_proto::lineage::TRACEPARENT;
-use setpoint_proto::{ApiError, Because, Caller, Cause, FENCE, Lineage, Reason};
+use setpoint_proto::trace::TRACEPARENT;
+use setpoint_proto::{ApiError, Cause, FENCE, Reason, TraceContext};
+use setpoint_telemetry::Span;
 
 use crate::access::Identity;
 use crate::store::Fence;
@@ -18,9 +19,7 @@ pub struct Call {
     /// Commit only while this lease term stands.
     pub fence: Option<Fence>,
     /// The cascade that the request belongs to.
-    pub lineage: Lineage,
-    /// Who reports which of the spans that it is below were exported.
-    pub caller: Option<Caller>,
+    pub trace: TraceContext,
 }
 
 impl Call {
@@ -33,7 +32,7 @@ impl Call {
     ) -> Result<Self, ApiError> {
         Ok(Self {
             fence: header(FENCE).map(parse_fence).transpose()?,
-            lineage: Lineage::below(header(TRACEPARENT)),
+            trace: TraceContext::from_header(header(TRACEPARENT)),
             ..Self::default()
         })
     }
@@ -45,12 +44,11 @@ impl Call {
         self
     }
 
-    /// The same call, in the cascade that its message names, if it does.
+    /// Returns the call in the cascade that its message names, if it does.
     #[must_use]
-    pub fn within(mut self, because: Option<&Because>) -> Self {
-        if let Some(because) = because {
-            self.lineage = Lineage::of(because);
-            self.caller = Caller::of(because);
+    pub fn within(mut self, trace: Option<TraceContext>) -> Self {
+        if let Some(trace) = trace {
+            self.trace = trace.validated();
         }
         self
     }
@@ -58,7 +56,7 @@ impl Call {
     /// The same call, made because of that write.
     #[must_use]
     pub fn after(mut self, cause: &Cause) -> Self {
-        self.lineage = Lineage::after(cause);
+        self.trace = TraceContext::after(cause);
         self
     }
 
@@ -72,7 +70,8 @@ impl Call {
     /// What is stored with a write made now.
     pub(super) fn cause(&self) -> Cause {
         let term = self.fence.as_ref().map_or(0, |fence| fence.term);
-        Cause::current(&self.lineage, self.manager.clone(), term)
+        let trace = self.trace.within(Span::current().traceparent());
+        trace.cause(self.manager.clone(), term)
     }
 }
 
@@ -102,21 +101,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_says_of_its_cascade_goes_before_the_header() {
+    fn the_trace_context_of_a_message_overrides_the_header() {
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let call = Call::from_headers(|name| (name == TRACEPARENT).then_some(header)).unwrap();
         let call = call.within(None);
-        assert_eq!(call.lineage.traceparent, header.parse().ok());
-        let because = Because {
+        assert_eq!(call.trace.parent, header.parse().ok());
+        let trace = TraceContext {
+            parent: None,
             began_ns: 5,
             depth: 2,
-            caller: 7,
-            ..Because::default()
         };
-        let call = call.within(Some(&because));
-        assert_eq!(call.lineage, Lineage::of(&because));
-        assert_eq!(call.lineage.depth, 2);
-        assert_eq!(call.caller.map(|caller| caller.id), Some(7));
+        assert_eq!(call.within(Some(trace)).trace, trace);
     }
 
     #[test]

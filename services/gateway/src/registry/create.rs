@@ -6,7 +6,6 @@ use setpoint_model::{Revision, names};
 use setpoint_proto::ApiError;
 
 use super::addresses::witness;
-use super::label::label;
 use super::problems::Problems;
 use super::retry::Retry;
 use super::strategy::{self, Strategy};
@@ -60,7 +59,7 @@ impl Registry {
         }
         let mut target = target.clone();
         target.name.clone_from(&object.meta().name);
-        label(&target);
+        target.label_span();
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
         self.admit(&target, &mut *object).await?;
         complete(rules, &target, &mut *object)?;

@@ -22,7 +22,6 @@ mod history;
 mod inconsistency;
 mod ip;
 mod kinds;
-mod label;
 mod label_selector;
 mod metadata;
 mod namespaces;

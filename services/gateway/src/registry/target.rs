@@ -1,8 +1,10 @@
 //! What a request is about: a kind, perhaps an object of it, perhaps a part of that.
 
+use opentelemetry::KeyValue;
 use setpoint_codec::Kind;
 use setpoint_model::Key;
 use setpoint_proto::{ApiError, Reason};
+use setpoint_telemetry::{Span, namespace_attribute};
 
 use crate::store::keys;
 
@@ -51,6 +53,16 @@ pub struct Target {
 }
 
 impl Target {
+    /// Names the object on the current span, by OpenTelemetry's conventions for objects of Kubernetes.
+    pub(super) fn label_span(&self) {
+        let span = Span::current();
+        if span.is_recording() {
+            let name = KeyValue::new(self.kind.traced.as_str(), self.name.clone());
+            let namespace = namespace_attribute(&self.namespace);
+            span.set_attributes(namespace.into_iter().chain([name]));
+        }
+    }
+
     /// The part `subresource` (empty: all) of an object.
     ///
     /// # Errors

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::Store;
 use setpoint_gateway::store::cache::{self, Cache};
-use setpoint_host::Callers;
 use setpoint_testkit::Memory;
 use tower::ServiceExt as _;
 
@@ -80,7 +79,7 @@ impl Api {
         cache.synced().await;
         let registry = Arc::new(Registry::new(store, cache));
         let api = Self {
-            router: setpoint_gateway::router(registry, Callers::default()),
+            router: setpoint_gateway::router(registry),
         };
         let namespace = json!({ "metadata": { "name": "default" } });
         api.post("/api/v1/namespaces", namespace).await.ok();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use opentelemetry::trace::SpanBuilder;
 use serde::{Deserialize, Serialize};
 use setpoint_host::{self as host, Host};
-use setpoint_proto::Here;
+use setpoint_telemetry::Span;
 
 #[derive(Serialize, Deserialize)]
 struct Settings {
@@ -45,8 +45,8 @@ async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     if settings.ready {
         check.pass();
     }
-    let act = Here::begin(SpanBuilder::from_name("act"), None);
-    act.during(async { tracing::info!("acted") }).await;
+    let act = Span::start(SpanBuilder::from_name("act"), None);
+    act.in_scope(async { tracing::info!("acted") }).await;
     drop(act);
     tracing::info_span!(target: "setpoint_echo", "work").in_scope(|| tracing::info!("worked"));
     if settings.hang {

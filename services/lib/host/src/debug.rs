@@ -6,10 +6,10 @@ use axum::routing::get;
 use axum::{Extension, Router};
 
 use crate::serve::Peer;
-use crate::telemetry::Log;
+use setpoint_telemetry::LogFilter;
 
 /// `GET /debug/flags/log` says the filter, `PUT` sets it: `curl -X PUT -d debug …`. Only for callers on this machine.
-pub fn router(log: Log) -> Router {
+pub fn router(log: LogFilter) -> Router {
     Router::new()
         .route("/debug/flags/log", get(show).put(set))
         .with_state(log)
@@ -17,14 +17,18 @@ pub fn router(log: Log) -> Router {
 
 type Answer = (StatusCode, String);
 
-async fn show(State(log): State<Log>, peer: Option<Extension<Peer>>) -> Answer {
+async fn show(State(log): State<LogFilter>, peer: Option<Extension<Peer>>) -> Answer {
     match is_local(peer) {
         true => (StatusCode::OK, format!("{}\n", log.filter())),
         false => forbidden(),
     }
 }
 
-async fn set(State(log): State<Log>, peer: Option<Extension<Peer>>, filter: String) -> Answer {
+async fn set(
+    State(log): State<LogFilter>,
+    peer: Option<Extension<Peer>>,
+    filter: String,
+) -> Answer {
     if !is_local(peer) {
         return forbidden();
     }

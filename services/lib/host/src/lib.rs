@@ -53,7 +53,6 @@ mod run;
 pub mod serve;
 pub mod settings;
 mod shutdown;
-mod telemetry;
 
 /// Requests, watch events and spans are many small pieces that one thread makes and another one frees, which is what
 /// glibc's allocator is slow at: it took a fifth of a busy gateway's time. Without huge pages, which would double the
@@ -69,4 +68,3 @@ pub use process::Host;
 pub use refusal::Protocol;
 pub use run::run;
 pub use settings::Settings;
-pub use telemetry::{Callers, Reporter};

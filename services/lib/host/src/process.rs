@@ -7,11 +7,11 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use setpoint_telemetry::LogFilter;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::health::Health;
-use crate::telemetry::{Callers, Log};
 use crate::{debug, grpc, probes};
 
 /// What a running process offers to the service inside it. Cheap to clone.
@@ -23,8 +23,7 @@ pub struct Host {
     advertised: Arc<str>,
     stop: CancellationToken,
     health: Health,
-    log: Log,
-    callers: Callers,
+    log: LogFilter,
     app: Arc<OnceLock<Router>>,
 }
 
@@ -34,7 +33,7 @@ impl Host {
         instance: String,
         address: SocketAddr,
         stop: CancellationToken,
-        log: Log,
+        log: LogFilter,
     ) -> Self {
         Self {
             service,
@@ -44,16 +43,8 @@ impl Host {
             stop,
             health: Health::default(),
             log,
-            callers: Callers::default(),
             app: Arc::default(),
         }
-    }
-
-    /// The same, which knows whose spans its own are below.
-    #[must_use]
-    pub(crate) fn called_by(mut self, callers: Callers) -> Self {
-        self.callers = callers;
-        self
     }
 
     /// The same, reached by others under this name or IP unless it is empty.
@@ -93,11 +84,6 @@ impl Host {
     /// What decides whether the process is ready.
     pub fn health(&self) -> &Health {
         &self.health
-    }
-
-    /// Those who call this process, and report which of their spans were exported.
-    pub fn callers(&self) -> Callers {
-        self.callers.clone()
     }
 
     /// Answers on the process's own listener with `app`, beside health and metrics.
@@ -165,7 +151,7 @@ mod tests {
             "demo-0".to_owned(),
             address,
             CancellationToken::new(),
-            Log::default(),
+            LogFilter::default(),
         )
     }
 

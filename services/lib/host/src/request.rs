@@ -20,8 +20,7 @@ use crate::pieces::Pieces;
 use crate::refusal::Protocol;
 
 /// Calls whose clients send for as long as they please, so that neither the call nor its body has a deadline.
-const CLIENT_STREAMS: [&str; 3] = [
-    "/setpoint.v1.Spans/Report",
+const CLIENT_STREAMS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];

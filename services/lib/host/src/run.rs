@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use setpoint_telemetry::Telemetry;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -16,7 +17,6 @@ use crate::process::Host;
 use crate::serve;
 use crate::settings::{self, Common, Settings};
 use crate::shutdown::Signals;
-use crate::telemetry::Telemetry;
 
 /// What sysexits.h calls EX_USAGE: the settings are wrong, and trying again will not help.
 const USAGE: u8 = 64;
@@ -52,7 +52,13 @@ where
     if asked {
         return health(service, common.listen).await;
     }
-    let telemetry = match Telemetry::start(service, &common) {
+    let started = Telemetry::start(
+        service,
+        &common.instance,
+        &common.log,
+        common.telemetry.settings(),
+    );
+    let telemetry = match started {
         Ok(telemetry) => telemetry,
         Err(error) => {
             eprintln!("{service}: {error}");
@@ -63,7 +69,7 @@ where
     if let Err(failure) = &outcome {
         error!(error = format!("{failure:#}"), "failed");
     }
-    telemetry.flush().await;
+    telemetry.shutdown().await;
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -119,7 +125,6 @@ where
         stop.clone(),
         telemetry.log(),
     )
-    .called_by(telemetry.callers())
     .advertised_as(&common.advertise);
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
 

@@ -9,8 +9,8 @@ use futures::{StreamExt as _, TryFutureExt as _};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_model::Key;
-use setpoint_proto::policy::Policy;
-use setpoint_proto::{ApiError, Here, Reason};
+use setpoint_proto::{ApiError, Reason};
+use setpoint_telemetry::{Settings, Span};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -71,7 +71,7 @@ impl<R: Reconciler> Rounds<R> {
             ..Outcome::default()
         };
         if plan.is_empty() && R::status(world, &idle).is_none() {
-            if Policy::get().noop_rounds {
+            if Settings::get().noop_rounds {
                 self.cascade(ticket, world, looked).ended("noop", None);
             }
             return self.nothing_to_do(idle);
@@ -142,7 +142,7 @@ impl<R: Reconciler> Rounds<R> {
         let acted = acted
             .inspect_ok(|_| debug!(%key, action = brief(action), because, "done"))
             .inspect_err(|error| failed(key, action, error));
-        Here::now().below(act).during(acted).await
+        Span::current().child(act).in_scope(acted).await
     }
 
     async fn report(
@@ -159,14 +159,14 @@ impl<R: Reconciler> Rounds<R> {
             return outcome;
         };
         note.reports();
-        let report = Here::now().below(call("report"));
+        let report = Span::current().child(call("report"));
         let reported = self.reconciler.report(&self.gateway, world, status);
-        match report.during(reported).await {
+        match report.in_scope(reported).await {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),
             // It was deleted meanwhile: the next round sees that.
             Err(error) if error.reason == Reason::NotFound => {}
             Err(error) => {
-                let _here = report.enter();
+                let _entered = report.enter();
                 failed(key, "Report", &error);
                 outcome.failed.get_or_insert(error);
             }
@@ -213,7 +213,7 @@ fn call(name: impl Into<Cow<'static, str>>) -> SpanBuilder {
 
 /// Being late is daily business, and repaired by looking again; other failures are worth a look.
 fn failed(key: &Key, action: impl Debug, error: &ApiError) {
-    Here::now().fail(error.to_string());
+    Span::current().set_error(error.to_string());
     let action = brief(&action);
     match error.reason {
         Reason::Conflict | Reason::AlreadyExists | Reason::NotFound => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use setpoint_gateway::registry::Registry;
 use setpoint_gateway::store::cache::{self, Cache};
-use setpoint_host::{Callers, serve};
+use setpoint_host::serve;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Memory;
@@ -27,7 +27,7 @@ pub async fn serve_gateway() -> InProcess {
     let stop = CancellationToken::new();
     tokio::spawn(serve::serve(
         listener,
-        setpoint_gateway::router(registry, Callers::default()),
+        setpoint_gateway::router(registry),
         serve::Limits::default(),
         stop.clone(),
     ));

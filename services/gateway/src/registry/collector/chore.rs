@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use opentelemetry::trace::SpanBuilder;
 use setpoint_proto::meta::OwnerReference;
-use setpoint_proto::{ApiError, Cause, Here, Reason};
+use setpoint_proto::{ApiError, Cause, Reason};
 use setpoint_task::catch_panic;
+use setpoint_telemetry::Span;
 use tracing::debug;
 
 use super::member::Member;
@@ -103,7 +104,7 @@ pub(super) async fn perform(
             Task::Report(member, owner) => report::report(registry, call, member, owner).await,
         }
     };
-    let ended = catch_panic("garbage-collector", span.during(task)).await;
+    let ended = catch_panic("garbage-collector", span.in_scope(task)).await;
     let outcome = match ended {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => outcome_of(&chore, &error),
@@ -120,11 +121,11 @@ fn outcome_of(chore: &Chore, error: &ApiError) -> Outcome {
     Outcome::Failed
 }
 
-fn span(chore: &Chore) -> Here {
+fn span(chore: &Chore) -> Span {
     let because = chore.because.as_ref();
     let parent = because.and_then(|cause| cause.traceparent);
-    let span = |parent| Here::begin(SpanBuilder::from_name(chore.task.name()), Some(parent));
-    parent.map_or_else(Here::nowhere, span)
+    let span = |parent| Span::start(SpanBuilder::from_name(chore.task.name()), Some(parent));
+    parent.map_or_else(Span::none, span)
 }
 
 fn call(chore: &Chore) -> Call {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use setpoint_proto::policy::Policy;
+use setpoint_telemetry::Settings as TraceSettings;
 
 use crate::limits::Limits;
 use flags::Flags;
@@ -53,12 +53,30 @@ pub(crate) struct Common {
     pub telemetry: Traces,
 }
 
-/// How traces are drawn; where they go is for the `OTEL_*` variables to say.
+/// The settings of traces; their export is set by the `OTEL_*` variables.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Traces {
     #[serde(with = "crate::duration")]
     pub trace_age: Duration,
     pub noop_rounds: bool,
+}
+
+impl Traces {
+    pub(crate) const fn settings(&self) -> TraceSettings {
+        TraceSettings {
+            trace_age: self.trace_age,
+            noop_rounds: self.noop_rounds,
+        }
+    }
+}
+
+impl From<TraceSettings> for Traces {
+    fn from(settings: TraceSettings) -> Self {
+        Self {
+            trace_age: settings.trace_age,
+            noop_rounds: settings.noop_rounds,
+        }
+    }
 }
 
 impl Common {
@@ -74,10 +92,7 @@ impl Common {
             request_timeout: limits.request,
             connections: limits.connections,
             allowed_hosts: vec!["localhost".to_owned()],
-            telemetry: Traces {
-                trace_age: Policy::default().trace_age,
-                noop_rounds: Policy::default().noop_rounds,
-            },
+            telemetry: Traces::from(TraceSettings::default()),
         }
     }
 

@@ -8,8 +8,9 @@ mod writer;
 
 use std::time::Duration;
 
+use setpoint_proto::Resource;
 use setpoint_proto::core::{EventSource, ObjectReference};
-use setpoint_proto::{Here, Resource};
+use setpoint_telemetry::Span;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -101,15 +102,15 @@ impl Recorder {
 
     fn tell(&self, about: &ObjectReference, kind: Type, reason: &str, message: String) {
         let Some(line) = &self.line else { return };
-        let here = Here::now();
-        here.mark(reason, &message);
+        let span = Span::current();
+        span.add_event(reason, &message);
         let note = Note {
             about: about.clone(),
             kind,
             reason: reason.to_owned(),
             message,
             at: jiff::Timestamp::now(),
-            lineage: cascade::lineage_at(&here),
+            trace: cascade::context(&span),
         };
         if line.notes.try_send(note).is_err() {
             metrics::event_dropped();

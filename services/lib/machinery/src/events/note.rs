@@ -1,7 +1,7 @@
 //! One thing worth telling.
 
 use jiff::Timestamp;
-use setpoint_proto::Lineage;
+use setpoint_proto::TraceContext;
 use setpoint_proto::core::ObjectReference;
 
 /// Does it need attention?
@@ -29,5 +29,5 @@ pub(super) struct Note {
     pub(super) message: String,
     pub(super) at: Timestamp,
     /// The cascade that it belongs to.
-    pub(super) lineage: Lineage,
+    pub(super) trace: TraceContext,
 }

@@ -161,7 +161,7 @@ pub(super) fn event_key(note: &Note) -> Key {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::Lineage;
+    use setpoint_proto::TraceContext;
     use setpoint_proto::core::ObjectReference;
 
     use super::*;
@@ -176,7 +176,7 @@ mod tests {
             reason: "Created".into(),
             message: message.into(),
             at: Timestamp::now(),
-            lineage: Lineage::default(),
+            trace: TraceContext::default(),
         }
     }
 

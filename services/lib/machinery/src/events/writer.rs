@@ -49,7 +49,7 @@ impl Writer {
             for repeated in self.series.merge(notes.into_iter()) {
                 sleep(self.pace.reserve(Instant::now())).await;
                 let written = self.write(&repeated);
-                cascade::belonging(repeated.note.lineage, written).await;
+                cascade::in_context(repeated.note.trace, written).await;
             }
         }
     }

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use setpoint_proto::here::RPC_SYSTEM;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_proto::{ApiError, Belonging, Caller, FENCE, Here, Reason};
+use setpoint_proto::trace::Traced;
+use setpoint_proto::{ApiError, FENCE, Reason, TraceContext};
+use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tokio::time::{Instant, timeout};
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
@@ -63,15 +64,15 @@ impl Gateway {
         send: impl FnOnce(ObjectsClient<Channel>, Request<Q>) -> F,
     ) -> Result<A, ApiError>
     where
-        Q: Belonging,
+        Q: Traced,
         F: Future<Output = Result<Response<A>, Status>> + Send,
     {
         let started = Instant::now();
-        let here = Here::now();
+        let span = Span::current();
         if verb != Verb::Get {
-            self.describe(verb, &here);
+            self.describe(verb, &span);
         }
-        let sent = send(self.client.clone(), self.request(verb, body, &here));
+        let sent = send(self.client.clone(), self.request(verb, body, &span));
         let answer = match timeout(self.timeout, sent).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(ApiError::from(status)),
@@ -82,9 +83,9 @@ impl Gateway {
         answer
     }
 
-    /// The span around a write is that of its caller: it says what is called.
-    fn describe(&self, verb: Verb, here: &Here) {
-        here.describe([
+    /// Sets the attributes of a call on the span around it.
+    fn describe(&self, verb: Verb, span: &Span) {
+        span.set_attributes([
             KeyValue::new(RPC_SYSTEM, "grpc"),
             KeyValue::new("rpc.service", "setpoint.v1.Objects"),
             KeyValue::new("rpc.method", verb.method()),
@@ -92,13 +93,9 @@ impl Gateway {
         ]);
     }
 
-    fn request<Q: Belonging>(&self, verb: Verb, mut body: Q, here: &Here) -> Request<Q> {
-        let lineage = cascade::lineage();
-        let caller = self.caller.map(|id| Caller {
-            id,
-            follows: lineage.follows(),
-        });
-        *body.because() = lineage.because(here.traceparent(), caller);
+    fn request<Q: Traced>(&self, verb: Verb, mut body: Q, span: &Span) -> Request<Q> {
+        let context = cascade::context(span);
+        *body.trace() = (context != TraceContext::default()).then_some(context);
         let mut request = Request::new(body);
         if let (Some(fence), true) = (&self.fence, verb != Verb::Get) {
             request.metadata_mut().insert(FENCE, fence.clone());

@@ -5,7 +5,6 @@ mod namespace;
 mod read;
 mod seen;
 mod settings;
-mod spans;
 mod write;
 
 use std::sync::Arc;
@@ -39,8 +38,6 @@ pub struct Gateway {
     host: Arc<str>,
     timeout: Duration,
     fence: Option<MetadataValue<Ascii>>,
-    /// As the gateway knows it, if it reports its spans.
-    caller: Option<u64>,
     tasks: Tasks,
     /// Ends what goes on in the background when the last clone is gone.
     _stop: Option<Arc<DropGuard>>,
@@ -58,7 +55,6 @@ impl Gateway {
         let tasks = Tasks::default();
         let channel = channel::open(settings, &tasks, &stop)?;
         let mut gateway = Self::over(channel, settings, writer);
-        gateway.caller = spans::report(gateway.channel(), tasks.clone(), stop.clone());
         gateway.tasks = tasks;
         gateway._stop = Some(Arc::new(stop.drop_guard()));
         Ok(gateway)
@@ -73,7 +69,6 @@ impl Gateway {
             host: settings.host().into(),
             timeout: settings.timeout,
             fence: None,
-            caller: None,
             tasks: Tasks::default(),
             _stop: None,
         }

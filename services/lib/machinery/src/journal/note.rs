@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use setpoint_model::{Key, Meta};
-use setpoint_proto::lineage;
 use setpoint_proto::setpoint::{Round, Step, Verdict};
+use setpoint_proto::trace::{duration_ns, now_ns};
 use tokio::time::Instant;
 
 use super::{Journal, Subject};
@@ -46,7 +46,7 @@ pub struct Note {
 
 impl Note {
     pub(super) fn new(journal: Journal, subject: Subject, ticket: &Ticket<Key>) -> Self {
-        let began_ns = lineage::now_ns();
+        let began_ns = now_ns();
         let round = Round {
             subject: Some(subject.message()),
             began_ns,
@@ -125,7 +125,7 @@ impl Note {
 
     /// The round is part of this cascade.
     pub fn belongs(&mut self, cascade: &Cascade) {
-        self.round.traceparent = cascade.here().traceparent();
+        self.round.traceparent = cascade.span().traceparent();
     }
 
     /// What speaks for or against each node; `more` of them are not named.
@@ -144,7 +144,7 @@ impl Note {
     /// The round is over: an error ended it, or all was done, and it is looked at again after a time.
     pub fn close(mut self, failed: Option<String>, done: usize, again: Option<Duration>) {
         let round = &mut self.round;
-        round.took_ns = lineage::lasting(self.began.elapsed());
+        round.took_ns = duration_ns(self.began.elapsed());
         round.done = u32::try_from(done).unwrap_or(u32::MAX);
         if round.traceparent.is_none() {
             let first = round.causes.first();
@@ -154,9 +154,7 @@ impl Note {
             Some(_) => again.or(Some(self.rest)),
             None => again,
         };
-        round.next_ns = again.map_or(0, |again| {
-            lineage::now_ns().saturating_add(lineage::lasting(again))
-        });
+        round.next_ns = again.map_or(0, |again| now_ns().saturating_add(duration_ns(again)));
         let outcome = match (&failed, round.steps.is_empty(), again) {
             (Some(_), ..) => FAILED,
             (None, true, _) if !self.seen => GONE,

@@ -6,7 +6,7 @@ use opentelemetry::global;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use setpoint_proto::Cause;
 use setpoint_proto::core::ConfigMap;
-use setpoint_proto::lineage::now_ns;
+use setpoint_proto::trace::now_ns;
 
 use crate::controller::{Process, copies, fake, origin, reported};
 use crate::fake::eventually;
@@ -29,8 +29,8 @@ fn began() -> i64 {
 }
 
 fn trace_of(cause: &Cause) -> String {
-    let id = cause.trace_id();
-    id.map(|id| id.to_string()).unwrap_or_default()
+    let span = cause.traceparent;
+    span.map(|span| span.trace_id()).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]

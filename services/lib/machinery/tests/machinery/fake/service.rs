@@ -6,9 +6,8 @@ use prost::Message as _;
 use setpoint_proto::core::Event;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::*;
-use setpoint_proto::{
-    Any, ApiError, Belonging, Cause, EventType, FENCE, Lineage, Reason, WatchEvent,
-};
+use setpoint_proto::trace::Traced;
+use setpoint_proto::{Any, ApiError, Cause, EventType, FENCE, Reason, WatchEvent};
 use tonic::{Request, Response, Status};
 
 use super::Fake;
@@ -29,7 +28,7 @@ impl Service {
             .await;
     }
 
-    fn write<Q: Belonging, A>(
+    fn write<Q: Traced, A>(
         &self,
         mut request: Request<Q>,
         write: impl FnOnce(&mut World, Q, Cause) -> Result<A, ApiError>,
@@ -39,8 +38,8 @@ impl Service {
             value.map(|text| text.to_str().unwrap().to_owned())
         };
         let fence = header(FENCE);
-        let because = request.get_mut().because().take().unwrap_or_default();
-        let cause = Cause::current(&Lineage::of(&because), "", 0);
+        let trace = request.get_mut().trace().take().unwrap_or_default();
+        let cause = trace.validated().cause("", 0);
         let written = self.0.change(|world| {
             fence.map_or(Ok(()), |fence| world.check(&fence))?;
             write(world, request.into_inner(), cause)

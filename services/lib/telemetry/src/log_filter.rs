@@ -1,4 +1,4 @@
-//! What is logged, and how to change it while the process runs.
+//! The log filter, which can be changed at run time.
 
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
@@ -6,12 +6,12 @@ use super::Error;
 
 /// The log filter of this process, for example `info` or `info,setpoint_machinery=debug`. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Log {
+pub struct LogFilter {
     handle: Option<reload::Handle<EnvFilter, Registry>>,
 }
 
-/// Parses a filter strictly: a typo is an error, not a log that stays silent.
-pub fn parse(filter: &str) -> Result<EnvFilter, Error> {
+/// Parses a filter. A typo is an error, unlike with `EnvFilter::new`, which would ignore it.
+pub(super) fn parse(filter: &str) -> Result<EnvFilter, Error> {
     EnvFilter::builder()
         .parse(filter)
         .map_err(|source| Error::Filter {
@@ -20,14 +20,14 @@ pub fn parse(filter: &str) -> Result<EnvFilter, Error> {
         })
 }
 
-impl Log {
-    pub fn of(handle: reload::Handle<EnvFilter, Registry>) -> Self {
+impl LogFilter {
+    pub(super) fn new(handle: reload::Handle<EnvFilter, Registry>) -> Self {
         Self {
             handle: Some(handle),
         }
     }
 
-    /// The filter in force.
+    /// Returns the filter.
     pub fn filter(&self) -> String {
         let filter = |handle: &reload::Handle<_, _>| handle.with_current(EnvFilter::to_string).ok();
         self.handle.as_ref().and_then(filter).unwrap_or_default()
@@ -37,7 +37,7 @@ impl Log {
     pub fn set(&self, filter: &str) -> Result<(), Error> {
         let parsed = parse(filter)?;
         if let Some(handle) = &self.handle {
-            // It fails only once the subscriber is gone, and then nobody is left to log.
+            // It fails only if the subscriber is gone, and then nothing is logged.
             let _ = handle.reload(parsed);
         }
         Ok(())
@@ -50,9 +50,12 @@ mod tests {
 
     #[test]
     fn a_filter_with_a_typo_is_refused() {
-        let error = Log::default().set("setpoint=loud").unwrap_err().to_string();
+        let error = LogFilter::default()
+            .set("setpoint=loud")
+            .unwrap_err()
+            .to_string();
         assert!(
-            error.starts_with("the log filter \"setpoint=loud\" is none"),
+            error.starts_with("invalid log filter \"setpoint=loud\""),
             "{error}"
         );
     }
@@ -60,7 +63,7 @@ mod tests {
     #[test]
     fn the_filter_in_force_is_the_last_one_set() {
         let (layer, handle) = reload::Layer::<EnvFilter, Registry>::new(parse("info").unwrap());
-        let log = Log::of(handle);
+        let log = LogFilter::new(handle);
         log.set("debug").unwrap();
         assert_eq!(log.filter(), "debug");
         drop(layer);

@@ -1,4 +1,4 @@
-//! A log line that names the trace it belongs to.
+//! Log lines with the ids of their trace.
 
 use std::fmt::{self, Write as _};
 
@@ -11,11 +11,11 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// So many bytes are enough for most lines.
-const ROOM: usize = 512;
+/// The capacity that is enough for most lines.
+const CAPACITY: usize = 512;
 
-/// Another format, with trace and span ids at the end of the line if there is a trace.
-pub struct Traced<F> {
+/// Another format, with the ids of trace and span at the end of lines within a trace.
+pub(super) struct Traced<F> {
     inner: F,
     style: Style,
 }
@@ -26,20 +26,16 @@ enum Style {
     Json,
 }
 
-impl<F> Traced<F> {
-    pub fn text(inner: F) -> Self {
-        Self {
-            inner,
-            style: Style::Text,
-        }
-    }
+/// Adds the ids to lines of text.
+pub(super) fn text<F>(inner: F) -> Traced<F> {
+    let style = Style::Text;
+    Traced { inner, style }
+}
 
-    pub fn json(inner: F) -> Self {
-        Self {
-            inner,
-            style: Style::Json,
-        }
-    }
+/// Adds the ids to lines of JSON.
+pub(super) fn json<F>(inner: F) -> Traced<F> {
+    let style = Style::Json;
+    Traced { inner, style }
 }
 
 impl<S, N, F> FormatEvent<S, N> for Traced<F>
@@ -57,7 +53,7 @@ where
         let Some(trace) = trace(context) else {
             return self.inner.format_event(context, writer, event);
         };
-        let mut line = String::with_capacity(ROOM);
+        let mut line = String::with_capacity(CAPACITY);
         self.inner
             .format_event(context, Writer::new(&mut line), event)?;
         self.style.append(&mut line, &trace)?;
@@ -65,7 +61,7 @@ where
     }
 }
 
-/// Of the span in which something is logged, if it is traced.
+/// Returns the span of a log line, if it is within a trace.
 fn trace<S, N>(context: &FmtContext<'_, S, N>) -> Option<SpanContext>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -81,8 +77,7 @@ where
 impl Style {
     fn append(self, line: &mut String, trace: &SpanContext) -> fmt::Result {
         line.truncate(line.trim_end().len());
-        let trace_id = hex::encode(trace.trace_id().to_bytes());
-        let span_id = hex::encode(trace.span_id().to_bytes());
+        let (trace_id, span_id) = (trace.trace_id(), trace.span_id());
         match self {
             Self::Text => writeln!(line, " trace_id={trace_id} span_id={span_id}"),
             Self::Json => {
