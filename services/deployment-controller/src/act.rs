@@ -1,120 +1,81 @@
-//! Act: one write for each kind of action. Nothing is decided here.
+//! Act: one write for each kind of action, and the Event about it.
 
 use serde_json::json;
-use setpoint_machinery::{Gateway, Receipt, Written, events};
-use setpoint_model::{Key, Meta, Revision, Target, Template, owner, template};
+use setpoint_machinery::{Created, Gateway, Receipt, Recorder, Written, events, reference};
+use setpoint_model::{Meta, Target, Template, template};
+use setpoint_proto::ApiError;
 use setpoint_proto::apps::{self, ReplicaSet};
-use setpoint_proto::meta::{LabelSelector, ObjectMeta, OwnerReference};
-use setpoint_proto::{ApiError, Reason, Resource};
+use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 
-use crate::annotations::{self, Annotations, REVISION};
+use crate::annotations::{self, Annotations};
 use crate::progress::is_create_failure;
-use crate::{Action, Deployment, Deployments, Report, World};
+use crate::{Action, Deployment};
 
-impl Deployments {
-    pub(crate) async fn carry_out(
-        &self,
-        gateway: &Gateway,
-        world: &World,
-        action: &Action,
-    ) -> Result<Receipt, ApiError> {
-        let deployment = &world.deployment;
-        match action {
-            Action::Adopt(set) => {
-                gateway
-                    .ensure_alive::<apps::Deployment>(&deployment.meta)
-                    .await?;
-                let adopt = |owners: &mut Vec<_>| owners.push(deployment.as_owner());
-                gateway.change_owners::<ReplicaSet>(set, adopt).await
-            }
-            Action::Release(set) => {
-                let ours = |owner: &OwnerReference| owner.uid == deployment.meta.uid;
-                let release = |owners: &mut Vec<_>| owners.retain(|owner| !ours(owner));
-                gateway.change_owners::<ReplicaSet>(set, release).await
-            }
-            Action::Create {
-                name,
-                hash,
-                replicas,
-                annotations,
-            } => {
-                let set = new_set(deployment, name, hash, *replicas, annotations);
-                create(gateway, deployment, &set).await
-            }
-            Action::Scale {
-                set,
-                to,
-                annotations,
-                ..
-            } => {
-                let spec = json!({"replicas": to});
-                patch(gateway, set, annotations, spec).await
-            }
-            Action::Refresh {
-                set,
-                annotations,
-                min_ready_seconds,
-            } => {
-                let spec = json!({"minReadySeconds": min_ready_seconds});
-                patch(gateway, set, annotations, spec).await
-            }
-            // Only the very version that had no Pods.
-            Action::Delete(set) => gateway.delete_seen::<ReplicaSet>(set).await,
+pub(crate) async fn act(
+    gateway: &Gateway,
+    deployment: &Deployment,
+    action: &Action,
+) -> Result<Receipt, ApiError> {
+    let meta = &deployment.meta;
+    match action {
+        Action::Adopt(set) => {
+            gateway
+                .adopt::<apps::Deployment, ReplicaSet>(meta, set)
+                .await
         }
-    }
-
-    /// Tells the user, in upstream's words. Who only has to look again has nothing to tell.
-    pub(crate) fn tell(&self, world: &World, action: &Action, done: &Result<Receipt, ApiError>) {
-        let subject = events::reference::<apps::Deployment>(&world.deployment.meta);
-        match (action, done) {
-            (Action::Create { name, replicas, .. }, Ok(_)) if *replicas > 0 => {
-                let message = format!("Scaled up replica set {name} from 0 to {replicas}");
-                self.events.normal(&subject, "ScalingReplicaSet", message);
-            }
-            (Action::Scale { set, from, to, .. }, Ok(_)) if from != to => {
-                let way = if to > from { "up" } else { "down" };
-                let message = format!(
-                    "Scaled {way} replica set {} from {from} to {to}",
-                    set.key.name
-                );
-                self.events.normal(&subject, "ScalingReplicaSet", message);
-            }
-            (Action::Create { name, .. }, Err(error)) if is_create_failure(error) => {
-                let message = format!("Failed to create new replica set {name:?}: {error}");
-                self.events
-                    .warning(&subject, "ReplicaSetCreateError", message);
-            }
-            _ => {}
+        Action::Release(set) => gateway.release::<ReplicaSet>(meta, set).await,
+        Action::Create {
+            name,
+            hash,
+            replicas,
+            annotations,
+        } => {
+            let set = new_set(deployment, name, hash, *replicas, annotations);
+            create(gateway, deployment, &set).await
         }
+        Action::Scale {
+            set,
+            to,
+            annotations,
+            ..
+        } => patch(gateway, set, annotations, json!({"replicas": to})).await,
+        Action::Refresh {
+            set,
+            annotations,
+            min_ready_seconds,
+        } => {
+            let spec = json!({"minReadySeconds": min_ready_seconds});
+            patch(gateway, set, annotations, spec).await
+        }
+        // Only the version that had no Pods.
+        Action::Delete(set) => gateway.delete_seen::<ReplicaSet>(set).await,
     }
+}
 
-    /// One write for status and revision: annotations may change with a status, and count no generation there.
-    pub(crate) async fn write_status(
-        &self,
-        gateway: &Gateway,
-        world: &World,
-        report: Report,
-    ) -> Result<Receipt, ApiError> {
-        let meta = &world.deployment.meta;
-        let mut annotations = meta.annotations.clone();
-        annotations.extend(
-            report
-                .revision
-                .map(|revision| (REVISION.to_owned(), revision.to_string())),
-        );
-        let deployment = apps::Deployment {
-            metadata: ObjectMeta {
-                namespace: meta.key.namespace.clone(),
-                name: meta.key.name.clone(),
-                uid: meta.uid.clone(),
-                resource_version: meta.revision.to_string(),
-                annotations,
-                ..Default::default()
-            },
-            status: report.status,
-            ..Default::default()
-        };
-        Ok(gateway.update_status(&deployment).await?.receipt())
+/// Records an Event in upstream's words; none for errors that the next reconcile settles.
+pub(crate) fn record(
+    events: &Recorder,
+    deployment: &Deployment,
+    action: &Action,
+    result: &Result<Receipt, ApiError>,
+) {
+    let about = events::reference::<apps::Deployment>(&deployment.meta);
+    match (action, result) {
+        (Action::Create { name, replicas, .. }, Ok(_)) if *replicas > 0 => {
+            let message = format!("Scaled up replica set {name} from 0 to {replicas}");
+            events.normal(&about, "ScalingReplicaSet", message);
+        }
+        (Action::Scale { set, from, to, .. }, Ok(_)) if from != to => {
+            let direction = if to > from { "up" } else { "down" };
+            let name = &set.key.name;
+            let message = format!("Scaled {direction} replica set {name} from {from} to {to}");
+            events.normal(&about, "ScalingReplicaSet", message);
+        }
+        (Action::Create { name, .. }, Err(error)) if is_create_failure(error) => {
+            let message = format!("Failed to create new replica set {name:?}: {error}");
+            events.warning(&about, "ReplicaSetCreateError", message);
+        }
+        _ => {}
     }
 }
 
@@ -134,7 +95,7 @@ fn new_set(
         namespace: deployment.meta.key.namespace.clone(),
         labels: set.spec.template.metadata.labels.clone(),
         annotations: annotations.clone(),
-        owner_references: vec![deployment.as_owner()],
+        owner_references: vec![reference::<apps::Deployment>(&deployment.meta)],
         ..Default::default()
     };
     let mut selector = LabelSelector {
@@ -147,26 +108,15 @@ fn new_set(
     set
 }
 
-/// A name that is taken was taken by an earlier attempt, if the set is ours and has this template.
 async fn create(
     gateway: &Gateway,
     deployment: &Deployment,
     set: &ReplicaSet,
 ) -> Result<Receipt, ApiError> {
-    match gateway.create(set).await {
-        Err(error) if error.reason == Reason::AlreadyExists => {
-            let taken = gateway.get::<ReplicaSet>(&Key::of(&set.metadata)).await?;
-            let ours = owner::controller_of(&taken.metadata)
-                .is_some_and(|owner| owner.uid == deployment.meta.uid);
-            if ours && taken.spec.template == set.spec.template {
-                return Ok(Receipt {
-                    resource: ReplicaSet::RESOURCE,
-                    revision: Revision::of(&taken.metadata),
-                });
-            }
-            Err(error)
-        }
-        created => note_stored(gateway, deployment, &created?).await,
+    let same = |taken: &ReplicaSet| taken.spec.template == set.spec.template;
+    match gateway.create_or_take(&deployment.meta, set, same).await? {
+        Created::Now(created) => note_stored(gateway, deployment, &created).await,
+        Created::Before(receipt) => Ok(receipt),
     }
 }
 

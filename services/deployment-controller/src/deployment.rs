@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use setpoint_machinery::View;
-use setpoint_model::{Meta, Selector, Template, names, owner, percent};
-use setpoint_proto::Resource;
+use setpoint_machinery::{Owns, View};
+use setpoint_model::{Meta, Selector, Template, names, percent};
 use setpoint_proto::apps::{self, DeploymentSpec, DeploymentStatus};
 use setpoint_proto::core::PodTemplateSpec;
-use setpoint_proto::meta::{IntOrString, LabelSelector, OwnerReference};
+use setpoint_proto::meta::{IntOrString, LabelSelector};
+
+use crate::Set;
 
 /// How many Pods of which template are wanted, and how to get there.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,14 +150,11 @@ impl Deployment {
     pub fn set_name(&self) -> String {
         names::child(&format!("{}-", self.meta.key.name), &self.template_hash())
     }
+}
 
-    /// What its sets carry to show that they are its own.
-    pub(crate) fn as_owner(&self) -> OwnerReference {
-        owner::reference(
-            apps::Deployment::API_VERSION,
-            apps::Deployment::KIND,
-            &self.meta,
-        )
+impl Owns<Set> for Deployment {
+    fn selects(&self, set: &Set) -> bool {
+        self.selector.matches(&set.meta.labels)
     }
 }
 

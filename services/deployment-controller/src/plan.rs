@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_machinery::Plan;
+use setpoint_machinery::{Claim, Plan, claims};
 use setpoint_model::Target;
 
 use crate::fleet::Fleet;
@@ -92,20 +92,17 @@ pub fn plan(world: &World) -> Plan<Action> {
 }
 
 fn claim(world: &World, plan: &mut Plan<Action>) {
-    for set in &world.sets {
-        let owned = set.meta.is_owned_by(&world.deployment.meta.uid);
-        match (owned, world.deployment.selector.matches(&set.meta.labels)) {
-            (true, false) => plan.step(
-                Action::Release(set.target()),
-                "its labels left the selector",
-            ),
-            (false, true) if set.meta.owner.is_none() && !set.meta.deleting => {
-                plan.step(
-                    Action::Adopt(set.target()),
-                    "an orphan that the selector matches",
-                );
-            }
-            _ => {}
+    let sets = world.sets.iter().map(|set| &**set);
+    for (claim, because) in claims(&*world.deployment, sets) {
+        plan.step(claim.into(), because);
+    }
+}
+
+impl From<Claim> for Action {
+    fn from(claim: Claim) -> Self {
+        match claim {
+            Claim::Adopt(set) => Self::Adopt(set),
+            Claim::Release(set) => Self::Release(set),
         }
     }
 }

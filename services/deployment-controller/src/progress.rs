@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_machinery::Outcome;
+use setpoint_machinery::{Outcome, Step};
 use setpoint_model::condition::{self, FALSE, TRUE, UNKNOWN};
 use setpoint_proto::apps::{DeploymentCondition, DeploymentStatus};
 use setpoint_proto::{ApiError, Reason, Retry};
 
 use crate::fleet::Fleet;
 use crate::status::counts;
-use crate::{Action, Deployment, World, plan};
+use crate::{Action, Deployment, World};
 
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";
@@ -52,7 +52,7 @@ pub(crate) fn conditions(
     world: &World,
     fleet: &Fleet<'_>,
     counts: &DeploymentStatus,
-    outcome: &Outcome,
+    outcome: &Outcome<Action>,
 ) -> Vec<DeploymentCondition> {
     let mut conditions = fleet.deployment.status.conditions.clone();
     note(
@@ -97,7 +97,7 @@ fn progress(
     world: &World,
     fleet: &Fleet<'_>,
     counts: &DeploymentStatus,
-    outcome: &Outcome,
+    outcome: &Outcome<Action>,
 ) -> Option<Statement> {
     let deployment = fleet.deployment;
     let current = condition::get(&deployment.status.conditions, PROGRESSING);
@@ -114,11 +114,8 @@ fn progress(
     if let Some(statement) = pause(deployment, reason) {
         return Some(statement);
     }
-    if plan(world)
-        .steps
-        .iter()
-        .any(|step| matches!(step.action, Action::Create { .. }))
-    {
+    let creates = |step: &Step<Action>| matches!(step.action, Action::Create { .. });
+    if outcome.plan.steps.iter().any(creates) {
         let failure = |error| format!("Failed to create new replica set {name:?}: {error}");
         return match &outcome.failed {
             None => Some(progressing(

@@ -5,7 +5,7 @@ use setpoint_machinery::Outcome;
 use setpoint_proto::apps::DeploymentStatus;
 
 use crate::fleet::Fleet;
-use crate::{Set, World, progress};
+use crate::{Action, Set, World, progress};
 
 /// What is written back to a Deployment.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Report {
 }
 
 /// What the user should know and was not told yet.
-pub fn status(world: &World, outcome: &Outcome) -> Option<Report> {
+pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Report> {
     let fleet = Fleet::of(world);
     let deployment = fleet.deployment;
     let mut status = counts(&fleet);

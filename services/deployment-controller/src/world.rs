@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Reader, Recorder};
+use setpoint_machinery::{Inputs, Reader};
 use setpoint_model::Key;
-use setpoint_proto::{Resource, apps};
 
 use crate::{Deployment, Set};
 
@@ -22,55 +21,23 @@ pub struct World {
     pub now: Timestamp,
 }
 
-/// The controller: what it looks at, and whom it tells.
-pub struct Deployments {
-    deployments: Reader<Deployment>,
-    sets: Reader<Set>,
-    pub(crate) events: Recorder,
-}
-
-impl Deployments {
-    /// A controller that looks at these caches.
-    pub fn new(deployments: Reader<Deployment>, sets: Reader<Set>, events: Recorder) -> Self {
-        Self {
-            deployments,
-            sets,
-            events,
-        }
-    }
-
-    /// Finds the Deployments that a ReplicaSet concerns: its owner, or for an orphan all that select it.
-    pub fn keepers(&self) -> impl Fn(&Set) -> Vec<Key> + Send + Sync + 'static + use<> {
-        let deployments = self.deployments.clone();
-        move |set| {
-            let namespace = &set.meta.key.namespace;
-            match &set.meta.owner {
-                Some(owner) if owner.kind == apps::Deployment::KIND => {
-                    vec![Key::new(namespace, &owner.name)]
-                }
-                Some(_) => Vec::new(),
-                None => {
-                    let mut keepers = deployments.in_namespace(namespace);
-                    keepers.retain(|deployment| deployment.selector.matches(&set.meta.labels));
-                    keepers
-                        .iter()
-                        .map(|deployment| deployment.meta.key.clone())
-                        .collect()
-                }
-            }
-        }
-    }
-
-    pub(crate) fn look_at(&self, key: &Key) -> Option<World> {
-        let deployment = self.deployments.get(key)?;
-        let mut sets = self.sets.owned_by(&deployment.meta.uid);
-        sets.extend(self.sets.tagged(&key.namespace));
+impl World {
+    /// Returns a snapshot of the caches; `None` if the Deployment is gone.
+    pub(crate) fn observe(
+        deployments: &Reader<Deployment>,
+        sets: &Reader<Set>,
+        key: &Key,
+        inputs: Inputs,
+    ) -> Option<Self> {
+        let deployment = deployments.get(key)?;
+        let mut candidates = sets.owned_by(&deployment.meta.uid);
+        candidates.extend(sets.tagged(&key.namespace));
         let namesake = Key::new(&key.namespace, deployment.set_name());
-        Some(World {
-            namesake: self.sets.get(&namesake),
+        Some(Self {
+            namesake: sets.get(&namesake),
             deployment,
-            sets,
-            now: Timestamp::now(),
+            sets: candidates,
+            now: inputs.now,
         })
     }
 }

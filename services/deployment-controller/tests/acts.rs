@@ -44,7 +44,11 @@ impl Acts {
         let sets = gateway.informer::<Set>().reader();
         let events = Recorder::new(gateway.clone(), "deployment-controller", "0");
         Self {
-            deployments: Deployments::new(deployments, sets, events),
+            deployments: Deployments {
+                deployments,
+                sets,
+                events,
+            },
             gateway,
             deployment,
             _serving: serving,
@@ -259,7 +263,7 @@ async fn status_and_revision_are_written_together() {
         ..told
     };
     acts.deployments
-        .report(&acts.gateway, &world, told.clone())
+        .update_status(&acts.gateway, &world, told.clone())
         .await
         .unwrap();
     let written: apps::Deployment = acts.gateway.get(&Key::new(NAMESPACE, "web")).await.unwrap();
@@ -271,6 +275,9 @@ async fn status_and_revision_are_written_together() {
         written.metadata.generation,
         acts.deployment.metadata.generation
     );
-    let stale = acts.deployments.report(&acts.gateway, &world, told).await;
+    let stale = acts
+        .deployments
+        .update_status(&acts.gateway, &world, told)
+        .await;
     assert_eq!(stale.unwrap_err().reason, Reason::Conflict);
 }

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use setpoint_machinery::Plan;
+use setpoint_machinery::{Claim, Plan, claims};
 use setpoint_model::{Target, names};
 
 use crate::ranking::ranked;
@@ -59,20 +59,21 @@ pub fn plan(world: &World) -> Plan<Action> {
 }
 
 fn claim(world: &World, plan: &mut Plan<Action>) {
-    for pod in world.pods.iter().filter(|pod| pod.is_active()) {
-        let owned = pod.meta.is_owned_by(&world.set.meta.uid);
-        match (owned, world.set.selector.matches(&pod.labels)) {
-            (true, false) => plan.step(
-                Action::Release(Target::of(&pod.meta)),
-                "its labels left the selector",
-            ),
-            (false, true) if pod.meta.owner.is_none() => {
-                plan.step(
-                    Action::Adopt(Target::of(&pod.meta)),
-                    "an orphan that the selector matches",
-                );
-            }
-            _ => {}
+    let pods = world
+        .pods
+        .iter()
+        .map(|pod| &**pod)
+        .filter(|pod| pod.is_active());
+    for (claim, because) in claims(&*world.set, pods) {
+        plan.step(claim.into(), because);
+    }
+}
+
+impl From<Claim> for Action {
+    fn from(claim: Claim) -> Self {
+        match claim {
+            Claim::Adopt(pod) => Self::Adopt(pod),
+            Claim::Release(pod) => Self::Release(pod),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A ReplicaSet, as far as its Pods are concerned.
 
-use setpoint_machinery::View;
-use setpoint_model::{Meta, Selector, owner};
-use setpoint_proto::Resource;
+use setpoint_machinery::{Owns, View};
+use setpoint_model::{Meta, Selector};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core::PodTemplateSpec;
-use setpoint_proto::meta::OwnerReference;
+
+use crate::Pod;
 
 /// How many Pods of which kind are wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,14 +51,15 @@ impl View for Set {
     }
 }
 
+impl Owns<Pod> for Set {
+    fn selects(&self, pod: &Pod) -> bool {
+        self.selector.matches(&pod.labels)
+    }
+}
+
 impl Set {
     /// What its Pods' names begin with.
     pub fn prefix(&self) -> String {
         format!("{}-", self.meta.key.name)
-    }
-
-    /// What its Pods carry to show that they are its own.
-    pub(crate) fn as_owner(&self) -> OwnerReference {
-        owner::reference(ReplicaSet::API_VERSION, ReplicaSet::KIND, &self.meta)
     }
 }

@@ -7,7 +7,7 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::apps::{ReplicaSetCondition, ReplicaSetStatus};
 use setpoint_proto::{ApiError, Retry};
 
-use crate::{Action, Pod, World, plan};
+use crate::{Action, Pod, World};
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
@@ -15,7 +15,7 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 ///
 /// A round that acted, and has no news but that it did, leaves the report to the next one, which sees what became of
 /// it: one write instead of two.
-pub fn status(world: &World, outcome: &Outcome) -> Option<ReplicaSetStatus> {
+pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
     let set = &world.set;
     let full = Selector::from_labels(&set.template.metadata.labels);
     let count = |of: &dyn Fn(&Pod) -> bool| number(world.active().filter(|pod| of(pod)).count());
@@ -48,10 +48,10 @@ fn news(status: &ReplicaSetStatus) -> ReplicaSetStatus {
 }
 
 /// `ReplicaFailure` appears with the first failure and stays as it is until a round goes well.
-fn conditions(world: &World, outcome: &Outcome) -> Vec<ReplicaSetCondition> {
+fn conditions(world: &World, outcome: &Outcome<Action>) -> Vec<ReplicaSetCondition> {
     let mut conditions = world.set.status.conditions.clone();
     let failed = outcome.failed.as_ref().filter(|error| is_failure(error));
-    match (failed, reason(world)) {
+    match (failed, reason(outcome)) {
         (Some(error), Some(reason)) if condition::get(&conditions, REPLICA_FAILURE).is_none() => {
             conditions.push(ReplicaSetCondition {
                 r#type: REPLICA_FAILURE.to_owned(),
@@ -73,9 +73,9 @@ pub(crate) fn is_failure(error: &ApiError) -> bool {
     error.reason.retry() != Retry::AfterRefresh && !error.is_namespace_terminating()
 }
 
-/// What the round was about. A plan never creates and deletes at once.
-fn reason(world: &World) -> Option<&'static str> {
-    match plan(world).steps.first()?.action {
+/// Returns the reason of a failure. A plan never creates and deletes at once.
+fn reason(outcome: &Outcome<Action>) -> Option<&'static str> {
+    match outcome.plan.steps.first()?.action {
         Action::Create { .. } => Some("FailedCreate"),
         Action::Delete(_) => Some("FailedDelete"),
         Action::Adopt(_) | Action::Release(_) => None,

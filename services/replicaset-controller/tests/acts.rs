@@ -41,7 +41,11 @@ impl Acts {
         let readers = (gateway.informer::<Set>(), gateway.informer::<Pod>());
         let events = Recorder::new(gateway.clone(), "replicaset-controller", "0");
         Self {
-            sets: ReplicaSets::new(readers.0.reader(), readers.1.reader(), events),
+            sets: ReplicaSets {
+                sets: readers.0.reader(),
+                pods: readers.1.reader(),
+                events,
+            },
             gateway,
             set,
             _serving: serving,
@@ -190,14 +194,14 @@ async fn a_status_is_written_over_the_version_that_was_seen() {
     let world = acts.world();
     let told = status(&world, &Default::default()).unwrap();
     acts.sets
-        .report(&acts.gateway, &world, told.clone())
+        .update_status(&acts.gateway, &world, told.clone())
         .await
         .unwrap();
     let set: ReplicaSet = acts.gateway.get(&Key::new(NAMESPACE, "web")).await.unwrap();
     assert_eq!(set.status, told);
     let stale = acts
         .sets
-        .report(&acts.gateway, &world, Default::default())
+        .update_status(&acts.gateway, &world, Default::default())
         .await;
     assert_eq!(stale.unwrap_err().reason, Reason::Conflict);
 }

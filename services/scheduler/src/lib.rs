@@ -23,7 +23,7 @@ mod unsupported;
 mod world;
 
 use setpoint_host::Host;
-use setpoint_machinery::{Gateway, Journal, Presence, Recorder, election};
+use setpoint_machinery::{Replica, election};
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
 use tokio::task::JoinSet;
@@ -43,30 +43,21 @@ use shift::Shift;
 /// # Errors
 /// When the gateway's address or the election's settings cannot work.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
-    let gateway = Gateway::connect(&settings.gateway, host.service())?;
+    let name = &settings.scheduler_name;
+    let replica = Replica::join(host, &settings.gateway, name, Pod::RESOURCE)?;
     let (pods, nodes) = (
-        gateway.informer::<PodView>(),
-        gateway.informer::<NodeView>(),
+        replica.informer::<PodView>(),
+        replica.informer::<NodeView>(),
     );
-    let presence = Presence::announce(
-        gateway.clone(),
-        host.service(),
-        host.instance(),
-        host.advertised(),
-    );
-    let events = Recorder::new(gateway.clone(), &settings.scheduler_name, host.instance());
-    let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
-    host.offer(journal.routes().into_axum_router());
     let shift = Shift::new(
         pods.reader(),
         nodes.reader(),
-        events.clone(),
-        journal,
+        replica.events.clone(),
+        replica.journal.clone(),
         settings.clone(),
     );
     let (on_pod, on_node) = (shift.clone(), shift.clone());
-    let tasks = host.health().check("background-tasks");
-    tasks.follow(gateway.tasks().health());
+    let Replica { host, gateway, .. } = &replica;
     let (stop, informers) = (host.shutdown(), host.health().check("informers"));
 
     let mut watches = JoinSet::new();
@@ -93,6 +84,6 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         work,
     )
     .await?;
-    tokio::join!(presence.leave(), events.finish());
+    replica.leave().await;
     Ok(())
 }

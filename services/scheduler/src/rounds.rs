@@ -293,7 +293,7 @@ fn there_since(ticket: &Ticket<Key>, pod: &PodView) -> Timestamp {
 
 /// Writes down what was decided, and on what grounds.
 fn describe(note: &mut Note, action: &Action, because: &str, nodes: usize) {
-    note.about(Some(&action.pod().meta));
+    note.about(&action.pod().meta);
     match action {
         Action::Bind { node, score, .. } => {
             let chosen = Verdict {

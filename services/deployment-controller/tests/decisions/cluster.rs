@@ -206,19 +206,24 @@ impl Cluster {
     pub fn round(&mut self, survives: usize) -> bool {
         let world = self.world();
         let plan = plan(&world);
-        let mut outcome = Outcome::default();
-        for step in plan.steps.iter().take(survives) {
+        let mut outcome = Outcome::of(plan);
+        for step in outcome.plan.steps.iter().take(survives) {
             self.apply(&step.action).unwrap();
             outcome.done += 1;
         }
-        if outcome.done == plan.steps.len() {
+        if outcome.done == outcome.plan.steps.len() {
             self.report(&world, &outcome);
         }
-        plan.is_empty()
+        outcome.plan.is_empty()
+    }
+
+    /// Returns the outcome of the next plan before any of it is executed.
+    pub fn planned(&self) -> Outcome<Action> {
+        Outcome::of(self.plan())
     }
 
     /// Writes down what the controller has to tell. Says whether that was anything.
-    pub fn report(&mut self, world: &World, outcome: &Outcome) -> bool {
+    pub fn report(&mut self, world: &World, outcome: &Outcome<Action>) -> bool {
         let Some(report) = status(world, outcome) else {
             return false;
         };
@@ -294,8 +299,7 @@ impl Cluster {
                 self.tell(place);
             }
             let world = self.world();
-            let quiet =
-                idle && self.plan().is_empty() && status(&world, &Outcome::default()).is_none();
+            let quiet = idle && self.plan().is_empty() && status(&world, &self.planned()).is_none();
             if quiet && self.sets.values().all(|set| set.available == set.pods) {
                 return;
             }

@@ -85,7 +85,7 @@ proptest! {
                 prop_assert!(to >= 0, "{to} Pods");
             }
         }
-        status(&world, &Outcome::default());
+        status(&world, &Outcome::of(plan(&world)));
     }
 }
 
@@ -130,7 +130,7 @@ fn the_history_of_revisions_is_bounded() {
 #[test]
 fn a_revision_that_is_no_number_is_not_handed_down() {
     let mut cluster = annotated(REVISION, "first");
-    assert_eq!(status(&cluster.world(), &Outcome::default()), None);
+    assert_eq!(status(&cluster.world(), &cluster.planned()), None);
     cluster.settle();
     let set = &cluster.sets.values().next().unwrap().set;
     assert_eq!(set.metadata.annotations[REVISION], "1");

@@ -164,7 +164,7 @@ proptest! {
         let mut cluster = Cluster::settled(3, 1, 0);
         cluster.edit(|spec| spec.replicas = Some(replicas));
         let error = setpoint_proto::ApiError::new(setpoint_proto::Reason::InternalError, "no");
-        let failed = Outcome { failed: Some(error), ..Default::default() };
+        let failed = Outcome { failed: Some(error), ..cluster.planned() };
         cluster.report(&cluster.world(), &failed);
         prop_assert_eq!(cluster.deployment.status.observed_generation, 1);
         cluster.round(usize::MAX);

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use setpoint_deployment_controller::status;
+use setpoint_deployment_controller::{Action, status};
 use setpoint_machinery::Outcome;
 use setpoint_proto::apps::ReplicaSetCondition;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
 
-fn failed() -> Outcome {
-    failed_with(ApiError::new(Reason::Forbidden, "exceeded quota"))
+fn failed(cluster: &Cluster) -> Outcome<Action> {
+    failed_with(cluster, ApiError::new(Reason::Forbidden, "exceeded quota"))
 }
 
-fn failed_with(error: ApiError) -> Outcome {
+fn failed_with(cluster: &Cluster, error: ApiError) -> Outcome<Action> {
     Outcome {
         failed: Some(error),
-        ..Default::default()
+        ..cluster.planned()
     }
 }
 
@@ -77,7 +77,7 @@ fn a_rollout_is_told_from_its_first_set_to_its_last_pod() {
 #[test]
 fn nothing_is_said_twice() {
     let cluster = Cluster::settled(3, 1, 0);
-    assert_eq!(status(&cluster.world(), &Outcome::default()), None);
+    assert_eq!(status(&cluster.world(), &cluster.planned()), None);
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn a_rollout_without_progress_is_late_after_its_deadline() {
         Some(("True", "ReplicaSetUpdated"))
     );
     cluster.now += 599;
-    assert!(!cluster.report(&cluster.world(), &Outcome::default()));
+    assert!(!cluster.report(&cluster.world(), &cluster.planned()));
     cluster.now += 1;
-    assert!(cluster.report(&cluster.world(), &Outcome::default()));
+    assert!(cluster.report(&cluster.world(), &cluster.planned()));
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("False", "ProgressDeadlineExceeded"))
@@ -191,7 +191,7 @@ fn the_clock_stands_still_while_paused_and_starts_anew_after() {
     cluster.round(usize::MAX);
     cluster.now += 10_000;
     assert_eq!(cluster.plan().again, None);
-    assert!(!cluster.report(&cluster.world(), &Outcome::default()));
+    assert!(!cluster.report(&cluster.world(), &cluster.planned()));
     cluster.edit(|spec| spec.paused = false);
     cluster.round(usize::MAX);
     assert_eq!(
@@ -212,7 +212,7 @@ fn without_a_deadline_nothing_is_said_about_progress() {
 #[test]
 fn a_set_that_cannot_be_created_or_filled_is_told_of() {
     let mut cluster = Cluster::new(1, 1, 0);
-    cluster.report(&cluster.world(), &failed());
+    cluster.report(&cluster.world(), &failed(&cluster));
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("False", "ReplicaSetCreateError"))
@@ -277,13 +277,16 @@ fn a_collision_and_an_ending_namespace_are_no_failure_to_create() {
     let overtaken = overtaken.map(|reason| ApiError::new(reason, "overtaken"));
     for error in overtaken.into_iter().chain([ending]) {
         let mut cluster = Cluster::new(1, 1, 0);
-        cluster.report(&cluster.world(), &failed_with(error));
+        cluster.report(&cluster.world(), &failed_with(&cluster, error));
         assert_eq!(cluster.condition("Progressing"), None);
         assert_eq!(cluster.deployment.status.observed_generation, 0);
     }
     for reason in [Reason::Timeout, Reason::Invalid, Reason::InternalError] {
         let mut cluster = Cluster::new(1, 1, 0);
-        cluster.report(&cluster.world(), &failed_with(ApiError::new(reason, "no")));
+        cluster.report(
+            &cluster.world(),
+            &failed_with(&cluster, ApiError::new(reason, "no")),
+        );
         let told = ("False", "ReplicaSetCreateError");
         assert_eq!(cluster.condition("Progressing"), Some(told));
     }

@@ -50,13 +50,30 @@ impl<A> Plan<A> {
     }
 }
 
-/// How carrying out a plan went.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// The first step that failed; the rest was not begun.
+/// The result of executing a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome<A> {
+    /// The plan.
+    pub plan: Plan<A>,
+    /// The error of the first step that failed; no further step was started.
     pub failed: Option<ApiError>,
-    /// How many steps succeeded.
+    /// The number of steps that succeeded.
     pub done: usize,
-    /// When the plan wants to look again.
-    pub again: Option<Duration>,
+}
+
+impl<A> Outcome<A> {
+    /// Returns the outcome of a plan of which nothing has been executed.
+    pub const fn of(plan: Plan<A>) -> Self {
+        Self {
+            plan,
+            failed: None,
+            done: 0,
+        }
+    }
+}
+
+impl<A> Default for Outcome<A> {
+    fn default() -> Self {
+        Self::of(Plan::default())
+    }
 }

@@ -1,41 +1,50 @@
-//! What a controller is: two steps that touch the world, and two that only think.
+//! The steps of a controller: two with I/O, and two pure functions.
 
 use std::fmt::Debug;
 use std::future::Future;
 
+use jiff::Timestamp;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 
 use crate::{Gateway, Outcome, Plan, Receipt, Subject};
 
-/// A controller is *observe → plan → act → status*.
+/// The inputs of an observation that are in no cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs {
+    /// The time.
+    pub now: Timestamp,
+    /// A random number, for names. It is repeated until the key is reconciled without a failure: so a create that failed,
+    /// and was perhaps committed all the same, is tried again under the same name.
+    pub seed: u64,
+}
+
+/// A controller as *observe → plan → act → status*.
 ///
-/// It never learns why it runs, and looks only at its caches: whatever woke it, the same world gives the same plan.
+/// It does not learn why it runs, and reads only caches: the same world gives the same plan.
 pub trait Reconciler: Send + Sync + 'static {
-    /// Everything a decision may look at, time and randomness included.
+    /// Everything that a decision depends on.
     type World: Send + Sync;
     /// One idempotent write, as data.
     type Action: Debug + Send + Sync;
-    /// What to report.
+    /// The status that is written.
     type Status: Send + Sync;
 
-    /// Observe: a snapshot of the caches. `None` means that the object is gone.
-    fn observe(&self, key: &Key) -> Option<Self::World>;
+    /// Observe: returns a snapshot of the caches; `None` if the object is gone. Has no side effects.
+    fn observe(&self, key: &Key, inputs: Inputs) -> Option<Self::World>;
 
-    /// The object that the round is about, as it was observed; for whoever reads traces.
-    fn meta(_world: &Self::World) -> Option<&Meta> {
-        None
-    }
+    /// Returns the metadata of the reconciled object, as it was observed.
+    fn meta(world: &Self::World) -> &Meta;
 
-    /// Decide: total and deterministic. Without `self` there is nothing to do I/O with.
+    /// Plan: total and deterministic.
     fn plan(world: &Self::World) -> Plan<Self::Action>;
 
-    /// The other object that an action creates, changes or deletes, for those who ask what became of that.
+    /// Returns the other object that an action writes, so that the decision log finds the reconcile by that one, too.
     fn touches(_: &Self::World, _: &Self::Action) -> Option<Subject> {
         None
     }
 
-    /// Carry out one action through this gateway, which fences it; `Receipt::none()` if nothing had to be written.
+    /// Act: executes an action through this client, which fences it. [`Receipt::none`] if nothing had to be written.
     fn act(
         &self,
         gateway: &Gateway,
@@ -43,11 +52,14 @@ pub trait Reconciler: Send + Sync + 'static {
         action: &Self::Action,
     ) -> impl Future<Output = Result<Receipt, ApiError>> + Send;
 
-    /// What to tell the user, or `None` if they already know. Pure, like `plan`.
-    fn status(world: &Self::World, outcome: &Outcome) -> Option<Self::Status>;
+    /// Records Events about an action that was executed.
+    fn record(&self, _: &Self::World, _: &Self::Action, _: &Result<Receipt, ApiError>) {}
 
-    /// Tell the user.
-    fn report(
+    /// Status: returns the status that the object should have; `None` if it has it. Pure, as `plan` is.
+    fn status(world: &Self::World, outcome: &Outcome<Self::Action>) -> Option<Self::Status>;
+
+    /// Writes the status.
+    fn update_status(
         &self,
         gateway: &Gateway,
         world: &Self::World,

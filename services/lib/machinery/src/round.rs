@@ -1,13 +1,16 @@
 //! One round: look at a key, decide, act, report.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use futures::{StreamExt as _, TryFutureExt as _};
+use jiff::Timestamp;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
+use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_telemetry::{Settings, Span};
@@ -17,7 +20,7 @@ use tracing::{debug, warn};
 use crate::brief::{brief, verb};
 use crate::cascade::Cascade;
 use crate::journal::{Journal, Note};
-use crate::{Barrier, Gateway, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
+use crate::{Barrier, Gateway, Inputs, Outcome, Receipt, Reconciler, Step, Ticket, metrics};
 
 /// So many actions of one round may be under way at once: more would only queue up in the gateway.
 const MAX_AT_ONCE: usize = 64;
@@ -29,11 +32,35 @@ pub(crate) struct Fenced;
 /// What the rounds of one term share.
 pub(crate) struct Rounds<R> {
     pub(crate) controller: &'static str,
+    /// In lower case, as OpenTelemetry's conventions have it.
+    pub(crate) kind: String,
+    pub(crate) seeds: Seeds,
     pub(crate) reconciler: Arc<R>,
     pub(crate) gateway: Gateway,
     pub(crate) barrier: Barrier,
     pub(crate) metrics: Arc<metrics::Rounds>,
     pub(crate) journal: Journal,
+}
+
+/// The seeds of reconciles that failed, by key.
+#[derive(Debug, Default)]
+pub(crate) struct Seeds(Mutex<HashMap<Key, u64>>);
+
+impl Seeds {
+    /// Returns the seed of the last reconcile of the key if that failed, or another one.
+    fn get(&self, key: &Key) -> u64 {
+        let kept = self.0.lock().get(key).copied();
+        kept.unwrap_or_else(rand::random)
+    }
+
+    /// Keeps the seed of a reconcile that failed, until one does not.
+    fn keep(&self, key: &Key, seed: u64, failed: bool) {
+        let mut seeds = self.0.lock();
+        match failed {
+            true => seeds.insert(key.clone(), seed),
+            false => seeds.remove(key),
+        };
+    }
 }
 
 impl<R: Reconciler> Rounds<R> {
@@ -48,10 +75,16 @@ impl<R: Reconciler> Rounds<R> {
         let looked = Instant::now();
         ticket.catch_up();
         let mut note = self.journal.open(&ticket);
-        let outcome = match self.reconciler.observe(&ticket.key) {
+        let inputs = Inputs {
+            now: Timestamp::now(),
+            seed: self.seeds.get(&ticket.key),
+        };
+        let outcome = match self.reconciler.observe(&ticket.key, inputs) {
             None => self.nothing_to_do(Outcome::default()),
             Some(world) => self.reconcile(&ticket, &world, looked, &mut note).await,
         };
+        let failed = outcome.failed.is_some();
+        self.seeds.keep(&ticket.key, inputs.seed, failed);
         note.end(&outcome);
         self.settle(ticket, outcome)
     }
@@ -62,25 +95,21 @@ impl<R: Reconciler> Rounds<R> {
         world: &R::World,
         looked: Instant,
         note: &mut Note,
-    ) -> Outcome {
-        let plan = R::plan(world);
+    ) -> Outcome<R::Action> {
+        let planned = Outcome::of(R::plan(world));
         note.about(R::meta(world));
-        note.plan(&plan, |action| R::touches(world, action));
-        let idle = Outcome {
-            again: plan.again,
-            ..Outcome::default()
-        };
-        if plan.is_empty() && R::status(world, &idle).is_none() {
+        note.plan(&planned.plan, |action| R::touches(world, action));
+        if planned.plan.is_empty() && R::status(world, &planned).is_none() {
             if Settings::get().noop_rounds {
                 self.cascade(ticket, world, looked).ended("noop", None);
             }
-            return self.nothing_to_do(idle);
+            return self.nothing_to_do(planned);
         }
         let cascade = self.cascade(ticket, world, looked);
         note.belongs(&cascade);
         let key = &ticket.key;
         let work = async {
-            let outcome = self.carry_out(key, world, &plan, idle).await;
+            let outcome = self.execute(key, world, planned).await;
             self.report(key, world, outcome, note).await
         };
         let outcome = cascade.run(work).await;
@@ -92,7 +121,7 @@ impl<R: Reconciler> Rounds<R> {
     }
 
     /// Rounds without work are counted and leave no span: most of them only look at what they did themselves.
-    fn nothing_to_do(&self, idle: Outcome) -> Outcome {
+    fn nothing_to_do(&self, idle: Outcome<R::Action>) -> Outcome<R::Action> {
         self.metrics.noop();
         idle
     }
@@ -100,30 +129,32 @@ impl<R: Reconciler> Rounds<R> {
     /// Does the steps side by side: one at first, one more for each that succeeds, none after the first failure.
     ///
     /// So a plan of hundreds that is bound to fail, over a quota for example, costs one call.
-    async fn carry_out(
+    async fn execute(
         &self,
         key: &Key,
         world: &R::World,
-        plan: &Plan<R::Action>,
-        mut outcome: Outcome,
-    ) -> Outcome {
+        mut outcome: Outcome<R::Action>,
+    ) -> Outcome<R::Action> {
+        let Outcome { plan, failed, done } = &mut outcome;
         let mut steps = plan.steps.iter();
         let mut running = FuturesUnordered::new();
         loop {
-            let window = MAX_AT_ONCE.min(outcome.done + 1);
-            while outcome.failed.is_none() && running.len() < window {
+            let window = MAX_AT_ONCE.min(*done + 1);
+            while failed.is_none() && running.len() < window {
                 let Some(step) = steps.next() else { break };
                 running.push(self.act(key, world, step));
             }
             match running.next().await {
-                None => return outcome,
+                None => break,
                 Some(Ok(receipt)) => {
-                    outcome.done += 1;
+                    *done += 1;
                     self.barrier.wrote(key, [receipt]);
                 }
-                Some(Err(error)) => _ = outcome.failed.get_or_insert(error),
+                Some(Err(error)) => _ = failed.get_or_insert(error),
             }
         }
+        drop(running);
+        outcome
     }
 
     async fn act(
@@ -138,10 +169,15 @@ impl<R: Reconciler> Rounds<R> {
             KeyValue::new("action", said),
             KeyValue::new("because", *because),
         ]);
-        let acted = self.reconciler.act(&self.gateway, world, action);
-        let acted = acted
-            .inspect_ok(|_| debug!(%key, action = brief(action), because, "done"))
-            .inspect_err(|error| failed(key, action, error));
+        let acted = async {
+            let acted = self.reconciler.act(&self.gateway, world, action).await;
+            self.reconciler.record(world, action, &acted);
+            match &acted {
+                Ok(_) => debug!(%key, action = brief(action), because, "done"),
+                Err(error) => failed(key, action, error),
+            }
+            acted
+        };
         Span::current().child(act).in_scope(acted).await
     }
 
@@ -149,9 +185,9 @@ impl<R: Reconciler> Rounds<R> {
         &self,
         key: &Key,
         world: &R::World,
-        mut outcome: Outcome,
+        mut outcome: Outcome<R::Action>,
         note: &mut Note,
-    ) -> Outcome {
+    ) -> Outcome<R::Action> {
         if outcome.failed.as_ref().is_some_and(ApiError::is_fenced) {
             return outcome;
         }
@@ -160,7 +196,7 @@ impl<R: Reconciler> Rounds<R> {
         };
         note.reports();
         let report = Span::current().child(call("report"));
-        let reported = self.reconciler.report(&self.gateway, world, status);
+        let reported = self.reconciler.update_status(&self.gateway, world, status);
         match report.in_scope(reported).await {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),
             // It was deleted meanwhile: the next round sees that.
@@ -174,33 +210,29 @@ impl<R: Reconciler> Rounds<R> {
         outcome
     }
 
-    fn settle(&self, ticket: Ticket<Key>, outcome: Outcome) -> Result<(), Fenced> {
+    fn settle(&self, ticket: Ticket<Key>, outcome: Outcome<R::Action>) -> Result<(), Fenced> {
         self.metrics.ended(verdict(&outcome));
         let fenced = outcome.failed.as_ref().is_some_and(ApiError::is_fenced);
         match outcome.failed {
-            None => ticket.done(outcome.again),
-            Some(error) if error.is_namespace_terminating() => ticket.done(outcome.again),
+            None => ticket.done(outcome.plan.again),
+            Some(error) if error.is_namespace_terminating() => ticket.done(outcome.plan.again),
             Some(_) => ticket.retry(),
         }
         if fenced { Err(Fenced) } else { Ok(()) }
     }
 
     fn cascade(&self, ticket: &Ticket<Key>, world: &R::World, looked: Instant) -> Cascade {
-        let controller = self.controller;
-        let round = SpanBuilder::from_name("reconcile");
-        let cascade = Cascade::begin(round, ticket, looked);
-        if let Some(meta) = R::meta(world) {
-            let kind = controller.strip_suffix("-controller");
-            cascade.about(kind.unwrap_or(controller), meta);
-        }
+        let reconcile = SpanBuilder::from_name("reconcile");
+        let cascade = Cascade::begin(reconcile, ticket, looked);
+        cascade.about(&self.kind, R::meta(world));
         cascade
     }
 }
 
 /// How a round ended, in upstream's words for its metrics.
-fn verdict(outcome: &Outcome) -> &'static str {
+fn verdict<A>(outcome: &Outcome<A>) -> &'static str {
     match &outcome.failed {
-        None if outcome.again.is_some() => "requeue_after",
+        None if outcome.plan.again.is_some() => "requeue_after",
         None => "success",
         Some(_) => "error",
     }

@@ -1,6 +1,7 @@
 //! What a write leaves in the hands of the writer.
 
 use setpoint_model::Revision;
+use setpoint_proto::Resource;
 
 /// The proof of a write: until the caches have reached it, they are older than it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,9 +13,17 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Nothing needed to be written.
+    /// Returns the receipt of an action that had nothing to write.
     pub fn none() -> Self {
         Self::default()
+    }
+
+    /// Returns the receipt of the last write of an object that was read.
+    pub fn of<T: Resource>(object: &T) -> Self {
+        Self {
+            resource: T::RESOURCE,
+            revision: Revision::of(object.meta()),
+        }
     }
 }
 

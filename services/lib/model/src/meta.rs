@@ -46,6 +46,17 @@ impl Meta {
         }
     }
 
+    /// Returns the metadata of a conditional write: the object's identity and the version that was seen.
+    pub fn precondition(&self) -> ObjectMeta {
+        ObjectMeta {
+            namespace: self.key.namespace.clone(),
+            name: self.key.name.clone(),
+            uid: self.uid.clone(),
+            resource_version: self.revision.to_string(),
+            ..ObjectMeta::default()
+        }
+    }
+
     /// Is the object with this uid its controller?
     pub fn is_owned_by(&self, uid: &str) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.uid == uid)

@@ -136,13 +136,13 @@ impl Cluster {
             .for_each(|step| self.apply(&step.action).unwrap());
         let outcome = Outcome {
             done: plan.steps.len(),
-            ..Default::default()
+            ..Outcome::of(plan)
         };
         if let Some(status) = status(&world, &outcome) {
             self.set.status = status;
         }
         self.seed += 1_000;
-        plan.is_empty()
+        outcome.plan.is_empty()
     }
 
     /// Rounds until there is nothing left to do and nothing to wait for.

@@ -4,12 +4,12 @@ use crate::cluster::Cluster;
 use setpoint_machinery::Outcome;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
-use setpoint_replicaset_controller::status;
+use setpoint_replicaset_controller::{Action, plan, status};
 
-fn failed(reason: Reason) -> Outcome {
+fn failed(cluster: &Cluster, reason: Reason) -> Outcome<Action> {
     Outcome {
         failed: Some(ApiError::new(reason, "exceeded quota")),
-        ..Default::default()
+        ..Outcome::of(plan(&cluster.world()))
     }
 }
 
@@ -56,10 +56,10 @@ fn of_pods_on_their_way_out_only_those_that_are_selected_count() {
 fn a_failure_says_what_could_not_be_done() {
     let mut cluster = Cluster::new(0);
     cluster.add("surplus");
-    let told = status(&cluster.world(), &failed(Reason::Forbidden)).unwrap();
+    let told = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
     assert_eq!(told.conditions[0].reason, "FailedDelete");
     cluster.change("surplus").metadata.labels.clear();
-    let told = status(&cluster.world(), &failed(Reason::Forbidden)).unwrap();
+    let told = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
     assert!(
         told.conditions.is_empty(),
         "a release has no reason upstream"
@@ -93,10 +93,10 @@ fn a_new_generation_is_observed_by_a_round_that_changes_nothing() {
         let status = status(&cluster.world(), &outcome);
         status.map(|status| status.observed_generation)
     };
-    let done = |done, outcome| Outcome { done, ..outcome };
+    let done = |done, outcome: Outcome<Action>| Outcome { done, ..outcome };
     assert_eq!(told(Outcome::default()), Some(2));
     assert_eq!(told(done(1, Outcome::default())), None);
-    assert_eq!(told(done(1, failed(Reason::Forbidden))), Some(2));
+    assert_eq!(told(done(1, failed(&cluster, Reason::Forbidden))), Some(2));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_set_that_never_comes_to_rest_is_reported_on_nevertheless() {
 #[test]
 fn a_failure_is_told_once_and_taken_back_when_it_is_over() {
     let mut cluster = Cluster::new(2);
-    cluster.set.status = status(&cluster.world(), &failed(Reason::Forbidden)).unwrap();
+    cluster.set.status = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
     let condition = &cluster.set.status.conditions[0];
     assert_eq!(
         (condition.r#type.as_str(), condition.reason.as_str()),
@@ -121,7 +121,7 @@ fn a_failure_is_told_once_and_taken_back_when_it_is_over() {
     );
     assert_eq!(condition.message, "exceeded quota");
     assert_eq!(
-        status(&cluster.world(), &failed(Reason::InternalError)),
+        status(&cluster.world(), &failed(&cluster, Reason::InternalError)),
         None
     );
     cluster.settle();
@@ -132,7 +132,7 @@ fn a_failure_is_told_once_and_taken_back_when_it_is_over() {
 #[test]
 fn a_conflict_is_no_failure_to_tell_of() {
     let cluster = Cluster::new(2);
-    let told = status(&cluster.world(), &failed(Reason::Conflict)).unwrap();
+    let told = status(&cluster.world(), &failed(&cluster, Reason::Conflict)).unwrap();
     assert!(told.conditions.is_empty());
 }
 
@@ -140,7 +140,7 @@ fn a_conflict_is_no_failure_to_tell_of() {
 #[test]
 fn in_a_namespace_that_is_being_deleted_nothing_is_a_failure() {
     let cluster = Cluster::new(2);
-    let mut outcome = failed(Reason::Forbidden);
+    let mut outcome = failed(&cluster, Reason::Forbidden);
     let cause = StatusCause {
         reason: NAMESPACE_TERMINATING.into(),
         ..Default::default()

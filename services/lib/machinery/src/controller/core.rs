@@ -12,7 +12,7 @@ use tracing::{error, info, warn};
 
 use super::Settings;
 use super::source::{Inbox, Inlet, Source};
-use crate::round::{Fenced, Rounds};
+use crate::round::{Fenced, Rounds, Seeds};
 use crate::{Barrier, Gateway, Journal, Queue, Reconciler, Term, metrics};
 
 /// How long catching up with the former leader may take before it is worth a word.
@@ -21,6 +21,8 @@ const CATCH_UP: Duration = Duration::from_secs(5);
 /// A controller without its informers.
 pub(super) struct Core<R> {
     pub(super) name: &'static str,
+    /// The kind of the reconciled objects, for spans.
+    pub(super) kind: &'static str,
     pub(super) reconciler: Arc<R>,
     pub(super) gateway: Gateway,
     pub(super) settings: Settings,
@@ -48,6 +50,8 @@ impl<R: Reconciler> Core<R> {
         self.sweep(&queue);
         let rounds = Arc::new(Rounds {
             controller: self.name,
+            kind: self.kind.to_lowercase(),
+            seeds: Seeds::default(),
             reconciler: self.reconciler.clone(),
             gateway: self.gateway.under(&term.fence),
             barrier,

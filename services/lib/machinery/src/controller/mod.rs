@@ -8,13 +8,16 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all};
 use setpoint_model::Key;
+use setpoint_proto::Resource as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use settings::{Error, Settings};
 
-use crate::{Barrier, Gateway, Informer, Journal, Reconciler, View, election};
+use crate::{
+    Barrier, Gateway, Informer, Journal, Owns, Reader, Reconciler, View, election, owners,
+};
 use core::Core;
 use source::{Inbox, Watched, wake};
 
@@ -31,6 +34,7 @@ impl<R: Reconciler> Controller<R> {
     pub fn new(name: &'static str, reconciler: R, gateway: Gateway) -> Self {
         let core = Core {
             name,
+            kind: "",
             reconciler: Arc::new(reconciler),
             gateway,
             settings: Settings::default(),
@@ -45,6 +49,19 @@ impl<R: Reconciler> Controller<R> {
             stop: CancellationToken::new(),
             ready: watch::Sender::new(false),
         }
+    }
+
+    /// Reconciles each object of the informer's kind whenever it appears, changes or goes.
+    #[must_use]
+    pub fn for_<V: View>(mut self, informer: Informer<V>) -> Self {
+        self.core.kind = V::Object::KIND;
+        self.watches(informer, |view: &V| Some(view.meta().key.clone()))
+    }
+
+    /// Reconciles the owner whenever a child appears, changes or goes; for an orphan, all owners that select it.
+    #[must_use]
+    pub fn owns<O: Owns<C>, C: View>(self, children: Informer<C>, all: Reader<O>) -> Self {
+        self.watches(children, move |child| owners(&all, child))
     }
 
     /// Looks at the key of an object whenever the object appears, changes or goes; at its old and its new key alike.

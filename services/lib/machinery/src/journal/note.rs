@@ -68,12 +68,9 @@ impl Note {
         }
     }
 
-    /// The object was there, and this is how it looked.
-    pub fn about(&mut self, meta: Option<&Meta>) {
-        self.seen = true;
-        if let Some(meta) = meta {
-            self.saw(meta.revision.to_string(), meta.generation);
-        }
+    /// Sets the version of the object that was observed.
+    pub fn about(&mut self, meta: &Meta) {
+        self.saw(meta.revision.to_string(), meta.generation);
     }
 
     /// The object was there, in this version.
@@ -135,10 +132,10 @@ impl Note {
     }
 
     /// The round is over and went like this.
-    pub fn end(self, outcome: &Outcome) {
+    pub fn end<A>(self, outcome: &Outcome<A>) {
         let failed = outcome.failed.as_ref();
         let failed = failed.map(|error| format!("{}: {error}", error.reason.name()));
-        self.close(failed, outcome.done, outcome.again);
+        self.close(failed, outcome.done, outcome.plan.again);
     }
 
     /// The round is over: an error ended it, or all was done, and it is looked at again after a time.

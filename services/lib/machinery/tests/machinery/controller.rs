@@ -7,9 +7,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use setpoint_machinery::gateway::Preconditions;
 use setpoint_machinery::{
-    Controller, Gateway, Outcome, Plan, Reader, Receipt, Reconciler, View, Whole,
+    Controller, Gateway, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, View, Whole,
 };
-use setpoint_model::{Key, owner};
+use setpoint_model::{Key, Meta, owner};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::meta::{StatusCause, StatusDetails};
@@ -50,19 +50,22 @@ impl Reconciler for Copies {
     type Action = Action;
     type Status = usize;
 
-    fn observe(&self, key: &Key) -> Option<World> {
+    fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         *self.rounds.lock().entry(key.name.clone()).or_default() += 1;
         assert_ne!(key.name, "poison");
         let origin = self.configs.get(key)?;
         let wanted = origin.object.data.get("copies")?.parse().ok()?;
         let copies = self.configs.owned_by(&origin.meta.uid);
-        let seed = rand::random();
         Some(World {
             origin,
             wanted,
             copies,
-            seed,
+            seed: inputs.seed,
         })
+    }
+
+    fn meta(world: &World) -> &Meta {
+        &world.origin.meta
     }
 
     fn plan(world: &World) -> Plan<Action> {
@@ -97,13 +100,13 @@ impl Reconciler for Copies {
         }
     }
 
-    fn status(world: &World, outcome: &Outcome) -> Option<usize> {
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<usize> {
         let known: usize = world.origin.object.data.get("there")?.parse().ok()?;
         let there = world.copies.len();
         (there != known && outcome.done == 0).then_some(there)
     }
 
-    async fn report(
+    async fn update_status(
         &self,
         gateway: &Gateway,
         world: &World,

@@ -1,0 +1,104 @@
+//! The controller: its triggers, and its steps by name.
+
+use setpoint_host::Host;
+use setpoint_machinery::{
+    Controller, Gateway, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
+    Subject,
+};
+use setpoint_model::{Key, Meta};
+use setpoint_proto::{ApiError, Resource as _, apps};
+
+use crate::annotations::REVISION;
+use crate::{Action, Deployment, Report, Set, Settings, World, act, plan, status};
+
+/// The caches that the controller reads, and the recorder of its Events.
+pub struct Deployments {
+    /// All Deployments.
+    pub deployments: Reader<Deployment>,
+    /// All ReplicaSets.
+    pub sets: Reader<Set>,
+    /// The recorder.
+    pub events: Recorder,
+}
+
+/// Runs the controller until shutdown.
+///
+/// # Errors
+/// If the gateway's address is no URI, or the election's settings cannot work.
+pub async fn start(host: Host, Settings(settings): Settings) -> anyhow::Result<()> {
+    let service = host.service();
+    let replica = Replica::join(host, &settings.gateway, service, apps::Deployment::RESOURCE)?;
+    let (deployments, sets) = (replica.informer::<Deployment>(), replica.informer::<Set>());
+    let reconciler = Deployments {
+        deployments: deployments.reader(),
+        sets: sets.reader(),
+        events: replica.events.clone(),
+    };
+    let owners = deployments.reader();
+    let controller = Controller::new(service, reconciler, replica.gateway.clone())
+        .for_(deployments)
+        .owns(sets, owners);
+    replica.run(controller, settings).await
+}
+
+impl Reconciler for Deployments {
+    type World = World;
+    type Action = Action;
+    type Status = Report;
+
+    fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
+        World::observe(&self.deployments, &self.sets, key, inputs)
+    }
+
+    fn meta(world: &World) -> &Meta {
+        &world.deployment.meta
+    }
+
+    fn plan(world: &World) -> Plan<Action> {
+        plan(world)
+    }
+
+    fn touches(world: &World, action: &Action) -> Option<Subject> {
+        let set = Key::new(&world.deployment.meta.key.namespace, action.set());
+        Some(Subject::new(apps::ReplicaSet::RESOURCE, set))
+    }
+
+    async fn act(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        act::act(gateway, &world.deployment, action).await
+    }
+
+    fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
+        act::record(&self.events, &world.deployment, action, result);
+    }
+
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<Report> {
+        status(world, outcome)
+    }
+
+    /// Writes status and revision at once: annotations may change with a status, without a new generation.
+    async fn update_status(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        report: Report,
+    ) -> Result<Receipt, ApiError> {
+        let meta = &world.deployment.meta;
+        let mut metadata = meta.precondition();
+        metadata.annotations = meta.annotations.clone();
+        let revision = report
+            .revision
+            .map(|revision| (REVISION.to_owned(), revision.to_string()));
+        metadata.annotations.extend(revision);
+        let deployment = apps::Deployment {
+            metadata,
+            status: report.status,
+            ..Default::default()
+        };
+        Ok(gateway.update_status(&deployment).await?.receipt())
+    }
+}

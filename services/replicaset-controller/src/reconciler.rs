@@ -1,0 +1,96 @@
+//! The controller: its triggers, and its steps by name.
+
+use setpoint_host::Host;
+use setpoint_machinery::{
+    Controller, Gateway, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
+    Subject,
+};
+use setpoint_model::{Key, Meta};
+use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
+use setpoint_proto::{ApiError, Resource as _, core};
+
+use crate::{Action, Pod, Set, Settings, World, act, plan, status};
+
+/// The caches that the controller reads, and the recorder of its Events.
+pub struct ReplicaSets {
+    /// All ReplicaSets.
+    pub sets: Reader<Set>,
+    /// All Pods.
+    pub pods: Reader<Pod>,
+    /// The recorder.
+    pub events: Recorder,
+}
+
+/// Runs the controller until shutdown.
+///
+/// # Errors
+/// If the gateway's address is no URI, or the election's settings cannot work.
+pub async fn start(host: Host, Settings(settings): Settings) -> anyhow::Result<()> {
+    let service = host.service();
+    let replica = Replica::join(host, &settings.gateway, service, ReplicaSet::RESOURCE)?;
+    let (sets, pods) = (replica.informer::<Set>(), replica.informer::<Pod>());
+    let reconciler = ReplicaSets {
+        sets: sets.reader(),
+        pods: pods.reader(),
+        events: replica.events.clone(),
+    };
+    let owners = sets.reader();
+    let controller = Controller::new(service, reconciler, replica.gateway.clone())
+        .for_(sets)
+        .owns(pods, owners);
+    replica.run(controller, settings).await
+}
+
+impl Reconciler for ReplicaSets {
+    type World = World;
+    type Action = Action;
+    type Status = ReplicaSetStatus;
+
+    fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
+        World::observe(&self.sets, &self.pods, key, inputs)
+    }
+
+    fn meta(world: &World) -> &Meta {
+        &world.set.meta
+    }
+
+    fn plan(world: &World) -> Plan<Action> {
+        plan(world)
+    }
+
+    fn touches(world: &World, action: &Action) -> Option<Subject> {
+        let pod = Key::new(&world.set.meta.key.namespace, action.pod());
+        Some(Subject::new(core::Pod::RESOURCE, pod))
+    }
+
+    async fn act(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        act::act(gateway, &world.set, action).await
+    }
+
+    fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
+        act::record(&self.events, &world.set, action, result);
+    }
+
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
+        status(world, outcome)
+    }
+
+    async fn update_status(
+        &self,
+        gateway: &Gateway,
+        world: &World,
+        status: ReplicaSetStatus,
+    ) -> Result<Receipt, ApiError> {
+        let set = ReplicaSet {
+            metadata: world.set.meta.precondition(),
+            status,
+            ..Default::default()
+        };
+        Ok(gateway.update_status(&set).await?.receipt())
+    }
+}
