@@ -289,14 +289,22 @@ mod tests {
             refusal("secrets", r#"{"data":{"a":"AAEC"},"type":7}"#),
             "json: cannot unmarshal number into Go struct field Secret.type of type string"
         );
+        let nulls = r#"{"metadata":{"annotations":null,"creationTimestamp":null,"finalizers":null},"spec":{"hostname":7}}"#;
+        assert_eq!(
+            refusal("pods", nulls),
+            "json: cannot unmarshal number into Go struct field PodSpec.spec.hostname of type string"
+        );
     }
 
     #[test]
     fn an_array_is_never_taken_for_an_object() {
-        assert_eq!(
-            refusal("pods", r#" ["web"]"#),
-            "json: cannot unmarshal array into Go value of type v1.Pod"
-        );
+        for json in [r#" ["web"]"#, "[]", "[null]", "\n[{}]"] {
+            assert_eq!(
+                refusal("pods", json),
+                "json: cannot unmarshal array into Go value of type v1.Pod",
+                "{json}"
+            );
+        }
         for (json, field) in [
             (
                 r#"{"metadata":["web"]}"#,

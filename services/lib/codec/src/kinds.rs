@@ -189,6 +189,8 @@ mod tests {
         assert_eq!(kinds().by_kind("policy/v1", "DeleteOptions"), Some(options));
         assert!(kinds().by_kind("autoscaling/v1", "Scale").is_some());
         assert_eq!(kinds().by_kind("policy/v1", "Scale"), None);
+        assert!(kinds().with_bodies().any(|kind| kind == options));
+        assert!(kinds().iter().all(|kind| kind != options));
     }
 
     #[test]

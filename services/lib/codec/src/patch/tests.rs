@@ -323,6 +323,24 @@ fn a_strategic_merge_cannot_look_at_long_lists_again_and_again() {
 }
 
 #[test]
+fn a_document_of_the_largest_size_can_be_merged_into_itself() {
+    let finalizers: Vec<_> = (0..1_000).map(|n| format!("{n:03000}")).collect();
+    let document = json!({"metadata": {"finalizers": finalizers}});
+    let patched = pod(document.clone(), document.clone()).unwrap();
+    assert_eq!(patched, document);
+}
+
+#[test]
+fn a_json_patch_may_copy_as_many_bytes_as_a_request_may_have() {
+    let copy = json!([{"op": "copy", "from": "/a", "path": "/b"}]);
+    for (size, allowed) in [(3 << 20, true), ((3 << 20) + 1, false)] {
+        let document = json!({"a": "x".repeat(size - r#""""#.len())});
+        let patched = json_patch(kind("pods"), document, copy.clone());
+        assert_eq!(patched.is_ok(), allowed, "{size}");
+    }
+}
+
+#[test]
 fn a_json_patch_cannot_fill_the_memory() {
     let double = |n| json!({"op": "copy", "from": "", "path": format!("/x{n}")});
     let copies: Vec<Value> = (0..40).map(double).collect();
