@@ -5,11 +5,11 @@ use std::time::Duration;
 use setpoint_machinery::{Barrier, Receipt, Whole};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::Resource as _;
-use setpoint_proto::core::ConfigMap;
+use setpoint_proto::core::{ConfigMap, Namespace};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Faults, config_map, soon};
+use crate::fake::{Fake, Faults, config_map, eventually, soon};
 
 /// Checks I6.
 #[tokio::test(start_paused = true)]
@@ -40,6 +40,45 @@ async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
     fake.set_faults(Faults::default());
     assert!(soon(barrier.reached(&key)).await);
     assert_eq!(reader.len(), 1);
+}
+
+/// Checks I6.
+#[tokio::test(start_paused = true)]
+async fn a_key_rests_until_each_cache_holds_what_was_written_of_its_kind() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let maps = gateway.informer::<Whole<ConfigMap>>();
+    let namespaces = gateway.informer::<Whole<Namespace>>();
+    let (seen, missing) = (maps.reader(), namespaces.reader());
+    let mut barrier = Barrier::default();
+    barrier.watch(&seen);
+    barrier.watch(&missing);
+    tokio::spawn(maps.run(CancellationToken::new()));
+    tokio::spawn(namespaces.run(CancellationToken::new()));
+    soon(seen.synced()).await;
+    soon(missing.synced()).await;
+
+    fake.set_faults(Faults {
+        mute: Some(("namespaces", fake.revision())),
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    let map = gateway.create(&config_map("a")).await.unwrap();
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = "b".into();
+    let namespace = gateway.create(&namespace).await.unwrap();
+    let key = Key::new("default", "set");
+    barrier.wrote(&key, [map.receipt(), namespace.receipt()]);
+    fake.bookmark();
+    eventually("the other cache is there", async || {
+        seen.reached() >= namespace.revision
+    })
+    .await;
+    assert!(!barrier.reached(&key).await);
+
+    fake.set_faults(Faults::default());
+    assert!(soon(barrier.reached(&key)).await);
+    assert_eq!((seen.len(), missing.len()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

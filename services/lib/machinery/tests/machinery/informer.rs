@@ -74,6 +74,7 @@ async fn readers_see_the_state_and_then_every_change() {
     let (reader, told) = start(&fake);
     assert!(!reader.has_synced());
     soon(reader.synced()).await;
+    assert!(reader.has_synced());
     assert_eq!(names(&reader), ["a"]);
     assert_eq!((reader.len(), reader.is_empty()), (1, false));
 

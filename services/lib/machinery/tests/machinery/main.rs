@@ -6,6 +6,7 @@
 )]
 
 mod barrier;
+mod batch;
 mod causes;
 mod clocks;
 mod controller;
@@ -14,6 +15,7 @@ mod events;
 mod fake;
 mod gateway;
 mod informer;
+mod leading;
 mod office;
 mod presence;
 mod queue;

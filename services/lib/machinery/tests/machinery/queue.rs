@@ -232,6 +232,29 @@ async fn workers_that_wait_for_the_last_key_of_a_closed_queue_all_come_home() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn idle_workers_of_a_closed_queue_come_home_though_another_has_the_last_key() {
+    let queue = queue();
+    queue.add(1, None);
+    let ticket = next(&queue).unwrap();
+    queue.add(1, None);
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.next().await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    queue.close();
+    tokio::task::yield_now().await;
+    ticket.done(None);
+    let mut taken = Vec::new();
+    for worker in workers {
+        taken.extend(soon(worker).await.unwrap());
+    }
+    assert_eq!(taken.len(), 1, "and has it still");
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Add(u32),
@@ -371,29 +394,4 @@ async fn the_metrics_of_a_queue_are_true_whenever_they_are_read() {
     assert_eq!(longest, Some(7.0));
     drop((_ticket, queue));
     assert_eq!(gauge("workqueue_depth"), Some(0.0), "it is gone");
-}
-
-/// Checks C7: of all that waits, what is first by rank is taken, not what came first.
-#[tokio::test(start_paused = true)]
-async fn a_batch_holds_the_keys_of_the_lowest_ranks() {
-    let queue = queue();
-    let keys = [50, 10, 41, 30, 20, 40];
-    keys.into_iter().for_each(|key| queue.add(key, None));
-    let taken = async |count| {
-        let batch = soon(queue.next_batch(count, |key| key / 10)).await;
-        let batch = batch.into_iter().flatten();
-        let keys = batch.map(|ticket| {
-            let key = ticket.key;
-            ticket.done(None);
-            key
-        });
-        keys.collect::<Vec<_>>()
-    };
-    assert_eq!(taken(2).await, [10, 20]);
-    assert_eq!(taken(2).await, [30, 41], "the earlier of equals");
-    assert_eq!(taken(5).await, [40, 50], "all that there are");
-    queue.add(60, None);
-    queue.close();
-    assert_eq!(taken(5).await, [60], "what was queued before");
-    assert_eq!(taken(5).await, [0; 0]);
 }

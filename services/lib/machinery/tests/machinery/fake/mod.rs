@@ -27,6 +27,8 @@ pub struct Faults {
     pub lose_answers: bool,
     /// Creates fail with this.
     pub refuse_creates: Option<ApiError>,
+    /// Updates fail with this.
+    pub refuse_updates: Option<ApiError>,
     /// Watches of this resource say nothing of what happens after this revision.
     pub mute: Option<(&'static str, u64)>,
     /// Watches break after so many events of the initial state.

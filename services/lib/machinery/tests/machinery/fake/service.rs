@@ -102,6 +102,9 @@ impl Objects for Service {
     async fn update(&self, request: Request<UpdateRequest>) -> Answer<Object> {
         self.arrive("Update", &request.get_ref().field_manager)
             .await;
+        if let Some(refusal) = self.0.faults().refuse_updates {
+            return Err(refusal.into());
+        }
         let answer = self.write(request, |world, request, cause| {
             world.update(&request.resource, request.object.unwrap(), cause)
         });
