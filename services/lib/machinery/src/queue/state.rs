@@ -258,12 +258,13 @@ impl<K: Item> State<K> {
     }
 
     /// How it stands: a key whose time has come waits like any other, though nobody has looked since.
-    pub(super) fn load(&mut self, now: Instant) -> Load {
-        self.wake(now);
+    pub(super) fn load(&self, now: Instant) -> Load {
+        let due = || self.due.iter().take_while(|(at, _)| *at <= now);
+        let idle = due().filter(|(_, key)| !self.running.contains_key(key));
         let times = self.running.values().map(|&since| now - since);
         Load {
-            depth: self.len(),
-            delayed: self.delayed(),
+            depth: self.len() + idle.count(),
+            delayed: self.delayed() - due().count(),
             taken: self.running.len(),
             unfinished: times.clone().sum(),
             longest: times.max().unwrap_or_default(),
