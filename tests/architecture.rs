@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Every process has tasks that must survive a panic, whether controllers or servers.
     ("task", &[]),
     ("telemetry", &["proto"]),
-    ("machinery", &["model", "proto", "task", "telemetry"]),
+    ("controller", &["model", "proto", "task", "telemetry"]),
     ("host", &["proto", "task", "telemetry"]),
     (
         "gateway",
@@ -24,9 +24,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("replicaset-controller", SERVICE),
     ("scheduler", SERVICE),
     ("node-agent", SERVICE),
-    ("ctl", &["codec", "host", "machinery", "model", "proto"]),
+    ("ctl", &["codec", "host", "controller", "model", "proto"]),
 ];
-const SERVICE: &[&str] = &["host", "machinery", "model", "proto", "task", "telemetry"];
+const SERVICE: &[&str] = &["host", "controller", "model", "proto", "task", "telemetry"];
 
 /// Crates that only tests use, and that may use anything.
 const TESTS: &[&str] = &["testkit", "tests", "fuzz"];

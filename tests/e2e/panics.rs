@@ -32,7 +32,7 @@ const TASKS: [&str; 17] = [
     "informer",
     "leader",
     "namespaces",
-    "presence",
+    "membership",
     "scheduling",
 ];
 

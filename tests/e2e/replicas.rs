@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use setpoint_machinery::gateway::ListOptions;
+use setpoint_controller::client::ListOptions;
 use setpoint_model::Revision;
 use setpoint_proto::core::ConfigMap;
 use setpoint_tests::{Audience, Cluster, Proxy, Traffic, client, eventually, happened};

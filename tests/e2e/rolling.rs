@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
-use setpoint_machinery::Whole;
+use setpoint_controller::Whole;
 use setpoint_proto::core::Pod;
 use setpoint_tests::{Cluster, Kubectl, Size, Traffic, client, eventually};
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use setpoint_machinery::gateway::Gateway;
+use setpoint_controller::client::Client;
 use setpoint_model::Key;
 use setpoint_proto::apps::{Deployment, DeploymentSpec};
 use setpoint_tests::{Cluster, Size};
@@ -50,7 +50,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Creates the Deployment, waits until all its Pods are ready, and deletes it again.
-pub async fn one(gateway: &Gateway, name: &str, replicas: i32) -> anyhow::Result<Duration> {
+pub async fn one(gateway: &Client, name: &str, replicas: i32) -> anyhow::Result<Duration> {
     let key = Key::new("default", name);
     let start = Instant::now();
     gateway.create(&deployment(name, replicas)).await?;
@@ -66,7 +66,7 @@ pub async fn one(gateway: &Gateway, name: &str, replicas: i32) -> anyhow::Result
     Ok(took)
 }
 
-async fn until(gateway: &Gateway, key: &Key, replicas: i32) -> anyhow::Result<()> {
+async fn until(gateway: &Client, key: &Key, replicas: i32) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {
         let now = gateway.get::<Deployment>(key).await?;

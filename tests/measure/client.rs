@@ -1,12 +1,12 @@
 //! Who talks to the gateway for the bench.
 
-use setpoint_machinery::gateway::{Gateway, Settings};
+use setpoint_controller::client::{Client, Settings};
 
 /// Speaks to the gateway at this address.
-pub fn connect(address: String) -> anyhow::Result<Gateway> {
+pub fn connect(address: String) -> anyhow::Result<Client> {
     let settings = Settings {
         address,
         ..Default::default()
     };
-    Ok(Gateway::connect(&settings, "bench")?)
+    Ok(Client::connect(&settings, "bench")?)
 }

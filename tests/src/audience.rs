@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use setpoint_machinery::gateway::Settings;
-use setpoint_machinery::{Gateway, Reader, Whole};
+use setpoint_controller::client::Settings;
+use setpoint_controller::{Client, Reader, Whole};
 use setpoint_model::Revision;
 use setpoint_proto::core::ConfigMap;
 use tokio::time::{sleep, timeout};
@@ -25,12 +25,12 @@ pub struct Audience {
 ///
 /// # Panics
 /// When one of them is no URI.
-pub fn client(urls: &str) -> Gateway {
+pub fn client(urls: &str) -> Client {
     let settings = Settings {
         address: urls.to_owned(),
         ..Default::default()
     };
-    Gateway::connect(&settings, "test").expect("the addresses are URIs")
+    Client::connect(&settings, "test").expect("the addresses are URIs")
 }
 
 impl Audience {
@@ -72,7 +72,7 @@ impl Audience {
     }
 }
 
-fn watch(gateway: &Gateway, stop: CancellationToken) -> (Told, Reader<Whole<ConfigMap>>) {
+fn watch(gateway: &Client, stop: CancellationToken) -> (Told, Reader<Whole<ConfigMap>>) {
     let told = Told::default();
     let notes = told.clone();
     let informer = gateway.informer::<Whole<ConfigMap>>();

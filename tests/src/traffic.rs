@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use setpoint_machinery::Gateway;
-use setpoint_machinery::gateway::{ListOptions, Preconditions};
+use setpoint_controller::Client;
+use setpoint_controller::client::{ListOptions, Preconditions};
 use setpoint_model::Key;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::{ApiError, Reason};
@@ -34,7 +34,7 @@ type Book = BTreeMap<String, Known>;
 pub struct Traffic {
     writers: JoinSet<Book>,
     stop: CancellationToken,
-    client: Gateway,
+    client: Client,
 }
 
 impl Traffic {
@@ -83,7 +83,7 @@ impl Traffic {
 }
 
 /// Objects are created, changed twice, and every other one deleted.
-async fn write(gateway: Gateway, writer: usize, stop: CancellationToken) -> Book {
+async fn write(gateway: Client, writer: usize, stop: CancellationToken) -> Book {
     let mut book = Book::new();
     let mut pace = interval(PACE);
     for n in 0_u64.. {
@@ -114,7 +114,7 @@ async fn write(gateway: Gateway, writer: usize, stop: CancellationToken) -> Book
     book
 }
 
-async fn remove(gateway: &Gateway, object: &ConfigMap) -> Result<(), ApiError> {
+async fn remove(gateway: &Client, object: &ConfigMap) -> Result<(), ApiError> {
     let key = Key::of(&object.metadata);
     let deleted = gateway.delete::<ConfigMap>(&key, Preconditions::default(), None);
     deleted.await.map(drop)

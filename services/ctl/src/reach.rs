@@ -1,8 +1,8 @@
 //! How a command reaches the cluster: by an address that was given, or by what the state folder knows.
 
 use anyhow::bail;
-use setpoint_machinery::Gateway;
-use setpoint_machinery::gateway::Settings;
+use setpoint_controller::Client;
+use setpoint_controller::client::Settings;
 
 use crate::folder::Folder;
 use crate::shape::{Shape, address};
@@ -57,12 +57,12 @@ impl Reach {
     ///
     /// # Errors
     /// As [`Self::addresses`], or the address is none.
-    pub fn gateway(&self) -> anyhow::Result<Gateway> {
+    pub fn gateway(&self) -> anyhow::Result<Client> {
         let settings = Settings {
             address: self.addresses()?,
             ..Settings::default()
         };
-        Ok(Gateway::connect(&settings, WRITER)?)
+        Ok(Client::connect(&settings, WRITER)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Act: one write for each kind of action, and the Event about it.
 
 use serde_json::json;
-use setpoint_machinery::{Created, Gateway, Receipt, Recorder, Written, events, reference};
+use setpoint_controller::{Client, Created, Receipt, Recorder, Written, events, reference};
 use setpoint_model::{Meta, Target, Template, template};
 use setpoint_proto::ApiError;
 use setpoint_proto::apps::{self, ReplicaSet};
@@ -12,7 +12,7 @@ use crate::progress::is_create_failure;
 use crate::{Action, Deployment};
 
 pub(crate) async fn act(
-    gateway: &Gateway,
+    gateway: &Client,
     deployment: &Deployment,
     action: &Action,
 ) -> Result<Receipt, ApiError> {
@@ -48,7 +48,7 @@ pub(crate) async fn act(
             patch(gateway, set, annotations, spec).await
         }
         // Only the version that had no Pods.
-        Action::Delete(set) => gateway.delete_seen::<ReplicaSet>(set).await,
+        Action::Delete(set) => gateway.delete_unchanged::<ReplicaSet>(set).await,
     }
 }
 
@@ -109,7 +109,7 @@ fn new_set(
 }
 
 async fn create(
-    gateway: &Gateway,
+    gateway: &Client,
     deployment: &Deployment,
     set: &ReplicaSet,
 ) -> Result<Receipt, ApiError> {
@@ -122,7 +122,7 @@ async fn create(
 
 /// Annotates a new set whose template the gateway stored otherwise than it was sent.
 async fn note_stored(
-    gateway: &Gateway,
+    gateway: &Client,
     deployment: &Deployment,
     created: &Written<ReplicaSet>,
 ) -> Result<Receipt, ApiError> {
@@ -137,7 +137,7 @@ async fn note_stored(
 
 /// No revision is asked for: the set's own controller reports into it all the time, and nobody else scales it.
 async fn patch(
-    gateway: &Gateway,
+    gateway: &Client,
     set: &Target,
     annotations: &Annotations,
     spec: serde_json::Value,

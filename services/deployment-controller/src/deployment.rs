@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use setpoint_machinery::{Owns, View};
+use setpoint_controller::{Owns, View};
 use setpoint_model::{Meta, Selector, Template, names, percent};
 use setpoint_proto::apps::{self, DeploymentSpec, DeploymentStatus};
 use setpoint_proto::core::PodTemplateSpec;

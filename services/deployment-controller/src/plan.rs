@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_machinery::{Claim, Plan, claims};
+use setpoint_controller::{Claim, Plan, claims};
 use setpoint_model::Target;
 
 use crate::fleet::Fleet;

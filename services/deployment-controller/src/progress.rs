@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Outcome, Step};
+use setpoint_controller::{Outcome, Step};
 use setpoint_model::condition::{self, FALSE, TRUE, UNKNOWN};
 use setpoint_proto::apps::{DeploymentCondition, DeploymentStatus};
 use setpoint_proto::{ApiError, Reason, Retry};

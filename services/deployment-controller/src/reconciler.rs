@@ -1,10 +1,10 @@
 //! The controller: its triggers, and its steps by name.
 
-use setpoint_host::Host;
-use setpoint_machinery::{
-    Controller, Gateway, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
-    Subject,
+use setpoint_controller::{
+    Client, Controller, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
+    Replica,
 };
+use setpoint_host::Host;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::{ApiError, Resource as _, apps};
 
@@ -58,14 +58,14 @@ impl Reconciler for Deployments {
         plan(world)
     }
 
-    fn touches(world: &World, action: &Action) -> Option<Subject> {
+    fn touches(world: &World, action: &Action) -> Option<ObjectRef> {
         let set = Key::new(&world.deployment.meta.key.namespace, action.set());
-        Some(Subject::new(apps::ReplicaSet::RESOURCE, set))
+        Some(ObjectRef::new(apps::ReplicaSet::RESOURCE, set))
     }
 
     async fn act(
         &self,
-        gateway: &Gateway,
+        gateway: &Client,
         world: &World,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
@@ -83,7 +83,7 @@ impl Reconciler for Deployments {
     /// Writes status and revision at once: annotations may change with a status, without a new generation.
     async fn update_status(
         &self,
-        gateway: &Gateway,
+        gateway: &Client,
         world: &World,
         report: Report,
     ) -> Result<Receipt, ApiError> {

@@ -1,7 +1,7 @@
 //! Recreate: every old Pod is gone before the first new one is made, for those who cannot run beside each other.
 #![warn(clippy::arithmetic_side_effects)]
 
-use setpoint_machinery::Plan;
+use setpoint_controller::Plan;
 
 use crate::fleet::Fleet;
 use crate::plan::{create, scale};

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use setpoint_machinery::Plan;
+use setpoint_controller::Plan;
 
 use crate::fleet::Fleet;
 use crate::plan::{create, scale};

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use setpoint_machinery::Plan;
+use setpoint_controller::Plan;
 
 use crate::annotations::{news, size};
 use crate::fleet::Fleet;

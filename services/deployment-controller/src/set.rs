@@ -1,7 +1,7 @@
 //! A ReplicaSet, as the Deployment that owns it reads it.
 #![warn(clippy::arithmetic_side_effects)]
 
-use setpoint_machinery::View;
+use setpoint_controller::View;
 use setpoint_model::{Meta, Target, Template};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 

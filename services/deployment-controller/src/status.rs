@@ -1,7 +1,7 @@
 //! Status: what to tell the user about a Deployment.
 #![warn(clippy::arithmetic_side_effects)]
 
-use setpoint_machinery::Outcome;
+use setpoint_controller::Outcome;
 use setpoint_proto::apps::DeploymentStatus;
 
 use crate::fleet::Fleet;

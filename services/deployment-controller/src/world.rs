@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Inputs, Reader};
+use setpoint_controller::{Inputs, Reader};
 use setpoint_model::Key;
 
 use crate::{Deployment, Set};

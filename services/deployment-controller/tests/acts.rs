@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
 use setpoint_deployment_controller::{
     Action, Deployment, Deployments, Report, Set, World, plan, status,
 };
-use setpoint_machinery::{Gateway, Receipt, Reconciler, Recorder, View, gateway};
 use setpoint_model::{Key, Revision, Target, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet};
 use setpoint_proto::core::{Container, Namespace};
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "production";
 
 /// A Deployment in a gateway, and the controller that acts on it.
 struct Acts {
-    gateway: Gateway,
+    gateway: Client,
     deployments: Deployments,
     deployment: apps::Deployment,
     _serving: InProcess,
@@ -31,11 +31,11 @@ struct Acts {
 impl Acts {
     async fn begin() -> Self {
         let serving = serve_gateway().await;
-        let settings = gateway::Settings {
+        let settings = client::Settings {
             address: serving.url.clone(),
             ..Default::default()
         };
-        let gateway = Gateway::connect(&settings, "deployment-controller").unwrap();
+        let gateway = Client::connect(&settings, "deployment-controller").unwrap();
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use setpoint_machinery::gateway::Preconditions;
-use setpoint_machinery::{Gateway, Receipt};
+use setpoint_controller::client::Preconditions;
+use setpoint_controller::{Client, Receipt};
 use setpoint_model::Key;
 use setpoint_proto::core::{Container, Pod, PodStatus};
 use setpoint_proto::meta::ObjectMeta;
@@ -47,7 +47,7 @@ pub struct Hands<R> {
     /// Runs containers.
     pub runtime: R,
     /// Writes objects.
-    pub gateway: Gateway,
+    pub gateway: Client,
     /// Tells people.
     pub tell: Tell,
     /// How much of what containers write is kept.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
-use setpoint_machinery::journal::{Journal, Note};
-use setpoint_machinery::metrics::Rounds;
-use setpoint_machinery::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
+use setpoint_controller::decision_log::{DecisionLog, Note};
+use setpoint_controller::metrics::Reconciles;
+use setpoint_controller::{Barrier, Cascade, Plan, Queue, Reader, Ticket};
 use setpoint_model::{Key, Meta, pod as model};
 use setpoint_proto::Reason;
 use setpoint_proto::core::Pod;
@@ -48,11 +48,11 @@ pub struct Agent<R> {
     /// Makes a Pod rest until `pods` shows what was written for it.
     pub barrier: Barrier,
     /// What it did of late.
-    pub journal: Journal,
+    pub decision_log: DecisionLog,
     /// The Pods that need a look.
     pub queue: Queue<Key>,
     /// Counts its rounds.
-    pub rounds: Arc<Rounds>,
+    pub rounds: Arc<Reconciles>,
 }
 
 impl<R: Runtime> Agent<R> {
@@ -126,7 +126,7 @@ impl<R: Runtime> Agent<R> {
         let looked = Instant::now();
         let _active = self.rounds.begin();
         ticket.catch_up();
-        let mut note = self.journal.open(&ticket);
+        let mut note = self.decision_log.open(&ticket);
         let world = self.observe(&ticket.key, BTreeMap::new());
         if let Some(pod) = &world.pod {
             let meta = &pod.object.metadata;

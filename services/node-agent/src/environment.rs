@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use setpoint_machinery::Gateway;
+use setpoint_controller::Client;
 use setpoint_model::Key;
 use setpoint_proto::core::{
     ConfigMap, ConfigMapKeySelector, Container, EnvFromSource, EnvVar, EnvVarSource, Pod, Secret,
@@ -34,7 +34,7 @@ pub enum Error {
 /// # Errors
 /// When something it refers to, and does not call optional, is missing.
 pub async fn environment(
-    gateway: &Gateway,
+    gateway: &Client,
     pod: &Pod,
     container: &Container,
     place: &Place,
@@ -95,7 +95,7 @@ impl Env {
 }
 
 async fn value_from(
-    gateway: &Gateway,
+    gateway: &Client,
     pod: &Pod,
     container: &Container,
     place: &Place,
@@ -134,7 +134,7 @@ async fn value_from(
 }
 
 async fn from_config_map(
-    gateway: &Gateway,
+    gateway: &Client,
     namespace: &str,
     selector: &ConfigMapKeySelector,
 ) -> Result<Option<String>, Error> {
@@ -148,7 +148,7 @@ async fn from_config_map(
 }
 
 async fn from_secret(
-    gateway: &Gateway,
+    gateway: &Client,
     namespace: &str,
     selector: &SecretKeySelector,
 ) -> Result<Option<String>, Error> {
@@ -164,7 +164,7 @@ async fn from_secret(
 }
 
 async fn all_of(
-    gateway: &Gateway,
+    gateway: &Client,
     namespace: &str,
     source: &EnvFromSource,
 ) -> Result<Vec<(String, String)>, Error> {

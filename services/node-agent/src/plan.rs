@@ -12,7 +12,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use setpoint_machinery::Plan;
+use setpoint_controller::Plan;
 use setpoint_model::pod::is_terminal;
 use setpoint_model::time::after;
 use setpoint_proto::core::Container;

@@ -1,7 +1,7 @@
 //! What the agent keeps of each Pod: where it is, and the rest encoded until it is looked at.
 
 use prost::Message as _;
-use setpoint_machinery::View;
+use setpoint_controller::View;
 use setpoint_model::Meta;
 use setpoint_proto::core::Pod;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use setpoint_controller::client;
 use setpoint_host::duration;
-use setpoint_machinery::gateway;
 use setpoint_model::quantity::Amount;
 
 use crate::runtime::{LogLimits, docker};
@@ -18,7 +18,7 @@ const MOST_PODS: usize = 253;
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// How to reach the gateway.
-    pub gateway: gateway::Settings,
+    pub gateway: client::Settings,
     /// What runs the containers.
     pub runtime: Kind,
     /// The node's name; empty for the name of the instance. With several nodes, `<name>-0`, `<name>-1` and so on.
@@ -102,7 +102,7 @@ impl Default for Capacity {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            gateway: gateway::Settings::default(),
+            gateway: client::Settings::default(),
             runtime: Kind::Process,
             node_name: String::new(),
             nodes: 1,

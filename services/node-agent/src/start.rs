@@ -6,13 +6,14 @@ use std::sync::{Arc, Once};
 
 use anyhow::Context as _;
 use futures::future::join_all;
-use setpoint_host::{Check, Host};
-use setpoint_machinery::gateway::ListOptions;
-use setpoint_machinery::metrics::Rounds;
-use setpoint_machinery::queue::Limiter;
-use setpoint_machinery::{
-    Barrier, Delta, Gateway, Informer, Journal, Presence, Queue, Recorder, View as _, reachable,
+use setpoint_controller::client::ListOptions;
+use setpoint_controller::metrics::Reconciles;
+use setpoint_controller::queue::Limiter;
+use setpoint_controller::{
+    Barrier, Client, DecisionLog, Delta, Informer, Membership, Queue, Recorder, View as _,
+    reachable,
 };
+use setpoint_host::{Check, Host};
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
@@ -48,7 +49,7 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let queue = Queue::new("pods", Limiter::default());
     let waker = queue.clone();
     let wake: Wake = Arc::new(move |pod: &Key| waker.add(pod.clone(), None));
-    let gateway = Gateway::connect(&settings.gateway, host.instance())?;
+    let gateway = Client::connect(&settings.gateway, host.instance())?;
     let tasks = gateway.tasks();
     if let Some(engine) = engine {
         let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake, tasks).await?;
@@ -107,16 +108,16 @@ async fn serve<R: Runtime>(
     machine: Machine,
     nodes: Vec<Node>,
     queue: Queue<Key>,
-    gateway: Gateway,
+    gateway: Client,
     runtime: R,
 ) -> anyhow::Result<()> {
-    let presence = Presence::announce(
+    let membership = Membership::announce(
         gateway.clone(),
         host.service(),
         host.instance(),
         host.advertised(),
     );
-    let rounds = Arc::new(Rounds::new(host.service(), settings.workers));
+    let rounds = Arc::new(Reconciles::new(host.service(), settings.workers));
     let informer = informer(&gateway, &nodes, &queue, rounds.clone());
     let pods = informer.reader();
     let mut barrier = Barrier::default();
@@ -125,7 +126,7 @@ async fn serve<R: Runtime>(
         .writes_events()
         .then(|| Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name));
     let tell = Tell::new(recorder);
-    let journal = Journal::new(host.service(), host.instance(), Pod::RESOURCE);
+    let decision_log = DecisionLog::new(host.service(), host.instance(), Pod::RESOURCE);
     let agent = Arc::new(Agent {
         hands: Hands {
             runtime,
@@ -140,7 +141,7 @@ async fn serve<R: Runtime>(
             .collect(),
         pods: pods.clone(),
         barrier,
-        journal,
+        decision_log,
         queue,
         rounds,
     });
@@ -151,7 +152,7 @@ async fn serve<R: Runtime>(
     let address = reachable(&gateway, host.advertised()).await;
     let alive = heartbeats(&host, &settings, &machine, nodes, &gateway, address);
     let well = follow(gateway.tasks().health(), host.health().check("tasks"));
-    let why = agent.journal.routes().into_axum_router();
+    let why = agent.decision_log.routes().into_axum_router();
     let logs = Logs::router(Arc::clone(&agent), host.shutdown());
     host.offer(why.merge(logs));
     let work = async {
@@ -164,7 +165,7 @@ async fn serve<R: Runtime>(
         () = work => {}
         ((), (), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive, well) } => {}
     }
-    tokio::join!(farewell(&gateway, names), presence.leave(), tell.finish());
+    tokio::join!(farewell(&gateway, names), membership.leave(), tell.finish());
     Ok(())
 }
 
@@ -183,10 +184,10 @@ async fn follow(mut health: watch::Receiver<Result<(), String>>, check: Check) {
 
 /// One node watches its own Pods; many share one watch over all Pods that are bound.
 fn informer(
-    gateway: &Gateway,
+    gateway: &Client,
     nodes: &[Node],
     queue: &Queue<Key>,
-    rounds: Arc<Rounds>,
+    rounds: Arc<Reconciles>,
 ) -> Informer<PodView> {
     let fields = match nodes {
         [node] => format!("spec.nodeName={}", node.name),
@@ -225,7 +226,7 @@ async fn heartbeats(
     settings: &Settings,
     machine: &Machine,
     nodes: Vec<Node>,
-    gateway: &Gateway,
+    gateway: &Client,
     address: String,
 ) {
     let check = host.health().check("nodes");

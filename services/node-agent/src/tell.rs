@@ -1,6 +1,6 @@
 //! What people are told about a Pod, in the kubelet's words where it has words for it.
 
-use setpoint_machinery::{Recorder, events};
+use setpoint_controller::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
 
 use crate::duration;

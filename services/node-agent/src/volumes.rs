@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_machinery::Gateway;
+use setpoint_controller::Client;
 use setpoint_model::Key;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{
@@ -26,7 +26,7 @@ type Data = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// When a volume names something that is not there, or that no node of this kind can give.
-pub async fn volumes(gateway: &Gateway, pod: &Pod, place: &Place) -> Result<Vec<Volume>, Error> {
+pub async fn volumes(gateway: &Client, pod: &Pod, place: &Place) -> Result<Vec<Volume>, Error> {
     let mut volumes = Vec::new();
     for declared in &pod.spec.volumes {
         let name = declared.name.clone();
@@ -50,7 +50,7 @@ fn group(pod: &Pod) -> Option<u32> {
 /// # Errors
 /// When it wants a part of a volume that containers write to, or a place that the engine keeps for itself.
 pub async fn mounts(
-    gateway: &Gateway,
+    gateway: &Client,
     pod: &Pod,
     place: &Place,
     container: &Container,
@@ -152,7 +152,7 @@ fn part(kind: &VolumeKind, sub_path: &str, mount_path: &str) -> Vec<File> {
 }
 
 async fn kind(
-    gateway: &Gateway,
+    gateway: &Client,
     pod: &Pod,
     place: &Place,
     declared: &Declared,
@@ -210,7 +210,7 @@ fn in_memory(empty: &EmptyDirVolumeSource) -> VolumeKind {
 }
 
 async fn all(
-    gateway: &Gateway,
+    gateway: &Client,
     pod: &Pod,
     place: &Place,
     projected: &ProjectedVolumeSource,
@@ -296,7 +296,7 @@ fn content(pod: &Pod, place: &Place, item: &DownwardApiVolumeFile) -> Result<Str
 }
 
 async fn config_map(
-    gateway: &Gateway,
+    gateway: &Client,
     namespace: &str,
     name: &str,
     optional: bool,
@@ -315,7 +315,7 @@ async fn config_map(
 }
 
 async fn secret_data(
-    gateway: &Gateway,
+    gateway: &Client,
     namespace: &str,
     name: &str,
     optional: bool,
@@ -467,11 +467,11 @@ mod tests {
     /// Checks F22: a source that is added to the API is not dropped silently.
     #[tokio::test]
     async fn every_source_of_a_projected_volume_gives_files_or_an_error() {
-        let settings = setpoint_machinery::gateway::Settings {
+        let settings = setpoint_controller::client::Settings {
             address: "http://127.0.0.1:1".into(),
             ..Default::default()
         };
-        let gateway = Gateway::connect(&settings, "test").unwrap();
+        let gateway = Client::connect(&settings, "test").unwrap();
         let pool = prost_reflect::DescriptorPool::decode(setpoint_proto::DESCRIPTORS).unwrap();
         let message = pool
             .get_message_by_name("k8s.core.v1.VolumeProjection")

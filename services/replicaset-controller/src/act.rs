@@ -1,6 +1,6 @@
 //! Act: one write for each kind of action, and the Event about it.
 
-use setpoint_machinery::{Gateway, Receipt, Recorder, events, reference};
+use setpoint_controller::{Client, Receipt, Recorder, events, reference};
 use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, core};
@@ -8,11 +8,7 @@ use setpoint_proto::{ApiError, core};
 use crate::status::is_failure;
 use crate::{Action, Set};
 
-pub(crate) async fn act(
-    gateway: &Gateway,
-    set: &Set,
-    action: &Action,
-) -> Result<Receipt, ApiError> {
+pub(crate) async fn act(gateway: &Client, set: &Set, action: &Action) -> Result<Receipt, ApiError> {
     match action {
         Action::Adopt(pod) => gateway.adopt::<ReplicaSet, core::Pod>(&set.meta, pod).await,
         Action::Release(pod) => gateway.release::<core::Pod>(&set.meta, pod).await,
@@ -22,7 +18,7 @@ pub(crate) async fn act(
             Ok(created.receipt())
         }
         // Only the version that was ranked: a Pod that was relabelled meanwhile is not the set's to delete.
-        Action::Delete(pod) => gateway.delete_seen::<core::Pod>(pod).await,
+        Action::Delete(pod) => gateway.delete_unchanged::<core::Pod>(pod).await,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use setpoint_machinery::{Claim, Plan, claims};
+use setpoint_controller::{Claim, Plan, claims};
 use setpoint_model::{Target, names};
 
 use crate::ranking::ranked;

@@ -5,7 +5,7 @@ use std::mem;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_machinery::View;
+use setpoint_controller::View;
 use setpoint_model::{Labels, Meta, pod};
 use setpoint_proto::core;
 

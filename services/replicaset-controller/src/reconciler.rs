@@ -1,10 +1,10 @@
 //! The controller: its triggers, and its steps by name.
 
-use setpoint_host::Host;
-use setpoint_machinery::{
-    Controller, Gateway, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
-    Subject,
+use setpoint_controller::{
+    Client, Controller, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
+    Replica,
 };
+use setpoint_host::Host;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::{ApiError, Resource as _, core};
@@ -58,14 +58,14 @@ impl Reconciler for ReplicaSets {
         plan(world)
     }
 
-    fn touches(world: &World, action: &Action) -> Option<Subject> {
+    fn touches(world: &World, action: &Action) -> Option<ObjectRef> {
         let pod = Key::new(&world.set.meta.key.namespace, action.pod());
-        Some(Subject::new(core::Pod::RESOURCE, pod))
+        Some(ObjectRef::new(core::Pod::RESOURCE, pod))
     }
 
     async fn act(
         &self,
-        gateway: &Gateway,
+        gateway: &Client,
         world: &World,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
@@ -82,7 +82,7 @@ impl Reconciler for ReplicaSets {
 
     async fn update_status(
         &self,
-        gateway: &Gateway,
+        gateway: &Client,
         world: &World,
         status: ReplicaSetStatus,
     ) -> Result<Receipt, ApiError> {

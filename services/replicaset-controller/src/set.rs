@@ -1,6 +1,6 @@
 //! A ReplicaSet, as far as its Pods are concerned.
 
-use setpoint_machinery::{Owns, View};
+use setpoint_controller::{Owns, View};
 use setpoint_model::{Meta, Selector};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core::PodTemplateSpec;

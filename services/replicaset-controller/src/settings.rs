@@ -1,16 +1,16 @@
 //! What can be set.
 
 use serde::{Deserialize, Serialize};
-use setpoint_machinery::controller;
+use setpoint_controller::runtime;
 
 /// Settings of the replicaset-controller: those of any controller.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Settings(pub controller::Settings);
+pub struct Settings(pub runtime::Settings);
 
 impl setpoint_host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
-        controller::Settings::DESCRIBE
+        runtime::Settings::DESCRIBE
     }
 
     fn validate(&self) -> Result<(), String> {

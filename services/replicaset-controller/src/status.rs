@@ -1,7 +1,7 @@
 //! Status: what to tell the user about a set.
 #![warn(clippy::arithmetic_side_effects)]
 
-use setpoint_machinery::Outcome;
+use setpoint_controller::Outcome;
 use setpoint_model::condition::{self, TRUE};
 use setpoint_model::selector::Selector;
 use setpoint_proto::apps::{ReplicaSetCondition, ReplicaSetStatus};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Inputs, Reader};
+use setpoint_controller::{Inputs, Reader};
 use setpoint_model::Key;
 
 use crate::{Pod, Set};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Gateway, Receipt, Reconciler, Recorder, View, gateway};
+use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
 use setpoint_model::{Key, Revision, Target, owner};
 use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::core::{Container, Namespace};
@@ -20,7 +20,7 @@ const NAMESPACE: &str = "production";
 
 /// A set in a gateway, and the controller that acts on it.
 struct Acts {
-    gateway: Gateway,
+    gateway: Client,
     sets: ReplicaSets,
     set: ReplicaSet,
     _serving: InProcess,
@@ -29,11 +29,11 @@ struct Acts {
 impl Acts {
     async fn begin() -> Self {
         let serving = serve_gateway().await;
-        let settings = gateway::Settings {
+        let settings = client::Settings {
             address: serving.url.clone(),
             ..Default::default()
         };
-        let gateway = Gateway::connect(&settings, "replicaset-controller").unwrap();
+        let gateway = Client::connect(&settings, "replicaset-controller").unwrap();
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Gateway, Receipt, Recorder};
+use setpoint_controller::{Client, Receipt, Recorder};
 use setpoint_proto::core::{ObjectReference, Pod};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource as _};
@@ -17,7 +17,7 @@ use crate::status;
 /// # Errors
 /// What the gateway answered. `Conflict` and `NotFound` say that the Pod is no longer as it was observed.
 pub async fn act(
-    gateway: &Gateway,
+    gateway: &Client,
     events: &Recorder,
     action: &Action,
     now: Timestamp,
@@ -38,7 +38,7 @@ pub async fn act(
 
 /// Writes the condition, unless the Pod says so already.
 async fn report(
-    gateway: &Gateway,
+    gateway: &Client,
     pod: &Arc<PodView>,
     message: &str,
     now: Timestamp,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use setpoint_machinery::Queue;
+use setpoint_controller::Queue;
 use setpoint_model::Key;
 use tokio::time::Instant;
 
@@ -139,8 +139,8 @@ fn backoff(attempts: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use setpoint_machinery::Ticket;
-    use setpoint_machinery::queue::Limiter;
+    use setpoint_controller::Ticket;
+    use setpoint_controller::queue::Limiter;
     use tokio::runtime::Builder;
     use tokio::time::{advance, timeout};
 

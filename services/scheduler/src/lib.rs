@@ -22,8 +22,8 @@ mod status;
 mod unsupported;
 mod world;
 
+use setpoint_controller::{Replica, election};
 use setpoint_host::Host;
-use setpoint_machinery::{Replica, election};
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
 use tokio::task::JoinSet;
@@ -53,7 +53,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         pods.reader(),
         nodes.reader(),
         replica.events.clone(),
-        replica.journal.clone(),
+        replica.decision_log.clone(),
         settings.clone(),
     );
     let (on_pod, on_node) = (shift.clone(), shift.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_machinery::View;
+use setpoint_controller::View;
 use setpoint_model::{Meta, Resources, condition, quantity::Amount};
 use setpoint_proto::core::{Node, Taint};
 

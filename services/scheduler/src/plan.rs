@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use setpoint_machinery::{Plan, Step};
+use setpoint_controller::{Plan, Step};
 use setpoint_task::catch_unwind;
 
 use crate::anti_affinity::Existing;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use setpoint_machinery::View;
+use setpoint_controller::View;
 use setpoint_model::{Key, Meta, Resources, pod};
 use setpoint_proto::core::{NodeSelectorTerm, Pod, PodSpec, PodStatus, Toleration};
 

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use parking_lot::Mutex;
-use setpoint_machinery::journal::{Journal, Note};
-use setpoint_machinery::{Cascade, Gateway, Queue, Reader, Receipt, Recorder, Step, Ticket};
+use setpoint_controller::decision_log::{DecisionLog, Note};
+use setpoint_controller::{Cascade, Client, Queue, Reader, Receipt, Recorder, Step, Ticket};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::Verdict;
@@ -61,14 +61,14 @@ pub struct Scheduler {
     /// Tells people.
     pub events: Recorder,
     /// What it did of late.
-    pub journal: Journal,
+    pub decision_log: DecisionLog,
     /// As set.
     pub settings: Settings,
 }
 
 impl Scheduler {
     /// Schedules until `stop`, or until a write is refused since another leads.
-    pub async fn run(&self, gateway: &Gateway, stop: &CancellationToken) {
+    pub async fn run(&self, gateway: &Client, stop: &CancellationToken) {
         while let Some(Some(tickets)) = stop.run_until_cancelled(self.batch()).await {
             let written = *self.written.lock();
             if timeout(CATCH_UP, self.pods.reach(written)).await.is_err() {
@@ -91,7 +91,7 @@ impl Scheduler {
     }
 
     /// Observe, plan, act.
-    async fn round(&self, gateway: &Gateway, tickets: Vec<Ticket<Key>>) -> Result<(), Fenced> {
+    async fn round(&self, gateway: &Client, tickets: Vec<Ticket<Key>>) -> Result<(), Fenced> {
         let looked = Instant::now();
         let observed = self.backlog.begin(tickets.iter().map(|ticket| &ticket.key));
         let (pending, mut tickets) = self.pending(tickets);
@@ -108,7 +108,7 @@ impl Scheduler {
         let plan = plan(&world);
         let writes = plan.steps.into_iter().filter_map(|step| {
             let ticket = tickets.remove(&step.action.pod().meta.key)?;
-            let mut note = self.journal.open(&ticket);
+            let mut note = self.decision_log.open(&ticket);
             describe(&mut note, &step.action, step.because, world.nodes.len());
             let began = Began {
                 looked,
@@ -186,7 +186,7 @@ impl Scheduler {
 
     async fn carry_out(
         &self,
-        gateway: &Gateway,
+        gateway: &Client,
         step: Step<Action>,
         ticket: Ticket<Key>,
         mut note: Note,
@@ -334,14 +334,14 @@ fn write_down(note: Note, action: &Action, result: &Result<Receipt, ApiError>) {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_machinery::gateway;
-    use setpoint_machinery::queue::Limiter;
+    use setpoint_controller::client;
+    use setpoint_controller::queue::Limiter;
     use setpoint_proto::Reason;
 
     use super::*;
 
     fn scheduler() -> Scheduler {
-        let gateway = Gateway::connect(&gateway::Settings::default(), "test");
+        let gateway = Client::connect(&client::Settings::default(), "test");
         let gateway = gateway.expect("the address is a URI");
         Scheduler {
             queue: Queue::new("test", Limiter::default()),
@@ -351,7 +351,7 @@ mod tests {
             pods: gateway.informer().reader(),
             nodes: gateway.informer().reader(),
             events: Recorder::silent(),
-            journal: Journal::default(),
+            decision_log: DecisionLog::default(),
             settings: Settings::default(),
         }
     }

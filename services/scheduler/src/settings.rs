@@ -1,14 +1,14 @@
 //! What can be set.
 
 use serde::{Deserialize, Serialize};
-use setpoint_machinery::{election, gateway};
+use setpoint_controller::{client, election};
 
 /// Settings of the scheduler.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// How to reach the gateway.
-    pub gateway: gateway::Settings,
+    pub gateway: client::Settings,
     /// How the leader is found.
     pub election: election::Settings,
     /// Pods that name another scheduler are left alone.
@@ -22,7 +22,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            gateway: gateway::Settings::default(),
+            gateway: client::Settings::default(),
             election: election::Settings::default(),
             scheduler_name: "default-scheduler".to_owned(),
             batch: 256,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use setpoint_machinery::queue::Limiter;
-use setpoint_machinery::{Delta, Gateway, Journal, Queue, Reader, Recorder, Term};
+use setpoint_controller::queue::Limiter;
+use setpoint_controller::{Client, DecisionLog, Delta, Queue, Reader, Recorder, Term};
 use setpoint_model::Key;
 use setpoint_proto::Cause;
 use tokio::time::timeout;
@@ -29,7 +29,7 @@ pub struct Shift {
     pods: Reader<PodView>,
     nodes: Reader<NodeView>,
     events: Recorder,
-    journal: Journal,
+    decision_log: DecisionLog,
     settings: Settings,
     current: Arc<RwLock<Option<Arc<Scheduler>>>>,
 }
@@ -40,7 +40,7 @@ impl Shift {
         pods: Reader<PodView>,
         nodes: Reader<NodeView>,
         events: Recorder,
-        journal: Journal,
+        decision_log: DecisionLog,
         settings: Settings,
     ) -> Self {
         let current = Arc::default();
@@ -48,7 +48,7 @@ impl Shift {
             pods,
             nodes,
             events,
-            journal,
+            decision_log,
             settings,
             current,
         }
@@ -60,7 +60,7 @@ impl Shift {
     }
 
     /// One term: catch up with the former leader, look at every Pod once, then at what changes.
-    pub async fn lead(&self, gateway: Gateway, term: Term, stop: CancellationToken) {
+    pub async fn lead(&self, gateway: Client, term: Term, stop: CancellationToken) {
         let fenced = gateway.under(&term.fence);
         tokio::select! {
             () = term.lost.cancelled() => return,
@@ -91,7 +91,7 @@ impl Shift {
             pods: self.pods.clone(),
             nodes: self.nodes.clone(),
             events: self.events.clone(),
-            journal: self.journal.clone(),
+            decision_log: self.decision_log.clone(),
             settings: self.settings.clone(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_machinery::Reader;
+use setpoint_controller::Reader;
 use setpoint_model::{Key, Resources};
 
 use crate::anti_affinity::Existing;

@@ -1,6 +1,6 @@
 //! A cluster whose every span arrives at a Jaeger of its own.
 
-use setpoint_machinery::gateway::{Gateway, Settings};
+use setpoint_controller::client::{Client, Settings};
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::apps::Deployment;
@@ -71,7 +71,7 @@ impl Watched {
         let key = Key::new("production", "web-frontend");
         let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
         let object = runtime.block_on(async {
-            let gateway = Gateway::connect(&settings, "test").expect("it is an address");
+            let gateway = Client::connect(&settings, "test").expect("it is an address");
             gateway.object(Deployment::RESOURCE, &key).await
         });
         let cause = object.expect("it is there").cause.expect("it was written");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
-use setpoint_machinery::Gateway;
-use setpoint_machinery::gateway::{ListOptions, Preconditions};
+use setpoint_controller::Client;
+use setpoint_controller::client::{ListOptions, Preconditions};
 use setpoint_model::Key;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{ConfigMap, Namespace};
@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The load and its acknowledged writes.
 pub struct Load {
-    gateway: Gateway,
+    gateway: Client,
     simulated: bool,
     most: u64,
     tried: u64,
@@ -50,7 +50,7 @@ pub struct Load {
 
 impl Load {
     /// A load through this gateway; on `simulated` nodes only, where Pods cost little.
-    pub fn new(gateway: &Gateway, simulated: bool) -> Self {
+    pub fn new(gateway: &Client, simulated: bool) -> Self {
         Self {
             gateway: gateway.clone(),
             simulated,

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use setpoint_machinery::Gateway;
+use setpoint_controller::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
@@ -64,7 +64,7 @@ pub async fn chaos(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode>
 /// All rounds, until the last, a failure or Ctrl-C.
 async fn play(
     options: &Options,
-    gateway: &Gateway,
+    gateway: &Client,
     cluster: &mut Cluster,
     load: &mut Load,
     rows: &mut Vec<Row>,
@@ -82,7 +82,7 @@ async fn play(
 
 async fn rounds(
     options: &Options,
-    gateway: &Gateway,
+    gateway: &Client,
     cluster: &mut Cluster,
     load: &mut Load,
     rows: &mut Vec<Row>,

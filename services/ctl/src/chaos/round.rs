@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use rand::RngExt;
 use rand::rngs::StdRng;
-use setpoint_machinery::Gateway;
+use setpoint_controller::Client;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::account::{late, leaderless};
@@ -33,7 +33,7 @@ pub struct Round<'a> {
     /// What was asked for.
     pub options: &'a Options,
     /// The way to the cluster's API.
-    pub gateway: &'a Gateway,
+    pub gateway: &'a Client,
     /// What is broken and healed.
     pub cluster: &'a mut Cluster,
     /// What keeps the service busy.
@@ -131,7 +131,7 @@ impl Round<'_> {
 /// The part of a round that is played while the load runs.
 struct Scene<'a> {
     options: &'a Options,
-    gateway: &'a Gateway,
+    gateway: &'a Client,
     cluster: &'a mut Cluster,
     witness: &'a Witness,
     dice: &'a mut StdRng,
@@ -223,14 +223,14 @@ impl Scene<'_> {
     }
 }
 
-async fn standing(gateway: &Gateway, service: &str) -> anyhow::Result<Option<Standing>> {
+async fn standing(gateway: &Client, service: &str) -> anyhow::Result<Option<Standing>> {
     let standings = leaders::ask(gateway).await?;
     Ok(standings
         .into_iter()
         .find(|standing| standing.service == service))
 }
 
-async fn leader(gateway: &Gateway, service: &str) -> anyhow::Result<Option<String>> {
+async fn leader(gateway: &Client, service: &str) -> anyhow::Result<Option<String>> {
     Ok(standing(gateway, service)
         .await?
         .and_then(|standing| standing.leader))

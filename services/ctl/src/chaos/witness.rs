@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use setpoint_machinery::gateway::ListOptions;
-use setpoint_machinery::{Delta, Gateway, Reader, View, Whole};
+use setpoint_controller::client::ListOptions;
+use setpoint_controller::{Client, Delta, Reader, View, Whole};
 use setpoint_model::{Key, Revision, owner, pod};
 use setpoint_proto::Resource;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
@@ -35,7 +35,7 @@ pub struct Witness {
 
 impl Witness {
     /// Begins to watch `namespace`, and what `service` writes there.
-    pub async fn begin(gateway: &Gateway, namespace: &str, service: &str) -> Self {
+    pub async fn begin(gateway: &Client, namespace: &str, service: &str) -> Self {
         let (tell, told) = watch::channel(());
         let (tell, notes) = (Arc::new(tell), Arc::new(Mutex::new(Notes::default())));
         let mut watching = JoinSet::new();
@@ -110,7 +110,7 @@ impl Witness {
 
 /// What all watches have in common.
 struct See<'a> {
-    gateway: &'a Gateway,
+    gateway: &'a Client,
     namespace: &'a str,
     service: &'a str,
     notes: &'a Arc<Mutex<Notes>>,

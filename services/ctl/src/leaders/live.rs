@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use setpoint_machinery::gateway::ListOptions;
-use setpoint_machinery::{Delta, Gateway, Informer, Reader, Whole};
+use setpoint_controller::client::ListOptions;
+use setpoint_controller::{Client, Delta, Informer, Reader, Whole};
 use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -33,7 +33,7 @@ pub struct Live {
 
 impl Live {
     /// Begins to watch, and waits until the copies are complete.
-    pub async fn begin(gateway: &Gateway) -> Self {
+    pub async fn begin(gateway: &Client) -> Self {
         let (tell, changed) = watch::channel(Silences::new());
         let tell = Arc::new(tell);
         let (mut signs, silences) = (Signs::default(), tell.clone());
@@ -84,7 +84,7 @@ impl Live {
     }
 }
 
-fn informer(gateway: &Gateway, namespace: &str) -> Informer<Whole<Lease>> {
+fn informer(gateway: &Client, namespace: &str) -> Informer<Whole<Lease>> {
     let only = ListOptions {
         namespace: namespace.to_owned(),
         ..ListOptions::default()
@@ -119,7 +119,7 @@ impl Signs {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_machinery::View;
+    use setpoint_controller::View;
 
     use super::*;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::{Timestamp, Zoned};
-use setpoint_machinery::Gateway;
-use setpoint_machinery::gateway::ListOptions;
+use setpoint_controller::Client;
+use setpoint_controller::client::ListOptions;
 use setpoint_model::Key;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::{Reason, Resource as _};
@@ -63,7 +63,7 @@ pub async fn leaders(reach: &Reach, options: &Options) -> anyhow::Result<ExitCod
 }
 
 /// How everyone stands now.
-pub async fn ask(gateway: &Gateway) -> anyhow::Result<Vec<Standing>> {
+pub async fn ask(gateway: &Client) -> anyhow::Result<Vec<Standing>> {
     let within = |namespace: &str| ListOptions {
         namespace: namespace.to_owned(),
         ..ListOptions::default()
@@ -79,7 +79,7 @@ pub async fn ask(gateway: &Gateway) -> anyhow::Result<Vec<Standing>> {
 }
 
 /// Returns the term of a Lease, which stands in the cause of its last write.
-async fn term(gateway: &Gateway, lease: &Lease) -> anyhow::Result<u64> {
+async fn term(gateway: &Client, lease: &Lease) -> anyhow::Result<u64> {
     let key = Key::of(&lease.metadata);
     let term = match gateway.object(Lease::RESOURCE, &key).await {
         Ok(object) => object.cause.and_then(|cause| cause.lease_term),
@@ -97,7 +97,7 @@ fn print(standings: &[Standing], format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn watch(gateway: &Gateway, format: Format) -> anyhow::Result<()> {
+async fn watch(gateway: &Client, format: Format) -> anyhow::Result<()> {
     let live = Live::begin(gateway).await;
     match format {
         Format::Table if io::stdout().is_terminal() => redraw(live).await,

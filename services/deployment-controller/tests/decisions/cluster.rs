@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use setpoint_controller::{Outcome, Plan, View};
 use setpoint_deployment_controller::{Action, Deployment, Set, World, plan, status};
-use setpoint_machinery::{Outcome, Plan, View};
 use setpoint_model::{Target, Template, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet, RollingUpdateDeployment};
 use setpoint_proto::meta::{IntOrString, LabelSelector};

@@ -1,8 +1,8 @@
 //! Two templates under one name.
 
 use crate::cluster::{Cluster, Tracked};
+use setpoint_controller::View;
 use setpoint_deployment_controller::Deployment;
-use setpoint_machinery::View;
 
 /// Two host names whose templates have the same hash, found by trying a million.
 const TWINS: [&str; 2] = ["h1149599", "h1312382"];

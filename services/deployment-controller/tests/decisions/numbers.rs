@@ -2,8 +2,8 @@
 
 use crate::cluster::{Cluster, REVISION};
 use proptest::prelude::*;
+use setpoint_controller::Outcome;
 use setpoint_deployment_controller::{Action, plan, status};
-use setpoint_machinery::Outcome;
 use setpoint_proto::apps::RollingUpdateDeployment;
 use setpoint_proto::meta::IntOrString;
 

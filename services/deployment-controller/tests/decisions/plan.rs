@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use crate::cluster::{Cluster, REVISION};
 use jiff::Timestamp;
 use proptest::prelude::*;
+use setpoint_controller::Outcome;
 use setpoint_deployment_controller::{Action, plan};
-use setpoint_machinery::Outcome;
 
 /// Something that happens, in any order and as often as it likes.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::cluster::Cluster;
+use setpoint_controller::Outcome;
 use setpoint_deployment_controller::{Action, status};
-use setpoint_machinery::Outcome;
 use setpoint_proto::apps::ReplicaSetCondition;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};

@@ -4,7 +4,7 @@ use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use super::Error;
 
-/// The log filter of this process, for example `info` or `info,setpoint_machinery=debug`. Cheap to clone.
+/// The log filter of this process, for example `info` or `info,setpoint_controller=debug`. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct LogFilter {
     handle: Option<reload::Handle<EnvFilter, Registry>>,

@@ -1,8 +1,8 @@
 use std::net::Ipv4Addr;
 
 use parking_lot::Mutex;
-use setpoint_machinery::queue::Limiter;
-use setpoint_machinery::{Gateway, gateway};
+use setpoint_controller::queue::Limiter;
+use setpoint_controller::{Client, client};
 
 use super::*;
 use crate::runtime::{
@@ -58,11 +58,11 @@ impl Runtime for Panics {
 }
 
 fn agent() -> Agent<Panics> {
-    let settings = gateway::Settings {
+    let settings = client::Settings {
         address: "http://127.0.0.1:1".into(),
-        ..gateway::Settings::default()
+        ..client::Settings::default()
     };
-    let gateway = Gateway::connect(&settings, "test").unwrap();
+    let gateway = Client::connect(&settings, "test").unwrap();
     let queue = Queue::new("pods", Limiter::default());
     let room = crate::ledger::Room {
         requests: model::Requests::default(),
@@ -80,9 +80,9 @@ fn agent() -> Agent<Panics> {
         nodes: HashMap::new(),
         ledger: Ledger::new([("node".to_owned(), room)]),
         barrier: Barrier::default(),
-        journal: Journal::new("node-agent", "test", "pods"),
+        decision_log: DecisionLog::new("node-agent", "test", "pods"),
         queue,
-        rounds: Arc::new(Rounds::new("node-agent-test", 1)),
+        rounds: Arc::new(Reconciles::new("node-agent-test", 1)),
     }
 }
 

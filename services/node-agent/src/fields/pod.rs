@@ -31,7 +31,7 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::obeyed("evictionResponders"),
     Row::obeyed("serviceAccountName"),
     Row::obeyed("serviceAccount"),
-    // On unless it is switched off, so that its presence says nothing; no Services are served yet.
+    // On unless it is switched off, so that its membership says nothing; no Services are served yet.
     Row::obeyed("enableServiceLinks"),
     Row::by_engine("hostname", |spec| !spec.hostname.is_empty()),
     Row::by_processes("hostNetwork", |spec| spec.host_network),

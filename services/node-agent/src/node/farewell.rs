@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use setpoint_machinery::Gateway;
+use setpoint_controller::Client;
 use setpoint_model::{Key, condition};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{self, NodeCondition};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 16;
 
 /// Reports that these nodes are not ready. Pods that run there go on; an agent that is back reports anew.
-pub async fn farewell(gateway: &Gateway, names: Vec<String>) {
+pub async fn farewell(gateway: &Client, names: Vec<String>) {
     let all = futures::stream::iter(names).for_each_concurrent(AT_ONCE, |name| async move {
         match unready(gateway, &name).await {
             Ok(()) => debug!(node = %name, "reported as not ready"),
@@ -29,7 +29,7 @@ pub async fn farewell(gateway: &Gateway, names: Vec<String>) {
     }
 }
 
-async fn unready(gateway: &Gateway, name: &str) -> Result<(), ApiError> {
+async fn unready(gateway: &Client, name: &str) -> Result<(), ApiError> {
     let mut node = gateway.get::<core::Node>(&Key::new("", name)).await?;
     let now = Timestamp::now();
     let stated = NodeCondition {

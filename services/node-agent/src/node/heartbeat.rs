@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Backoff, Gateway};
+use setpoint_controller::{Backoff, Client};
 use setpoint_model::Key;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::core::{self, Namespace, NodeSpec};
@@ -28,7 +28,7 @@ pub struct Heartbeat {
     /// The machine that it is.
     pub machine: Machine,
     /// Whom to tell.
-    pub gateway: Gateway,
+    pub gateway: Client,
     /// How often to say that it is alive.
     pub every: Duration,
     /// How often to report its status.

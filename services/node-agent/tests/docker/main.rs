@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
-use setpoint_machinery::Tasks;
+use setpoint_controller::Tasks;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
 use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, State, VolumeKind};
 use support::docker::{bench, bench_with, client, cluster, settings};

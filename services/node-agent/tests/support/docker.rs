@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, body_full};
 use futures::TryStreamExt as _;
-use setpoint_machinery::Tasks;
+use setpoint_controller::Tasks;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, sweep};
 use tokio::sync::OnceCell;
 

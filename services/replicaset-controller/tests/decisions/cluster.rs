@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_machinery::{Outcome, View};
+use setpoint_controller::{Outcome, View};
 use setpoint_model::{Target, owner};
 use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::core::{self, PodCondition};

@@ -1,7 +1,7 @@
 //! What the user is told about a set.
 
 use crate::cluster::Cluster;
-use setpoint_machinery::Outcome;
+use setpoint_controller::Outcome;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
 use setpoint_replicaset_controller::{Action, plan, status};

@@ -123,7 +123,7 @@ impl Common {
         ),
         (
             "log",
-            "What to log, for example info or info,setpoint_machinery=debug",
+            "What to log, for example info or info,setpoint_controller=debug",
         ),
         (
             "drain",

@@ -26,7 +26,7 @@ use std::time::Duration;
 use bollard::errors::Error as Refusal;
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
 use parking_lot::Mutex;
-use setpoint_machinery::Tasks;
+use setpoint_controller::Tasks;
 use setpoint_model::Key;
 use tokio_util::task::AbortOnDropHandle;
 

@@ -1,0 +1,186 @@
+//! Connects to any gateway that can be connected to.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Uri;
+use tracing::debug;
+
+use super::addresses::Addresses;
+use super::cancellable_stream::CancellableStream;
+
+/// Per address. A machine that is gone does not even refuse, and the next one should have its turn soon.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// Makes one connection after the other. Clones make them for the same client.
+#[derive(Clone)]
+pub(super) struct Connector {
+    addresses: Arc<Addresses>,
+    present: Arc<Mutex<Present>>,
+}
+
+#[derive(Default)]
+struct Present {
+    peer: Option<SocketAddr>,
+    cut: CancellationToken,
+    /// Where to go next, if that has been found out already.
+    wanted: Option<SocketAddr>,
+}
+
+impl Connector {
+    pub fn new(addresses: Addresses) -> Self {
+        Self {
+            addresses: Arc::new(addresses),
+            present: Arc::default(),
+        }
+    }
+
+    /// Every gateway but the one that the client is connected to.
+    pub async fn others(&self) -> Vec<SocketAddr> {
+        let mut others = self.addresses.resolve().await;
+        let present = self.present.lock().peer;
+        others.retain(|address| Some(*address) != present);
+        others
+    }
+
+    /// Breaks off the present connection; the next one will be to `address`, if that can be had.
+    pub fn move_to(&self, address: SocketAddr) {
+        let mut present = self.present.lock();
+        present.wanted = Some(address);
+        present.cut.cancel();
+    }
+
+    async fn connect(self) -> io::Result<TokioIo<CancellableStream>> {
+        let mut last = io::Error::new(
+            io::ErrorKind::NotFound,
+            "the gateway's name stands for no address",
+        );
+        for address in self.candidates().await {
+            match timeout(WITHIN, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return self.take(stream, address),
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+            debug!(%address, error = %last, "no connection");
+        }
+        Err(last)
+    }
+
+    /// The one that was left comes last: it may look alive without being so.
+    async fn candidates(&self) -> Vec<SocketAddr> {
+        let mut candidates = self.addresses.resolve().await;
+        let mut present = self.present.lock();
+        let (left, wanted) = (present.peer, present.wanted.take());
+        candidates.sort_by_key(|address| match Some(*address) {
+            address if address == wanted => 0,
+            address if address == left => 2,
+            _ => 1,
+        });
+        candidates
+    }
+
+    fn take(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+    ) -> io::Result<TokioIo<CancellableStream>> {
+        // Without it each call would wait for the peer's delayed acknowledgement.
+        stream.set_nodelay(true)?;
+        let cut = CancellationToken::new();
+        let mut present = self.present.lock();
+        present.peer = Some(address);
+        present.cut = cut.clone();
+        debug!(%address, "connected");
+        Ok(TokioIo::new(CancellableStream::new(stream, cut)))
+    }
+}
+
+impl tower::Service<Uri> for Connector {
+    type Response = TokioIo<CancellableStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// The URI is that of the first gateway, and says nothing.
+    fn call(&mut self, _: Uri) -> Self::Future {
+        Box::pin(self.clone().connect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    async fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    fn connector(addresses: &[SocketAddr]) -> Connector {
+        let uris: Vec<_> = addresses.iter().map(|a| format!("http://{a}")).collect();
+        Connector::new(Addresses::parse(&uris.join(",")).unwrap())
+    }
+
+    #[tokio::test]
+    async fn one_that_refuses_is_passed_over() {
+        let (_open, open) = listener().await;
+        // It has the port, so that nobody else listens there, and does not listen itself.
+        let closed = TcpSocket::new_v4().unwrap();
+        closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let refusing = closed.local_addr().unwrap();
+        let connector = connector(&[refusing, open]);
+        for _ in 0..8 {
+            connector.clone().connect().await.unwrap();
+            assert_eq!(connector.present.lock().peer, Some(open));
+        }
+        let error = self::connector(&[refusing]).connect().await.err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[tokio::test]
+    async fn the_one_that_was_left_is_the_last_resort() {
+        let (a, b) = (listener().await, listener().await);
+        let connector = connector(&[a.1, b.1]);
+        let mut before = None;
+        for _ in 0..8 {
+            connector.clone().connect().await.unwrap();
+            let now = connector.present.lock().peer;
+            assert_ne!(now, before);
+            before = now;
+        }
+        drop((a.0, b.0));
+    }
+
+    #[tokio::test]
+    async fn whoever_moves_loses_the_present_connection() {
+        use tokio::io::AsyncReadExt as _;
+
+        let (a, b) = (listener().await, listener().await);
+        let connector = connector(&[a.1, b.1]);
+        let mut line = connector.clone().connect().await.unwrap().into_inner();
+        let others = connector.others().await;
+        assert_eq!(others.len(), 1);
+        connector.move_to(others[0]);
+        let error = line.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        connector.clone().connect().await.unwrap();
+        assert_eq!(connector.present.lock().peer, Some(others[0]));
+        drop((a.0, b.0));
+    }
+}

@@ -1,0 +1,77 @@
+//! The one place where a connection to the gateway is made.
+//!
+//! There may be several gateways, all alike. A client has one connection, to any of them; when it is lost, the next one
+//! is made to whichever answers, and watches go on from the revision that they had reached.
+
+mod addresses;
+mod cancellable_stream;
+mod connector;
+mod failover;
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::Tasks;
+use crate::client::{Error, Settings};
+use addresses::Addresses;
+use connector::Connector;
+
+/// A dead peer is found out after at most these two, also while nothing is being said.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+const KEEPALIVE_WITHIN: Duration = Duration::from_secs(5);
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+/// HTTP/2's default of 64 KiB would stall a burst of watch events once per round trip.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
+/// Connects when first used, and again whenever the connection is lost. Until `stop`, somebody keeps an eye on the
+/// gateway's health.
+pub(crate) fn open(
+    settings: &Settings,
+    tasks: &Tasks,
+    stop: &CancellationToken,
+) -> Result<Channel, Error> {
+    let addresses = Addresses::parse(&settings.address)?;
+    // The authority of every request, whichever gateway answers it.
+    let origin = with_keepalive(endpoint_of(addresses.first())?);
+    let connector = Connector::new(addresses);
+    let channel = origin.connect_with_connector_lazy(connector.clone());
+    let (tasks, looked_after) = (tasks.clone(), channel.clone());
+    let looking = async move {
+        let start = || failover::look_after(looked_after.clone(), connector.clone());
+        tasks.supervise("channel", "", start).await;
+    };
+    tokio::spawn(stop.clone().run_until_cancelled_owned(looking));
+    Ok(channel)
+}
+
+/// Can these be connected to?
+pub(crate) fn validate(address: &str) -> Result<(), Error> {
+    Addresses::parse(address).map(drop)
+}
+
+/// How to connect, for those who bring their own transport.
+pub(crate) fn endpoint(address: &str) -> Result<Endpoint, Error> {
+    let addresses = Addresses::parse(address)?;
+    let endpoint = with_keepalive(endpoint_of(addresses.first())?);
+    Ok(endpoint.connect_timeout(CONNECT_WITHIN))
+}
+
+fn endpoint_of(address: &str) -> Result<Endpoint, Error> {
+    Endpoint::from_shared(address.to_owned()).map_err(|source| Error::Address {
+        address: address.to_owned(),
+        source,
+    })
+}
+
+fn with_keepalive(endpoint: Endpoint) -> Endpoint {
+    endpoint
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(KEEPALIVE_EVERY)
+        .keep_alive_timeout(KEEPALIVE_WITHIN)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+}

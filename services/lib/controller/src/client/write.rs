@@ -1,0 +1,211 @@
+//! Writing: each write says on what it depends, and returns when it was committed.
+
+use setpoint_model::{Key, Revision};
+use setpoint_proto::core::{Binding, ObjectReference, Pod};
+use setpoint_proto::meta::{self, DeleteOptions, ObjectMeta};
+use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_proto::setpoint::{
+    CreateRequest, DeleteRequest, Object, PatchRequest, UpdateRequest, patch_request,
+};
+use setpoint_proto::{Any, ApiError, Body, Resource};
+use tonic::transport::Channel;
+
+use super::Client;
+use super::call::{Verb, rpc};
+use super::read::{parse, unpack};
+use crate::Written;
+
+/// What must still be true for a delete to happen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preconditions {
+    /// It is still the same object, not another of the same name.
+    pub uid: Option<String>,
+    /// It has not changed since.
+    pub revision: Option<Revision>,
+}
+
+impl Preconditions {
+    /// It is still the same object, whatever has happened to it.
+    pub fn uid(uid: impl Into<String>) -> Self {
+        Self {
+            uid: Some(uid.into()),
+            revision: None,
+        }
+    }
+
+    /// It is still exactly what the caches show.
+    pub fn unchanged(meta: &setpoint_model::Meta) -> Self {
+        Self {
+            uid: Some(meta.uid.clone()),
+            revision: Some(meta.revision),
+        }
+    }
+}
+
+impl Client {
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `Invalid` and so on, as Kubernetes answers.
+    pub async fn create<T: Resource>(&self, object: &T) -> Result<Written<T>, ApiError> {
+        let meta = object.meta();
+        let request = CreateRequest {
+            resource: T::RESOURCE.to_owned(),
+            namespace: meta.namespace.clone(),
+            object: Some(Any::pack(object)),
+            field_manager: self.writer.to_string(),
+            ..CreateRequest::default()
+        };
+        written(&self.send_create(request).await?)
+    }
+
+    /// Binds a Pod to a node, if it is still that Pod and unbound.
+    ///
+    /// # Errors
+    /// `Conflict` when it is bound already or another Pod has its name.
+    pub async fn bind(&self, pod: &Key, node: &str, uid: &str) -> Result<Written<()>, ApiError> {
+        let binding = Binding {
+            metadata: ObjectMeta {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                uid: uid.to_owned(),
+                ..ObjectMeta::default()
+            },
+            target: ObjectReference {
+                kind: "Node".to_owned(),
+                name: node.to_owned(),
+                ..ObjectReference::default()
+            },
+        };
+        let request = CreateRequest {
+            resource: Pod::RESOURCE.to_owned(),
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            subresource: "binding".to_owned(),
+            object: Some(pack_binding(&binding)),
+            field_manager: self.writer.to_string(),
+            ..CreateRequest::default()
+        };
+        let answer = self.send_create(request).await?;
+        Ok(Written {
+            object: (),
+            revision: parse(&answer.revision)?,
+            resource: Pod::RESOURCE,
+            lease_term: None,
+        })
+    }
+
+    /// Replaces an object. A resourceVersion in it makes the write conditional.
+    ///
+    /// # Errors
+    /// `Conflict` when it has changed since, `NotFound`, `Invalid` and so on.
+    pub async fn update<T: Resource>(&self, object: &T) -> Result<Written<T>, ApiError> {
+        self.replace(object, "").await
+    }
+
+    /// Replaces an object's status and leaves everything else: metadata and status of `object` are enough.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub async fn update_status<T: Resource>(&self, object: &T) -> Result<Written<T>, ApiError> {
+        self.replace(object, "status").await
+    }
+
+    /// Applies a JSON merge patch (RFC 7386) to an object, or to a subresource of it.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub async fn patch<T: Resource>(
+        &self,
+        key: &Key,
+        subresource: &str,
+        patch: serde_json::Value,
+    ) -> Result<Written<T>, ApiError> {
+        let request = PatchRequest {
+            resource: T::RESOURCE.to_owned(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            subresource: subresource.to_owned(),
+            r#type: patch_request::Type::Merge.into(),
+            patch: patch.to_string().into(),
+            field_manager: self.writer.to_string(),
+            ..PatchRequest::default()
+        };
+        written(&self.call(Verb::Patch, request, rpc!(patch)).await?)
+    }
+
+    /// Deletes an object; `grace` in seconds, `None` for what the object itself asks for.
+    ///
+    /// The answer is the object as it now stands, if finalizers or grace keep it, or as it last stood.
+    ///
+    /// # Errors
+    /// `NotFound`, or `Conflict` when a precondition fails.
+    pub async fn delete<T: Resource>(
+        &self,
+        key: &Key,
+        preconditions: Preconditions,
+        grace: Option<i64>,
+    ) -> Result<Written<T>, ApiError> {
+        let request = DeleteRequest {
+            resource: T::RESOURCE.to_owned(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            options: Some(DeleteOptions {
+                grace_period_seconds: grace,
+                preconditions: preconditions.into_message(),
+                ..DeleteOptions::default()
+            }),
+            field_manager: self.writer.to_string(),
+            ..DeleteRequest::default()
+        };
+        written(&self.call(Verb::Delete, request, rpc!(delete)).await?)
+    }
+
+    async fn send_create(&self, request: CreateRequest) -> Result<Object, ApiError> {
+        self.call(Verb::Post, request, rpc!(create)).await
+    }
+
+    async fn replace<T: Resource>(
+        &self,
+        object: &T,
+        subresource: &str,
+    ) -> Result<Written<T>, ApiError> {
+        let meta = object.meta();
+        let request = UpdateRequest {
+            resource: T::RESOURCE.to_owned(),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            subresource: subresource.to_owned(),
+            object: Some(Any::pack(object)),
+            field_manager: self.writer.to_string(),
+            ..UpdateRequest::default()
+        };
+        written(&self.call(Verb::Put, request, rpc!(update)).await?)
+    }
+}
+
+impl Preconditions {
+    fn into_message(self) -> Option<meta::Preconditions> {
+        (self != Self::default()).then(|| meta::Preconditions {
+            uid: self.uid,
+            resource_version: self.revision.map(|revision| revision.to_string()),
+        })
+    }
+}
+
+/// A Binding is only ever a request body, so that it is no `Resource`.
+fn pack_binding(binding: &impl Body) -> Any {
+    Any {
+        type_url: "type.googleapis.com/k8s.core.v1.Binding".to_owned(),
+        value: binding.encode_to_vec().into(),
+    }
+}
+
+fn written<T: Resource>(answer: &Object) -> Result<Written<T>, ApiError> {
+    Ok(Written {
+        object: unpack(answer)?,
+        revision: parse(&answer.revision)?,
+        resource: T::RESOURCE,
+        lease_term: answer.cause.as_ref().and_then(|cause| cause.lease_term),
+    })
+}

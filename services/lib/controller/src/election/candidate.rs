@@ -1,0 +1,109 @@
+//! Standing by: watches the Lease and takes it when it may be taken.
+
+use setpoint_model::{Key, Revision};
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::{ApiError, Reason};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{debug, warn};
+
+use super::Settings;
+use super::holding::Holding;
+use super::record::{Seen, taken};
+use crate::client::ListOptions;
+use crate::{Client, Informer, Reader, Whole};
+
+/// A process that would lead if nobody else did.
+pub(super) struct Candidate {
+    pub(super) gateway: Client,
+    pub(super) settings: Settings,
+    pub(super) key: Key,
+    pub(super) seen: watch::Receiver<Seen>,
+    instance: String,
+    reader: Reader<Whole<Lease>>,
+}
+
+impl Candidate {
+    /// A candidate, and the informer through which it sees the Lease once that runs.
+    pub(super) fn new(
+        gateway: Client,
+        settings: Settings,
+        lease: &str,
+        instance: &str,
+    ) -> (Self, Informer<Whole<Lease>>) {
+        let (told, seen) = watch::channel(Seen::now(None, Revision::default()));
+        let key = Key::new(settings.namespace.clone(), lease);
+        let only = ListOptions {
+            namespace: key.namespace.clone(),
+            fields: format!("metadata.name={}", key.name),
+            ..ListOptions::default()
+        };
+        let informer = gateway.informer::<Whole<Lease>>().only(only);
+        let informer = informer.on_event(move |delta| {
+            let lease = delta.new.as_ref().map(|view| view.object.clone());
+            told.send_replace(Seen::now(lease, delta.revision));
+        });
+        let reader = informer.reader();
+        let instance = instance.to_owned();
+        let candidate = Self {
+            gateway,
+            settings,
+            key,
+            seen,
+            instance,
+            reader,
+        };
+        (candidate, informer)
+    }
+
+    /// Waits until the Lease may be taken, and takes it.
+    pub(super) async fn win(&self) -> Holding<'_> {
+        self.reader.synced().await;
+        let identity = format!("{}_{:08x}", self.instance, rand::random::<u32>());
+        let mut seen = self.seen.clone();
+        loop {
+            let now = seen.borrow_and_update().clone();
+            tokio::select! {
+                () = sleep_until(now.free_at()) => {}
+                Ok(()) = seen.changed() => continue,
+            }
+            match self.claim(now.lease.as_ref(), &identity).await {
+                Ok(holding) => return holding,
+                Err(error) => log_failure(&error),
+            }
+            // Whoever was faster shows up in the watch; if it was something else, try again later.
+            tokio::select! {
+                () = self.pause() => {}
+                Ok(()) = seen.changed() => {}
+            }
+        }
+    }
+
+    pub(super) async fn pause(&self) {
+        sleep(self.settings.pause()).await;
+    }
+
+    async fn claim(&self, former: Option<&Lease>, identity: &str) -> Result<Holding<'_>, ApiError> {
+        let Key { namespace, name } = self.key.clone();
+        let meta = ObjectMeta {
+            namespace,
+            name,
+            ..ObjectMeta::default()
+        };
+        let lease = taken(former, meta, identity, self.settings.lease_seconds());
+        let sent = Instant::now();
+        let written = match former {
+            Some(_) => self.gateway.update(&lease).await,
+            None => self.gateway.create_with_namespace(&lease).await,
+        }?;
+        Holding::new(self, written, identity, sent)
+    }
+}
+
+fn log_failure(error: &ApiError) {
+    match error.reason {
+        Reason::Conflict | Reason::AlreadyExists => debug!(%error, "another was faster"),
+        _ => warn!(%error, "could not take the lease"),
+    }
+}

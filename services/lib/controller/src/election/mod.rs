@@ -1,0 +1,115 @@
+//! Leader election: of several replicas one works, the others are ready to.
+//!
+//! ```text
+//!                    the Lease is free, or has not changed for its duration
+//!   Standing by ─────────────────────────────────────────────────────────────▶ Leading
+//!       ▲                                                                         │
+//!       └─────── lost: not renewed in time, or another holds it; or work ended ───┘
+//! ```
+//!
+//! What it guarantees:
+//! * Only a monotonic clock counts, and only *when this process saw* the Lease change: clocks may differ by hours,
+//!   and jump. If one *runs* faster than another by more than `lease_duration` to `renew_deadline` (1.5 by default), a
+//!   leader that hangs may still believe in its term for the difference; the fence holds meanwhile.
+//! * Work under a term has ended before the Lease can expire for others, even if a renewal hangs.
+//! * A standby watches the Lease and takes a released one at once.
+//! * Each term has a holder identity of its own, so that its fence ends with it.
+//!
+//! That there is only one leader is for thrift. Safety comes from the [`Fence`]: once another term has begun, the
+//! gateway refuses this one's writes.
+
+mod candidate;
+mod holding;
+mod record;
+mod settings;
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+
+use futures::FutureExt as _;
+use setpoint_model::Revision;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use settings::{Error, Settings};
+
+use crate::{Client, Fence, metrics};
+use candidate::Candidate;
+
+/// The time during which this process leads.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// Under which every write of the term is to be made; see [`Client::under`].
+    pub fence: Fence,
+    /// When the term began: no write of a former term has a later revision.
+    pub revision: Revision,
+    /// Cancelled when the term is lost. Work that goes on is dropped before another can lead.
+    pub lost: CancellationToken,
+}
+
+impl Term {
+    fn without_end() -> Self {
+        Self {
+            fence: Fence::open(),
+            revision: Revision::default(),
+            lost: CancellationToken::new(),
+        }
+    }
+}
+
+/// Contends for the Lease and calls `work` for each term that it wins, until `shutdown`.
+///
+/// `work` should end soon after `shutdown`; then the Lease is released for others to take at once. When `work` ends by
+/// itself, or panics, the term ends and the contest begins anew. `instance` tells replicas apart: the Lease
+/// shows `<instance>_<random>`.
+///
+/// # Errors
+/// When the settings cannot work.
+pub async fn run<F, Fut>(
+    gateway: Client,
+    settings: Settings,
+    lease: &str,
+    instance: &str,
+    shutdown: CancellationToken,
+    work: F,
+) -> Result<(), Error>
+where
+    F: FnMut(Term) -> Fut + Send,
+    Fut: Future<Output = ()> + Send,
+{
+    settings.validate()?;
+    metrics::leading(lease, !settings.leader_elect);
+    let tasks = gateway.tasks().clone();
+    if !settings.leader_elect {
+        let mut work = work;
+        let start = || work(Term::without_end());
+        tasks.supervise("leader", lease, start).await;
+        return Ok(());
+    }
+    let (candidate, informer) = Candidate::new(gateway, settings, lease, instance);
+    let mut watching = JoinSet::new();
+    watching.spawn(informer.run(CancellationToken::new()));
+    let work = Mutex::new(work);
+    let start = || async { contend(&candidate, &shutdown, &mut *work.lock().await).await };
+    tasks.supervise("leader", lease, start).await;
+    Ok(())
+}
+
+/// Wins and leads terms until `shutdown`, or until work panics: then the Lease is released before the panic goes on.
+async fn contend<F, Fut>(candidate: &Candidate, shutdown: &CancellationToken, work: &mut F)
+where
+    F: FnMut(Term) -> Fut + Send,
+    Fut: Future<Output = ()> + Send,
+{
+    while let Some(mut holding) = shutdown.run_until_cancelled(candidate.win()).await {
+        let led = AssertUnwindSafe(holding.lead(shutdown, work));
+        let led = led.catch_unwind().await;
+        metrics::leading(&candidate.key.name, false);
+        holding.release().await;
+        if let Err(panic) = led {
+            resume_unwind(panic);
+        }
+        shutdown.run_until_cancelled(candidate.pause()).await;
+    }
+}

@@ -1,0 +1,250 @@
+//! Which notes are repetitions of each other, and which Event counts them.
+//!
+//! As upstream has it: what says the same is one Event that counts; when more and more differs in its message alone,
+//! the rest is combined into one Event, too.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use setpoint_model::Key;
+
+use super::lru::Lru;
+use super::note::{Note, Type};
+
+/// From the so many-th different message about one object for one reason on, they are combined.
+const MAX_MESSAGES: usize = 10;
+/// After so long a silence, different messages are told apart again.
+const SILENCE: Duration = Duration::from_secs(600);
+/// A bound on memory; upstream's.
+const MAX_SERIES: usize = 4096;
+/// What stands in front of the last of combined messages.
+const COMBINED: &str = "(combined from similar events): ";
+
+/// Events that have been written, by what they tell.
+pub(super) struct Aggregator {
+    groups: Lru<Group, Similar>,
+}
+
+/// Whom it is about, how grave it is, and why it happened.
+type Group = (String, Type, String);
+
+/// Notes of one group: they differ in their messages alone.
+#[derive(Default)]
+struct Similar {
+    /// The messages of late.
+    messages: HashSet<String>,
+    last: Timestamp,
+    counted: HashMap<Line, Counted>,
+}
+
+/// The part of the object that it is about, and its message; or `None` for all that is combined.
+type Line = Option<(String, String)>;
+
+/// An Event that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) event: Key,
+    pub(super) count: i32,
+}
+
+/// A note, or several that belong together, on the way to one Event.
+#[derive(Clone, Debug)]
+pub(super) struct Repeated {
+    pub(super) note: Note,
+    pub(super) times: i32,
+    pub(super) combined: bool,
+}
+
+impl Repeated {
+    fn again(&mut self, note: Note) {
+        self.times += 1;
+        self.note.message = note.message;
+        self.note.at = note.at;
+    }
+
+    fn line(&self) -> Line {
+        (!self.combined).then(|| words(&self.note))
+    }
+}
+
+impl Default for Aggregator {
+    fn default() -> Self {
+        Self {
+            groups: Lru::new(MAX_SERIES),
+        }
+    }
+}
+
+impl Aggregator {
+    /// Merges what belongs together, in the order of the first of each.
+    pub(super) fn merge(&mut self, notes: impl Iterator<Item = Note>) -> Vec<Repeated> {
+        let mut merged: Vec<Repeated> = Vec::new();
+        let mut places = HashMap::new();
+        for mut note in notes {
+            let group = group(&note);
+            let combined = self.groups.entry(group.clone()).is_one_too_many(&note);
+            let line = (!combined).then(|| words(&note));
+            if combined {
+                note.message.insert_str(0, COMBINED);
+            }
+            let place = *places.entry((group, line)).or_insert(merged.len());
+            match merged.get_mut(place) {
+                Some(repeated) => repeated.again(note),
+                None => merged.push(Repeated {
+                    note,
+                    times: 1,
+                    combined,
+                }),
+            }
+        }
+        merged
+    }
+
+    /// The Event that counts such notes already.
+    pub(super) fn get(&mut self, repeated: &Repeated) -> Option<Counted> {
+        let similar = self.groups.entry(group(&repeated.note));
+        similar.counted.get(&repeated.line()).cloned()
+    }
+
+    /// This Event counts such notes from now on; with `None`, none does any more.
+    pub(super) fn set(&mut self, repeated: &Repeated, counted: Option<Counted>) {
+        let similar = self.groups.entry(group(&repeated.note));
+        if similar.counted.len() > 2 * MAX_MESSAGES {
+            similar.counted.clear();
+        }
+        match counted {
+            Some(counted) => _ = similar.counted.insert(repeated.line(), counted),
+            None => _ = similar.counted.remove(&repeated.line()),
+        }
+    }
+}
+
+impl Similar {
+    fn is_one_too_many(&mut self, note: &Note) -> bool {
+        if note.at.duration_since(self.last).unsigned_abs() > SILENCE {
+            self.messages.clear();
+        }
+        self.last = note.at;
+        if self.messages.contains(&note.message) {
+            return false;
+        }
+        if self.messages.len() + 1 < MAX_MESSAGES {
+            self.messages.insert(note.message.clone());
+            return false;
+        }
+        true
+    }
+}
+
+fn words(note: &Note) -> (String, String) {
+    (note.about.field_path.clone(), note.message.clone())
+}
+
+fn group(note: &Note) -> Group {
+    let about = match note.about.uid.as_str() {
+        "" => format!("{}/{}", note.about.namespace, note.about.name),
+        uid => uid.to_owned(),
+    };
+    (about, note.kind, note.reason.clone())
+}
+
+/// A name that no other Event of this object has.
+pub(super) fn event_key(note: &Note) -> Key {
+    let nanoseconds = Timestamp::now().as_nanosecond();
+    let namespace = match note.about.namespace.as_str() {
+        "" => "default",
+        namespace => namespace,
+    };
+    Key::new(namespace, format!("{}.{nanoseconds:x}", note.about.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::TraceContext;
+    use setpoint_proto::core::ObjectReference;
+
+    use super::*;
+
+    fn note(message: &str) -> Note {
+        Note {
+            about: ObjectReference {
+                uid: "u".into(),
+                ..ObjectReference::default()
+            },
+            kind: Type::Normal,
+            reason: "Created".into(),
+            message: message.into(),
+            at: Timestamp::now(),
+            trace: TraceContext::default(),
+        }
+    }
+
+    #[test]
+    fn what_says_the_same_is_one_event_with_a_count() {
+        let merged = Aggregator::default().merge(["a", "b", "a"].into_iter().map(note));
+        let told: Vec<_> = merged.iter().map(|r| (&*r.note.message, r.times)).collect();
+        assert_eq!(told, [("a", 2), ("b", 1)]);
+    }
+
+    #[test]
+    fn what_says_the_same_of_another_part_of_the_object_is_another_event() {
+        let of = |part: &str| {
+            let mut note = note("a");
+            note.about.field_path = part.into();
+            note
+        };
+        let merged = Aggregator::default().merge(["first", "main", "main"].into_iter().map(of));
+        let told: Vec<_> = merged
+            .iter()
+            .map(|r| (&*r.note.about.field_path, r.times))
+            .collect();
+        assert_eq!(told, [("first", 1), ("main", 2)]);
+    }
+
+    #[test]
+    fn a_flood_about_one_object_ends_in_one_event_with_the_last_message() {
+        let mut series = Aggregator::default();
+        let merged = series.merge((0..1000).map(|n| note(&format!("pod {n}"))));
+        assert_eq!(merged.len(), MAX_MESSAGES);
+        let last = merged.last().unwrap();
+        assert_eq!((last.times, last.combined), (991, true));
+        let message = "(combined from similar events): pod 999";
+        assert_eq!(last.note.message, message);
+        let known = series.merge(std::iter::once(note("pod 3")));
+        assert!(
+            !known[0].combined,
+            "a message that is known is counted by itself"
+        );
+    }
+
+    #[test]
+    fn after_a_silence_messages_are_told_apart_again() {
+        let mut series = Aggregator::default();
+        series.merge((0..1000).map(|n| note(&format!("pod {n}"))));
+        let mut late = note("pod 1000");
+        late.at += SILENCE + Duration::from_secs(1);
+        assert!(!series.merge(std::iter::once(late))[0].combined);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_repeats_is_kept() {
+        let mut series = Aggregator::default();
+        let about = |n: usize| {
+            let mut note = note("a");
+            note.about.uid = n.to_string();
+            note
+        };
+        let counted = Counted {
+            event: Key::new("default", "e"),
+            count: 1,
+        };
+        let first = &series.merge(std::iter::once(about(0)))[0];
+        series.set(first, Some(counted.clone()));
+        for n in 1..10 * MAX_SERIES {
+            series.merge([about(n), about(0)].into_iter());
+        }
+        assert!(series.groups.len() <= MAX_SERIES);
+        assert_eq!(series.get(first), Some(counted));
+    }
+}

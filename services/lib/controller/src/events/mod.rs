@@ -1,0 +1,146 @@
+//! Events: what a controller tells the people who watch, without ever waiting for it.
+
+mod aggregator;
+mod batcher;
+mod lru;
+mod note;
+mod writer;
+
+use std::time::Duration;
+
+use setpoint_proto::Resource;
+use setpoint_proto::core::{EventSource, ObjectReference};
+use setpoint_telemetry::Span;
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::{Client, cascade, metrics};
+use batcher::Batcher;
+use note::{Note, Type};
+
+/// Some seconds of a burst; whoever produces more loses the rest.
+const MAX_WAITING: usize = 1024;
+/// Whoever stops does not wait longer for its last Events.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Tells people what happened to an object. Clones share one line.
+///
+/// Repetitions are counted in one Event instead of multiplied. Telling never blocks and never fails: when there are too
+/// many Events, some are dropped, and the metrics say how many.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    line: Option<Line>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    notes: mpsc::Sender<Note>,
+    closing: CancellationToken,
+}
+
+impl Recorder {
+    /// Events by a component, for example `replicaset-controller`, and one instance of it.
+    ///
+    /// Must be called inside a tokio runtime; its task ends when the last clone is dropped and all is written.
+    pub fn new(gateway: Client, component: &str, instance: &str) -> Self {
+        Self::of(gateway, component, instance, "")
+    }
+
+    /// Events by a component of which each node has one, such as `kubelet`: the node is its instance.
+    pub fn on_node(gateway: Client, component: &str, node: &str) -> Self {
+        Self::of(gateway, component, node, node)
+    }
+
+    fn of(gateway: Client, component: &str, instance: &str, host: &str) -> Self {
+        let source = EventSource {
+            component: component.to_owned(),
+            host: host.to_owned(),
+        };
+        let (notes, told) = mpsc::channel(MAX_WAITING);
+        let closing = CancellationToken::new();
+        let batcher = Batcher::new(told, closing.clone());
+        let tasks = gateway.tasks().clone();
+        let writer = writer::Writer::new(gateway, source, instance);
+        let shared = Mutex::new((writer, batcher));
+        tokio::spawn(async move {
+            let start = || async {
+                let (writer, batcher) = &mut *shared.lock().await;
+                writer.run(batcher).await;
+            };
+            tasks.supervise("events", "", start).await;
+        });
+        Self {
+            line: Some(Line { notes, closing }),
+        }
+    }
+
+    /// Tells nobody, for tests.
+    pub const fn silent() -> Self {
+        Self { line: None }
+    }
+
+    /// Something went as it should.
+    pub fn normal(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
+        self.tell(about, Type::Normal, reason, message.into());
+    }
+
+    /// Something may need attention.
+    pub fn warning(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
+        self.tell(about, Type::Warning, reason, message.into());
+    }
+
+    /// Sees to it that what was told is written now; what is told later is lost. For a process that is about to end.
+    pub async fn finish(&self) {
+        let Some(line) = &self.line else { return };
+        line.closing.cancel();
+        if timeout(FAREWELL, line.notes.closed()).await.is_err() {
+            warn!("the last events are not written");
+        }
+    }
+
+    fn tell(&self, about: &ObjectReference, kind: Type, reason: &str, message: String) {
+        let Some(line) = &self.line else { return };
+        let span = Span::current();
+        span.add_event(reason, &message);
+        let note = Note {
+            about: about.clone(),
+            kind,
+            reason: reason.to_owned(),
+            message,
+            at: jiff::Timestamp::now(),
+            trace: cascade::context(&span),
+        };
+        if line.notes.try_send(note).is_err() {
+            metrics::event_dropped();
+        }
+    }
+}
+
+/// Names an object as Events do.
+pub fn reference_to<T: Resource>(object: &T) -> ObjectReference {
+    let meta = object.meta();
+    ObjectReference {
+        kind: T::KIND.to_owned(),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        api_version: T::API_VERSION.to_owned(),
+        resource_version: meta.resource_version.clone(),
+        ..ObjectReference::default()
+    }
+}
+
+/// Names an object of which only the metadata is at hand.
+pub fn reference<T: Resource>(meta: &setpoint_model::Meta) -> ObjectReference {
+    ObjectReference {
+        kind: T::KIND.to_owned(),
+        namespace: meta.key.namespace.clone(),
+        name: meta.key.name.clone(),
+        uid: meta.uid.clone(),
+        api_version: T::API_VERSION.to_owned(),
+        resource_version: meta.revision.to_string(),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,120 @@
+//! Writes Events, one after the other and not too fast: they must not take the gateway's time from the work.
+
+use std::time::Duration;
+
+use setpoint_model::Key;
+use setpoint_proto::core::{Event, EventSource};
+use setpoint_proto::meta::{ObjectMeta, Time};
+use setpoint_proto::{ApiError, Reason};
+use tokio::time::{Instant, sleep};
+use tracing::{debug, warn};
+
+use super::aggregator::{Aggregator, Counted, Repeated, event_key};
+use super::batcher::Batcher;
+use super::note::Note;
+use crate::queue::Bucket;
+use crate::{Backoff, Client, cascade, metrics};
+
+const PER_SECOND: f64 = 50.0;
+const BURST: f64 = 100.0;
+const TRIES: usize = 3;
+
+/// The task behind a recorder.
+pub(super) struct Writer {
+    gateway: Client,
+    source: EventSource,
+    instance: String,
+    series: Aggregator,
+    pace: Bucket,
+}
+
+impl Writer {
+    pub(super) fn new(gateway: Client, source: EventSource, instance: &str) -> Self {
+        Self {
+            gateway,
+            source,
+            instance: instance.to_owned(),
+            series: Aggregator::default(),
+            pace: Bucket::new(PER_SECOND, BURST),
+        }
+    }
+
+    /// Writes until the end of the notes. A panic loses the batch that was being written.
+    pub(super) async fn run(&mut self, batcher: &mut Batcher) {
+        loop {
+            let notes = batcher.next().await;
+            if notes.is_empty() {
+                return;
+            }
+            for repeated in self.series.merge(notes.into_iter()) {
+                sleep(self.pace.reserve(Instant::now())).await;
+                let written = self.write(&repeated);
+                cascade::in_context(repeated.note.trace, written).await;
+            }
+        }
+    }
+
+    async fn write(&mut self, repeated: &Repeated) {
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        for _ in 0..TRIES {
+            match self.try_to_write(repeated).await {
+                Ok(counted) => return self.series.set(repeated, Some(counted)),
+                // It has been cleaned up meanwhile: begin a new one.
+                Err(error) if error.reason == Reason::NotFound => self.series.set(repeated, None),
+                Err(error) => debug!(%error, "event not written yet"),
+            }
+            sleep(backoff.next_delay()).await;
+        }
+        metrics::event_dropped();
+        warn!(reason = repeated.note.reason, "event dropped");
+    }
+
+    async fn try_to_write(&mut self, repeated: &Repeated) -> Result<Counted, ApiError> {
+        match self.series.get(repeated) {
+            Some(counted) => self.count_on(counted, repeated).await,
+            None => {
+                let event = self.event(&repeated.note, repeated.times);
+                self.gateway.create(&event).await?;
+                Ok(Counted {
+                    event: Key::of(&event.metadata),
+                    count: repeated.times,
+                })
+            }
+        }
+    }
+
+    /// Whoever is combined into it says the last word.
+    async fn count_on(&self, counted: Counted, repeated: &Repeated) -> Result<Counted, ApiError> {
+        let count = counted.count.saturating_add(repeated.times);
+        let last = Time::from(repeated.note.at);
+        let mut patch = serde_json::json!({ "count": count, "lastTimestamp": last });
+        if repeated.combined {
+            patch["message"] = repeated.note.message.as_str().into();
+        }
+        let event = counted.event;
+        self.gateway.patch::<Event>(&event, "", patch).await?;
+        Ok(Counted { event, count })
+    }
+
+    fn event(&self, note: &Note, count: i32) -> Event {
+        let Key { namespace, name } = event_key(note);
+        Event {
+            metadata: ObjectMeta {
+                namespace,
+                name,
+                ..ObjectMeta::default()
+            },
+            involved_object: note.about.clone(),
+            reason: note.reason.clone(),
+            message: note.message.clone(),
+            source: self.source.clone(),
+            first_timestamp: note.at.into(),
+            last_timestamp: note.at.into(),
+            count,
+            r#type: note.kind.name().to_owned(),
+            reporting_component: self.source.component.clone(),
+            reporting_instance: self.instance.clone(),
+            ..Event::default()
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! How any controller runs: gateway client, informer, queue, barrier, rounds, election, events.
+//!
+//! ```text
+//! watch ─▶ informer ─▶ queue ─▶ worker: barrier → observe → plan → act… → status ─▶ gateway
+//!             │ cache, indexes           (one key at a time, causes collected)
+//!             └▶ readers
+//! ```
+
+pub mod barrier;
+mod cascade;
+mod channel;
+pub mod client;
+pub mod decision_log;
+pub mod election;
+pub mod events;
+mod fence;
+pub mod informer;
+mod label;
+mod membership;
+pub mod metrics;
+mod ownership;
+mod plan;
+pub mod queue;
+mod reconciler;
+mod replica;
+pub mod runtime;
+
+mod receipt;
+mod tasks;
+mod view;
+
+pub use barrier::Barrier;
+pub use cascade::Cascade;
+pub use client::Client;
+pub use decision_log::{DecisionLog, ObjectRef};
+pub use election::Term;
+pub use events::Recorder;
+pub use fence::Fence;
+pub use informer::{Delta, Informer, Reader};
+pub use membership::{Membership, reachable};
+pub use ownership::{Claim, Created, Owns, claims, owners, reference};
+pub use plan::{Outcome, Plan, Step};
+pub use queue::{Queue, Ticket};
+pub use receipt::{Receipt, Written};
+pub use reconciler::{Inputs, Reconciler};
+pub use replica::Replica;
+pub use runtime::Controller;
+pub use setpoint_task::Backoff;
+pub use tasks::Tasks;
+pub use view::{View, Whole};

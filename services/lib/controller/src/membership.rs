@@ -1,0 +1,235 @@
+//! A Lease of each replica's own: it says who is there, leading or not, and where to reach it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use setpoint_model::Key;
+use setpoint_proto::coordination::{Lease, LeaseSpec};
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::{ApiError, Reason};
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::client::Preconditions;
+use crate::{Backoff, Client};
+
+/// Where the Leases of replicas are.
+const NAMESPACE: &str = "setpoint-replicas";
+/// The label that names the service.
+const SERVICE: &str = "setpoint.dev/service";
+/// The annotation that says where the replica listens.
+const ADDRESS: &str = "setpoint.dev/address";
+/// A replica that has been silent for so long counts as gone.
+const SECONDS: i32 = 40;
+/// Three signs of life may be lost.
+const EVERY: Duration = Duration::from_secs(10);
+/// Whoever stops does not wait longer for its Lease to be removed; it expires, too.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// A replica's sign of life, kept up until it leaves or this is dropped.
+#[derive(Debug)]
+pub struct Membership {
+    leave: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Membership {
+    /// Announces a replica of `service`, found at `address` (host and port).
+    ///
+    /// If the host is the unspecified IP, the replica is announced at the IP from which it reaches the gateway. Must be
+    /// called inside a tokio runtime.
+    pub fn announce(gateway: Client, service: &str, instance: &str, address: &str) -> Self {
+        let leave = CancellationToken::new();
+        let replica = Replica {
+            gateway,
+            service: service.to_owned(),
+            instance: instance.to_owned(),
+            address: address.to_owned(),
+        };
+        let (tasks, left) = (replica.gateway.tasks().clone(), leave.clone());
+        let task = tokio::spawn(async move {
+            let start = || replica.live(&left);
+            tasks.supervise("membership", "", start).await;
+        });
+        Self { leave, task }
+    }
+
+    /// Takes the announcement back: the replica stops in good order.
+    pub async fn leave(mut self) {
+        self.leave.cancel();
+        if timeout(FAREWELL, &mut self.task).await.is_err() {
+            debug!("the Lease of this replica is left to expire");
+        }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Replica {
+    gateway: Client,
+    service: String,
+    instance: String,
+    address: String,
+}
+
+impl Replica {
+    async fn live(&self, leave: &CancellationToken) {
+        let mut backoff = Backoff::new(Duration::from_millis(200), EVERY);
+        let mut known = None;
+        while !leave.is_cancelled() {
+            // Not cut short by leaving: what is on its way would make the Lease anew after its removal.
+            let renewed = self.renew(known.as_ref()).await;
+            let rest = match &renewed {
+                Ok(_) => {
+                    backoff.reset();
+                    EVERY
+                }
+                Err(error) => {
+                    warn!(replica = self.instance, %error, "its Lease is not renewed");
+                    backoff.next_delay()
+                }
+            };
+            // After a failure whatever is there is asked for.
+            known = renewed.ok();
+            leave.run_until_cancelled(sleep(rest)).await;
+        }
+        if let Some(lease) = known {
+            self.remove(&lease).await;
+        }
+    }
+
+    /// Renews the known Lease, or whatever is there under this name: it is of this replica's former life.
+    async fn renew(&self, known: Option<&Lease>) -> Result<Lease, ApiError> {
+        let meta = match known {
+            Some(lease) => Some(lease.metadata.clone()),
+            None => self.former().await?,
+        };
+        let address = reachable(&self.gateway, &self.address).await;
+        let lease = self.lease(meta.as_ref(), &address);
+        let written = match meta {
+            Some(_) => self.gateway.update(&lease).await,
+            None => self.gateway.create_with_namespace(&lease).await,
+        };
+        Ok(written?.object)
+    }
+
+    async fn former(&self) -> Result<Option<ObjectMeta>, ApiError> {
+        let key = Key::new(NAMESPACE, name(&self.instance));
+        match self.gateway.get::<Lease>(&key).await {
+            Err(error) if error.reason == Reason::NotFound => Ok(None),
+            lease => Ok(Some(lease?.metadata)),
+        }
+    }
+
+    fn lease(&self, former: Option<&ObjectMeta>, address: &str) -> Lease {
+        let mut metadata = former.cloned().unwrap_or_default();
+        NAMESPACE.clone_into(&mut metadata.namespace);
+        metadata.name = name(&self.instance);
+        metadata
+            .labels
+            .insert(SERVICE.to_owned(), self.service.clone());
+        metadata
+            .annotations
+            .insert(ADDRESS.to_owned(), address.to_owned());
+        let spec = LeaseSpec {
+            holder_identity: Some(self.instance.clone()),
+            lease_duration_seconds: Some(SECONDS),
+            renew_time: Some(Timestamp::now().into()),
+            ..LeaseSpec::default()
+        };
+        Lease { metadata, spec }
+    }
+
+    /// A later life under the same name has written since, if the Lease is no longer as this one left it.
+    async fn remove(&self, lease: &Lease) {
+        let unchanged = Preconditions {
+            uid: Some(lease.metadata.uid.clone()),
+            revision: lease.metadata.resource_version.parse().ok(),
+        };
+        let key = Key::of(&lease.metadata);
+        if let Err(error) = self.gateway.delete::<Lease>(&key, unchanged, None).await {
+            debug!(replica = self.instance, %error, "its Lease is left to expire");
+        }
+    }
+}
+
+/// Where others find a process that listens at `address`: with an IP in place of an unspecified one.
+pub async fn reachable(gateway: &Client, address: &str) -> String {
+    let local = match address.parse::<SocketAddr>() {
+        Ok(listening) if listening.ip().is_unspecified() => local(gateway, listening.port()).await,
+        _ => None,
+    };
+    local.unwrap_or_else(|| address.to_owned())
+}
+
+/// Where packets to the gateway come from. No packet is sent for it.
+async fn local(gateway: &Client, port: u16) -> Option<String> {
+    for gateway in gateway.host().split(',') {
+        let gateway = gateway
+            .rsplit("//")
+            .next()
+            .unwrap_or(gateway)
+            .trim_end_matches('/');
+        for target in tokio::net::lookup_host(gateway).await.into_iter().flatten() {
+            let own: SocketAddr = match target.is_ipv4() {
+                true => ([0, 0, 0, 0], 0).into(),
+                false => ([0u16; 8], 0).into(),
+            };
+            let Ok(socket) = UdpSocket::bind(own).await else {
+                continue;
+            };
+            if socket.connect(target).await.is_ok() {
+                let ip = socket.local_addr().ok()?.ip();
+                return Some(SocketAddr::new(ip, port).to_string());
+            }
+        }
+    }
+    None
+}
+
+/// The instance's name as an object can have it.
+fn name(instance: &str) -> String {
+    let allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let lower = instance.to_lowercase();
+    let name = lower.replace(|letter| !allowed(letter) && letter != '.', "-");
+    name.trim_matches(|letter| !allowed(letter)).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_instance_has_a_name_that_an_object_can_have() {
+        assert_eq!(name("scheduler-0"), "scheduler-0");
+        assert_eq!(name("Scheduler_My.Host_"), "scheduler-my.host");
+    }
+
+    #[tokio::test]
+    async fn who_listens_on_all_addresses_is_announced_at_the_one_that_reaches_the_gateway() {
+        let settings = crate::client::Settings {
+            address: "http://127.0.0.1:1".to_owned(),
+            ..Default::default()
+        };
+        let announced = async |address: &str| {
+            let replica = Replica {
+                gateway: Client::connect(&settings, "a").unwrap(),
+                service: "a".to_owned(),
+                instance: "a-0".to_owned(),
+                address: address.to_owned(),
+            };
+            reachable(&replica.gateway, &replica.address).await
+        };
+        assert_eq!(announced("0.0.0.0:8080").await, "127.0.0.1:8080");
+        assert_eq!(announced("10.1.2.3:8080").await, "10.1.2.3:8080");
+        assert_eq!(announced("my-host:8080").await, "my-host:8080");
+    }
+}

@@ -1,0 +1,176 @@
+//! How much work a change makes, and how much of it was for nothing: over the last minutes, as ready-made ratios.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{GaugeVec, Opts};
+
+use super::ONCE;
+
+/// What is told is of one to two such periods.
+const PERIOD: Duration = Duration::from_secs(300);
+
+/// What a controller has done of late; its terms share it.
+pub(super) fn recent(controller: &'static str) -> Arc<Recent> {
+    static RATIOS: LazyLock<Ratios> = LazyLock::new(|| {
+        let ratios = Ratios::new();
+        prometheus::register(Box::new(ratios.clone())).expect(ONCE);
+        ratios
+    });
+    let mut controllers = RATIOS.controllers.lock();
+    controllers.entry(controller).or_default().clone()
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counts {
+    rounds: u32,
+    noops: u32,
+    changes: u32,
+}
+
+impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            rounds: self.rounds + other.rounds,
+            noops: self.noops + other.noops,
+            changes: self.changes + other.changes,
+        }
+    }
+}
+
+/// This period and the one before.
+#[derive(Default)]
+pub(super) struct Recent(Mutex<Periods>);
+
+#[derive(Default)]
+struct Periods {
+    began: Option<Instant>,
+    now: Counts,
+    before: Counts,
+}
+
+impl Recent {
+    pub(super) fn round(&self) {
+        self.0.lock().at(Instant::now()).rounds += 1;
+    }
+
+    pub(super) fn noop(&self) {
+        self.0.lock().at(Instant::now()).noops += 1;
+    }
+
+    pub(super) fn change(&self) {
+        self.0.lock().at(Instant::now()).changes += 1;
+    }
+
+    fn counts(&self) -> Counts {
+        self.0.lock().counts(Instant::now())
+    }
+}
+
+impl Periods {
+    fn at(&mut self, now: Instant) -> &mut Counts {
+        let began = *self.began.get_or_insert(now);
+        let passed = now.saturating_duration_since(began);
+        if passed >= PERIOD {
+            let ended = std::mem::take(&mut self.now);
+            self.before = if passed < 2 * PERIOD {
+                ended
+            } else {
+                Counts::default()
+            };
+            self.began = Some(now);
+        }
+        &mut self.now
+    }
+
+    fn counts(&mut self, now: Instant) -> Counts {
+        self.at(now).plus(self.before)
+    }
+}
+
+#[derive(Clone)]
+struct Ratios {
+    per_change: GaugeVec,
+    noop: GaugeVec,
+    controllers: Arc<Mutex<HashMap<&'static str, Arc<Recent>>>>,
+}
+
+impl Ratios {
+    fn new() -> Self {
+        let gauge = |name: &str, help: &str| {
+            GaugeVec::new(Opts::new(name, help), &["controller"]).expect("the names are valid")
+        };
+        Self {
+            per_change: gauge(
+                "setpoint_reconciles_per_change",
+                "Reconciles in the last 5 to 10 minutes for each new generation of an object that the controller reconciles; absent while there was none.",
+            ),
+            noop: gauge(
+                "setpoint_noop_reconcile_ratio",
+                "The part of the reconciles in the last 5 to 10 minutes that found nothing to do; absent while there was none.",
+            ),
+            controllers: Arc::default(),
+        }
+    }
+}
+
+impl Collector for Ratios {
+    fn desc(&self) -> Vec<&Desc> {
+        let mut all = self.per_change.desc();
+        all.extend(self.noop.desc());
+        all
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.per_change.reset();
+        self.noop.reset();
+        for (controller, recent) in self.controllers.lock().iter() {
+            let Counts {
+                rounds,
+                noops,
+                changes,
+            } = recent.counts();
+            let rounds = f64::from(rounds);
+            if changes > 0 {
+                let gauge = self.per_change.with_label_values(&[*controller]);
+                gauge.set(rounds / f64::from(changes));
+            }
+            if rounds > 0.0 {
+                let gauge = self.noop.with_label_values(&[*controller]);
+                gauge.set(f64::from(noops) / rounds);
+            }
+        }
+        let mut all = self.per_change.collect();
+        all.extend(self.noop.collect());
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_long_ago_no_longer_counts() {
+        let start = Instant::now();
+        let mut periods = Periods::default();
+        periods.at(start).rounds += 4;
+        periods.at(start + PERIOD / 2).changes += 1;
+        let one = Counts {
+            rounds: 4,
+            noops: 0,
+            changes: 1,
+        };
+        assert_eq!(periods.counts(start + PERIOD / 2), one);
+        assert_eq!(
+            periods.counts(start + PERIOD),
+            one,
+            "the period before counts"
+        );
+        assert_eq!(periods.counts(start + 2 * PERIOD), Counts::default());
+    }
+}

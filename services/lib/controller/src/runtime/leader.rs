@@ -1,0 +1,146 @@
+//! What leads: from the first sweep of a term to its last round.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_model::Key;
+use setpoint_task::catch_panic;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval_at, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::Settings;
+use super::trigger::{Inbox, Inlet, Trigger};
+use crate::runtime::worker::{Fenced, Seeds, Worker};
+use crate::{Barrier, Client, DecisionLog, Queue, Reconciler, Term, metrics};
+
+/// How long catching up with the former leader may take before it is worth a word.
+const CATCH_UP: Duration = Duration::from_secs(5);
+
+/// A controller without its informers.
+pub(super) struct Leader<R> {
+    pub(super) name: &'static str,
+    /// The kind of the reconciled objects, for spans.
+    pub(super) kind: &'static str,
+    pub(super) reconciler: Arc<R>,
+    pub(super) gateway: Client,
+    pub(super) settings: Settings,
+    pub(super) sources: Vec<Box<dyn Trigger>>,
+    pub(super) barrier: Barrier,
+    pub(super) inbox: Inbox,
+    pub(super) decision_log: DecisionLog,
+}
+
+impl<R: Reconciler> Leader<R> {
+    /// One term, from the first sweep to the last round.
+    pub(super) async fn lead(&self, term: Term, shutdown: CancellationToken) {
+        let barrier = self.barrier.fresh();
+        tokio::select! {
+            () = term.lost.cancelled() => return,
+            () = shutdown.cancelled() => return,
+            () = self.catch_up(&barrier, &term) => {}
+        }
+        let queue = Queue::new(self.name, self.settings.limiter);
+        let metrics = Arc::new(metrics::Reconciles::new(self.name, self.settings.workers));
+        *self.inbox.write() = Some(Inlet {
+            queue: queue.clone(),
+            metrics: metrics.clone(),
+        });
+        self.sweep(&queue);
+        let rounds = Arc::new(Worker {
+            controller: self.name,
+            kind: self.kind.to_lowercase(),
+            seeds: Seeds::default(),
+            reconciler: self.reconciler.clone(),
+            gateway: self.gateway.under(&term.fence),
+            barrier,
+            metrics,
+            decision_log: self.decision_log.clone(),
+        });
+        tokio::select! {
+            () = term.lost.cancelled() => {}
+            () = self.work(&rounds, &queue, &shutdown) => {}
+            () = self.resync_forever(&queue) => {}
+        }
+        *self.inbox.write() = None;
+    }
+
+    /// The former leader may have written until our term began: deciding on less would repeat what it did.
+    async fn catch_up(&self, barrier: &Barrier, term: &Term) {
+        while timeout(CATCH_UP, barrier.all_reach(term.revision))
+            .await
+            .is_err()
+        {
+            warn!(controller = self.name, revision = %term.revision, "the caches have not caught up yet");
+        }
+        info!(controller = self.name, fence = %term.fence, "leading");
+    }
+
+    /// Runs the workers until shutdown or the first fenced write. Dropping it drops the rounds under way.
+    async fn work(
+        &self,
+        rounds: &Arc<Worker<R>>,
+        queue: &Queue<Key>,
+        shutdown: &CancellationToken,
+    ) {
+        let worker = || worker(rounds.clone(), queue.clone(), shutdown.clone());
+        let mut workers = JoinSet::new();
+        for _ in 0..self.settings.workers {
+            workers.spawn(worker());
+        }
+        while let Some(ended) = workers.join_next().await {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(Fenced)) => {
+                    warn!(
+                        controller = self.name,
+                        "another leads: a write was fenced off"
+                    );
+                    return;
+                }
+                Err(panic) => {
+                    error!(controller = self.name, %panic, "a worker panicked");
+                    rounds.metrics.panicked();
+                    workers.spawn(worker());
+                }
+            }
+        }
+    }
+
+    /// Every key once, with the causes of its objects: a cascade that the former leader left goes on in its trace.
+    fn sweep(&self, queue: &Queue<Key>) {
+        for source in &self.sources {
+            source.sweep(&mut |key, cause| queue.add(key, cause.cloned()));
+        }
+    }
+
+    async fn resync_forever(&self, queue: &Queue<Key>) {
+        let every = self.settings.resync;
+        if every.is_zero() {
+            return std::future::pending().await;
+        }
+        let mut ticks = interval_at(Instant::now() + every, every);
+        loop {
+            ticks.tick().await;
+            for source in &self.sources {
+                source.sweep(&mut |key, _| queue.add(key, None));
+            }
+        }
+    }
+}
+
+async fn worker<R: Reconciler>(
+    rounds: Arc<Worker<R>>,
+    queue: Queue<Key>,
+    shutdown: CancellationToken,
+) -> Result<(), Fenced> {
+    while let Some(Some(ticket)) = shutdown.run_until_cancelled(queue.next()).await {
+        // The ticket of a round that panics is dropped, so that its key backs off as after any failure.
+        match catch_panic("reconcile", rounds.round(ticket)).await {
+            Ok(ended) => ended?,
+            Err(_) => rounds.metrics.panicked(),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! What can be set on any controller.
+
+use std::time::Duration;
+
+use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
+use serde::{Deserialize, Serialize};
+
+use crate::queue::Limiter;
+use crate::{client, election};
+
+/// Settings of a controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// How to reach the gateway.
+    pub gateway: client::Settings,
+    /// How the leader is found.
+    pub election: election::Settings,
+    /// Objects worked on at once.
+    pub workers: usize,
+    /// How long a failing one rests.
+    pub limiter: Limiter,
+    /// How often all are looked at without a reason; zero for never.
+    #[serde(with = "humane")]
+    pub resync: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gateway: client::Settings::default(),
+            election: election::Settings::default(),
+            // Worker mostly wait for the gateway: some at once fill the time.
+            workers: 8,
+            limiter: Limiter::default(),
+            // Reconcilers are made to miss nothing; this repairs what they missed nevertheless.
+            resync: Duration::from_secs(600),
+        }
+    }
+}
+
+impl Settings {
+    /// What each means that is a controller's own, for `--help`.
+    pub const DESCRIBE: &[(&str, &str)] = &[
+        ("workers", "Objects worked on at once"),
+        (
+            "limiter",
+            "How long a failing one rests: exponential or fast-slow",
+        ),
+        (
+            "resync",
+            "How often all are looked at without a reason; 0s for never",
+        ),
+    ];
+
+    /// Can they work?
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.gateway.validate()?;
+        self.election.validate()?;
+        match self.workers {
+            0 => Err(Error::NoWorkers),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Settings that cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The gateway cannot be reached so.
+    #[error(transparent)]
+    Gateway(#[from] client::Error),
+    /// No leader can be found so.
+    #[error(transparent)]
+    Election(#[from] election::Error),
+    /// Nobody would do anything.
+    #[error("workers must be at least 1")]
+    NoWorkers,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_with_the_reason() {
+        let why = |settings: Settings| settings.validate().unwrap_err().to_string();
+        assert!(Settings::default().validate().is_ok());
+        let idle = Settings {
+            workers: 0,
+            ..Settings::default()
+        };
+        assert_eq!(why(idle), "workers must be at least 1");
+        let nowhere = Settings {
+            gateway: client::Settings {
+                timeout: Duration::ZERO,
+                ..client::Settings::default()
+            },
+            ..Settings::default()
+        };
+        assert_eq!(
+            why(nowhere),
+            "the gateway's timeout must be longer than zero"
+        );
+    }
+}

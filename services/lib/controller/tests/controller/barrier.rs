@@ -1,0 +1,124 @@
+//! The barrier rests a key until the caches hold its writes.
+
+use std::time::Duration;
+
+use setpoint_controller::{Barrier, Receipt, Whole};
+use setpoint_model::{Key, Revision};
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::{ConfigMap, Namespace};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Faults, config_map, eventually, soon};
+
+/// Checks I6.
+#[tokio::test(start_paused = true)]
+async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let informer = gateway.informer::<Whole<ConfigMap>>();
+    let reader = informer.reader();
+    let mut barrier = Barrier::default();
+    barrier.watch(&reader);
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+
+    fake.set_faults(Faults {
+        mute: Some(("configmaps", fake.revision())),
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    let written = gateway.create(&config_map("a")).await.unwrap();
+    let key = Key::new("default", "set");
+    barrier.wrote(&key, [written.receipt(), Receipt::none()]);
+    let other = Key::new("default", "other");
+    assert!(barrier.reached(&other).await, "nothing was written for it");
+    let begin = Instant::now();
+    assert!(!barrier.reached(&key).await);
+    assert!(begin.elapsed() >= Duration::from_secs(1) && reader.is_empty());
+
+    fake.set_faults(Faults::default());
+    assert!(soon(barrier.reached(&key)).await);
+    assert_eq!(reader.len(), 1);
+}
+
+/// Checks I6.
+#[tokio::test(start_paused = true)]
+async fn a_key_rests_until_each_cache_holds_what_was_written_of_its_kind() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let maps = gateway.informer::<Whole<ConfigMap>>();
+    let namespaces = gateway.informer::<Whole<Namespace>>();
+    let (seen, missing) = (maps.reader(), namespaces.reader());
+    let mut barrier = Barrier::default();
+    barrier.watch(&seen);
+    barrier.watch(&missing);
+    tokio::spawn(maps.run(CancellationToken::new()));
+    tokio::spawn(namespaces.run(CancellationToken::new()));
+    soon(seen.synced()).await;
+    soon(missing.synced()).await;
+
+    fake.set_faults(Faults {
+        mute: Some(("namespaces", fake.revision())),
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    let map = gateway.create(&config_map("a")).await.unwrap();
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = "b".into();
+    let namespace = gateway.create(&namespace).await.unwrap();
+    let key = Key::new("default", "set");
+    barrier.wrote(&key, [map.receipt(), namespace.receipt()]);
+    fake.bookmark();
+    eventually("the other cache is there", async || {
+        seen.reached() >= namespace.revision
+    })
+    .await;
+    assert!(!barrier.reached(&key).await);
+
+    fake.set_faults(Faults::default());
+    assert!(soon(barrier.reached(&key)).await);
+    assert_eq!((seen.len(), missing.len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_of_kinds_without_a_cache_are_nothing_to_wait_for() {
+    let fake = Fake::start();
+    let written = fake.gateway("test").create(&config_map("a")).await.unwrap();
+    let (barrier, key) = (Barrier::default(), Key::new("default", "a"));
+    barrier.wrote(&key, [written.receipt()]);
+    let reached = timeout(Duration::ZERO, barrier.reached(&key)).await;
+    assert_eq!(reached, Ok(true));
+}
+
+/// Checks F37: after the store was restored, nobody waits for the revisions that it has lost.
+#[tokio::test(start_paused = true)]
+async fn a_key_does_not_wait_for_what_a_restored_store_has_lost() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let informer = gateway.informer::<Whole<ConfigMap>>();
+    let reader = informer.reader();
+    let mut barrier = Barrier::default();
+    barrier.watch(&reader);
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+
+    let lost = Receipt {
+        resource: ConfigMap::RESOURCE,
+        revision: Revision::from_raw(1_000_000),
+    };
+    let key = Key::new("default", "set");
+    barrier.wrote(&key, [lost]);
+    assert!(soon(barrier.reached(&key)).await, "fetched anew");
+    assert_eq!(fake.calls("Initial"), 2);
+
+    // However long a fetch takes: it counts from the write, not from the wait.
+    barrier.wrote(&key, [lost]);
+    fake.set_faults(Faults {
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    assert!(!barrier.reached(&key).await, "nothing was fetched since");
+    fake.set_faults(Faults::default());
+    soon(async { while !barrier.reached(&key).await {} }).await;
+}

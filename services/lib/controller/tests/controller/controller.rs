@@ -1,0 +1,415 @@
+//! The reconcile loop, with a controller that wants so many copies of a ConfigMap.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use setpoint_controller::client::Preconditions;
+use setpoint_controller::{
+    Client, Controller, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, View, Whole,
+};
+use setpoint_model::{Key, Meta, owner};
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::core::{ConfigMap, Namespace};
+use setpoint_proto::meta::{StatusCause, StatusDetails};
+use setpoint_proto::{ApiError, Cause, NAMESPACE_TERMINATING, Reason};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Faults, config_map, eventually, soon};
+
+type Config = Whole<ConfigMap>;
+
+/// Keeps `data.copies` copies of each ConfigMap that has such a number. Like a ReplicaSet, it names them at random,
+/// so that acting on an old cache makes too many.
+struct Copies {
+    configs: Reader<Config>,
+    rounds: Worker,
+}
+
+/// How often each key was looked at.
+pub type Worker = Arc<Mutex<BTreeMap<String, usize>>>;
+
+struct World {
+    origin: Arc<Config>,
+    wanted: usize,
+    copies: Vec<Arc<Config>>,
+    seed: u64,
+}
+
+#[derive(Debug)]
+enum Action {
+    Create { name: String },
+    Delete { key: Key, uid: String },
+}
+
+impl Reconciler for Copies {
+    type World = World;
+    type Action = Action;
+    type Status = usize;
+
+    fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
+        *self.rounds.lock().entry(key.name.clone()).or_default() += 1;
+        assert_ne!(key.name, "poison");
+        let origin = self.configs.get(key)?;
+        let wanted = origin.object.data.get("copies")?.parse().ok()?;
+        let copies = self.configs.owned_by(&origin.meta.uid);
+        Some(World {
+            origin,
+            wanted,
+            copies,
+            seed: inputs.seed,
+        })
+    }
+
+    fn meta(world: &World) -> &Meta {
+        &world.origin.meta
+    }
+
+    fn plan(world: &World) -> Plan<Action> {
+        let mut plan = Plan::default();
+        for n in world.copies.len()..world.wanted {
+            let name = format!("{}-{}-{n}", world.origin.meta.key.name, world.seed);
+            plan.step(Action::Create { name }, "fewer copies than wanted");
+        }
+        for copy in world.copies.iter().skip(world.wanted) {
+            let (key, uid) = (copy.meta.key.clone(), copy.meta.uid.clone());
+            plan.step(Action::Delete { key, uid }, "more copies than wanted");
+        }
+        plan
+    }
+
+    async fn act(
+        &self,
+        gateway: &Client,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        match action {
+            Action::Create { name } => {
+                let mut copy = config_map(name);
+                copy.metadata.owner_references = vec![owner::reference_to(&world.origin.object)];
+                Ok(gateway.create(&copy).await?.receipt())
+            }
+            Action::Delete { key, uid } => {
+                let deleted = gateway.delete::<ConfigMap>(key, Preconditions::uid(uid), None);
+                Ok(deleted.await?.receipt())
+            }
+        }
+    }
+
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<usize> {
+        let known: usize = world.origin.object.data.get("there")?.parse().ok()?;
+        let there = world.copies.len();
+        (there != known && outcome.done == 0).then_some(there)
+    }
+
+    async fn update_status(
+        &self,
+        gateway: &Client,
+        world: &World,
+        there: usize,
+    ) -> Result<Receipt, ApiError> {
+        let mut origin = world.origin.object.clone();
+        origin.data.insert("there".into(), there.to_string());
+        Ok(gateway.update(&origin).await?.receipt())
+    }
+}
+
+fn key_of(config: &Config) -> Option<Key> {
+    let key = &config.meta().key;
+    match &config.meta.owner {
+        Some(owner) => Some(Key::new(key.namespace.clone(), owner.name.clone())),
+        None => Some(key.clone()),
+    }
+}
+
+pub struct Process {
+    pub rounds: Worker,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Process {
+    pub fn start(fake: &Fake, instance: &'static str) -> Self {
+        let gateway = fake.gateway(instance);
+        let configs = gateway.informer::<Config>();
+        let rounds = Worker::default();
+        let copies = Copies {
+            configs: configs.reader(),
+            rounds: rounds.clone(),
+        };
+        let controller = Controller::new("copies", copies, gateway).watches(configs, key_of);
+        let shutdown = CancellationToken::new();
+        let run = controller.run(instance, shutdown.clone());
+        let task = tokio::spawn(async move { run.await.unwrap() });
+        Self {
+            rounds,
+            shutdown,
+            task,
+        }
+    }
+
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        soon(self.task).await.unwrap();
+    }
+}
+
+pub fn fake() -> Fake {
+    let fake = Fake::start();
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = "setpoint-system".into();
+    fake.put(&namespace);
+    fake
+}
+
+pub fn origin(name: &str, copies: usize) -> ConfigMap {
+    let mut origin = config_map(name);
+    origin.data.insert("copies".into(), copies.to_string());
+    origin.data.insert("there".into(), "0".into());
+    origin
+}
+
+pub fn copies(fake: &Fake) -> usize {
+    let all = fake.all::<ConfigMap>();
+    all.iter()
+        .filter(|config| !config.metadata.owner_references.is_empty())
+        .count()
+}
+
+pub fn reported(fake: &Fake, name: &str) -> Option<String> {
+    fake.get::<ConfigMap>("default", name)?
+        .data
+        .get("there")
+        .cloned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_world_becomes_as_declared_and_the_status_says_so() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    fake.put(&origin("a", 100));
+    eventually("all are there", async || {
+        reported(&fake, "a").as_deref() == Some("100")
+    })
+    .await;
+    assert_eq!(
+        (copies(&fake), fake.calls("Create")),
+        (100, 101),
+        "and the Lease"
+    );
+
+    let mut fewer = fake.get::<ConfigMap>("default", "a").unwrap();
+    fewer.data.insert("copies".into(), "3".into());
+    fake.put(&fewer);
+    eventually("few are left", async || {
+        reported(&fake, "a").as_deref() == Some("3")
+    })
+    .await;
+    process.stop().await;
+    assert_eq!(copies(&fake), 3);
+}
+
+/// Checks I6, R1, R2.
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_lags_for_ten_minutes_makes_nothing_twice() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    sleep(Duration::from_secs(1)).await;
+    // The origin is seen, the copies are not, and fetching the state anew hangs as well.
+    fake.set_faults(Faults {
+        mute: Some(("configmaps", fake.revision() + 1)),
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    fake.put(&origin("a", 3));
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(copies(&fake), 3);
+    fake.set_faults(Faults::default());
+    let all_there = async || reported(&fake, "a").as_deref() == Some("3");
+    eventually("all are seen", all_there).await;
+    assert_eq!(copies(&fake), 3);
+    process.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_that_a_round_has_waited_for_make_no_round_of_their_own() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    sleep(Duration::from_secs(1)).await;
+    let before = fake.revision();
+    let mute_after = |revision| Faults {
+        mute: Some(("configmaps", revision)),
+        ..Faults::default()
+    };
+    fake.set_faults(mute_after(before + 1));
+    let mut origin = origin("a", 3);
+    origin.data.insert("there".into(), "3".into());
+    fake.put(&origin);
+    eventually("all are made", async || copies(&fake) == 3).await;
+    // The first of three wakes the key; its round waits for the others.
+    fake.set_faults(mute_after(before + 2));
+    sleep(Duration::from_millis(50)).await;
+    fake.set_faults(Faults::default());
+    sleep(Duration::from_secs(1)).await;
+    let rounds = process.rounds.lock()["a"];
+    assert_eq!(rounds, 2, "create, then nothing left");
+}
+
+/// Checks I9.
+#[tokio::test(start_paused = true)]
+async fn at_the_start_each_object_is_looked_at_once() {
+    let fake = fake();
+    for n in 0..20 {
+        fake.put(&origin(&format!("o{n}"), 0));
+    }
+    let process = Process::start(&fake, "copies-0");
+    eventually("all were looked at", async || {
+        process.rounds.lock().len() == 20
+    })
+    .await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(process.rounds.lock().values().all(|&rounds| rounds == 1));
+}
+
+/// Checks R4.
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_is_bound_to_fail_costs_one_call_per_round() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    eventually("it leads", async || fake.calls("Create") == 1).await;
+    let refusal = ApiError::new(Reason::Forbidden, "exceeded quota");
+    fake.set_faults(Faults {
+        refuse_creates: Some(refusal),
+        ..Faults::default()
+    });
+    fake.put(&origin("a", 500));
+    sleep(Duration::from_secs(10)).await;
+    let (calls, rounds) = (fake.calls("Create") - 1, process.rounds.lock()["a"]);
+    assert!(
+        rounds > 3 && rounds < 15 && calls == rounds,
+        "{calls} calls, {rounds} rounds"
+    );
+}
+
+/// Checks K9: nothing will ever be created there, so nothing is tried again.
+#[tokio::test(start_paused = true)]
+async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    eventually("it leads", async || fake.calls("Create") == 1).await;
+    let cause = StatusCause {
+        reason: NAMESPACE_TERMINATING.into(),
+        ..StatusCause::default()
+    };
+    let details = StatusDetails {
+        causes: vec![cause],
+        ..StatusDetails::default()
+    };
+    let refusal = ApiError::new(Reason::Forbidden, "it is being terminated");
+    fake.set_faults(Faults {
+        refuse_creates: Some(refusal.with_details(details)),
+        ..Faults::default()
+    });
+    fake.put(&origin("a", 500));
+    sleep(Duration::from_secs(60)).await;
+    let (calls, rounds) = (fake.calls("Create") - 1, process.rounds.lock()["a"]);
+    assert_eq!((calls, rounds), (1, 1));
+    process.stop().await;
+}
+
+/// Checks R3, L7.
+#[tokio::test(start_paused = true)]
+async fn a_standby_finishes_what_the_leader_has_begun() {
+    let fake = fake();
+    let first = Process::start(&fake, "copies-0");
+    eventually("it leads", async || fake.calls("Create") == 1).await;
+    let second = Process::start(&fake, "copies-1");
+    sleep(Duration::from_secs(1)).await;
+    // The standby has not heard of the copies when its term begins.
+    fake.set_faults(Faults {
+        mute: Some(("configmaps", fake.revision() + 1)),
+        ..Faults::default()
+    });
+    fake.put(&origin("a", 50));
+    eventually("it is at it", async || copies(&fake) > 0).await;
+    first.task.abort();
+    let begin = Instant::now();
+    eventually("all are there", async || {
+        reported(&fake, "a").as_deref() == Some("50")
+    })
+    .await;
+    fake.set_faults(Faults::default());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(copies(&fake), 50);
+    assert!(begin.elapsed() < Duration::from_secs(80));
+    second.stop().await;
+}
+
+/// Checks L4.
+#[tokio::test(start_paused = true)]
+async fn a_fenced_write_ends_the_term() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    sleep(Duration::from_secs(1)).await;
+    // Another leads, which this one does not see.
+    fake.set_faults(Faults {
+        mute: Some(("leases.coordination.k8s.io", fake.revision())),
+        ..Faults::default()
+    });
+    let mut lease: Lease = fake.get("setpoint-system", "copies").unwrap();
+    lease.spec.holder_identity = Some("another".into());
+    let cause = Cause {
+        lease_term: Some(7),
+        ..Cause::default()
+    };
+    fake.put_because(&lease, cause);
+    for n in 0..10 {
+        fake.put(&origin(&format!("o{n}"), 5));
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(copies(&fake), 0);
+    let (looked_at, tried) = (process.rounds.lock().len(), fake.calls("Create") - 1);
+    assert_eq!((looked_at, tried), (1, 1), "one refusal is enough");
+    process.task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_finishes_the_round_and_releases_the_lease() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    fake.put(&origin("a", 200));
+    eventually("it is at it", async || copies(&fake) > 0).await;
+    let begin = Instant::now();
+    process.stop().await;
+    assert!(
+        begin.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert_eq!(copies(&fake), 200);
+    let lease: Lease = fake.get("setpoint-system", "copies").unwrap();
+    assert_eq!(lease.spec.holder_identity.as_deref(), Some(""));
+}
+
+/// Checks I11: a round that panics is a failed one, of its key alone.
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_rounds_panic_backs_off_and_delays_nobody() {
+    let fake = fake();
+    let process = Process::start(&fake, "copies-0");
+    fake.put(&origin("poison", 3));
+    let begin = Instant::now();
+    fake.put(&origin("a", 3));
+    eventually("the other is done", async || {
+        reported(&fake, "a").as_deref() == Some("3")
+    })
+    .await;
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    sleep(Duration::from_secs(10)).await;
+    let rounds = process.rounds.lock()["poison"];
+    assert!((5..15).contains(&rounds), "{rounds} rounds");
+    process.stop().await;
+}

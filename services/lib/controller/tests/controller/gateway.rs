@@ -1,0 +1,113 @@
+//! The client: what it sends along, and how long it waits.
+
+use std::time::Duration;
+
+use setpoint_controller::Fence;
+use setpoint_controller::client::{ListOptions, Preconditions};
+use setpoint_model::Key;
+use setpoint_proto::Reason;
+use setpoint_proto::core::ConfigMap;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Faults, config_map, eventually, soon};
+
+#[tokio::test(start_paused = true)]
+async fn a_write_returns_the_object_as_committed_and_its_receipt() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let created = gateway.create(&config_map("a")).await.unwrap();
+    assert_eq!(
+        created.object.metadata.resource_version,
+        created.revision.to_string()
+    );
+    assert_eq!(created.receipt().resource, "configmaps");
+    let key = Key::of(&created.object.metadata);
+    assert_eq!(
+        gateway.get::<ConfigMap>(&key).await.unwrap(),
+        created.object
+    );
+
+    gateway.update(&created.object).await.unwrap();
+    let stale = gateway.update(&created.object).await.unwrap_err();
+    assert_eq!(stale.reason, Reason::Conflict);
+
+    let deleted = gateway
+        .delete::<ConfigMap>(&key, Preconditions::default(), None)
+        .await
+        .unwrap();
+    assert!(deleted.revision > created.revision);
+    assert_eq!(
+        gateway.get::<ConfigMap>(&key).await.unwrap_err().reason,
+        Reason::NotFound
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_complete_however_many_pages_it_has() {
+    let fake = Fake::start();
+    (0..1200).for_each(|n| _ = fake.put(&config_map(&format!("c{n:04}"))));
+    let listed = fake
+        .gateway("test")
+        .list::<ConfigMap>(&ListOptions::default())
+        .await
+        .unwrap();
+    assert_eq!(listed.items.len(), 1200);
+    assert!(
+        listed
+            .items
+            .is_sorted_by_key(|config| config.metadata.name.clone())
+    );
+    assert_eq!(
+        (listed.revision.raw(), fake.calls("List")),
+        (fake.revision(), 3)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_hangs_ends_in_time_and_a_quiet_watch_does_not() {
+    let fake = Fake::start();
+    let gateway = fake.gateway("test");
+    let informer = gateway.informer::<setpoint_controller::Whole<ConfigMap>>();
+    let reader = informer.reader();
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+
+    fake.set_faults(Faults {
+        hang: vec!["Create"],
+        ..Faults::default()
+    });
+    let begin = Instant::now();
+    let error = gateway.create(&config_map("a")).await.unwrap_err();
+    assert_eq!(
+        (error.reason, begin.elapsed().as_secs()),
+        (Reason::Timeout, 10)
+    );
+
+    sleep(Duration::from_secs(3600)).await;
+    fake.put(&config_map("b"));
+    eventually("it is seen", async || reader.len() == 1).await;
+    assert_eq!(fake.calls("Watch"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_writes_are_fenced() {
+    let fake = Fake::start();
+    let existing = fake.put(&config_map("a"));
+    let late = Fence {
+        namespace: "setpoint-system".into(),
+        lease: "test".into(),
+        term: 3,
+    };
+    let gateway = fake.gateway("test").under(&late);
+    gateway
+        .get::<ConfigMap>(&Key::of(&existing.metadata))
+        .await
+        .unwrap();
+    assert!(gateway.update(&existing).await.unwrap_err().is_fenced());
+    gateway
+        .under(&Fence::open())
+        .update(&existing)
+        .await
+        .unwrap();
+}

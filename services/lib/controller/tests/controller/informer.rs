@@ -1,0 +1,392 @@
+//! What an informer guarantees, also when watches break.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use setpoint_controller::{Delta, Informer, Reader, View as _, Whole};
+use setpoint_model::{Key, Meta, Revision};
+use setpoint_proto::Cause;
+use setpoint_proto::core::ConfigMap;
+use setpoint_proto::meta::OwnerReference;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Faults, config_map, eventually, soon};
+
+type View = Whole<ConfigMap>;
+
+/// What handlers were told: `+name`, `~name` or `-name`.
+type Told = Arc<Mutex<Vec<String>>>;
+
+/// An informer that runs, and what it tells.
+fn start(fake: &Fake) -> (Reader<View>, Told) {
+    let told = Told::default();
+    let notes = told.clone();
+    let informer: Informer<View> = fake.gateway("test").informer();
+    let reader = informer.reader();
+    let cache = reader.clone();
+    let informer = informer.on_event(move |delta| {
+        let view = delta.new.as_ref().or(delta.old.as_ref()).unwrap();
+        let key = &view.meta().key;
+        let sign = match (&delta.old, &delta.new) {
+            (None, _) => '+',
+            (_, None) => '-',
+            _ => '~',
+        };
+        // Whoever is told can already see.
+        let seen = cache.get(key).map(|seen| seen.meta.revision);
+        let blind = sign != '-' && seen < Some(view.meta.revision);
+        let blind = if blind { " unseen" } else { "" };
+        notes.lock().push(format!("{sign}{}{blind}", key.name));
+    });
+    tokio::spawn(informer.run(CancellationToken::new()));
+    (reader, told)
+}
+
+async fn until_reached(reader: &Reader<View>, fake: &Fake) {
+    fake.bookmark();
+    let revision = Revision::from_raw(fake.revision());
+    eventually("the copy is as far as the gateway", async || {
+        reader.reached() >= revision
+    })
+    .await;
+}
+
+/// From now on the watch says nothing.
+fn mute(fake: &Fake) {
+    fake.set_faults(Faults {
+        mute: Some(("configmaps", fake.revision())),
+        ..Faults::default()
+    });
+}
+
+fn names(reader: &Reader<View>) -> Vec<String> {
+    let list = reader.list();
+    list.iter().map(|view| view.meta.key.name.clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_see_the_state_and_then_every_change() {
+    let fake = Fake::start();
+    fake.put(&config_map("a"));
+    let (reader, told) = start(&fake);
+    assert!(!reader.has_synced());
+    soon(reader.synced()).await;
+    assert!(reader.has_synced());
+    assert_eq!(names(&reader), ["a"]);
+    assert_eq!((reader.len(), reader.is_empty()), (1, false));
+
+    let b = fake.put(&config_map("b"));
+    fake.put(&b);
+    fake.remove(&b);
+    until_reached(&reader, &fake).await;
+    assert_eq!(*told.lock(), ["+a", "+b", "~b", "-b"]);
+    assert_eq!(names(&reader), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_advance_what_is_reached() {
+    let fake = Fake::start();
+    let (reader, _) = start(&fake);
+    soon(reader.synced()).await;
+    fake.put(&setpoint_proto::core::Namespace::default());
+    let newest = Revision::from_raw(fake.revision());
+    assert!(reader.reached() < newest);
+    fake.bookmark();
+    soon(reader.reach(newest)).await;
+    assert_eq!(fake.calls("Initial"), 1);
+}
+
+/// Checks I12.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_initial_state_is_not_synced() {
+    let fake = Fake::start();
+    (0..10).for_each(|n| _ = fake.put(&config_map(&format!("c{n}"))));
+    fake.set_faults(Faults {
+        break_initial_after: Some(5),
+        ..Faults::default()
+    });
+    let (reader, told) = start(&fake);
+    eventually("it has tried some times", async || fake.calls("Watch") > 3).await;
+    assert!(!reader.has_synced() && reader.is_empty() && told.lock().is_empty());
+
+    fake.set_faults(Faults::default());
+    soon(reader.synced()).await;
+    assert_eq!(reader.len(), 10);
+    assert_eq!(told.lock().len(), 10);
+}
+
+/// Checks I3.
+#[tokio::test(start_paused = true)]
+async fn a_broken_watch_is_resumed_without_fetching_the_state_again() {
+    let fake = Fake::start();
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    for n in 0..5 {
+        fake.break_watches();
+        fake.put(&config_map(&format!("c{n}")));
+        eventually("the change arrives", async || reader.len() == n + 1).await;
+    }
+    assert_eq!(fake.calls("Initial"), 1);
+    assert_eq!(*told.lock(), ["+c0", "+c1", "+c2", "+c3", "+c4"]);
+}
+
+/// Checks I5.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_missed_while_away_is_told_and_the_rest_is_not_told_twice() {
+    let fake = Fake::start();
+    let [gone, kept, changed] = ["gone", "kept", "changed"].map(|n| fake.put(&config_map(n)));
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    told.lock().clear();
+
+    mute(&fake);
+    fake.remove(&gone);
+    fake.put(&changed);
+    fake.put(&config_map("new"));
+    fake.compact();
+    fake.set_faults(Faults::default());
+    fake.break_watches();
+    eventually("the state is fetched anew", async || {
+        fake.calls("Initial") == 2
+    })
+    .await;
+    until_reached(&reader, &fake).await;
+
+    let mut told = told.lock().clone();
+    told.sort();
+    assert_eq!(told, ["+new", "-gone", "~changed"]);
+    assert!(reader.get(&Key::of(&kept.metadata)).is_some());
+}
+
+/// Checks I4.
+#[tokio::test(start_paused = true)]
+async fn another_uid_under_the_same_name_is_a_deletion_and_an_addition() {
+    let fake = Fake::start();
+    let mut object = config_map("a");
+    object.metadata.uid = "first".into();
+    fake.put(&object);
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+
+    // As one change, when deletion and creation were merged on the way.
+    object.metadata.uid = "second".into();
+    fake.put(&object);
+    until_reached(&reader, &fake).await;
+    assert_eq!(*told.lock(), ["+a", "-a", "+a"]);
+
+    // And found out only when the state is fetched anew.
+    mute(&fake);
+    object.metadata.uid = "third".into();
+    fake.put(&object);
+    fake.compact();
+    fake.set_faults(Faults::default());
+    fake.break_watches();
+    eventually("the state is fetched anew", async || {
+        fake.calls("Initial") == 2
+    })
+    .await;
+    until_reached(&reader, &fake).await;
+    assert_eq!(told.lock()[3..], ["-a", "+a"]);
+}
+
+/// Checks I1.
+#[tokio::test(start_paused = true)]
+async fn a_half_open_connection_is_found_out_and_the_watch_resumed() {
+    let fake = Fake::start();
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    let cut = Instant::now();
+    fake.cut_wires();
+    fake.put(&config_map("a"));
+    eventually("the change arrives", async || reader.len() == 1).await;
+    assert!(
+        cut.elapsed() < Duration::from_secs(11),
+        "{:?}",
+        cut.elapsed()
+    );
+    assert_eq!(fake.calls("Initial"), 1);
+    assert_eq!(*told.lock(), ["+a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_revision_of_another_kind_ends_without_a_bookmark() {
+    let fake = Fake::start();
+    fake.put(&config_map("a"));
+    let (reader, told) = start(&fake);
+    soon(reader.synced()).await;
+    fake.put(&setpoint_proto::core::Namespace::default());
+    let newest = Revision::from_raw(fake.revision());
+    let waited = timeout(Duration::from_secs(1), reader.reach(newest)).await;
+    waited.expect("the state is fetched anew after a short silence");
+    assert_eq!(*told.lock(), ["+a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_what_does_not_exist_ends_when_the_state_was_fetched_once_more() {
+    let fake = Fake::start();
+    let (reader, _) = start(&fake);
+    soon(reader.synced()).await;
+    let beyond = Revision::from_raw(1_000_000);
+    soon(reader.reach(beyond)).await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(fake.calls("Initial"), 2);
+    assert!(reader.reached() < beyond);
+}
+
+#[tokio::test(start_paused = true)]
+async fn indexes_follow_the_objects() {
+    let fake = Fake::start();
+    let (reader, _) = start(&fake);
+    let owned_by = |uid: &str| {
+        let mut object = config_map("a");
+        object.metadata.uid = "a".into();
+        object.metadata.owner_references = vec![OwnerReference {
+            uid: uid.into(),
+            controller: Some(true),
+            ..OwnerReference::default()
+        }];
+        object
+    };
+    fake.put(&owned_by("first"));
+    soon(reader.synced()).await;
+    assert_eq!(reader.owned_by("first").len(), 1);
+
+    let object = fake.put(&owned_by("second"));
+    until_reached(&reader, &fake).await;
+    assert!(reader.owned_by("first").is_empty());
+    assert_eq!(reader.owned_by("second").len(), 1);
+    assert_eq!(reader.in_namespace("default").len(), 1);
+    assert!(reader.in_namespace("defaul").is_empty());
+
+    fake.remove(&object);
+    until_reached(&reader, &fake).await;
+    assert!(reader.owned_by("second").is_empty() && reader.in_namespace("default").is_empty());
+}
+
+/// A view that is found by a label.
+struct Tagged(View);
+
+impl setpoint_controller::View for Tagged {
+    type Object = ConfigMap;
+
+    fn of(object: ConfigMap) -> Self {
+        Self(View::of(object))
+    }
+
+    fn meta(&self) -> &Meta {
+        self.0.meta()
+    }
+
+    fn tag(&self) -> Option<&str> {
+        self.0.meta.labels.get("tag").map(String::as_str)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_found_by_their_tags_and_visited_with_their_causes() {
+    let fake = Fake::start();
+    let informer: Informer<Tagged> = fake.gateway("test").informer();
+    let reader = informer.reader();
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+    let tagged = |name: &str, tag: &str| {
+        let mut object = config_map(name);
+        object.metadata.labels.insert("tag".into(), tag.into());
+        object
+    };
+    let cause = Cause {
+        writer: "writer".into(),
+        ..Cause::default()
+    };
+    fake.put(&config_map("a"));
+    fake.put(&tagged("b", "x"));
+    fake.put(&tagged("c", "x"));
+    fake.put_because(&tagged("d", "y"), cause);
+    eventually("all are there", async || reader.len() == 4).await;
+    let found = |tag: &str| {
+        let found = reader.tagged(tag);
+        let names = found.iter().map(|view| view.0.meta.key.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (found("x"), found("y")),
+        (vec!["b".into(), "c".into()], vec!["d".into()])
+    );
+    let mut caused = Vec::new();
+    reader.for_each(|view, cause| {
+        let writer = cause.map_or("", |cause| &cause.writer);
+        caused.push(format!("{} {writer}", view.0.meta.key.name));
+    });
+    assert_eq!(caused, ["a ", "b ", "c ", "d writer"]);
+
+    fake.put(&tagged("b", "y"));
+    fake.remove(&tagged("c", "x"));
+    eventually("one is gone", async || reader.len() == 3).await;
+    assert_eq!((found("x"), found("y").len()), (Vec::new(), 2));
+}
+
+/// A handler that panics misses a change; other handlers, other changes and the cache do not.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_stops_nothing_else() {
+    let fake = Fake::start();
+    let told = Told::default();
+    let (careful, later) = (told.clone(), told.clone());
+    let informer: Informer<View> = fake.gateway("test").informer();
+    let reader = informer.reader();
+    let name = |delta: &Delta<View>| delta.new.as_ref().unwrap().meta.key.name.clone();
+    let informer = informer
+        .on_event(move |delta| {
+            assert_ne!(name(delta), "poison");
+            careful.lock().push(format!("first {}", name(delta)));
+        })
+        .on_event(move |delta| later.lock().push(format!("second {}", name(delta))));
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+    fake.put(&config_map("poison"));
+    fake.put(&config_map("a"));
+    until_reached(&reader, &fake).await;
+    assert_eq!(*told.lock(), ["second poison", "first a", "second a"]);
+    assert_eq!(names(&reader), ["a", "poison"]);
+}
+
+/// A view whose index panics once, which leaves the copy half-changed.
+struct Poisoned(View);
+
+static POISON: AtomicUsize = AtomicUsize::new(0);
+
+impl setpoint_controller::View for Poisoned {
+    type Object = ConfigMap;
+
+    fn of(object: ConfigMap) -> Self {
+        assert_ne!(object.metadata.name, "unreadable");
+        Self(View::of(object))
+    }
+
+    fn meta(&self) -> &Meta {
+        self.0.meta()
+    }
+
+    fn tag(&self) -> Option<&str> {
+        let poisoned = self.0.meta.key.name == "poison";
+        assert!(!poisoned || POISON.fetch_add(1, Ordering::Relaxed) > 0);
+        None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_panics_fetches_the_state_anew() {
+    let fake = Fake::start();
+    let informer: Informer<Poisoned> = fake.gateway("test").informer();
+    let reader = informer.reader();
+    tokio::spawn(informer.run(CancellationToken::new()));
+    soon(reader.synced()).await;
+    fake.put(&config_map("unreadable"));
+    fake.put(&config_map("a"));
+    fake.put(&config_map("poison"));
+    eventually("all that can be read is there", async || reader.len() == 2).await;
+    assert!(POISON.load(Ordering::Relaxed) > 1);
+    assert_eq!(fake.calls("Initial"), 2);
+}

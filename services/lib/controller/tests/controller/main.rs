@@ -1,0 +1,22 @@
+//! The machinery against a small gateway in the same process, in paused time.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod barrier;
+mod batch;
+mod causes;
+mod clocks;
+mod controller;
+mod election;
+mod events;
+mod fake;
+mod gateway;
+mod informer;
+mod leading;
+mod membership;
+mod office;
+mod queue;
+mod trace;

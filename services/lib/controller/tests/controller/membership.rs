@@ -1,0 +1,75 @@
+//! Replicas say that they are there, and where, and take leave.
+
+use std::time::Duration;
+
+use setpoint_controller::Membership;
+use setpoint_proto::coordination::Lease;
+use tokio::time::sleep;
+
+use crate::fake::{Fake, Faults, eventually};
+
+fn lease(fake: &Fake, name: &str) -> Option<Lease> {
+    fake.get("setpoint-replicas", name)
+}
+
+fn announce(fake: &Fake, instance: &str, address: &str) -> Membership {
+    Membership::announce(fake.gateway(instance), "scheduler", instance, address)
+}
+
+async fn until_there(fake: &Fake, name: &str) -> Lease {
+    eventually(name, async || lease(fake, name).is_some()).await;
+    lease(fake, name).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_is_found_by_its_lease_until_it_takes_leave() {
+    let fake = Fake::start();
+    let membership = announce(&fake, "scheduler-My.host", "10.0.0.7:8080");
+    let there = until_there(&fake, "scheduler-my.host").await;
+    assert_eq!(there.metadata.labels["setpoint.dev/service"], "scheduler");
+    let address = &there.metadata.annotations["setpoint.dev/address"];
+    assert_eq!(address, "10.0.0.7:8080");
+    let holder = there.spec.holder_identity.as_deref();
+    assert_eq!(holder, Some("scheduler-My.host"));
+    let before = fake.calls("Update");
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(
+        fake.calls("Update") - before,
+        10,
+        "one renewal in ten seconds"
+    );
+    membership.leave().await;
+    assert!(lease(&fake, "scheduler-my.host").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_life_under_the_same_name_takes_its_lease_over() {
+    let fake = Fake::start();
+    let first = announce(&fake, "a-0", "10.0.0.1:1");
+    until_there(&fake, "a-0").await;
+    drop(first);
+    let _second = announce(&fake, "a-0", "10.0.0.2:2");
+    eventually("the new address", async || {
+        let lease = lease(&fake, "a-0").unwrap();
+        lease.metadata.annotations["setpoint.dev/address"] == "10.0.0.2:2"
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_whose_renewals_hang_is_back_when_they_no_longer_do() {
+    let fake = Fake::start();
+    let membership = announce(&fake, "a-0", "10.0.0.1:1");
+    until_there(&fake, "a-0").await;
+    let hang = vec!["Update", "Get"];
+    fake.set_faults(Faults {
+        hang,
+        ..Faults::default()
+    });
+    sleep(Duration::from_secs(120)).await;
+    fake.set_faults(Faults::default());
+    let revision = fake.revision();
+    eventually("it is renewed", async || fake.revision() > revision).await;
+    membership.leave().await;
+    assert!(lease(&fake, "a-0").is_none());
+}
