@@ -14,7 +14,6 @@ mod recreate;
 mod rolling;
 mod scaling;
 mod set;
-mod settings;
 mod status;
 mod world;
 
@@ -22,6 +21,5 @@ pub use deployment::{Deployment, Strategy};
 pub use plan::{Action, plan};
 pub use reconciler::{Deployments, start};
 pub use set::Set;
-pub use settings::Settings;
 pub use status::{Report, status};
 pub use world::World;

@@ -10,7 +10,6 @@ mod pod;
 mod ranking;
 mod reconciler;
 mod set;
-mod settings;
 mod status;
 mod world;
 
@@ -19,6 +18,5 @@ pub use plan::{Action, BURST, plan};
 pub use pod::{Admission, Phase, Pod};
 pub use reconciler::{ReplicaSets, start};
 pub use set::Set;
-pub use settings::Settings;
 pub use status::status;
 pub use world::World;

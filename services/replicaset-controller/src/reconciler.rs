@@ -1,5 +1,6 @@
 //! The controller: its triggers, and its steps by name.
 
+use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
     Client, Controller, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
     Replica,
@@ -9,7 +10,7 @@ use setpoint_model::{Key, Meta};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::{ApiError, Resource as _, core};
 
-use crate::{Action, Pod, Set, Settings, World, act, plan, status};
+use crate::{Action, Pod, Set, World, act, plan, status};
 
 /// The caches that the controller reads, and the recorder of its Events.
 pub struct ReplicaSets {
@@ -25,7 +26,7 @@ pub struct ReplicaSets {
 ///
 /// # Errors
 /// If the gateway's address is no URI, or the election's settings cannot work.
-pub async fn start(host: Host, Settings(settings): Settings) -> anyhow::Result<()> {
+pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let service = host.service();
     let replica = Replica::join(host, &settings.gateway, service, ReplicaSet::RESOURCE)?;
     let (sets, pods) = (replica.informer::<Set>(), replica.informer::<Pod>());

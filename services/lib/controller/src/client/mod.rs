@@ -2,7 +2,6 @@
 
 mod call;
 mod conditional;
-mod namespace;
 mod read;
 mod settings;
 mod write;

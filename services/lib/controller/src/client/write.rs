@@ -1,13 +1,13 @@
 //! Writing: each write says on what it depends, and returns when it was committed.
 
 use setpoint_model::{Key, Revision};
-use setpoint_proto::core::{Binding, ObjectReference, Pod};
+use setpoint_proto::core::{Binding, Namespace, ObjectReference, Pod};
 use setpoint_proto::meta::{self, DeleteOptions, ObjectMeta};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
     CreateRequest, DeleteRequest, Object, PatchRequest, UpdateRequest, patch_request,
 };
-use setpoint_proto::{Any, ApiError, Body, Resource};
+use setpoint_proto::{Any, ApiError, Body, Reason, Resource};
 use tonic::transport::Channel;
 
 use super::Client;
@@ -57,6 +57,32 @@ impl Client {
             ..CreateRequest::default()
         };
         written(&self.send_create(request).await?)
+    }
+
+    /// Creates an object, and its namespace first if that is missing.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub async fn create_with_namespace<T: Resource>(
+        &self,
+        object: &T,
+    ) -> Result<Written<T>, ApiError> {
+        match self.create(object).await {
+            Err(error) if error.reason == Reason::NotFound => {
+                self.create_namespace(&object.meta().namespace).await?;
+                self.create(object).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn create_namespace(&self, name: &str) -> Result<(), ApiError> {
+        let mut namespace = Namespace::default();
+        name.clone_into(&mut namespace.metadata.name);
+        match self.create(&namespace).await {
+            Err(error) if error.reason != Reason::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Binds a Pod to a node, if it is still that Pod and unbound.

@@ -5,7 +5,6 @@
 
 mod note;
 mod ring;
-mod service;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,8 +12,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_proto::setpoint;
-use setpoint_proto::setpoint::rounds_server::RoundsServer;
+use setpoint_proto::setpoint::rounds_server::{Rounds, RoundsServer};
+use setpoint_proto::setpoint::{RoundsRequest, RoundsResponse};
 use tonic::service::Routes;
+use tonic::{Request, Response, Status};
 
 use crate::Ticket;
 
@@ -165,6 +166,25 @@ impl Default for DecisionLog {
     /// Of nobody in particular, for tests.
     fn default() -> Self {
         Self::new("", "", "")
+    }
+}
+
+/// The most objects of one request: a Deployment, its sets, and its Pods that are not ready are fewer.
+const SUBJECTS: usize = 64;
+
+#[tonic::async_trait]
+impl Rounds for DecisionLog {
+    async fn of(
+        &self,
+        request: Request<RoundsRequest>,
+    ) -> Result<Response<RoundsResponse>, Status> {
+        let mut subjects = request.into_inner().subjects;
+        subjects.truncate(SUBJECTS);
+        Ok(Response::new(RoundsResponse {
+            controller: self.shared.service.clone(),
+            instance: self.shared.instance.clone(),
+            rounds: Self::of(self, &subjects),
+        }))
     }
 }
 

@@ -4,13 +4,13 @@
 //! the rest is combined into one Event, too.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_model::Key;
 
-use super::lru::Lru;
-use super::note::{Note, Type};
+use super::{Note, Type};
 
 /// From the so many-th different message about one object for one reason on, they are combined.
 const MAX_MESSAGES: usize = 10;
@@ -157,6 +157,41 @@ pub(super) fn event_key(note: &Note) -> Key {
         namespace => namespace,
     };
     Key::new(namespace, format!("{}.{nanoseconds:x}", note.about.name))
+}
+
+/// A cache in two generations: when the young one is full it replaces the old one, and a hit moves an entry to the young
+/// one.
+struct Lru<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+    half: usize,
+}
+
+impl<K: Eq + Hash + Clone, V: Default> Lru<K, V> {
+    fn new(most: usize) -> Self {
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            half: most / 2,
+        }
+    }
+
+    /// Returns the entry; a default one if there was none.
+    fn entry(&mut self, key: K) -> &mut V {
+        if !self.young.contains_key(&key) {
+            if self.young.len() >= self.half {
+                self.old = std::mem::take(&mut self.young);
+            }
+            let value = self.old.remove(&key).unwrap_or_default();
+            self.young.insert(key.clone(), value);
+        }
+        self.young.entry(key).or_default()
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! Events: what a controller tells the people who watch, without ever waiting for it.
 
 mod aggregator;
-mod batcher;
-mod lru;
-mod note;
 mod writer;
 
 use std::time::Duration;
 
-use setpoint_proto::Resource;
+use jiff::Timestamp;
 use setpoint_proto::core::{EventSource, ObjectReference};
+use setpoint_proto::{Resource, TraceContext};
 use setpoint_telemetry::Span;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
@@ -17,8 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::{Client, cascade, metrics};
-use batcher::Batcher;
-use note::{Note, Type};
+use writer::Batcher;
 
 /// Some seconds of a burst; whoever produces more loses the rest.
 const MAX_WAITING: usize = 1024;
@@ -38,6 +35,34 @@ pub struct Recorder {
 struct Line {
     notes: mpsc::Sender<Note>,
     closing: CancellationToken,
+}
+
+/// The type of an Event, as Kubernetes names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Type {
+    Normal,
+    Warning,
+}
+
+impl Type {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// An occurrence to record.
+#[derive(Clone, Debug)]
+pub(super) struct Note {
+    pub(super) about: ObjectReference,
+    pub(super) kind: Type,
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) at: Timestamp,
+    /// The cascade that it belongs to.
+    pub(super) trace: TraceContext,
 }
 
 impl Recorder {
@@ -109,7 +134,7 @@ impl Recorder {
             kind,
             reason: reason.to_owned(),
             message,
-            at: jiff::Timestamp::now(),
+            at: Timestamp::now(),
             trace: cascade::context(&span),
         };
         if line.notes.try_send(note).is_err() {

@@ -6,12 +6,13 @@ use setpoint_model::Key;
 use setpoint_proto::core::{Event, EventSource};
 use setpoint_proto::meta::{ObjectMeta, Time};
 use setpoint_proto::{ApiError, Reason};
-use tokio::time::{Instant, sleep};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::Note;
 use super::aggregator::{Aggregator, Counted, Repeated, event_key};
-use super::batcher::Batcher;
-use super::note::Note;
 use crate::queue::Bucket;
 use crate::{Backoff, Client, cascade, metrics};
 
@@ -116,5 +117,43 @@ impl Writer {
             reporting_instance: self.instance.clone(),
             ..Event::default()
         }
+    }
+}
+
+/// How long a batch waits for more: twice the time of a Pod's way to Running, seven writes in a row on two cores, so that
+/// Events do not compete with the writes that they are about.
+const WAIT: Duration = Duration::from_millis(50);
+/// A batch of this size is written at once.
+const BATCH: usize = 256;
+
+/// Collects what was recorded for a short while.
+pub(super) struct Batcher {
+    recorded: mpsc::Receiver<Note>,
+    closing: CancellationToken,
+}
+
+impl Batcher {
+    pub(super) const fn new(recorded: mpsc::Receiver<Note>, closing: CancellationToken) -> Self {
+        Self { recorded, closing }
+    }
+
+    /// Returns the next batch, after a wait for more; empty once the recorder is closed and all was returned.
+    pub(super) async fn next(&mut self) -> Vec<Note> {
+        let mut batch = Vec::new();
+        let wait = fill(&mut self.recorded, &mut batch);
+        if self.closing.run_until_cancelled(wait).await.is_none() {
+            batch.extend(std::iter::from_fn(|| self.recorded.try_recv().ok()));
+        }
+        batch
+    }
+}
+
+async fn fill(recorded: &mut mpsc::Receiver<Note>, batch: &mut Vec<Note>) {
+    let mut more = recorded.recv_many(batch, BATCH).await;
+    let end = Instant::now() + WAIT;
+    while more > 0 && batch.len() < BATCH {
+        let room = BATCH - batch.len();
+        let joined = timeout_at(end, recorded.recv_many(batch, room)).await;
+        more = joined.unwrap_or(0);
     }
 }

@@ -8,11 +8,9 @@
 //! * Failing keys rest longer each time and delay nobody else.
 //! * After [`Queue::close`], what is queued is handed out, then nothing.
 
-mod bucket;
 mod limiter;
 mod state;
 mod ticket;
-mod waits;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -25,10 +23,9 @@ use setpoint_proto::Cause;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-pub(crate) use bucket::Bucket;
+pub(crate) use limiter::Bucket;
 pub use limiter::Limiter;
-pub use ticket::Ticket;
-pub use waits::{Rest, Waits};
+pub use ticket::{Rest, Ticket, Waits};
 
 use crate::metrics;
 pub use metrics::Load;

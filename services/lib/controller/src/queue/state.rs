@@ -7,8 +7,7 @@ use std::time::Duration;
 use setpoint_proto::Cause;
 use tokio::time::Instant;
 
-use super::bucket::Bucket;
-use super::{Item, Limiter, Load, MAX_CAUSES, Rest};
+use super::{Bucket, Item, Limiter, Load, MAX_CAUSES, Rest};
 use crate::cascade::rank;
 
 /// ```text

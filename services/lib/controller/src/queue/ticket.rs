@@ -6,7 +6,7 @@ use setpoint_proto::Cause;
 use tokio::time::Instant;
 
 use super::state::Taken;
-use super::{Item, Queue, Waits};
+use super::{Item, Queue};
 
 /// The right to work on a key, which nobody else has meanwhile.
 ///
@@ -94,4 +94,26 @@ impl<K: Item> Drop for Ticket<K> {
         self.queue
             .change(|state, now| state.retry(key, causes, now));
     }
+}
+
+/// Why a key was delayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Its work had failed.
+    Backoff,
+    /// Its work wanted another look.
+    Again,
+}
+
+/// The moments on a key's way to its worker.
+#[derive(Clone, Debug)]
+pub struct Waits {
+    /// When the queue began: what happened before that had to wait for somebody to take over.
+    pub opened: Instant,
+    /// Why it rested before it was queued, and since when; `None` if it was queued at once.
+    pub rest: Option<(Rest, Instant)>,
+    /// When it was queued.
+    pub queued: Instant,
+    /// When its worker took it.
+    pub taken: Instant,
 }

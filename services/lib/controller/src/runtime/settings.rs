@@ -67,6 +67,16 @@ impl Settings {
     }
 }
 
+impl setpoint_host::Settings for Settings {
+    fn describe() -> &'static [(&'static str, &'static str)] {
+        Self::DESCRIBE
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        Self::validate(self).map_err(|error| error.to_string())
+    }
+}
+
 /// Settings that cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
