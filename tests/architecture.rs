@@ -14,25 +14,42 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Every process has tasks that must survive a panic, whether controllers or servers.
     ("task", &[]),
     ("telemetry", &["proto"]),
-    ("controller", &["model", "proto", "task", "telemetry"]),
+    (
+        "controller",
+        &["host", "model", "proto", "task", "telemetry"],
+    ),
     ("host", &["proto", "task", "telemetry"]),
+    ("store", &["codec", "model", "proto", "task"]),
     (
         "gateway",
-        &["codec", "host", "model", "proto", "task", "telemetry"],
+        &[
+            "codec",
+            "host",
+            "model",
+            "proto",
+            "store",
+            "task",
+            "telemetry",
+        ],
     ),
     ("deployment-controller", SERVICE),
     ("replicaset-controller", SERVICE),
     ("scheduler", SERVICE),
     ("node-agent", SERVICE),
     ("ctl", &["codec", "host", "controller", "model", "proto"]),
+    // Any crate's tests may use it, those of the libraries included.
+    ("testkit", &[]),
 ];
 const SERVICE: &[&str] = &["host", "controller", "model", "proto", "task", "telemetry"];
 
-/// Crates that only tests use, and that may use anything.
+/// Crates that only tests use. Those that are not listed above may use anything.
 const TESTS: &[&str] = &["testkit", "tests", "fuzz"];
 
+/// Features that only tests enable.
+const TEST_FEATURES: &[&str] = &["contract", "testing"];
+
 /// Foreign crates that only one crate may use.
-const ONLY: &[(&str, &str)] = &[("etcd-client", "gateway"), ("prost-build", "proto")];
+const ONLY: &[(&str, &str)] = &[("etcd-client", "store"), ("prost-build", "proto")];
 
 /// Crates without I/O and tracing, and what they must not use. The services of `proto` need tonic.
 const PURE: &[(&str, &[&str])] = &[
@@ -45,6 +62,10 @@ const PURE: &[(&str, &[&str])] = &[
 
 /// Each crate's dependencies outside tests, by short name.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    packages().iter().map(arrows_of).collect()
+}
+
+fn packages() -> Vec<Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)
         .args([
@@ -57,15 +78,18 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         .output()
         .expect("cargo runs");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
-    let packages = metadata["packages"].as_array().expect("packages");
-    packages.iter().map(arrows_of).collect()
+    metadata["packages"].as_array().expect("packages").clone()
 }
 
 fn arrows_of(package: &Value) -> (String, BTreeSet<String>) {
-    let dependencies = package["dependencies"].as_array().expect("dependencies");
-    let real = dependencies.iter().filter(|one| one["kind"] != "dev");
-    let names = real.map(|one| short(&one["name"]));
+    let names = shipped(package).map(|one| short(&one["name"]));
     (short(&package["name"]), names.collect())
+}
+
+/// The dependencies of a package outside its tests.
+fn shipped(package: &Value) -> impl Iterator<Item = &Value> {
+    let dependencies = package["dependencies"].as_array().expect("dependencies");
+    dependencies.iter().filter(|one| one["kind"] != "dev")
 }
 
 fn short(name: &Value) -> String {
@@ -78,13 +102,14 @@ fn crates_know_only_whom_they_may() {
     let dependencies = dependencies();
     let ours: BTreeSet<_> = dependencies.keys().cloned().collect();
     for (name, uses) in &dependencies {
-        if TESTS.contains(&name.as_str()) {
-            continue;
-        }
         let allowed = ARROWS.iter().find(|(crate_name, _)| crate_name == name);
-        let allowed = allowed
-            .unwrap_or_else(|| panic!("{name} is not in the picture"))
-            .1;
+        let Some((_, allowed)) = allowed else {
+            assert!(
+                TESTS.contains(&name.as_str()),
+                "{name} is not in the picture"
+            );
+            continue;
+        };
         for used in uses.intersection(&ours) {
             assert!(
                 allowed.contains(&used.as_str()),
@@ -103,6 +128,24 @@ fn nothing_ships_what_only_tests_use() {
             !uses.iter().any(ships),
             "{name} depends on a crate for tests"
         );
+    }
+}
+
+#[test]
+fn nothing_ships_a_feature_that_only_tests_enable() {
+    for package in packages() {
+        let name = short(&package["name"]);
+        for dependency in shipped(&package) {
+            let features = dependency["features"].as_array().expect("features");
+            let enabled = TEST_FEATURES
+                .iter()
+                .find(|feature| features.contains(&Value::from(**feature)));
+            assert!(
+                enabled.is_none() || TESTS.contains(&name.as_str()),
+                "{name} enables {enabled:?} of {}",
+                dependency["name"]
+            );
+        }
     }
 }
 

@@ -17,9 +17,9 @@ const CLIENTS: usize = 5;
 
 /// The tasks that are restarted after a panic, in all services. That of a Docker engine is not among them.
 const TASKS: [&str; 17] = [
+    "cache-consistent-read",
     "cache-differences",
-    "cache-feed",
-    "cache-freshness",
+    "cache-reflector",
     "cache-sweep",
     "channel",
     "container",

@@ -11,12 +11,12 @@ use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
 use setpoint_deployment_controller::{
     Action, Deployment, Deployments, Report, Set, World, plan, status,
 };
+use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::{Key, Revision, Target, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet};
 use setpoint_proto::core::{Container, Namespace};
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::{ApiError, Reason};
-use setpoint_testkit::{InProcess, serve_gateway};
 
 const NAMESPACE: &str = "production";
 
@@ -30,7 +30,7 @@ struct Acts {
 
 impl Acts {
     async fn begin() -> Self {
-        let serving = serve_gateway().await;
+        let serving = in_process::start().await;
         let settings = client::Settings {
             address: serving.url.clone(),
             ..Default::default()

@@ -7,12 +7,14 @@ mod flow_control;
 mod grpc;
 mod heavy;
 mod http;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod in_process;
 mod metrics;
 mod peers;
 pub mod registry;
 mod settings;
 mod start;
-pub mod store;
 mod why;
 
 pub use edge::router;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use setpoint_host as host;
+use setpoint_store::{cache, etcd};
 
 use crate::flow_control::FlowControl;
-use crate::store::{cache, etcd};
 
 /// What can be set on the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use axum::Extension;
 use setpoint_host::{Check, Host};
+use setpoint_store::cache::{Cache, Health};
+use setpoint_store::etcd::Etcd;
 use setpoint_task::supervise;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -13,8 +15,6 @@ use tracing::{info, warn};
 use crate::peers::Peers;
 use crate::registry::Registry;
 use crate::settings::Settings;
-use crate::store::cache::{Cache, Health};
-use crate::store::etcd::Etcd;
 use crate::{edge, flaps};
 
 /// Between two lines that say that etcd is still not there.

@@ -5,15 +5,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 use opentelemetry::global;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use setpoint_gateway::registry::Registry;
-use setpoint_gateway::store::cache::{self, Cache};
-use setpoint_gateway::store::{Batch, Entry, Error, Page, Range, Store, Write};
-use setpoint_host::serve;
-use setpoint_model::Revision;
+use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
@@ -23,71 +17,16 @@ use setpoint_proto::setpoint::{
 use setpoint_proto::{
     Any, ApiError, EventType, FENCE, Reason, Resource, TraceContext, Traceparent, WatchEvent,
 };
-use setpoint_testkit::Memory;
-use setpoint_testkit::objects::{NAMESPACE, config_map};
+use setpoint_store::Memory;
+use setpoint_store::contract::FaultyStore;
+use setpoint_store::contract::objects::{NAMESPACE, config_map};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
-
-/// The address of a gateway that lives as long as the guard.
-async fn serve_gateway() -> (SocketAddr, DropGuard) {
-    serve_over(Arc::new(Memory::default())).await
-}
-
-async fn serve_over(store: Arc<dyn Store>) -> (SocketAddr, DropGuard) {
-    let cache = Cache::start(store.clone(), cache::Settings::default());
-    cache.synced().await;
-    let registry = Arc::new(Registry::new(store, cache));
-    let listener = serve::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let stop = CancellationToken::new();
-    tokio::spawn(serve::serve(
-        listener,
-        setpoint_gateway::router(registry),
-        serve::Limits::default(),
-        stop.clone(),
-    ));
-    (address, stop.drop_guard())
-}
-
-/// A store that panics when one of these keys is written, wherever in the request that is.
-struct Panicking(Memory);
-
-impl Store for Panicking {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
-        self.0.get(key)
-    }
-
-    fn get_at<'a>(
-        &'a self,
-        key: &'a str,
-        at: Revision,
-    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
-        self.0.get_at(key, at)
-    }
-
-    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
-        self.0.list(range)
-    }
-
-    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
-        assert!(!write.key.ends_with("/panic"), "thrown by a test");
-        self.0.commit(write)
-    }
-
-    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
-        self.0.revision()
-    }
-
-    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
-        self.0.watch(after)
-    }
-}
 
 async fn connect(address: SocketAddr) -> Channel {
     let channel = Channel::from_shared(format!("http://{address}")).unwrap();
@@ -95,13 +34,13 @@ async fn connect(address: SocketAddr) -> Channel {
 }
 
 /// A client of a gateway that has the namespace of these tests.
-async fn gateway() -> (ObjectsClient<Channel>, DropGuard) {
-    let (address, guard) = serve_gateway().await;
-    let mut client = ObjectsClient::new(connect(address).await);
+async fn gateway() -> (ObjectsClient<Channel>, InProcess) {
+    let gateway = in_process::start().await;
+    let mut client = ObjectsClient::new(connect(gateway.address).await);
     let mut namespace = Namespace::default();
     namespace.metadata.name = NAMESPACE.into();
     client.create(create(&namespace)).await.unwrap();
-    (client, guard)
+    (client, gateway)
 }
 
 fn create<T: Resource>(object: &T) -> CreateRequest {
@@ -254,8 +193,8 @@ async fn a_write_goes_on_in_the_trace_of_its_caller() {
 
 #[tokio::test]
 async fn rest_and_grpc_share_a_port() {
-    let (address, _gateway) = serve_gateway().await;
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let gateway = in_process::start().await;
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     let request = "GET /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -268,8 +207,8 @@ async fn rest_and_grpc_share_a_port() {
 
 #[tokio::test]
 async fn the_service_describes_itself() {
-    let (address, _gateway) = serve_gateway().await;
-    let channel = connect(address).await;
+    let gateway = in_process::start().await;
+    let channel = connect(gateway.address).await;
     let ask = ServerReflectionRequest {
         message_request: Some(MessageRequest::ListServices(String::new())),
         ..Default::default()
@@ -345,9 +284,10 @@ async fn a_fence_travels_with_the_write() {
 /// One object must not be able to end the process, or the connection of whoever writes it.
 #[tokio::test]
 async fn a_panic_is_an_internal_error_and_the_gateway_goes_on() {
-    let store = Arc::new(Panicking(Memory::default()));
-    let (address, _gateway) = serve_over(store).await;
-    let mut client = ObjectsClient::new(connect(address).await);
+    let store = FaultyStore::new(Arc::new(Memory::default()));
+    store.panic_in_commits(|write| write.key.ends_with("/panic"));
+    let gateway = in_process::start_over(store).await;
+    let mut client = ObjectsClient::new(connect(gateway.address).await);
     let mut namespace = Namespace::default();
     namespace.metadata.name = NAMESPACE.into();
     client.create(create(&namespace)).await.unwrap();
@@ -361,7 +301,7 @@ async fn a_panic_is_an_internal_error_and_the_gateway_goes_on() {
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

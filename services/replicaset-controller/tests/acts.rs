@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
+use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::{Key, Revision, Target, owner};
 use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::core::{Container, Namespace};
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::{ApiError, Reason, core};
 use setpoint_replicaset_controller::{Action, Pod, ReplicaSets, Set, World, status};
-use setpoint_testkit::{InProcess, serve_gateway};
 
 const NAMESPACE: &str = "production";
 
@@ -28,7 +28,7 @@ struct Acts {
 
 impl Acts {
     async fn begin() -> Self {
-        let serving = serve_gateway().await;
+        let serving = in_process::start().await;
         let settings = client::Settings {
             address: serving.url.clone(),
             ..Default::default()

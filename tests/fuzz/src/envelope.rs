@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use setpoint_codec::{envelope, kinds};
-use setpoint_gateway::store::keys;
+use setpoint_store::keys;
 
 /// Opens an envelope, or one around the input. What was read must be the same after it was written again.
 pub fn run(input: &[u8]) {

@@ -11,10 +11,10 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use setpoint_codec::{Kind, kinds};
+use setpoint_gateway::in_process;
 use setpoint_gateway::registry::Registry;
-use setpoint_gateway::store::Store as _;
-use setpoint_gateway::store::cache::{Cache, Settings};
-use setpoint_testkit::Memory;
+use setpoint_store::cache::Settings;
+use setpoint_store::{Memory, Store as _};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -55,12 +55,9 @@ impl Gateway {
             .expect("a runtime needs little");
         let store = Memory::default();
         let registry = runtime.block_on(async {
-            let store = Arc::new(store.clone());
-            let cache = Cache::start(store.clone(), Settings::default());
-            cache.synced().await;
-            Arc::new(Registry::new(store, cache))
+            in_process::registry(Arc::new(store.clone()), Settings::default()).await
         });
-        let router = setpoint_gateway::router(registry.clone());
+        let router = in_process::router(registry.clone());
         let gateway = Self {
             runtime,
             router,

@@ -16,9 +16,9 @@ use setpoint_codec::{Kind, kinds};
 use setpoint_proto::Resource as _;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
+use setpoint_store::cache::Change;
 
 use crate::registry::{Cached, Registry, differences};
-use crate::store::cache::Change;
 use tell::Teller;
 use trail::{Changed, Write};
 use trails::Trails;

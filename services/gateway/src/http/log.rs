@@ -15,6 +15,7 @@ use setpoint_proto::core::{Container, Node, Pod};
 use setpoint_proto::setpoint::LogsRequest;
 use setpoint_proto::setpoint::node_client::NodeClient;
 use setpoint_proto::{ApiError, Reason};
+use setpoint_store::cache::AtLeast;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
@@ -24,7 +25,6 @@ use super::query::Query;
 use super::resources::Asked;
 use crate::peers::Peers;
 use crate::registry::{Call, Registry, Target};
-use crate::store::cache::AtLeast;
 
 /// An agent that does not begin to answer by then is hung.
 const PATIENCE: Duration = Duration::from_secs(10);

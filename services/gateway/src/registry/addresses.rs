@@ -11,6 +11,7 @@ use std::time::Duration;
 use setpoint_codec::{Object, kinds};
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::{ApiError, Resource as _};
+use setpoint_store::{self as store, Expect, Precondition, keys};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
@@ -18,7 +19,6 @@ use super::kinds::{settle_families, uses_health_check, uses_node_ports};
 use super::path::Path;
 use super::problems::Problems;
 use super::{AtLeast, Filter, Registry, errors};
-use crate::store::{self, Expect, Witness, keys};
 
 /// 10.96.0.0/16, Kubernetes' usual range for Services.
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
@@ -36,12 +36,12 @@ pub(super) type Turn = Arc<Mutex<()>>;
 pub(super) struct Allotment {
     /// The Service as it was before anything was given.
     pub asked: Box<dyn Object>,
-    witness: Witness,
+    witness: Precondition,
     _turn: OwnedMutexGuard<()>,
 }
 
 /// What a write that gives these rests on.
-pub(super) fn witness(allotment: &Option<Allotment>) -> Option<Witness> {
+pub(super) fn witness(allotment: &Option<Allotment>) -> Option<Precondition> {
     allotment.as_ref().map(|given| given.witness.clone())
 }
 
@@ -85,7 +85,7 @@ impl Registry {
         give(&mut service.spec, taken);
         Ok(Some(Allotment {
             asked,
-            witness: Witness {
+            witness: Precondition {
                 key: keys::ALLOTTED.into(),
                 expect: last.map_or(Expect::Absent, Expect::At),
                 put: Some(service.metadata.name.clone().into()),

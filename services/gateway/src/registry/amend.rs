@@ -3,6 +3,7 @@
 use setpoint_codec::{Object, envelope};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
+use setpoint_store::{self as store, Write};
 
 use super::addresses::witness;
 use super::retry::Retry;
@@ -10,7 +11,6 @@ use super::state::State;
 use super::tally::Tally;
 use super::{Answer, Call, Registry, Target, errors, terms};
 use crate::heavy::heavy;
-use crate::store::{self, Write};
 
 /// Makes the new object from what is there. The slot holds what the last round made, or what the caller sent, if
 /// anything; the outcome goes there too.
@@ -117,13 +117,13 @@ impl Registry {
         let write = Write::update(target.path(), old.revision, value);
         let write = write
             .fenced(call.fence.clone())
-            .relying(witness(&allotment));
+            .with_preconditions(witness(&allotment));
         match self.store.commit(term.with(write)).await {
             Ok(revision) => {
                 tally.count_unless(call.dry_run);
                 kept(Answer::written(new, &raw, revision, Some(cause)))
             }
-            Err(store::Error::Overtaken) => {
+            Err(store::Error::PreconditionFailed) => {
                 let asked = allotment.map_or(new, |given| given.asked);
                 Ok(Round::Beaten(asked, None))
             }
@@ -175,7 +175,7 @@ impl Registry {
             store::Error::Conflict { current: None } => {
                 Err(errors::not_found(target.kind, &target.name))
             }
-            store::Error::TermMoved { .. } | store::Error::Overtaken => {
+            store::Error::TermMoved { .. } | store::Error::PreconditionFailed => {
                 Ok(Round::Beaten(new, None))
             }
             other => Err(self.refused(other, target, call).await),

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use setpoint_codec::{Kind, Object, envelope};
 use setpoint_model::Revision;
 use setpoint_proto::{Any, ApiError, Cause, setpoint};
+use setpoint_store::cache::Cached;
 
 use super::errors;
-use crate::store::cache::Cached;
 
 /// One object, as it stands at a revision.
 #[derive(Debug)]

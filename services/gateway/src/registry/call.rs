@@ -2,10 +2,10 @@
 
 use setpoint_proto::trace::TRACEPARENT;
 use setpoint_proto::{ApiError, Cause, FENCE, Reason, TraceContext};
+use setpoint_store::Fence;
 use setpoint_telemetry::Span;
 
 use crate::access::Identity;
-use crate::store::Fence;
 
 /// One request's circumstances.
 #[derive(Clone, Debug, Default)]

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
 use setpoint_model::{Revision, names};
 use setpoint_proto::ApiError;
+use setpoint_store::{self as store, Precondition, Write};
 
 use super::addresses::witness;
 use super::problems::Problems;
@@ -14,7 +15,6 @@ use super::{
     Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind, metadata, terms,
 };
 use crate::access::Verb;
-use crate::store::{self, Witness, Write};
 
 /// How many generated names are tried. Two Pods of a set meet once in millions; eight meetings mean something else.
 const NAMES: usize = 8;
@@ -23,7 +23,7 @@ const NAMES: usize = 8;
 struct Draft {
     object: Box<dyn Object>,
     term: terms::Move,
-    witnesses: Vec<Witness>,
+    witnesses: Vec<Precondition>,
     /// Is its name made up, so that another will do as well?
     generates: bool,
 }
@@ -97,7 +97,7 @@ impl Registry {
             let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
             let write = Write::create(target.path(), value)
                 .fenced(call.fence.clone())
-                .relying(draft.witnesses.clone());
+                .with_preconditions(draft.witnesses.clone());
             let write = draft.term.clone().with(write);
             match self.insert_once(call, target, write).await? {
                 Ok(revision) => {
@@ -105,7 +105,7 @@ impl Registry {
                     let answer = Answer::written(object, &raw, revision, Some(cause));
                     return Ok(Inserted::Written(answer));
                 }
-                Err(store::Error::Overtaken) => return Ok(Inserted::Overtaken(object)),
+                Err(store::Error::PreconditionFailed) => return Ok(Inserted::Overtaken(object)),
                 Err(store::Error::Conflict { .. }) if draft.generates => {
                     generate_name(&mut *object);
                     target.name.clone_from(&object.meta().name);

@@ -3,9 +3,9 @@
 use setpoint_codec::Kind;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, FENCED, Reason};
+use setpoint_store as store;
 
 use super::Target;
-use crate::store;
 
 /// `NotFound`, naming the object.
 pub fn not_found(kind: &Kind, name: &str) -> ApiError {
@@ -73,7 +73,7 @@ pub fn of_write(error: store::Error, target: &Target) -> ApiError {
         store::Error::Fenced => fenced(target),
         store::Error::Conflict { .. }
         | store::Error::TermMoved { .. }
-        | store::Error::Overtaken => modified(target),
+        | store::Error::PreconditionFailed => modified(target),
         other => ApiError::from(other),
     }
 }

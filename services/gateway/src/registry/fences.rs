@@ -1,10 +1,10 @@
 //! Fences: writes that are refused because the lease term of their writer has passed.
 
 use setpoint_proto::ApiError;
+use setpoint_store::{self as store, Term};
 
 use super::{Call, Registry, Target, errors};
-use crate::store::Term;
-use crate::{metrics, store};
+use crate::metrics;
 
 impl Registry {
     /// Refuses a request that writes nothing, as the transaction would refuse a write: a deposed leader learns of it from a

@@ -82,7 +82,7 @@ impl Registry {
         };
         let (mut what, mut object) = match self.cache.get(kind, &key, AtLeast::Newest).await? {
             Some(object) => (What::Changed, object),
-            None => match self.cache.farewell(kind, &key).await? {
+            None => match self.cache.tombstone(kind, &key).await? {
                 Some(gone) => (What::Deleted, gone),
                 None => return Ok(history),
             },

@@ -6,9 +6,9 @@ use setpoint_model::Key;
 use setpoint_proto::core::{Event, EventSource, ObjectReference};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource as _};
+use setpoint_store::cache::Difference;
 
 use super::{AtLeast, Call, Registry, Target, namespaces};
-use crate::store::cache::Difference;
 
 const REASON: &str = "CacheInconsistent";
 const COMPONENT: &str = "gateway";

@@ -43,19 +43,19 @@ mod update;
 use std::sync::Arc;
 
 use setpoint_proto::{ApiError, Reason};
+use setpoint_store::Store;
+use setpoint_store::cache::Cache;
 
 use crate::access::{self, Verb};
 use crate::peers::Peers;
-use crate::store::Store;
-use crate::store::cache::Cache;
 
-pub use crate::store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub use answer::Answer;
 pub use call::Call;
 pub use delete::Deleted;
 pub use history::{End, History, Version, What, differences, json};
 pub use patch::{Check, Patch};
 pub use read::{At, List, ListParams};
+pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub use target::{Subresource, Target};
 
 /// All verbs, over a store and its cache.

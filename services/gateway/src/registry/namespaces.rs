@@ -7,9 +7,9 @@ use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason, Resource as _};
+use setpoint_store::{Expect, Precondition};
 
 use super::{AtLeast, Call, Registry, Target, errors};
-use crate::store::{Expect, Witness};
 
 /// Created at start, as users and controllers expect them.
 const ALWAYS: [&str; 5] = [
@@ -55,7 +55,7 @@ impl Registry {
         &self,
         target: &Target,
         at: AtLeast,
-    ) -> Result<Option<Witness>, ApiError> {
+    ) -> Result<Option<Precondition>, ApiError> {
         if !target.kind.namespaced {
             return Ok(None);
         }
@@ -65,7 +65,7 @@ impl Registry {
             _ => self.hoped(&namespace).await?,
         };
         if state.object.meta().deletion_timestamp.is_none() {
-            return Ok(Some(Witness {
+            return Ok(Some(Precondition {
                 key: namespace.path(),
                 expect: Expect::At(state.revision),
                 put: None,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{ApiError, Reason};
+use setpoint_store::cache::{Watch, WatchSpec};
+use setpoint_store::keys;
 
 use super::{Answer, AtLeast, Cached, Call, Filter, Registry, Subresource, Target, errors, scale};
 use crate::access::{self, Verb};
-use crate::store::cache::{Watch, WatchSpec};
-use crate::store::keys;
 
 /// As things stood when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

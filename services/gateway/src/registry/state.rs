@@ -4,9 +4,9 @@ use bytes::Bytes;
 use setpoint_codec::{Object, envelope};
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause};
+use setpoint_store::Entry;
 
 use super::{AtLeast, Registry, Target, errors};
-use crate::store::Entry;
 
 /// What is there now, decoded, beside the bytes as they are stored.
 pub(super) struct State {

@@ -4,9 +4,8 @@ use opentelemetry::KeyValue;
 use setpoint_codec::Kind;
 use setpoint_model::Key;
 use setpoint_proto::{ApiError, Reason};
+use setpoint_store::keys;
 use setpoint_telemetry::{Span, namespace_attribute};
-
-use crate::store::keys;
 
 /// A part of an object with rules of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

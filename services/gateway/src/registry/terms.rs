@@ -22,9 +22,9 @@ use setpoint_codec::Object;
 use setpoint_model::{Key, Revision};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::{ApiError, Cause};
+use setpoint_store::{Entry, Expect, Precondition, Store, Term, Write, keys};
 
 use super::state::State;
-use crate::store::{Entry, Expect, Store, Term, Witness, Write, keys};
 
 /// How a write moves a Lease's term.
 #[derive(Clone, Default)]
@@ -33,13 +33,15 @@ pub(super) struct Move {
     stands: Option<u64>,
     term: Option<Term>,
     /// Keys that the move rests on, or repairs.
-    witnesses: Vec<Witness>,
+    witnesses: Vec<Precondition>,
 }
 
 impl Move {
     /// The write, with which the term moves.
     pub(super) fn with(self, write: Write) -> Write {
-        write.advancing(self.term).relying(self.witnesses)
+        write
+            .advancing(self.term)
+            .with_preconditions(self.witnesses)
     }
 
     /// Notes the term in the cause of the write.
@@ -195,8 +197,8 @@ impl Stored {
     }
 
     /// A write that rests on nobody having changed the key since.
-    fn stays(self, key: &str) -> Witness {
-        Witness {
+    fn stays(self, key: &str) -> Precondition {
+        Precondition {
             key: key.into(),
             expect: match self {
                 Self::Absent => Expect::Absent,
@@ -207,8 +209,8 @@ impl Stored {
     }
 
     /// A write that also puts another term there.
-    fn becomes(self, key: &str, term: u64) -> Witness {
-        Witness {
+    fn becomes(self, key: &str, term: u64) -> Precondition {
+        Precondition {
             put: Some(Bytes::from(term.to_string())),
             ..self.stays(key)
         }

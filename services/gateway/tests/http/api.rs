@@ -9,10 +9,9 @@ use http::request::Builder;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use setpoint_gateway::registry::Registry;
-use setpoint_gateway::store::Store;
-use setpoint_gateway::store::cache::{self, Cache};
-use setpoint_testkit::Memory;
+use setpoint_gateway::in_process;
+use setpoint_store::Memory;
+use setpoint_store::cache;
 use tower::ServiceExt as _;
 
 /// The collection that most tests write to.
@@ -74,13 +73,9 @@ impl Api {
 
     /// The same with another cache.
     pub async fn with(settings: cache::Settings) -> Self {
-        let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let cache = Cache::start(store.clone(), settings);
-        cache.synced().await;
-        let registry = Arc::new(Registry::new(store, cache));
-        let api = Self {
-            router: setpoint_gateway::router(registry),
-        };
+        let registry = in_process::registry(Arc::new(Memory::default()), settings).await;
+        let router = in_process::router(registry);
+        let api = Self { router };
         let namespace = json!({ "metadata": { "name": "default" } });
         api.post("/api/v1/namespaces", namespace).await.ok();
         api

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use http::Request;
 use http::header::ACCEPT;
 use serde_json::{Value, json};
-use setpoint_gateway::store::cache;
+use setpoint_store::cache;
 use tokio::time::timeout;
 
 use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, deployment};

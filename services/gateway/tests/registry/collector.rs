@@ -5,7 +5,7 @@ use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
 use setpoint_proto::meta::OwnerReference;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{Reason, Resource};
-use setpoint_testkit::objects::config_map;
+use setpoint_store::contract::objects::config_map;
 
 use crate::house::{kept, policy};
 use crate::world::{World, pod};

@@ -5,7 +5,7 @@ use serde_json::json;
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::setpoint::patch_request::Type;
-use setpoint_testkit::objects::config_map;
+use setpoint_store::contract::objects::config_map;
 
 use crate::world::World;
 

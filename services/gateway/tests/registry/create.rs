@@ -6,7 +6,7 @@ use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{
     ConfigMap, Namespace, Pod, PodSchedulingGate, Service, ServiceAccount, ServicePort,
 };
-use setpoint_testkit::objects::{NAMESPACE, config_map};
+use setpoint_store::contract::objects::{NAMESPACE, config_map};
 
 use crate::world::{World, deployment, pod};
 
@@ -75,7 +75,7 @@ async fn a_name_that_is_too_long_is_refused() {
 #[tokio::test]
 async fn a_namespace_must_be_there() {
     let world = World::start().await;
-    let kind = setpoint_testkit::objects::kind::<Pod>();
+    let kind = setpoint_store::contract::objects::kind::<Pod>();
     let nowhere = setpoint_gateway::registry::Target::new(kind, "nowhere", "", "").unwrap();
     let created = world
         .registry
@@ -93,7 +93,7 @@ async fn a_namespace_is_found_even_if_the_cache_has_not_heard_of_it() {
     let mut namespace = Namespace::default();
     namespace.metadata.name = "fresh".into();
     world.create(&namespace).await.unwrap();
-    let kind = setpoint_testkit::objects::kind::<Pod>();
+    let kind = setpoint_store::contract::objects::kind::<Pod>();
     let fresh = setpoint_gateway::registry::Target::new(kind, "fresh", "", "").unwrap();
     world
         .registry

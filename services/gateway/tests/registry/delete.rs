@@ -5,7 +5,7 @@ use setpoint_proto::Reason;
 use setpoint_proto::core::{ConfigMap, Pod};
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
 use setpoint_proto::setpoint::patch_request::Type;
-use setpoint_testkit::objects::config_map;
+use setpoint_store::contract::objects::config_map;
 
 use crate::world::{World, pod};
 
@@ -191,7 +191,7 @@ async fn a_dry_run_deletes_nothing() {
 async fn the_cause_of_a_deletion_reaches_whoever_watches() {
     use futures::StreamExt as _;
     use setpoint_gateway::registry::{Call, Filter, Start, WatchSpec};
-    use setpoint_testkit::objects::kind;
+    use setpoint_store::contract::objects::kind;
 
     let world = World::start().await;
     world.create(&config_map("a", "1")).await.unwrap();

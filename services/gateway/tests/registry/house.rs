@@ -12,7 +12,7 @@ use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::setpoint::patch_request::Type;
-use setpoint_testkit::objects::{NAMESPACE, config_map, kind};
+use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::world::{World, deployment, pod, replica_set};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use setpoint_gateway::registry::{Answer, Call};
-use setpoint_gateway::store::{Fence, Range, Store as _, Write};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, Reason};
-use setpoint_testkit::objects::{NAMESPACE, config_map};
+use setpoint_store::contract::objects::{NAMESPACE, config_map};
+use setpoint_store::{Fence, Range, Store as _, Write};
 
 use crate::world::{World, target};
 

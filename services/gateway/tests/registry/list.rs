@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use setpoint_gateway::registry::{At, AtLeast, Call, Filter, List, ListParams};
-use setpoint_gateway::store::Store as _;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::DeleteOptions;
-use setpoint_testkit::objects::{NAMESPACE, config_map, kind};
-use setpoint_testkit::{Memory, Subject as _};
+use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
+use setpoint_store::{Memory, Store as _};
 
 use crate::world::World;
 
@@ -89,7 +88,7 @@ async fn pages_that_come_too_late_go_on_with_the_newest() {
     assert_eq!(first.remaining, None);
     let options = DeleteOptions::default();
     world.delete::<ConfigMap>("b", options).await.unwrap();
-    memory.compact(world.store.revision().await.unwrap()).await;
+    memory.compact(world.store.revision().await.unwrap());
     let error = list(&first.continue_token).await.unwrap_err();
     assert_eq!(error.reason, Reason::Expired);
     let token = error.continue_token.clone().unwrap();

@@ -6,18 +6,25 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use setpoint_proto::core::{ConfigMap, Event, Pod};
 use setpoint_proto::meta::DeleteOptions;
-use setpoint_testkit::Memory;
-use setpoint_testkit::objects::NAMESPACE;
+use setpoint_store::Memory;
+use setpoint_store::contract::FaultyStore;
+use setpoint_store::contract::objects::NAMESPACE;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::collector::{blocks, owner};
-use crate::panicking::Panicking;
 use crate::world::{World, pod};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What each task reported, in order.
 type Reports = Arc<Mutex<Vec<(&'static str, Result<(), String>)>>>;
+
+/// A store that panics at the deletion of a key that contains `word`, as a bug would.
+fn fails_to_delete(word: &'static str) -> Arc<FaultyStore> {
+    let store = FaultyStore::new(Arc::new(Memory::default()));
+    store.panic_in_commits(move |write| write.value.is_none() && write.key.contains(word));
+    store
+}
 
 fn run(world: &World, event_ttl: Duration) -> (Reports, DropGuard) {
     let (reports, stop) = (Reports::default(), CancellationToken::new());
@@ -34,7 +41,7 @@ fn run(world: &World, event_ttl: Duration) -> (Reports, DropGuard) {
 /// Checks F1.
 #[tokio::test(start_paused = true)]
 async fn a_chore_that_panics_is_tried_again_while_all_others_are_done() {
-    let store = Panicking::at(Arc::new(Memory::default()), "/bad");
+    let store = fails_to_delete("/bad");
     let world = World::start_over(store.clone()).await;
     let (reports, _stop) = run(&world, HOUR);
     let ends = owner(&world, "ends").await;
@@ -63,7 +70,7 @@ async fn a_chore_that_panics_is_tried_again_while_all_others_are_done() {
         world.gone::<Pod>(&format!("of-{n}")).await;
     }
     assert!(reports.lock().iter().all(|(_, state)| state.is_ok()));
-    store.mend();
+    store.panic_in_commits(|_| false);
     // By now it is tried more rarely than a test is used to wait.
     let collected = async {
         while world.get::<Pod>("bad").await.is_ok() {
@@ -76,7 +83,7 @@ async fn a_chore_that_panics_is_tried_again_while_all_others_are_done() {
 /// Checks F1: a panic of the task itself restarts it, and its report says so while it keeps failing.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_panics_is_restarted_and_reported() {
-    let store = Panicking::at(Arc::new(Memory::default()), "/events/");
+    let store = fails_to_delete("/events/");
     let world = World::start_over(store.clone()).await;
     let mut old = Event::default();
     old.metadata.name = "old".into();
@@ -104,6 +111,6 @@ async fn a_task_that_panics_is_restarted_and_reported() {
         .await
         .unwrap();
     world.gone::<Pod>("owned").await;
-    store.mend();
+    store.panic_in_commits(|_| false);
     world.gone::<Event>("old").await;
 }

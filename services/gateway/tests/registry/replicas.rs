@@ -6,7 +6,7 @@ use futures::future::join_all;
 use setpoint_proto::Reason;
 use setpoint_proto::core::{ConfigMap, Namespace, Service, ServicePort};
 use setpoint_proto::meta::DeleteOptions;
-use setpoint_testkit::objects::NAMESPACE;
+use setpoint_store::contract::objects::NAMESPACE;
 
 use crate::world::World;
 

@@ -7,7 +7,7 @@ use setpoint_proto::apps::Deployment;
 use setpoint_proto::autoscaling::Scale;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::patch_request::Type;
-use setpoint_testkit::objects::kind;
+use setpoint_store::contract::objects::kind;
 
 use crate::world::{World, deployment, target, typed};
 

@@ -4,7 +4,7 @@ use setpoint_gateway::registry::Call;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{ConfigMap, Pod};
-use setpoint_testkit::objects::config_map;
+use setpoint_store::contract::objects::config_map;
 
 use crate::world::{World, deployment, pod, target};
 

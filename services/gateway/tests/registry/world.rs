@@ -6,23 +6,24 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use serde_json::Value;
 use setpoint_codec::Object;
+use setpoint_gateway::in_process;
 use setpoint_gateway::registry::{
     Answer, AtLeast, Call, Deleted, Filter, Patch, Registry, Start, Target, WatchSpec,
 };
-use setpoint_gateway::store::Store;
-use setpoint_gateway::store::cache::{self, Cache};
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::core::{Binding, Container, Namespace, Pod};
 use setpoint_proto::meta::{DeleteOptions, LabelSelector, OwnerReference};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, EventType, Resource};
-use setpoint_testkit::objects::{NAMESPACE, kind};
-use setpoint_testkit::{Lagging, Memory};
+use setpoint_store::cache::Settings;
+use setpoint_store::contract::FaultyStore;
+use setpoint_store::contract::objects::{NAMESPACE, kind};
+use setpoint_store::{Memory, Store};
 use tokio::time::timeout;
 
 /// A registry, the store below it, and the one namespace that every test needs.
 pub struct World {
-    pub store: Arc<Lagging>,
+    pub store: Arc<FaultyStore>,
     pub registry: Arc<Registry>,
 }
 
@@ -46,10 +47,8 @@ impl World {
     }
 
     async fn over(store: Arc<dyn Store>) -> Self {
-        let store = Lagging::new(store);
-        let cache = Cache::start(store.clone(), cache::Settings::default());
-        cache.synced().await;
-        let registry = Arc::new(Registry::new(store.clone(), cache));
+        let store = FaultyStore::new(store);
+        let registry = in_process::registry(store.clone(), Settings::default()).await;
         Self { store, registry }
     }
 

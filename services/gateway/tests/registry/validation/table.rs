@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use setpoint_codec::{Object, kinds};
 use setpoint_gateway::registry::{Answer, Call, Target};
 use setpoint_proto::ApiError;
-use setpoint_testkit::objects::NAMESPACE;
+use setpoint_store::contract::objects::NAMESPACE;
 
 use crate::world::World;
 

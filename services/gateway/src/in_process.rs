@@ -1,0 +1,60 @@
+//! A gateway in the process of a test.
+#![allow(
+    clippy::unwrap_used,
+    reason = "only tests use this module: a panic is a failed test"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use setpoint_host::serve;
+use setpoint_store::cache::{Cache, Settings};
+use setpoint_store::{Memory, Store};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::registry::Registry;
+
+/// A gateway on a free port of the loopback. It stops when dropped.
+pub struct InProcess {
+    /// The address that it listens on.
+    pub address: SocketAddr,
+    /// The same as a URL, `http://…`.
+    pub url: String,
+    _stop: DropGuard,
+}
+
+/// Starts a gateway over an empty store in memory.
+pub async fn start() -> InProcess {
+    start_over(Arc::new(Memory::default())).await
+}
+
+/// Starts a gateway over a store.
+pub async fn start_over(store: Arc<dyn Store>) -> InProcess {
+    let registry = registry(store, Settings::default()).await;
+    let listener = serve::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    tokio::spawn(serve::serve(
+        listener,
+        router(registry),
+        serve::Limits::default(),
+        stop.clone(),
+    ));
+    InProcess {
+        address,
+        url: format!("http://{address}"),
+        _stop: stop.drop_guard(),
+    }
+}
+
+/// Returns a registry over a store, with a cache that has read everything.
+pub async fn registry(store: Arc<dyn Store>, settings: Settings) -> Arc<Registry> {
+    let cache = Cache::start(store.clone(), settings);
+    cache.synced().await;
+    Arc::new(Registry::new(store, cache))
+}
+
+/// Returns the gateway's router, without a listener.
+pub fn router(registry: Arc<Registry>) -> axum::Router {
+    crate::router(registry)
+}

@@ -1,0 +1,88 @@
+//! Decodes entries and changes of the store into objects, outside of the cache's lock.
+
+use std::sync::Arc;
+
+use setpoint_codec::Kind;
+use setpoint_model::{Key, Revision};
+use setpoint_proto::Cause;
+
+use super::{Cached, metrics};
+use crate::{Batch, Change, Entry, keys};
+
+/// The changes of one revision.
+pub(super) struct DecodedBatch {
+    pub revision: Revision,
+    pub changes: Vec<DecodedChange>,
+}
+
+/// A change of one object of a known kind.
+pub(super) struct DecodedChange {
+    pub kind: &'static Kind,
+    pub key: Key,
+    pub new: Stored,
+    /// The cause of a deletion.
+    pub cause: Option<Cause>,
+}
+
+/// The state of a key.
+pub(super) enum Stored {
+    /// The key does not exist.
+    Nothing,
+    Object(Arc<Cached>),
+    /// A value that cannot be decoded, and the revision of its write. It replaces the object that was there before.
+    Unreadable(Revision),
+}
+
+/// Decodes an entry; `None` if its kind is not known or its value cannot be decoded.
+pub(super) fn object(entry: &Entry) -> Option<Arc<Cached>> {
+    match stored(entry)? {
+        (_, _, Stored::Object(object)) => Some(object),
+        _ => None,
+    }
+}
+
+/// Decodes an entry; `None` if its kind is not known.
+pub(super) fn stored(entry: &Entry) -> Option<(&'static Kind, Key, Stored)> {
+    let (kind, key) = keys::parse(&entry.key)?;
+    let stored = match Cached::read(kind, key.clone(), entry) {
+        Ok(object) => Stored::Object(Arc::new(object)),
+        Err(error) => {
+            tracing::error!(key = entry.key, %error, "a stored value cannot be decoded");
+            metrics::undecodable(kind);
+            Stored::Unreadable(entry.revision)
+        }
+    };
+    Some((kind, key, stored))
+}
+
+/// Decodes the changes of a revision. Those of unknown kinds are left out.
+pub(super) fn batch(batch: Batch) -> DecodedBatch {
+    let revision = batch.revision;
+    let changes = batch.changes.into_iter();
+    DecodedBatch {
+        revision,
+        changes: changes
+            .filter_map(|change| decode_change(change, revision))
+            .collect(),
+    }
+}
+
+fn decode_change(change: Change, revision: Revision) -> Option<DecodedChange> {
+    let (kind, key, new) = match change.value {
+        None => {
+            let (kind, key) = keys::parse(&change.key)?;
+            (kind, key, Stored::Nothing)
+        }
+        Some(value) => stored(&Entry {
+            key: change.key,
+            value,
+            revision,
+        })?,
+    };
+    Some(DecodedChange {
+        kind,
+        key,
+        new,
+        cause: change.cause,
+    })
+}

@@ -1,0 +1,139 @@
+//! Filters: compiled label and field selectors.
+
+use setpoint_codec::Kind;
+use setpoint_model::selector::{Comparison, Fields, Selector};
+use setpoint_proto::{ApiError, Reason};
+
+use super::Cached;
+use super::fields::{self, Field};
+
+/// A filter of objects by kind, namespace, labels and fields.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    kind: &'static Kind,
+    namespace: String,
+    labels: Selector,
+    requirements: Vec<Requirement>,
+    node: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Requirement {
+    source: Source,
+    equal: bool,
+    value: String,
+}
+
+/// The source of the value to compare.
+#[derive(Clone, Debug)]
+enum Source {
+    Name,
+    Namespace,
+    /// The first of these fields that is set.
+    Fields(Vec<Field>),
+}
+
+impl Filter {
+    /// Returns a filter that selects all objects of a kind in a namespace or, if that is empty, in all.
+    pub fn all(kind: &'static Kind, namespace: impl Into<String>) -> Self {
+        Self {
+            kind,
+            namespace: namespace.into(),
+            labels: Selector::everything(),
+            requirements: Vec::new(),
+            node: None,
+        }
+    }
+
+    /// Returns a filter with selectors.
+    ///
+    /// # Errors
+    /// `BadRequest` if the kind does not support a field of the selector.
+    pub fn new(
+        kind: &'static Kind,
+        namespace: impl Into<String>,
+        labels: Selector,
+        fields: &Fields,
+    ) -> Result<Self, ApiError> {
+        let requirements = fields.requirements().iter().map(|requirement| {
+            let source = Source::resolve(kind, &requirement.path)
+                .ok_or_else(|| unsupported(&requirement.path))?;
+            Ok(Requirement {
+                source,
+                equal: requirement.comparison == Comparison::Equal,
+                value: requirement.value.clone(),
+            })
+        });
+        Ok(Self {
+            requirements: requirements.collect::<Result<_, ApiError>>()?,
+            node: fields.exact("spec.nodeName").map(str::to_owned),
+            labels,
+            ..Self::all(kind, namespace)
+        })
+    }
+
+    /// Returns the kind.
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// Returns the namespace; empty for all.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Returns whether the filter selects all objects of its namespace.
+    pub fn selects_all(&self) -> bool {
+        self.labels.is_empty() && self.requirements.is_empty()
+    }
+
+    /// Returns the node to which the selected Pods must be bound, for the index by node.
+    pub(super) fn node(&self) -> Option<&str> {
+        self.node.as_deref()
+    }
+
+    /// Returns whether the filter selects an object of its kind.
+    pub fn matches(&self, object: &Cached) -> bool {
+        (self.namespace.is_empty() || self.namespace == object.key.namespace)
+            && self
+                .requirements
+                .iter()
+                .all(|requirement| requirement.is_met_by(object))
+            && (self.labels.is_empty() || self.labels.matches(object.labels()))
+    }
+}
+
+impl Requirement {
+    fn is_met_by(&self, object: &Cached) -> bool {
+        let same = match &self.source {
+            Source::Name => object.key.name == self.value,
+            Source::Namespace => object.key.namespace == self.value,
+            Source::Fields(fields) => {
+                let mut values = fields.iter().map(|field| field.read(&object.raw));
+                values.find(|value| !value.is_empty()).unwrap_or_default() == self.value
+            }
+        };
+        same == self.equal
+    }
+}
+
+impl Source {
+    fn resolve(kind: &Kind, path: &str) -> Option<Self> {
+        let paths: &[&str] = match path {
+            "metadata.name" => return Some(Self::Name),
+            "metadata.namespace" if kind.namespaced => return Some(Self::Namespace),
+            _ if !fields::supported(kind).contains(&path) => return None,
+            "name" => return Some(Self::Name),
+            "source" => &["source.component", "reportingComponent"],
+            path => &[path],
+        };
+        let fields = paths.iter().map(|path| Field::resolve(kind, path));
+        Some(Self::Fields(fields.collect::<Option<_>>()?))
+    }
+}
+
+/// The error of an unsupported field. kubectl adds the resource to its message.
+fn unsupported(path: &str) -> ApiError {
+    let message = format!("field label not supported: {path}");
+    ApiError::new(Reason::BadRequest, message)
+}

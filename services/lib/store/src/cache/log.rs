@@ -1,0 +1,248 @@
+//! The ordered log of changes, and the topics that index it for watchers.
+//!
+//! ```text
+//! records      31  32  33  34  35  36  37  38 ← next
+//! topic pods       32      34  35          38    wakes the watchers of Pods
+//! topic node-1             34                    wakes the watchers of Pods of node-1 only
+//! ```
+//! A watcher is a cursor: the number of the next record to read. It gets `Expired` exactly if a record of its topic
+//! with that number or a later one has been dropped. A watcher of a topic without changes therefore never expires.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use setpoint_model::Revision;
+use tokio::sync::Notify;
+
+use super::record::Record;
+use super::{Filter, Settings};
+use crate::Error;
+
+/// The number of topics beyond which those without records and watchers are removed.
+const MANY_TOPICS: usize = 16_384;
+
+/// A part of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Topic {
+    /// The objects of a kind, by its type URL.
+    Kind(&'static str),
+    /// The Pods of a node.
+    Node(Arc<str>),
+}
+
+impl Topic {
+    /// Returns the smallest topic that includes all objects that the filter selects.
+    pub fn of(filter: &Filter) -> Self {
+        match filter.node() {
+            Some(node) if is_node_name(node) => Self::Node(node.into()),
+            _ => Self::Kind(&filter.kind().type_url),
+        }
+    }
+}
+
+/// Returns whether a text can be the name of a node. An empty or overlong one gets no topic.
+fn is_node_name(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+}
+
+pub(super) struct Log {
+    records: VecDeque<(Arc<Record>, Vec<Topic>)>,
+    /// The number of the first record.
+    first: u64,
+    bytes: usize,
+    topics: HashMap<Topic, Channel>,
+    /// The records that were dropped so far, which a topic that is not in the table may have had.
+    dropped: Dropped,
+    /// The watchers to wake, each topic once a round.
+    touched: Vec<Arc<Notify>>,
+    round: u64,
+    max_records: usize,
+    max_bytes: usize,
+}
+
+/// The records of one topic.
+struct Channel {
+    numbers: VecDeque<u64>,
+    dropped: Dropped,
+    wake: Arc<Notify>,
+    /// The round in which it was last added to those to wake.
+    round: u64,
+}
+
+impl Channel {
+    fn touch(&mut self, round: u64, touched: &mut Vec<Arc<Notify>>) {
+        if self.round != round {
+            self.round = round;
+            touched.push(self.wake.clone());
+        }
+    }
+}
+
+/// The records that were dropped.
+#[derive(Clone, Copy, Default)]
+struct Dropped {
+    /// The number of the first record that was not dropped.
+    before: u64,
+    /// The revision of the last record that was dropped.
+    revision: Revision,
+}
+
+impl Log {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            records: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            topics: HashMap::new(),
+            dropped: Dropped::default(),
+            touched: Vec::new(),
+            round: 1,
+            max_records: settings.log_records,
+            max_bytes: settings.log_bytes,
+        }
+    }
+
+    /// Returns the number of the next record.
+    pub fn next(&self) -> u64 {
+        self.first + self.records.len() as u64
+    }
+
+    /// Drops all records. `revision` is that of the new state; all watchers expire.
+    pub fn restart(&mut self, revision: Revision) {
+        // Skips one number, so that watchers that had read the whole log expire too.
+        self.first = self.next() + 1;
+        self.records.clear();
+        self.bytes = 0;
+        self.dropped = Dropped {
+            before: self.first,
+            revision,
+        };
+        for channel in self.topics.values_mut() {
+            channel.numbers.clear();
+            channel.dropped = self.dropped;
+            channel.touch(self.round, &mut self.touched);
+        }
+    }
+
+    pub fn push(&mut self, record: Record, topics: Vec<Topic>) {
+        let number = self.next();
+        for topic in &topics {
+            let channel = channel(&mut self.topics, topic, self.dropped);
+            channel.numbers.push_back(number);
+            channel.touch(self.round, &mut self.touched);
+        }
+        self.bytes += record.size();
+        self.records.push_back((Arc::new(record), topics));
+        while self.records.len() > self.max_records || self.bytes > self.max_bytes {
+            self.drop_first();
+        }
+    }
+
+    /// Marks all watchers to be woken, whether there are records for them or not.
+    pub fn touch_all(&mut self) {
+        for channel in self.topics.values_mut() {
+            channel.touch(self.round, &mut self.touched);
+        }
+    }
+
+    fn drop_first(&mut self) {
+        let Some((record, topics)) = self.records.pop_front() else {
+            return;
+        };
+        self.first += 1;
+        self.bytes -= record.size();
+        self.dropped = Dropped {
+            before: self.first,
+            revision: record.revision,
+        };
+        for topic in topics {
+            if let Some(channel) = self.topics.get_mut(&topic) {
+                channel.numbers.pop_front();
+                channel.dropped = self.dropped;
+            }
+        }
+    }
+
+    /// Returns the notification that a topic has new records.
+    pub fn subscribe(&mut self, topic: &Topic) -> Arc<Notify> {
+        if self.topics.len() > MANY_TOPICS {
+            let in_use = |channel: &Channel| Arc::strong_count(&channel.wake) > 1;
+            self.topics
+                .retain(|_, channel| !channel.numbers.is_empty() || in_use(channel));
+        }
+        channel(&mut self.topics, topic, self.dropped).wake.clone()
+    }
+
+    /// Returns the number of the topic's first record after a revision.
+    ///
+    /// # Errors
+    /// `Expired` if records after the revision may have been dropped.
+    pub fn after(&self, topic: &Topic, revision: Revision) -> Result<u64, Error> {
+        let Some(channel) = self.topics.get(topic) else {
+            return Err(Error::Expired);
+        };
+        if revision < channel.dropped.revision {
+            return Err(Error::Expired);
+        }
+        let old = |number: &u64| self.record(*number).revision <= revision;
+        let at = channel.numbers.partition_point(old);
+        Ok(channel.numbers.get(at).copied().unwrap_or(self.next()))
+    }
+
+    /// Returns at most `limit` records of the topic from a number on, and the number from which to continue.
+    ///
+    /// # Errors
+    /// `Expired` if one of them has been dropped.
+    pub fn read(
+        &self,
+        topic: &Topic,
+        from: u64,
+        limit: usize,
+    ) -> Result<(Vec<Arc<Record>>, u64), Error> {
+        let Some(channel) = self.topics.get(topic) else {
+            return Err(Error::Expired);
+        };
+        if from < channel.dropped.before {
+            return Err(Error::Expired);
+        }
+        let at = channel.numbers.partition_point(|number| *number < from);
+        let numbers = channel.numbers.range(at..);
+        let records: Vec<_> = numbers
+            .clone()
+            .take(limit)
+            .map(|number| self.record(*number).clone())
+            .collect();
+        let next = numbers.clone().nth(limit).copied().unwrap_or(self.next());
+        Ok((records, next))
+    }
+
+    /// Returns the newest record of the topic for which `matches` holds.
+    pub fn newest(&self, topic: &Topic, matches: impl Fn(&Record) -> bool) -> Option<Arc<Record>> {
+        let mut numbers = self.topics.get(topic)?.numbers.iter().rev();
+        let found = numbers.find(|number| matches(self.record(**number)))?;
+        Some(self.record(*found).clone())
+    }
+
+    fn record(&self, number: u64) -> &Arc<Record> {
+        &self.records[usize::try_from(number - self.first).expect("the log fits in memory")].0
+    }
+
+    /// Returns the watchers to wake since the last call.
+    pub fn take_touched(&mut self) -> Vec<Arc<Notify>> {
+        self.round += 1;
+        std::mem::take(&mut self.touched)
+    }
+}
+
+fn channel<'a>(
+    topics: &'a mut HashMap<Topic, Channel>,
+    topic: &Topic,
+    dropped: Dropped,
+) -> &'a mut Channel {
+    topics.entry(topic.clone()).or_insert_with(|| Channel {
+        numbers: VecDeque::new(),
+        dropped,
+        wake: Arc::default(),
+        round: 0,
+    })
+}

@@ -1,0 +1,296 @@
+//! The watch cache: answers reads and watches from memory. One watch on the store appends to one ordered log.
+//!
+//! Guarantees:
+//!
+//! * A watcher gets every change that its filter selects, each once, in order of revision, or else the error `Expired`.
+//! * A consistent read ([`AtLeast::Newest`]) sees every write that was acknowledged before it.
+//! * No watcher delays another: watchers are cursors into the log. One that falls behind its start gets `Expired`, and so
+//!   does one whose client does not take its events.
+
+mod cached;
+mod change_feed;
+mod check;
+mod consistent_read;
+mod decode;
+mod event;
+mod fields;
+mod filter;
+mod health;
+mod history;
+mod kind_store;
+mod log;
+mod metrics;
+mod record;
+mod reflector;
+mod state;
+mod watch_buffer;
+mod watcher;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use setpoint_codec::Kind;
+use setpoint_model::{Key, Revision};
+use setpoint_proto::{ApiError, Reason};
+use setpoint_task::supervise;
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{Error, Range, Store, keys};
+use consistent_read::NewestRevision;
+use state::State;
+
+pub use cached::Cached;
+pub use change_feed::{Change, ChangeFeed};
+pub use check::Difference;
+pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
+pub use filter::Filter;
+pub use health::Health;
+pub use history::Before;
+
+/// The sizes and times of a cache.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The number of revisions before its start that the cache reads, so that watches resume across a restart.
+    pub history: u64,
+    /// The largest number of changes in the log. A watcher further behind gets `Expired`.
+    pub log_records: usize,
+    /// The largest size of the objects in the log, in bytes.
+    pub log_bytes: usize,
+    /// The longest time that a watch is silent before it sends a bookmark.
+    pub bookmark_interval: Duration,
+    /// The time for which a client may leave events untaken before its watch ends with `Expired`.
+    pub stall: Duration,
+    /// The time for which a read waits for the revision that it asks for.
+    pub read_timeout: Duration,
+    /// The longest time between two comparisons of the cache with its store; zero for none. It is also compared
+    /// whenever the store is followed again after an error.
+    pub check_interval: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            history: 1000,
+            log_records: 10_000,
+            log_bytes: 32 << 20,
+            bookmark_interval: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            read_timeout: Duration::from_secs(3),
+            check_interval: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+/// A watch cache. Clones are cheap and share one state, which follows the store until the last clone is dropped.
+#[derive(Clone)]
+pub struct Cache {
+    shared: Arc<Shared>,
+    newest: NewestRevision,
+    _tasks: Arc<DropGuard>,
+}
+
+/// The state that tasks, watchers and handles share.
+struct Shared {
+    store: Arc<dyn Store>,
+    settings: Settings,
+    state: RwLock<State>,
+    /// The revision of `state`; the default until the first relist is complete.
+    reached: watch::Sender<Revision>,
+    health: health::Reports,
+    /// The difference that was found last.
+    difference: watch::Sender<Option<Difference>>,
+    buffers: watch_buffer::Buffers,
+}
+
+impl Cache {
+    /// Starts a cache. The store need not be up yet.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn start(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let shared = Arc::new(Shared {
+            state: RwLock::new(State::new(&settings)),
+            reached: watch::Sender::default(),
+            health: health::Reports::default(),
+            difference: watch::Sender::default(),
+            buffers: watch_buffer::Buffers::default(),
+            store,
+            settings,
+        });
+        metrics::set_capacity(shared.settings.log_records);
+        metrics::init_checks();
+        let stop = CancellationToken::new();
+        let reflector = shared.clone();
+        shared.supervise(&stop, "cache-reflector", move || {
+            reflector::run(reflector.clone())
+        });
+        let swept = shared.clone();
+        shared.supervise(&stop, "cache-sweep", move || {
+            watch_buffer::sweep(swept.clone())
+        });
+        Self {
+            newest: NewestRevision::start(&shared, &stop),
+            shared,
+            _tasks: Arc::new(stop.drop_guard()),
+        }
+    }
+
+    /// Returns an object, not older than asked.
+    ///
+    /// # Errors
+    /// `Timeout` or `ServiceUnavailable` if the cache does not become that new in time, `InternalError` if the stored
+    /// value cannot be decoded.
+    pub async fn get(
+        &self,
+        kind: &'static Kind,
+        key: &Key,
+        at: AtLeast,
+    ) -> Result<Option<Arc<Cached>>, ApiError> {
+        self.reach(kind, at).await?;
+        let state = self.shared.state.read();
+        let kind_store = state.kind_store(kind);
+        match kind_store.is_unreadable(key) {
+            true => Err(unreadable(kind, key)),
+            false => Ok(kind_store.get(key).cloned()),
+        }
+    }
+
+    /// Returns the objects that the filter selects, in key order, not older than asked.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn list(&self, filter: &Filter, at: AtLeast) -> Result<Snapshot, ApiError> {
+        self.reach(filter.kind(), at).await?;
+        Ok(self.shared.state.read().snapshot(filter))
+    }
+
+    /// Returns a page of the objects that the filter selects as of revision `at`: at most `limit` (0 for all) after a
+    /// key.
+    ///
+    /// The page is read from the store, in parts whose size doubles while few objects match, as in Kubernetes.
+    ///
+    /// # Errors
+    /// `Expired` if the history no longer includes the revision, `Timeout` if the store has not reached it.
+    pub async fn page(
+        &self,
+        filter: &Filter,
+        at: Revision,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Page, ApiError> {
+        let mut page = Page::default();
+        let wanted = if limit == 0 { usize::MAX } else { limit };
+        let mut range = Range {
+            after: after.map(|key| keys::object(filter.kind(), key)),
+            limit: wanted.min(reflector::PAGE),
+            at: Some(at),
+            ..Range::all(keys::prefix(filter.kind(), filter.namespace()))
+        };
+        loop {
+            let part = self.shared.store.list(range.clone()).await;
+            let part = match part {
+                Err(Error::Expired) if at > self.newest().await? => {
+                    return Err(self.too_new(at));
+                }
+                part => part?,
+            };
+            page.remaining = part.remaining + part.entries.len();
+            for entry in part.entries {
+                if page.items.len() == wanted {
+                    break;
+                }
+                page.remaining -= 1;
+                let object = decode::object(&entry).filter(|object| filter.matches(object));
+                page.items.extend(object);
+                range.after = Some(entry.key);
+            }
+            if page.remaining == 0 || page.items.len() == wanted {
+                let last = range.after.and_then(|key| keys::parse(&key));
+                page.last = last.map(|(_, key)| key);
+                return Ok(page);
+            }
+            range.limit = (range.limit * 2).min(reflector::PAGE);
+        }
+    }
+
+    /// Returns the newest revision of the store, not older than any write acknowledged before the call.
+    ///
+    /// # Errors
+    /// `Timeout` or `ServiceUnavailable` if the store does not answer.
+    pub async fn newest(&self) -> Result<Revision, ApiError> {
+        Ok(self.newest.get().await?)
+    }
+
+    /// Starts a watch. Its stream ends with an error, never without one.
+    ///
+    /// # Errors
+    /// `Expired` if the log no longer includes the start of the watch.
+    pub async fn watch(&self, spec: WatchSpec) -> Result<Watch, ApiError> {
+        let kind = spec.filter.kind();
+        match spec.start {
+            Start::After(revision) => self.reach_cursor(kind, revision).await?,
+            Start::Now => self.reach(kind, AtLeast::Newest).await?,
+            Start::Initial(at) => self.reach(kind, at).await?,
+        }
+        watcher::start(self.shared.clone(), spec)
+    }
+
+    /// Returns the revision of the cache; the default until the first relist is complete.
+    pub fn reached(&self) -> Revision {
+        *self.shared.reached.borrow()
+    }
+
+    /// Returns whether the cache follows its store.
+    pub fn ready(&self) -> bool {
+        self.shared.health.is_following()
+    }
+
+    /// Returns a receiver of the health of the cache.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.shared.health.subscribe()
+    }
+
+    /// Returns a receiver of the last difference between the cache and its store; `None` if there was none.
+    pub fn differences(&self) -> watch::Receiver<Option<Difference>> {
+        self.shared.difference.subscribe()
+    }
+
+    /// Waits until the cache follows its store.
+    pub async fn synced(&self) {
+        let mut health = self.health();
+        // Cannot fail: this handle keeps the sender.
+        let _ = health.wait_for(|health| *health == Health::Following).await;
+    }
+
+    /// Ends all watches with `ServiceUnavailable`, also those that are started later. Called when the process stops,
+    /// so that clients turn to another gateway.
+    pub fn close(&self) {
+        self.shared.state.write().close();
+    }
+}
+
+impl Shared {
+    /// Spawns a task that is restarted after a panic, until `stop`. While it keeps panicking, the health is `Behind`.
+    fn supervise<T, F>(
+        self: &Arc<Self>,
+        stop: &CancellationToken,
+        task: &'static str,
+        start: impl FnMut() -> F + Send + 'static,
+    ) where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let shared = self.clone();
+        let report = move |report| shared.health.report(task, report);
+        let supervised = supervise(task, report, start);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(supervised));
+    }
+}
+
+fn unreadable(kind: &Kind, key: &Key) -> ApiError {
+    let path = keys::object(kind, key);
+    let message = format!("unable to transform or decode the object at key {path:?}");
+    ApiError::new(Reason::InternalError, message)
+}

@@ -1,0 +1,106 @@
+//! The records of the log: changes of objects, from which each watcher derives its event.
+
+use std::sync::{Arc, OnceLock};
+
+use prost::Message;
+use setpoint_model::Revision;
+use setpoint_proto::{Cause, EventType};
+
+use super::{Cached, Event, Filter};
+
+const LEASES: &str = "leases";
+
+/// The part of a Lease that names its holder.
+#[derive(Message)]
+struct WithHolder {
+    #[prost(message, optional, tag = "2")]
+    spec: Option<HolderSpec>,
+}
+
+#[derive(Message)]
+struct HolderSpec {
+    #[prost(string, optional, tag = "1")]
+    holder: Option<String>,
+}
+
+fn holder(lease: &Cached) -> Option<String> {
+    WithHolder::decode(lease.raw.as_ref()).ok()?.spec?.holder
+}
+
+/// A change of one object. At least one of `old` and `new` is set.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub revision: Revision,
+    pub old: Option<Arc<Cached>>,
+    pub new: Option<Arc<Cached>>,
+    /// The cause of a deletion.
+    pub cause: Option<Cause>,
+    /// The last version of the object at this revision, for watchers whose filter selects it no more. Made on first
+    /// use.
+    last: OnceLock<Arc<Cached>>,
+}
+
+impl Record {
+    pub fn new(
+        revision: Revision,
+        old: Option<Arc<Cached>>,
+        new: Option<Arc<Cached>>,
+        cause: Option<Cause>,
+    ) -> Self {
+        Self {
+            revision,
+            old,
+            new,
+            cause,
+            last: OnceLock::new(),
+        }
+    }
+
+    /// Returns the event for a watcher with this filter, if there is one.
+    pub fn event(&self, filter: &Filter) -> Option<Event> {
+        let seen = |object: &&Arc<Cached>| filter.matches(object);
+        match (
+            self.old.as_ref().filter(seen),
+            self.new.as_ref().filter(seen),
+        ) {
+            (None, None) => None,
+            (None, Some(new)) => Some(Event::new(EventType::Added, new.clone())),
+            (Some(_), Some(new)) => Some(Event::new(EventType::Modified, new.clone())),
+            (Some(old), None) => Some(Event::new(EventType::Deleted, self.last_version(old))),
+        }
+    }
+
+    /// Returns the last version of the object, if this is its deletion.
+    pub fn tombstone(&self) -> Option<Arc<Cached>> {
+        let old = self.old.as_ref().filter(|_| self.new.is_none())?;
+        Some(self.last_version(old))
+    }
+
+    fn last_version(&self, old: &Cached) -> Arc<Cached> {
+        let made = self.last.get_or_init(|| {
+            // An object that left a selector did so because of the new version. If the cause of a deletion is not
+            // known, that of the last version is the best guess.
+            let written = || self.new.as_deref().unwrap_or(old).cause();
+            let cause = self.cause.clone().or_else(written);
+            Arc::new(old.at_deletion(self.revision, cause))
+        });
+        made.clone()
+    }
+
+    /// Returns whether this is a change of the holder of a Lease.
+    pub fn begins_term(&self) -> bool {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) if new.kind.plural == LEASES => {
+                let now = holder(new).filter(|holder| !holder.is_empty());
+                now.is_some() && now != holder(old)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the size that counts towards the limit of the log, in bytes.
+    pub fn size(&self) -> usize {
+        let objects = self.old.iter().chain(&self.new);
+        size_of::<Self>() + objects.map(|object| object.size()).sum::<usize>()
+    }
+}

@@ -1,0 +1,190 @@
+//! Writes. Each is one transaction, which is completed even if the caller is dropped.
+
+use std::time::Duration;
+
+use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use prost::Message as _;
+use setpoint_model::Revision;
+use setpoint_task::catch_panic;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::error_class::ErrorClass;
+use super::read::entry;
+use super::{Etcd, raw, revision};
+use crate::{Entry, Error, Expect, Term, Write, keys};
+
+/// The time between two attempts to send a write.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Etcd {
+    /// Commits a write in a task of its own, once a permit is free.
+    pub(super) async fn commit_detached(&self, write: Write) -> Result<Revision, Error> {
+        let deadline = Instant::now() + self.timeout;
+        let waiting = self.permits.clone().acquire_owned();
+        let Ok(Ok(permit)) = timeout_at(deadline, waiting).await else {
+            return Err(Error::Timeout);
+        };
+        detached(self.clone().transact(write, permit, deadline)).await
+    }
+
+    /// Sends a write until etcd has received it. The permit is held until the outcome is known, so that writes with
+    /// an unknown outcome count towards the limit.
+    async fn transact(
+        mut self,
+        write: Write,
+        _permit: OwnedSemaphorePermit,
+        deadline: Instant,
+    ) -> Result<Revision, Error> {
+        loop {
+            let answer = self.kv.txn(transaction(&write)).await;
+            match answer.map_err(ErrorClass::from) {
+                Ok(answer) if answer.succeeded() => return Ok(committed_at(&answer)),
+                Ok(answer) => return Err(refusal(&write, &answer)),
+                Err(ErrorClass::Final(error)) => return Err(error),
+                Err(ErrorClass::Unsent(error)) if Instant::now() + PAUSE > deadline => {
+                    return Err(error);
+                }
+                Err(ErrorClass::Unsent(_)) => sleep(PAUSE).await,
+                Err(ErrorClass::Unknown(error)) => return self.resolve(&write, error).await,
+            }
+        }
+    }
+}
+
+/// Runs a write in a task of its own. After a panic its outcome is unknown.
+async fn detached(
+    write: impl Future<Output = Result<Revision, Error>> + Send + 'static,
+) -> Result<Revision, Error> {
+    match tokio::spawn(catch_panic("etcd-commit", write)).await {
+        Ok(Ok(outcome)) => outcome,
+        // `catch_panic` has counted and logged a panic; otherwise the runtime is shutting down.
+        Ok(Err(_)) | Err(_) => Err(Error::Unknown),
+    }
+}
+
+fn committed_at(answer: &TxnResponse) -> Revision {
+    revision(answer.header().map_or(0, |header| header.revision()))
+}
+
+fn transaction(write: &Write) -> Txn {
+    Txn::new()
+        .when(compares(write))
+        .and_then(operations(write))
+        .or_else(reads_on_failure(write))
+}
+
+fn compares(write: &Write) -> Vec<Compare> {
+    let mut compares = vec![compare(&write.key, write.expect)];
+    let preconditions = write.preconditions.iter();
+    compares
+        .extend(preconditions.map(|precondition| compare(&precondition.key, precondition.expect)));
+    if let Some(fence) = &write.fence {
+        compares.push(Compare::value(
+            fence.key(),
+            CompareOp::Equal,
+            fence.term.to_string(),
+        ));
+    }
+    if let Some(term) = &write.term {
+        compares.push(match term.from {
+            Some(from) => Compare::value(term.key(), CompareOp::Equal, from.to_string()),
+            None => Compare::mod_revision(term.key(), CompareOp::Equal, 0),
+        });
+    }
+    compares
+}
+
+fn compare(key: &str, expect: Expect) -> Compare {
+    let expected = match expect {
+        Expect::Absent => 0,
+        Expect::At(revision) => raw(revision),
+    };
+    Compare::mod_revision(key, CompareOp::Equal, expected)
+}
+
+fn operations(write: &Write) -> Vec<TxnOp> {
+    let key = write.key.as_str();
+    let mut operations = vec![match &write.value {
+        Some(value) => TxnOp::put(key, value.as_ref(), None),
+        None => TxnOp::delete(key, None),
+    }];
+    if let Some(term) = &write.term {
+        operations.push(match term.to {
+            Some(to) => TxnOp::put(term.key(), to.to_string(), None),
+            None => TxnOp::delete(term.key(), None),
+        });
+    }
+    operations.extend(write.preconditions.iter().filter_map(|precondition| {
+        let value = precondition.put.as_deref()?;
+        Some(TxnOp::put(precondition.key.as_str(), value, None))
+    }));
+    if let (None, Some(cause)) = (&write.value, &write.cause) {
+        operations.push(TxnOp::put(keys::TOMBSTONE, cause.encode_to_vec(), None));
+    }
+    operations
+}
+
+/// Returns the reads that the transaction makes if a compare fails, from which [`refusal`] finds the reason.
+fn reads_on_failure(write: &Write) -> Vec<TxnOp> {
+    let fence = write.fence.as_ref().map(|fence| fence.key());
+    let term = write.term.as_ref().map(Term::key);
+    [Some(write.key.clone()), fence, term]
+        .into_iter()
+        .flatten()
+        .map(|key| TxnOp::get(key, None))
+        .collect()
+}
+
+fn refusal(write: &Write, answer: &TxnResponse) -> Error {
+    let mut found = answer.op_responses().into_iter().map(found);
+    let current = found.next().flatten();
+    let mut current_term = || {
+        found
+            .next()
+            .flatten()
+            .and_then(|entry| Term::read(&entry.value))
+    };
+    if let Some(fence) = &write.fence
+        && current_term() != Some(fence.term)
+    {
+        return Error::Fenced;
+    }
+    let expected = match write.expect {
+        Expect::Absent => None,
+        Expect::At(revision) => Some(revision),
+    };
+    if current.as_ref().map(|entry| entry.revision) != expected {
+        return Error::Conflict { current };
+    }
+    match &write.term {
+        Some(term) => match current_term() {
+            current if current == term.from => Error::PreconditionFailed,
+            current => Error::TermMoved { current },
+        },
+        None => Error::PreconditionFailed,
+    }
+}
+
+fn found(response: TxnOpResponse) -> Option<Entry> {
+    match response {
+        TxnOpResponse::Get(mut response) => response.0.kvs.pop().map(entry),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_panics_has_an_unknown_outcome_and_is_counted() {
+        let outcome = detached(async { panic!("thrown by a test") }).await;
+        assert_eq!(outcome, Err(Error::Unknown));
+        let families = prometheus::gather();
+        let panics = families
+            .iter()
+            .find(|family| family.name() == "setpoint_panics_total");
+        assert!(format!("{panics:?}").contains("etcd-commit"));
+    }
+}

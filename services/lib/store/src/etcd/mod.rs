@@ -1,0 +1,137 @@
+//! The store on etcd 3.4 or later. It uses the part of etcd that Kubernetes uses: ranges, conditional writes, one
+//! watch.
+//!
+//! etcd's client neither retries, nor times out, nor reports whether a failed write was sent. This adapter repeats
+//! reads until their deadline, repeats writes only if none was sent, and determines the outcome of a write whose
+//! response was lost by reading its key, in a task that runs on if the caller is dropped.
+
+mod commit;
+mod error_class;
+mod read;
+mod unknown_outcome;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{Client, ConnectOptions, KvClient, WatchClient};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use setpoint_model::Revision;
+use tokio::sync::Semaphore;
+
+use super::{Batch, Entry, Error, Page, Range, Store, Write};
+
+/// The interval and timeout of pings. etcd closes connections that ping more often than every 5 s.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3));
+
+/// The connection to etcd.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The client URLs of etcd's members.
+    pub endpoints: Vec<String>,
+    /// The time that a connection may take to be established.
+    pub connect_timeout: Duration,
+    /// The time that a call may take, repeats included.
+    pub timeout: Duration,
+    /// The largest number of writes in flight. All gateways together should stay below 128.
+    pub in_flight: usize,
+    /// The largest response that is decoded, in bytes. A page beyond it is requested again in smaller ones.
+    pub message_limit: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            endpoints: vec!["http://127.0.0.1:2379".into()],
+            connect_timeout: Duration::from_secs(2),
+            timeout: Duration::from_secs(5),
+            in_flight: 64,
+            // Pages of large objects exceed tonic's default of 4 MiB, and so do revisions that touch many keys.
+            message_limit: 64 << 20,
+        }
+    }
+}
+
+/// A store on etcd. It connects when first used, and again after the connection is lost.
+#[derive(Clone)]
+pub struct Etcd {
+    kv: KvClient,
+    /// On its own connection, so that long lists do not delay changes.
+    watch: WatchClient,
+    /// Limits the transactions in flight: beyond about 128, etcd's watch falls behind and does not recover.
+    permits: Arc<Semaphore>,
+    timeout: Duration,
+}
+
+impl Etcd {
+    /// Returns a store on the etcd at the endpoints of the settings. etcd need not be up yet.
+    ///
+    /// # Errors
+    /// `Unavailable` if an endpoint is not a URL.
+    pub async fn connect(settings: &Settings) -> Result<Self, Error> {
+        let calls = client(settings).await?;
+        let changes = client(settings).await?;
+        Ok(Self {
+            kv: calls
+                .kv_client()
+                .max_decoding_message_size(settings.message_limit),
+            watch: changes
+                .watch_client()
+                .max_decoding_message_size(settings.message_limit),
+            permits: Arc::new(Semaphore::new(settings.in_flight)),
+            timeout: settings.timeout,
+        })
+    }
+}
+
+async fn client(settings: &Settings) -> Result<Client, Error> {
+    let options = ConnectOptions::new()
+        .with_connect_timeout(settings.connect_timeout)
+        .with_keep_alive(KEEP_ALIVE.0, KEEP_ALIVE.1)
+        .with_timeout(settings.timeout)
+        .with_require_leader(true);
+    let client = Client::connect(&settings.endpoints, Some(options)).await;
+    client.map_err(|error| Error::Unavailable(error.to_string()))
+}
+
+/// Converts a revision of etcd, which is an `i64` but never negative.
+fn revision(raw: i64) -> Revision {
+    Revision::from_raw(raw.try_into().unwrap_or_default())
+}
+
+/// The inverse of [`revision`].
+fn raw(revision: Revision) -> i64 {
+    revision.raw().try_into().unwrap_or(i64::MAX)
+}
+
+impl Store for Etcd {
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        self.read_one(key).boxed()
+    }
+
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        self.read_past(key, at).boxed()
+    }
+
+    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
+        self.read_page(range).boxed()
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
+        self.commit_detached(write).boxed()
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        self.read_revision().boxed()
+    }
+
+    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
+        watch::follow(self.watch.clone(), after, self.timeout)
+    }
+}

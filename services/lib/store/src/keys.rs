@@ -1,0 +1,106 @@
+//! The keys of the store: those of objects as Kubernetes lays them out, and those of Setpoint under `/setpoint/`.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use setpoint_codec::{Kind, kinds};
+use setpoint_model::Key;
+
+/// The prefix of the keys of all objects.
+pub const ROOT: &str = "/registry/";
+
+/// The key to which the transaction of a deletion writes its cause, for watchers. Each deletion overwrites it.
+/// Gateways of other versions read it, too, so its name is kept.
+pub const TOMBSTONE: &str = "/setpoint/farewell";
+
+/// The key that is written with each allocation of Service addresses or ports, so that concurrent allocations
+/// conflict.
+pub const ALLOTTED: &str = "/setpoint/allotted";
+
+/// The key of the highest term of any deleted Lease. Its value never decreases.
+pub const PAST_TERM: &str = "/setpoint/past-term";
+
+/// Returns the key of the current term of a lease. It exists as long as the Lease does.
+pub fn term(lease: &Key) -> String {
+    format!("/setpoint/terms/{}/{}", lease.namespace, lease.name)
+}
+
+/// Returns the key of an object.
+pub fn object(kind: &Kind, key: &Key) -> String {
+    format!("{ROOT}{}/{key}", folder(kind))
+}
+
+/// Returns the prefix of the keys of a kind's objects, in one namespace or, if that is empty, in all.
+pub fn prefix(kind: &Kind, namespace: &str) -> String {
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{ROOT}{}/{namespace}{slash}", folder(kind))
+}
+
+/// Returns the kind and name of the object at a key; `None` if it is not of an object of a known kind.
+pub fn parse(path: &str) -> Option<(&'static Kind, Key)> {
+    static FOLDERS: LazyLock<HashMap<&str, &Kind>> =
+        LazyLock::new(|| kinds().iter().map(|kind| (folder(kind), kind)).collect());
+    let path = path.strip_prefix(ROOT)?;
+    let mut slashes = path.match_indices('/').map(|(at, _)| at).take(2);
+    let (kind, rest) =
+        slashes.find_map(|at| Some((*FOLDERS.get(&path[..at])?, &path[at + 1..])))?;
+    let (namespace, name) = match kind.namespaced {
+        true => rest.split_once('/')?,
+        false => ("", rest),
+    };
+    (!name.is_empty() && !name.contains('/')).then(|| (kind, Key::new(namespace, name)))
+}
+
+/// Kubernetes still stores two kinds under their original names.
+fn folder(kind: &Kind) -> &str {
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "nodes") => "minions",
+        ("", "services") => "services/specs",
+        (_, plural) => plural,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_an_object_of_any_kind_parses_to_its_kind_and_name() {
+        for kind in kinds().iter() {
+            let namespace = if kind.namespaced { "production" } else { "" };
+            let key = Key::new(namespace, "web");
+            let path = object(kind, &key);
+            assert!(path.starts_with(&prefix(kind, namespace)), "{path}");
+            assert_eq!(parse(&path), Some((kind, key)), "{path}");
+        }
+    }
+
+    #[test]
+    fn objects_have_the_keys_that_kubernetes_gives_them() {
+        let path = |resource: &str, key: Key| object(kinds().by_resource(resource).unwrap(), &key);
+        let web = || Key::new("production", "web");
+        assert_eq!(path("pods", web()), "/registry/pods/production/web");
+        assert_eq!(
+            path("deployments.apps", web()),
+            "/registry/deployments/production/web"
+        );
+        assert_eq!(
+            path("services", web()),
+            "/registry/services/specs/production/web"
+        );
+        assert_eq!(path("nodes", Key::new("", "n1")), "/registry/minions/n1");
+    }
+
+    #[test]
+    fn a_path_that_is_not_of_an_object_is_not_parsed() {
+        for path in [
+            "/registry/pods",
+            "/registry/pods/a",
+            "/registry/x/y/z",
+            "/registry/minions/a/b",
+            "/other",
+        ] {
+            assert_eq!(parse(path), None, "{path}");
+        }
+    }
+}

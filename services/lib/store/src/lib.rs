@@ -1,0 +1,58 @@
+//! The store of API objects: the port [`Store`], its adapter to [etcd], an implementation in memory, and the watch
+//! [cache] that answers reads and watches.
+//!
+//! Each write is conditional, concerns one object and has a revision of its own. A revision is therefore a cursor
+//! into the history.
+
+pub mod cache;
+#[cfg(feature = "contract")]
+pub mod contract;
+mod entry;
+mod error;
+pub mod etcd;
+pub mod keys;
+mod memory;
+mod write;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use setpoint_model::Revision;
+
+pub use entry::{Batch, Change, Entry, Page, Range};
+pub use error::Error;
+pub use memory::Memory;
+pub use write::{Expect, Fence, Precondition, Term, Write};
+
+/// A store of entries with a history: all that Setpoint needs of etcd.
+///
+/// The history is linear: each committed write has its own revision, and all readers see the same order.
+pub trait Store: Send + Sync + 'static {
+    /// Reads the entry at `key`. The read is linearizable: it sees every write acknowledged before the call.
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>>;
+
+    /// Reads the entry at `key` as of revision `at`.
+    ///
+    /// Fails with [`Error::Expired`] if the history does not include that revision.
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>>;
+
+    /// Reads one page of a prefix in key order, at one revision: `range.at`, or else the newest (linearizable).
+    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>>;
+
+    /// Commits a write if its key is as expected and its fence, term and preconditions hold; returns its revision.
+    ///
+    /// A write that was begun is completed even if the returned future is dropped. If the response is lost, the
+    /// outcome is determined by reading the key; it is [`Error::Unknown`] if that does not decide it.
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>>;
+
+    /// Reads the newest revision. The read is linearizable.
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>>;
+
+    /// Returns a stream of every revision after `after`: each once, whole, in order.
+    ///
+    /// The stream ends with an error, never without one. To continue, call `watch` with the last revision received.
+    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>>;
+}

@@ -1,0 +1,232 @@
+//! A store in memory, for tests: what Setpoint uses of etcd, as simple as possible.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::{Batch, Change, Entry, Error, Expect, Page, Range, Store, Term, Write, keys};
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt as _, ready};
+use futures::stream::{self, BoxStream, StreamExt as _};
+use parking_lot::Mutex;
+use setpoint_model::Revision;
+use tokio::sync::watch;
+
+/// A store in memory. Clones share their contents, as several gateways share one etcd.
+#[derive(Clone, Default)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    history: Mutex<History>,
+    newest: watch::Sender<Revision>,
+}
+
+/// The whole history. Compacted revisions are kept, but cannot be read.
+struct History {
+    revision: u64,
+    compacted: u64,
+    /// The values of each key, with the revisions of their writes.
+    keys: BTreeMap<String, Vec<(u64, Option<Bytes>)>>,
+    /// The batches of revision 2 and later.
+    batches: Vec<Batch>,
+}
+
+impl Default for History {
+    /// As an empty etcd: at revision 1.
+    fn default() -> Self {
+        Self {
+            revision: 1,
+            compacted: 0,
+            keys: BTreeMap::new(),
+            batches: Vec::new(),
+        }
+    }
+}
+
+impl Store for Memory {
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        let history = self.shared.history.lock();
+        ready(Ok(history.entry(key, history.revision))).boxed()
+    }
+
+    fn get_at<'a>(
+        &'a self,
+        key: &'a str,
+        at: Revision,
+    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
+        let history = self.shared.history.lock();
+        let entry = history
+            .check_past(at.raw())
+            .map(|at| history.entry(key, at));
+        ready(entry).boxed()
+    }
+
+    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
+        ready(self.shared.history.lock().list(&range)).boxed()
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
+        async move {
+            let committed = self.shared.history.lock().commit(write)?;
+            // Concurrent writers may arrive here in either order; the revision must not go back.
+            self.shared
+                .newest
+                .send_modify(|newest| *newest = committed.max(*newest));
+            Ok(committed)
+        }
+        .boxed()
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        ready(Ok(Revision::from_raw(self.shared.history.lock().revision))).boxed()
+    }
+
+    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
+        let start = (self.shared.clone(), Some(after));
+        stream::unfold(start, |(shared, after)| async move {
+            let next = shared.next(after?).await;
+            let after = next.as_ref().ok().map(|batch| batch.revision);
+            Some((next, (shared, after)))
+        })
+        .boxed()
+    }
+}
+
+impl Memory {
+    /// Discards the history before this revision.
+    pub fn compact(&self, at: Revision) {
+        self.shared.history.lock().compacted = at.raw();
+    }
+}
+
+impl Shared {
+    async fn next(&self, after: Revision) -> Result<Batch, Error> {
+        let mut newest = self.newest.subscribe();
+        // Cannot fail: `self` holds the sender.
+        let _ = newest.wait_for(|newest| *newest > after).await;
+        self.history.lock().batch(after.raw() + 1)
+    }
+}
+
+impl History {
+    fn entry(&self, key: &str, at: u64) -> Option<Entry> {
+        let versions = self.keys.get(key)?;
+        let count = versions.partition_point(|(revision, _)| *revision <= at);
+        let (revision, value) = versions.get(count.checked_sub(1)?)?;
+        Some(Entry {
+            key: key.to_owned(),
+            value: value.clone()?,
+            revision: Revision::from_raw(*revision),
+        })
+    }
+
+    /// Returns the revision if it can still be read.
+    fn check_past(&self, at: u64) -> Result<u64, Error> {
+        let kept = self.compacted..=self.revision;
+        kept.contains(&at).then_some(at).ok_or(Error::Expired)
+    }
+
+    fn list(&self, range: &Range) -> Result<Page, Error> {
+        let at = self.check_past(range.at.map_or(self.revision, Revision::raw))?;
+        let keys = self.keys.range(range.prefix.clone()..).map(|(key, _)| key);
+        let mut entries: Vec<_> = keys
+            .take_while(|key| key.starts_with(&range.prefix))
+            .filter(|key| range.after.as_ref().is_none_or(|after| *key > after))
+            .filter_map(|key| self.entry(key, at))
+            .collect();
+        let limit = if range.limit == 0 {
+            entries.len()
+        } else {
+            range.limit
+        };
+        let remaining = entries.len().saturating_sub(limit);
+        entries.truncate(limit);
+        if range.keys_only {
+            entries.iter_mut().for_each(|entry| entry.value.clear());
+        }
+        Ok(Page {
+            entries,
+            revision: Revision::from_raw(at),
+            remaining,
+        })
+    }
+
+    fn commit(&mut self, write: Write) -> Result<Revision, Error> {
+        self.check(&write)?;
+        self.revision += 1;
+        let revision = Revision::from_raw(self.revision);
+        if let Some(term) = &write.term {
+            self.put(term.key(), term.to.map(|to| to.to_string().into()));
+        }
+        for precondition in write.preconditions.iter().filter(|w| w.put.is_some()) {
+            self.put(precondition.key.clone(), precondition.put.clone());
+        }
+        self.put(write.key.clone(), write.value.clone());
+        let change = Change {
+            cause: write.cause.filter(|_| write.value.is_none()),
+            key: write.key,
+            value: write.value,
+        };
+        let changes = change.key.starts_with(keys::ROOT).then_some(change);
+        self.batches.push(Batch {
+            revision,
+            changes: changes.into_iter().collect(),
+        });
+        Ok(revision)
+    }
+
+    fn check(&self, write: &Write) -> Result<(), Error> {
+        if let Some(fence) = &write.fence
+            && self.term(&fence.key()) != Some(fence.term)
+        {
+            return Err(Error::Fenced);
+        }
+        if !self.is_as_expected(&write.key, write.expect) {
+            let current = self.entry(&write.key, self.revision);
+            return Err(Error::Conflict { current });
+        }
+        if let Some(term) = &write.term
+            && self.term(&term.key()) != term.from
+        {
+            let current = self.term(&term.key());
+            return Err(Error::TermMoved { current });
+        }
+        let mut preconditions = write.preconditions.iter();
+        match preconditions
+            .all(|precondition| self.is_as_expected(&precondition.key, precondition.expect))
+        {
+            true => Ok(()),
+            false => Err(Error::PreconditionFailed),
+        }
+    }
+
+    fn is_as_expected(&self, key: &str, expect: Expect) -> bool {
+        let current = self.entry(key, self.revision).map(|entry| entry.revision);
+        match expect {
+            Expect::Absent => current.is_none(),
+            Expect::At(revision) => current == Some(revision),
+        }
+    }
+
+    fn term(&self, key: &str) -> Option<u64> {
+        Term::read(&self.entry(key, self.revision)?.value)
+    }
+
+    fn put(&mut self, key: String, value: Option<Bytes>) {
+        self.keys
+            .entry(key)
+            .or_default()
+            .push((self.revision, value));
+    }
+
+    fn batch(&self, revision: u64) -> Result<Batch, Error> {
+        // The first write is at revision 2.
+        let index = usize::try_from(revision.saturating_sub(2)).expect("history fits in memory");
+        match self.batches.get(index) {
+            Some(batch) if revision >= self.compacted => Ok(batch.clone()),
+            _ => Err(Error::Expired),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The adapter to a real etcd as a subject of the contract suites.
+
+use std::sync::Arc;
+
+use etcd_client::Client;
+use futures::future::{BoxFuture, FutureExt as _};
+use setpoint_model::Revision;
+use setpoint_store::Store;
+use setpoint_store::contract::Subject;
+use setpoint_store::etcd::{self, Etcd};
+
+/// The adapter, and its own etcd process.
+pub struct OnEtcd {
+    pub store: Arc<dyn Store>,
+    pub process: setpoint_testkit::Etcd,
+}
+
+impl OnEtcd {
+    pub async fn start() -> Self {
+        let process = setpoint_testkit::Etcd::start().await;
+        let store = adapter(&process, etcd::Settings::default()).await;
+        Self { store, process }
+    }
+
+    /// The same with a short timeout of calls.
+    pub async fn with_short_timeout() -> Self {
+        let process = setpoint_testkit::Etcd::start().await;
+        let settings = etcd::Settings {
+            timeout: std::time::Duration::from_secs(1),
+            ..Default::default()
+        };
+        let store = adapter(&process, settings).await;
+        Self { store, process }
+    }
+}
+
+/// Returns another adapter to the same etcd with a limit of responses, in bytes.
+pub async fn with_message_limit(subject: &OnEtcd, message_limit: usize) -> Arc<dyn Store> {
+    let settings = etcd::Settings {
+        message_limit,
+        ..Default::default()
+    };
+    adapter(&subject.process, settings).await
+}
+
+async fn adapter(process: &setpoint_testkit::Etcd, settings: etcd::Settings) -> Arc<dyn Store> {
+    let settings = etcd::Settings {
+        endpoints: vec![process.url()],
+        ..settings
+    };
+    Arc::new(Etcd::connect(&settings).await.unwrap())
+}
+
+impl Subject for OnEtcd {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
+        async move {
+            let mut client = Client::connect([self.process.url()], None).await.unwrap();
+            let at = at.raw().try_into().unwrap();
+            client.compact(at, None).await.unwrap();
+        }
+        .boxed()
+    }
+}
