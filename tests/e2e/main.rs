@@ -5,6 +5,7 @@ mod clock;
 mod docker;
 mod engine;
 mod events;
+mod example;
 mod failover;
 mod faults;
 mod fencing;

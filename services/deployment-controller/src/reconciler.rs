@@ -36,7 +36,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         events: replica.events.clone(),
     };
     let owners = deployments.reader();
-    let controller = Controller::new(service, reconciler, replica.gateway.clone())
+    let controller = Controller::new(service, reconciler, replica.client.clone())
         .for_(deployments)
         .owns(sets, owners);
     replica.run(controller, settings).await

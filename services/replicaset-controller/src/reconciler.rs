@@ -36,7 +36,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         events: replica.events.clone(),
     };
     let owners = sets.reader();
-    let controller = Controller::new(service, reconciler, replica.gateway.clone())
+    let controller = Controller::new(service, reconciler, replica.client.clone())
         .for_(sets)
         .owns(pods, owners);
     replica.run(controller, settings).await

@@ -57,7 +57,11 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         settings.clone(),
     );
     let (on_pod, on_node) = (shift.clone(), shift.clone());
-    let Replica { host, gateway, .. } = &replica;
+    let Replica {
+        host,
+        client: gateway,
+        ..
+    } = &replica;
     let (stop, informers) = (host.shutdown(), host.health().check("informers"));
 
     let mut watches = JoinSet::new();

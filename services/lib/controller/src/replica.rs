@@ -12,7 +12,7 @@ pub struct Replica {
     /// The process.
     pub host: Host,
     /// The client of the gateway.
-    pub gateway: Client,
+    pub client: Client,
     /// The recorder of Events.
     pub events: Recorder,
     /// The log of its decisions, served beside health and metrics.
@@ -32,16 +32,15 @@ impl Replica {
         resource: &'static str,
     ) -> Result<Self, client::Error> {
         let (service, instance) = (host.service(), host.instance());
-        let gateway = Client::connect(settings, service)?;
-        let membership =
-            Membership::announce(gateway.clone(), service, instance, host.advertised());
-        let events = Recorder::new(gateway.clone(), component, instance);
+        let client = Client::connect(settings, service)?;
+        let membership = Membership::announce(client.clone(), service, instance, host.advertised());
+        let events = Recorder::new(client.clone(), component, instance);
         let decision_log = DecisionLog::new(service, instance, resource);
         host.offer(decision_log.routes().into_axum_router());
         let tasks = host.health().check("background-tasks");
-        tasks.follow(gateway.tasks().health());
+        tasks.follow(client.tasks().health());
         Ok(Self {
-            gateway,
+            client,
             events,
             decision_log,
             membership,
@@ -51,7 +50,7 @@ impl Replica {
 
     /// Returns an informer over all objects of the view's kind.
     pub fn informer<V: View>(&self) -> Informer<V> {
-        self.gateway.informer()
+        self.client.informer()
     }
 
     /// Makes the process ready once `synced` is true.

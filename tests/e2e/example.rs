@@ -1,0 +1,33 @@
+//! The example of a controller, against a cluster.
+
+use setpoint_tests::{Cluster, Kubectl, eventually, fast_election};
+
+/// The mirror appears, follows its source, is mended, and goes.
+#[test]
+fn the_example_controller_keeps_a_mirror_of_each_config_map() {
+    let mut cluster = Cluster::bare();
+    cluster.service("mirror-0", "examples/mirror", &fast_election());
+    let kubectl = cluster.kubectl();
+    kubectl.ok("create configmap greeting --from-literal=text=hello");
+    kubectl.ok("annotate configmap greeting example.com/mirror=true");
+    until_mirrored(&kubectl, "hello");
+    kubectl.ok("patch configmap greeting -p {\"data\":{\"text\":\"bye\"}}");
+    until_mirrored(&kubectl, "bye");
+    kubectl.ok("delete secret greeting");
+    until_mirrored(&kubectl, "bye");
+    kubectl.ok("annotate configmap greeting example.com/mirror-");
+    eventually("the mirror is deleted", || {
+        let found = kubectl.run("get secret greeting");
+        (!found.success).then_some(()).ok_or(found.stdout)
+    });
+}
+
+fn until_mirrored(kubectl: &Kubectl, text: &str) {
+    eventually("the mirror has the text", || {
+        let template = "go-template={{.data.text|base64decode}}";
+        let found = kubectl.run(&format!("get secret greeting -o {template}"));
+        (found.stdout == text)
+            .then_some(())
+            .ok_or(found.stdout + &found.stderr)
+    });
+}
