@@ -32,8 +32,8 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::access::Verb;
 use crate::metrics::{counters, gauges, histograms};
+use setpoint_model::Verb;
 
 /// The longest wait for a seat: a quarter of the request timeout, as in kube-apiserver.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);

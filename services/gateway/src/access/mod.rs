@@ -4,6 +4,7 @@
 //! Certificates, tokens and rules come in here, so that no verb has to know of them.
 
 use setpoint_codec::Kind;
+use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
 /// Who asks.
@@ -21,54 +22,6 @@ impl Default for Identity {
             name: "system:admin".into(),
             groups: vec!["system:masters".into()],
         }
-    }
-}
-
-/// What is done to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Verb {
-    Get,
-    List,
-    Watch,
-    Create,
-    Update,
-    Patch,
-    Delete,
-    DeleteCollection,
-}
-
-impl Verb {
-    /// As it stands in rules and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::List => "LIST",
-            Self::Watch => "WATCH",
-            Self::Create => "POST",
-            Self::Update => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-            Self::DeleteCollection => "DELETECOLLECTION",
-        }
-    }
-
-    /// The method of `setpoint.v1.Objects` that does it.
-    pub const fn method(self) -> &'static str {
-        match self {
-            Self::Get => "Get",
-            Self::List => "List",
-            Self::Watch => "Watch",
-            Self::Create => "Create",
-            Self::Update => "Update",
-            Self::Patch => "Patch",
-            Self::Delete | Self::DeleteCollection => "Delete",
-        }
-    }
-
-    /// Does it change anything?
-    pub const fn writes(self) -> bool {
-        !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 }
 

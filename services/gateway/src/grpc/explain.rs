@@ -13,10 +13,10 @@ use tonic::{Extensions, Request, Response, Status};
 
 use super::request::{bad, call};
 use super::telemetry::About;
-use crate::access::Verb;
 use crate::flow_control::Seat;
 use crate::registry::{self, End, Registry, Target, What};
 use crate::why;
+use setpoint_model::Verb;
 
 /// How many versions are answered when nobody says how many.
 const VERSIONS: usize = 50;

@@ -13,9 +13,9 @@ use tonic::{Request, Response, Status};
 use super::request::{at_least, bad, call, filter, named, object, target};
 use super::telemetry::About;
 use super::watch;
-use crate::access::Verb;
 use crate::heavy::heavy;
 use crate::registry::{Answer, At, List, ListParams, Patch, Registry, Subresource};
+use setpoint_model::Verb;
 
 /// The service over a registry.
 pub(super) struct Service {

@@ -12,10 +12,10 @@ use setpoint_proto::{ApiError, Resource as _};
 use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
-use crate::access::Verb;
 use crate::flow_control::{Flow, FlowControl, Seat};
 use crate::metrics;
 use crate::registry::{Call, Target};
+use setpoint_model::Verb;
 
 /// What a call is about.
 pub(super) struct About<'a> {

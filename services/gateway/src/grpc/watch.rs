@@ -9,9 +9,9 @@ use tonic::{Request, Status};
 
 use super::request::{at_least, call, filter, revision};
 use super::telemetry::About;
-use crate::access::Verb;
 use crate::metrics::Watching;
 use crate::registry::{Event, Registry, Start, WatchSpec};
+use setpoint_model::Verb;
 
 /// What a watcher receives.
 pub(super) type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>;

@@ -19,8 +19,8 @@ use super::resources::verb;
 use super::route::Route;
 use super::yaml::YAML;
 use super::{body, timeout};
-use crate::access::Verb;
 use crate::flow_control::{Flow, FlowControl, Seat};
+use setpoint_model::Verb;
 
 /// Lets a request on to its handler once its body is there and it has a seat. Watches and logs need none, and have no deadline.
 pub(super) async fn admit(

@@ -13,8 +13,8 @@ use super::query::Query;
 use super::reply::Failure;
 use super::route::Route;
 use super::{delete, log, not_allowed, not_found, read, watch, write};
-use crate::access::Verb;
 use crate::registry::Registry;
+use setpoint_model::Verb;
 
 /// A request for an object or a collection, taken apart.
 pub(super) struct Asked {

@@ -15,9 +15,9 @@ use super::query::Query;
 use super::resources::Asked;
 use super::shape::Shape;
 use super::{options, selection, telemetry};
-use crate::access::Verb;
 use crate::metrics::{About, Watching};
 use crate::registry::{Event, Watch};
+use setpoint_model::Verb;
 
 /// A watch whose client does not say ends after half an hour to an hour, not all at once.
 const SECONDS: std::ops::Range<u64> = 1800..3600;

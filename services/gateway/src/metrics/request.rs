@@ -8,7 +8,7 @@ use setpoint_codec::Kind;
 
 use super::in_flight::InFlight;
 use super::{counters, histograms};
-use crate::access::Verb;
+use setpoint_model::Verb;
 
 /// Upstream's, for this name.
 const SECONDS: &[f64] = &[

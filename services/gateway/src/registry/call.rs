@@ -1,8 +1,8 @@
 //! What a request brings beside its object: who asks, under which lease term, with what effect.
 
+use setpoint_model::Fence;
 use setpoint_proto::trace::TRACEPARENT;
 use setpoint_proto::{ApiError, Cause, FENCE, Reason, TraceContext};
-use setpoint_store::Fence;
 use setpoint_telemetry::Span;
 
 use crate::access::Identity;
@@ -76,18 +76,8 @@ impl Call {
 }
 
 fn parse_fence(text: &str) -> Result<Fence, ApiError> {
-    let mut parts = text.split('/');
-    let parsed = (|| {
-        let fence = Fence {
-            namespace: parts.next()?.to_owned(),
-            lease: parts.next().filter(|lease| !lease.is_empty())?.to_owned(),
-            term: parts.next()?.parse().ok()?,
-        };
-        parts.next().is_none().then_some(fence)
-    })();
-    parsed.ok_or_else(|| {
-        let message =
-            format!("malformed {FENCE} {text:?}: it should read <namespace>/<lease>/<term>");
+    text.parse().map_err(|malformed| {
+        let message = format!("malformed {FENCE} {text:?}: {malformed}");
         ApiError::new(Reason::BadRequest, message)
     })
 }

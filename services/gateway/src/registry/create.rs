@@ -14,7 +14,7 @@ use super::tally::Tally;
 use super::{
     Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind, metadata, terms,
 };
-use crate::access::Verb;
+use setpoint_model::Verb;
 
 /// How many generated names are tried. Two Pods of a set meet once in millions; eight meetings mean something else.
 const NAMES: usize = 8;

@@ -17,7 +17,7 @@ use super::{
     Answer, Call, List, ListParams, Registry, Subresource, Target, errors, kinds, namespaces,
     strategy,
 };
-use crate::access::Verb;
+use setpoint_model::Verb;
 
 /// What became of a deletion.
 pub struct Deleted {

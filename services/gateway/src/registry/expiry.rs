@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_codec::kinds;
-use setpoint_model::{Key, Revision};
+use setpoint_model::{Key, Revision, replicas};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
@@ -22,8 +22,6 @@ const SELDOM: Duration = Duration::from_secs(60);
 const OFTEN: Duration = Duration::from_millis(100);
 /// Replicas that did not take leave are shown for a while: someone may wonder what became of them.
 const GONE: Duration = Duration::from_secs(5 * 60);
-/// Where replicas say that they are there.
-const REPLICAS: &str = "setpoint-replicas";
 
 /// Objects of one kind that end by themselves.
 struct Mortal {
@@ -53,7 +51,7 @@ fn mortals(event_ttl: Duration) -> [Mortal; 2] {
         },
         Mortal {
             resource: Lease::RESOURCE,
-            namespace: REPLICAS,
+            namespace: replicas::NAMESPACE,
             ttl: Box::new(|lease| lasts(lease).saturating_add(GONE)),
             noted: false,
             seen: Seen::default(),
@@ -159,7 +157,7 @@ mod tests {
     /// Checks F41: however wrong a clock is, a Lease that changes is alive.
     #[tokio::test(start_paused = true)]
     async fn age_is_counted_from_the_last_change_that_was_seen() {
-        let (mut seen, key) = (Seen::default(), Key::new(REPLICAS, "a"));
+        let (mut seen, key) = (Seen::default(), Key::new(replicas::NAMESPACE, "a"));
         let at = Revision::from_raw;
         let mut age = |revision| seen.age(&key, at(revision), Instant::now()).as_secs();
         assert_eq!(age(1), 0);

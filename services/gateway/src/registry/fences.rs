@@ -1,7 +1,7 @@
 //! Fences: writes that are refused because the lease term of their writer has passed.
 
 use setpoint_proto::ApiError;
-use setpoint_store::{self as store, Term};
+use setpoint_store::{self as store, Term, keys};
 
 use super::{Call, Registry, Target, errors};
 use crate::metrics;
@@ -16,7 +16,7 @@ impl Registry {
         let Some(fence) = &call.fence else {
             return Ok(());
         };
-        let stands = self.store.get(&fence.key()).await?;
+        let stands = self.store.get(&keys::fence(fence)).await?;
         let stands = stands.and_then(|entry| Term::read(&entry.value));
         if stands == Some(fence.term) {
             return Ok(());
@@ -33,7 +33,7 @@ impl Registry {
     ) -> ApiError {
         if let (store::Error::Fenced, Some(fence)) = (&error, &call.fence) {
             // Clients name leases as they like: only one that somebody has held becomes a label.
-            if let Ok(Some(_)) = self.store.get(&fence.key()).await {
+            if let Ok(Some(_)) = self.store.get(&keys::fence(fence)).await {
                 metrics::fenced(&fence.lease);
             }
         }

@@ -8,8 +8,8 @@ use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause};
 
 use super::{AtLeast, Before, Cached, Call, Registry, Target, errors};
-use crate::access::Verb;
 use crate::heavy::heavy;
+use setpoint_model::Verb;
 
 /// Versions of one object, the newest first.
 #[derive(Clone, Debug)]

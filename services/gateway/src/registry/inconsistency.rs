@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use setpoint_codec::kinds;
 use setpoint_model::Key;
+// The Events are about this namespace: no object stands for a gateway.
+use setpoint_model::replicas::SYSTEM_NAMESPACE as NAMESPACE;
 use setpoint_proto::core::{Event, EventSource, ObjectReference};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource as _};
@@ -12,8 +14,6 @@ use super::{AtLeast, Call, Registry, Target, namespaces};
 
 const REASON: &str = "CacheInconsistent";
 const COMPONENT: &str = "gateway";
-/// The namespace that the Events are about: no object stands for a gateway.
-const NAMESPACE: &str = "setpoint-system";
 /// The namespace of Events about objects that have none.
 const EVENTS: &str = "default";
 

@@ -46,7 +46,9 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::access::{self, Verb};
+use setpoint_model::Verb;
+
+use crate::access;
 use crate::peers::Peers;
 
 pub use answer::Answer;

@@ -8,7 +8,7 @@ use setpoint_proto::{ApiError, Reason};
 use super::state::State;
 use super::update::{Precondition, revise};
 use super::{Answer, Call, Registry, Subresource, Target, errors, scale};
-use crate::access::Verb;
+use setpoint_model::Verb;
 
 /// Looks at the JSON of a patched object before it is read, and answers with warnings or refuses it.
 pub type Check = fn(&'static Kind, &[u8]) -> Result<Vec<String>, ApiError>;

@@ -9,7 +9,9 @@ use setpoint_store::cache::{Watch, WatchSpec};
 use setpoint_store::keys;
 
 use super::{Answer, AtLeast, Cached, Call, Filter, Registry, Subresource, Target, errors, scale};
-use crate::access::{self, Verb};
+use setpoint_model::Verb;
+
+use crate::access;
 
 /// As things stood when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::state::State;
 use super::{
     Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, scale, strategy,
 };
-use crate::access::Verb;
+use setpoint_model::Verb;
 
 impl Registry {
     /// Puts `object` in place of what its subresource covers.

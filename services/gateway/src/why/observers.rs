@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use http::uri::Authority;
 use jiff::Timestamp;
+use setpoint_model::replicas::{ADDRESS, NAMESPACE, SERVICE};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::rounds_client::RoundsClient;
@@ -15,11 +16,6 @@ use tokio::time::timeout;
 use super::facts::{Related, kind};
 use crate::peers::Peers;
 use crate::registry::{AtLeast, Filter, Registry};
-
-/// Where processes say that they are there.
-const NAMESPACE: &str = "setpoint-replicas";
-const SERVICE: &str = "setpoint.dev/service";
-const ADDRESS: &str = "setpoint.dev/address";
 
 /// A process of the same machine answers in a millisecond.
 const PATIENCE: Duration = Duration::from_secs(1);

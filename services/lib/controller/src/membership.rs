@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_model::Key;
+use setpoint_model::replicas::{ADDRESS, NAMESPACE, SERVICE};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
@@ -17,12 +18,6 @@ use tracing::{debug, warn};
 use crate::client::Preconditions;
 use crate::{Backoff, Client};
 
-/// Where the Leases of replicas are.
-const NAMESPACE: &str = "setpoint-replicas";
-/// The label that names the service.
-const SERVICE: &str = "setpoint.dev/service";
-/// The annotation that says where the replica listens.
-const ADDRESS: &str = "setpoint.dev/address";
 /// A replica that has been silent for so long counts as gone.
 const SECONDS: i32 = 40;
 /// Three signs of life may be lost.

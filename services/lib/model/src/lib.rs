@@ -3,6 +3,7 @@
 //! Everything here is a function of its arguments; the time is always one of them.
 
 pub mod condition;
+mod fence;
 pub mod hash;
 mod key;
 pub mod labels;
@@ -12,13 +13,16 @@ pub mod owner;
 pub mod percent;
 pub mod pod;
 pub mod quantity;
+pub mod replicas;
 mod resources;
 mod revision;
 pub mod selector;
 mod target;
 pub mod template;
 pub mod time;
+mod verb;
 
+pub use fence::{Fence, Malformed};
 pub use key::Key;
 pub use labels::Labels;
 pub use meta::Meta;
@@ -28,3 +32,4 @@ pub use revision::Revision;
 pub use selector::Selector;
 pub use target::Target;
 pub use template::Template;
+pub use verb::Verb;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use setpoint_codec::{Kind, kinds};
-use setpoint_model::Key;
+use setpoint_model::{Fence, Key};
 
 /// The prefix of the keys of all objects.
 pub const ROOT: &str = "/registry/";
@@ -23,6 +23,11 @@ pub const PAST_TERM: &str = "/setpoint/past-term";
 /// Returns the key of the current term of a lease. It exists as long as the Lease does.
 pub fn term(lease: &Key) -> String {
     format!("/setpoint/terms/{}/{}", lease.namespace, lease.name)
+}
+
+/// Returns the key of the current term of a fence's lease.
+pub fn fence(fence: &Fence) -> String {
+    term(&Key::new(&fence.namespace, &fence.lease))
 }
 
 /// Returns the key of an object.

@@ -21,7 +21,8 @@ use setpoint_model::Revision;
 pub use entry::{Batch, Change, Entry, Page, Range};
 pub use error::Error;
 pub use memory::Memory;
-pub use write::{Expect, Fence, Precondition, Term, Write};
+pub use setpoint_model::Fence;
+pub use write::{Expect, Precondition, Term, Write};
 
 /// A store of entries with a history: all that Setpoint needs of etcd.
 ///

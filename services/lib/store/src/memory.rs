@@ -179,7 +179,7 @@ impl History {
 
     fn check(&self, write: &Write) -> Result<(), Error> {
         if let Some(fence) = &write.fence
-            && self.term(&fence.key()) != Some(fence.term)
+            && self.term(&keys::fence(fence)) != Some(fence.term)
         {
             return Err(Error::Fenced);
         }

@@ -1,9 +1,7 @@
 //! Conditional writes, as data.
 
-use std::fmt;
-
 use bytes::Bytes;
-use setpoint_model::{Key, Revision};
+use setpoint_model::{Fence, Key, Revision};
 use setpoint_proto::Cause;
 
 use super::keys;
@@ -46,17 +44,6 @@ pub enum Expect {
     Absent,
     /// The last write of the key was at this revision.
     At(Revision),
-}
-
-/// A lease term that must be current for a write to commit.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fence {
-    /// The namespace of the Lease.
-    pub namespace: String,
-    /// The name of the Lease.
-    pub lease: String,
-    /// The term. It grows with each new holder.
-    pub term: u64,
 }
 
 /// A change of the term of a lease.
@@ -129,19 +116,6 @@ impl Write {
     pub fn because(mut self, cause: Cause) -> Self {
         self.cause = Some(cause);
         self
-    }
-}
-
-impl Fence {
-    /// Returns the key of the current term.
-    pub fn key(&self) -> String {
-        keys::term(&Key::new(&self.namespace, &self.lease))
-    }
-}
-
-impl fmt::Display for Fence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.namespace, self.lease, self.term)
     }
 }
 

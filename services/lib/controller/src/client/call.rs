@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
+use setpoint_model::Verb;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::trace::Traced;
 use setpoint_proto::{ApiError, FENCE, Reason, TraceContext};
@@ -14,38 +15,6 @@ use tonic::{Request, Response, Status};
 
 use super::Client;
 use crate::{cascade, metrics};
-
-/// The HTTP method that a verb would be over HTTP: what dashboards group calls by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl Verb {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    const fn method(self) -> &'static str {
-        match self {
-            Self::Get => "Get",
-            Self::Post => "Create",
-            Self::Put => "Update",
-            Self::Patch => "Patch",
-            Self::Delete => "Delete",
-        }
-    }
-}
 
 /// Sends a request by the client's method of this name.
 macro_rules! rpc {

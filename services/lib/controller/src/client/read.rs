@@ -1,6 +1,6 @@
 //! Reading: one object, all of a kind, or everything that happens.
 
-use setpoint_model::{Key, Revision};
+use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{GetRequest, ListRequest, Object, WatchRequest};
 use setpoint_proto::{ApiError, Reason, Resource, WatchEvent};
@@ -8,7 +8,7 @@ use tonic::Streaming;
 use tonic::transport::Channel;
 
 use super::Client;
-use super::call::{Verb, rpc};
+use super::call::rpc;
 
 /// Entries per page: some hundred KB of Pods, well below what one answer may be.
 const PAGE: i64 = 500;

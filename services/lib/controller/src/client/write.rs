@@ -1,6 +1,6 @@
 //! Writing: each write says on what it depends, and returns when it was committed.
 
-use setpoint_model::{Key, Revision};
+use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::core::{Binding, Namespace, ObjectReference, Pod};
 use setpoint_proto::meta::{self, DeleteOptions, ObjectMeta};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
@@ -11,7 +11,7 @@ use setpoint_proto::{Any, ApiError, Body, Reason, Resource};
 use tonic::transport::Channel;
 
 use super::Client;
-use super::call::{Verb, rpc};
+use super::call::rpc;
 use super::read::{parse, unpack};
 use crate::Written;
 
@@ -188,7 +188,7 @@ impl Client {
     }
 
     async fn send_create(&self, request: CreateRequest) -> Result<Object, ApiError> {
-        self.call(Verb::Post, request, rpc!(create)).await
+        self.call(Verb::Create, request, rpc!(create)).await
     }
 
     async fn replace<T: Resource>(
@@ -206,7 +206,7 @@ impl Client {
             field_manager: self.writer.to_string(),
             ..UpdateRequest::default()
         };
-        written(&self.call(Verb::Put, request, rpc!(update)).await?)
+        written(&self.call(Verb::Update, request, rpc!(update)).await?)
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
 use serde::{Deserialize, Serialize};
+use setpoint_model::replicas::SYSTEM_NAMESPACE;
 
 /// The times of an election. The defaults are Kubernetes' own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ impl Settings {
             lease_duration: Duration::from_millis(lease_ms),
             renew_deadline: Duration::from_millis(renew_ms),
             retry_period: Duration::from_millis(retry_ms),
-            namespace: "setpoint-system".to_owned(),
+            namespace: SYSTEM_NAMESPACE.to_owned(),
         }
     }
 

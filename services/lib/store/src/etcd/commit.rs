@@ -81,7 +81,7 @@ fn compares(write: &Write) -> Vec<Compare> {
         .extend(preconditions.map(|precondition| compare(&precondition.key, precondition.expect)));
     if let Some(fence) = &write.fence {
         compares.push(Compare::value(
-            fence.key(),
+            keys::fence(fence),
             CompareOp::Equal,
             fence.term.to_string(),
         ));
@@ -127,7 +127,7 @@ fn operations(write: &Write) -> Vec<TxnOp> {
 
 /// Returns the reads that the transaction makes if a compare fails, from which [`refusal`] finds the reason.
 fn reads_on_failure(write: &Write) -> Vec<TxnOp> {
-    let fence = write.fence.as_ref().map(|fence| fence.key());
+    let fence = write.fence.as_ref().map(keys::fence);
     let term = write.term.as_ref().map(Term::key);
     [Some(write.key.clone()), fence, term]
         .into_iter()

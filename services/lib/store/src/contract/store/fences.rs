@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Error, Fence, Store, Term, Write};
+use crate::{Error, Fence, Store, Term, Write, keys};
 use setpoint_model::Revision;
 
 use super::{create, key, value};
@@ -63,7 +63,7 @@ pub async fn a_term_begins_only_if_the_current_term_is_as_expected(subject: impl
     assert_eq!(begin(&store, "second", None, 1).await, moved(Some(1)));
     assert_eq!(begin(&store, "second", Some(7), 8).await, moved(Some(1)));
     assert_eq!(store.get(&key("second")).await, Ok(None));
-    let kept = store.get(&fence(1).key()).await.unwrap().unwrap();
+    let kept = store.get(&keys::fence(&fence(1))).await.unwrap().unwrap();
     assert_eq!(Term::read(&kept.value), Some(1));
 }
 
@@ -76,7 +76,7 @@ pub async fn a_removed_term_leaves_no_key_and_fences_its_writes(subject: impl Su
     let moved = Err(Error::TermMoved { current });
     assert_eq!(store.commit(end(Some(0))).await, moved);
     store.commit(end(current)).await.unwrap();
-    assert_eq!(store.get(&fence(1).key()).await, Ok(None));
+    assert_eq!(store.get(&keys::fence(&fence(1))).await, Ok(None));
     assert_eq!(write(&store, "too-late", 1).await, Err(Error::Fenced));
     begin(&store, "lease", None, 2).await.unwrap();
     assert_eq!(write(&store, "too-late", 1).await, Err(Error::Fenced));

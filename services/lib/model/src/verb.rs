@@ -1,0 +1,49 @@
+//! The verbs of the API.
+
+/// A verb, as rules, spans and metrics name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are those of Kubernetes' API")]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    /// Returns the HTTP method, or the name of a read that HTTP has no method for, as metrics have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::List => "LIST",
+            Self::Watch => "WATCH",
+            Self::Create => "POST",
+            Self::Update => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::DeleteCollection => "DELETECOLLECTION",
+        }
+    }
+
+    /// Returns the method of `setpoint.v1.Objects`.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Get => "Get",
+            Self::List => "List",
+            Self::Watch => "Watch",
+            Self::Create => "Create",
+            Self::Update => "Update",
+            Self::Patch => "Patch",
+            Self::Delete | Self::DeleteCollection => "Delete",
+        }
+    }
+
+    /// Whether it changes objects.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+}
