@@ -215,28 +215,40 @@ fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
     }
 }
 
-/// `impl Body` for each kind, `impl Resource` for each stored one, and `for_each_kind!`, the one list of kinds in Rust.
+/// Generates `impl Body` for each kind, `impl Resource` for each stored one, and the only lists of kinds in Rust:
+/// `for_each_kind!` and `for_each_stored_kind!`.
 fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     let extension = pool
         .get_extension_by_name("setpoint.kind")
         .ok_or("options.proto declares it")?;
     let mut impls = String::new();
-    let mut list = String::new();
+    let (mut all, mut stored) = (String::new(), String::new());
     for message in pool
         .all_messages()
         .filter(|m| m.options().has_extension(&extension))
     {
         let rules = rules(&message.options(), &extension);
         let path = rust_path(message.full_name());
-        writeln!(list, "            {path} => {:?},", message.full_name())?;
+        let entry = format!("            {path} => {:?},\n", message.full_name());
+        all.push_str(&entry);
         write!(impls, "{}", body(&message, &path))?;
         if !text(&rules, "plural").is_empty() {
+            stored.push_str(&entry);
             write!(impls, "{}", resource(&message, &rules, &path))?;
         }
     }
+    let all = list("for_each_kind", "every kind, request bodies included", &all);
+    let stored = list("for_each_stored_kind", "every stored kind", &stored);
     Ok(format!(
-        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n/// Calls `$with!` with every kind: its type and its message's name.\n#[macro_export]\nmacro_rules! for_each_kind {{\n    ($with:ident) => {{\n        $with! {{\n{list}        }}\n    }};\n}}\n"
+        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n{all}{stored}"
     ))
+}
+
+/// Returns a macro that calls another one with a list of kinds.
+fn list(name: &str, of: &str, kinds: &str) -> String {
+    format!(
+        "/// Calls `$with!` with {of}: its type and its message's name.\n#[macro_export]\nmacro_rules! {name} {{\n    ($with:ident) => {{\n        $with! {{\n{kinds}        }}\n    }};\n}}\n"
+    )
 }
 
 fn rust_path(full_name: &str) -> String {

@@ -27,13 +27,14 @@ use http::header::USER_AGENT;
 use parking_lot::Mutex;
 use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
 use setpoint_codec::Kind;
+use setpoint_model::Verb;
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::{ApiError, Reason};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::kinds;
 use crate::metrics::{counters, gauges, histograms};
-use setpoint_model::Verb;
 
 /// The longest wait for a seat: a quarter of the request timeout, as in kube-apiserver.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
@@ -67,6 +68,13 @@ static WAITED: LazyLock<HistogramVec> = LazyLock::new(|| {
     ];
     histograms(name, help, &["priority_level"], &buckets)
 });
+
+/// A level of requests about certain kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PriorityLevel {
+    LeaderElection,
+    NodeHigh,
+}
 
 /// Seats for requests, by level.
 #[derive(Debug)]
@@ -104,12 +112,12 @@ impl FlowControl {
         if verb == Verb::Watch {
             return Ok(None);
         }
-        let level = match (kind.plural.as_str(), verb) {
-            ("leases", _) if namespace == "kube-node-lease" => &self.node_high,
-            ("leases", _) => &self.leader_election,
-            ("nodes", Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => &self.node_high,
-            _ if verb.writes() => &self.workload_write,
-            _ => &self.workload_read,
+        let own = kinds::find(kind).and_then(|rules| rules.priority_level(verb, namespace));
+        let level = match own {
+            Some(PriorityLevel::LeaderElection) => &self.leader_election,
+            Some(PriorityLevel::NodeHigh) => &self.node_high,
+            None if verb.writes() => &self.workload_write,
+            None => &self.workload_read,
         };
         level.seat(flow).await.map(Some)
     }

@@ -10,6 +10,7 @@ mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
+mod kinds;
 mod metrics;
 mod peers;
 pub mod registry;

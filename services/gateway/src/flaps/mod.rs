@@ -13,11 +13,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use prost::Message;
 use setpoint_codec::{Kind, kinds};
-use setpoint_proto::Resource as _;
-use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::Event;
 use setpoint_store::cache::Change;
 
+use crate::kinds::Writes;
 use crate::registry::{Cached, Registry, differences};
 use tell::Teller;
 use trail::{Changed, Write};
@@ -33,9 +31,9 @@ pub(crate) async fn watch(registry: Arc<Registry>, instance: String, window: Dur
     join_all(stored.map(|kind| follow(&registry, &teller, kind, window))).await;
 }
 
-/// Leases change hands, and Events count: that is what they are for.
+/// Returns whether two writers of such objects can undo each other's writes. Leases change hands, and Events count.
 fn is_of_interest(kind: &Kind) -> bool {
-    ![Lease::TYPE_URL, Event::TYPE_URL].contains(&kind.type_url.as_str())
+    crate::kinds::of(kind).writes() == Writes::Changes
 }
 
 async fn follow(registry: &Registry, teller: &Teller, kind: &'static Kind, window: Duration) {
@@ -54,7 +52,7 @@ async fn follow(registry: &Registry, teller: &Teller, kind: &'static Kind, windo
     }
 }
 
-/// Whoever does not say who writes cannot be told from others.
+/// Returns a write; `None` if it does not name its writer.
 fn write(change: Change) -> Option<Write<Change>> {
     let cause = change.new.cause()?;
     (!cause.writer.is_empty()).then_some(Write {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_codec::{Difference, Kind, kinds};
+use setpoint_model::Verb;
 use setpoint_proto::setpoint::explain_server::Explain;
 use setpoint_proto::setpoint::{
     Change, HistoryRequest, HistoryResponse, Subject, Version, WhyRequest, WhyResponse,
@@ -16,7 +17,6 @@ use super::telemetry::About;
 use crate::flow_control::Seat;
 use crate::registry::{self, End, Registry, Target, What};
 use crate::why;
-use setpoint_model::Verb;
 
 /// How many versions are answered when nobody says how many.
 const VERSIONS: usize = 50;

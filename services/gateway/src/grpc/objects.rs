@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::{
@@ -15,7 +16,6 @@ use super::telemetry::About;
 use super::watch;
 use crate::heavy::heavy;
 use crate::registry::{Answer, At, List, ListParams, Patch, Registry, Subresource};
-use setpoint_model::Verb;
 
 /// The service over a registry.
 pub(super) struct Service {

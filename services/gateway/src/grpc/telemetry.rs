@@ -6,16 +6,15 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_codec::Kind;
 use setpoint_host::serve::Peer;
-use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::Event;
-use setpoint_proto::{ApiError, Resource as _};
+use setpoint_model::Verb;
+use setpoint_proto::ApiError;
 use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
 use crate::flow_control::{Flow, FlowControl, Seat};
+use crate::kinds::{self, Strategy, Writes};
 use crate::metrics;
 use crate::registry::{Call, Target};
-use setpoint_model::Verb;
 
 /// What a call is about.
 pub(super) struct About<'a> {
@@ -120,10 +119,10 @@ impl<'a> About<'a> {
     /// Whether the call has a span. Reads and heartbeats have none of their own, since their traces would bury the
     /// others, and Events never, since the span that they are from has their text.
     fn is_recorded(&self, below_another: bool) -> bool {
-        match self.kind.type_url.as_str() {
-            Event::TYPE_URL => false,
-            Lease::TYPE_URL => below_another,
-            _ => below_another || self.verb.writes(),
+        match kinds::find(self.kind).map(Strategy::writes) {
+            Some(Writes::Reports) => false,
+            Some(Writes::Heartbeats) => below_another,
+            Some(Writes::Changes) | None => below_another || self.verb.writes(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use futures::{Stream, StreamExt as _};
+use setpoint_model::Verb;
 use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::{ApiError, WatchEvent};
 use tonic::{Request, Status};
@@ -11,7 +12,6 @@ use super::request::{at_least, call, filter, revision};
 use super::telemetry::About;
 use crate::metrics::Watching;
 use crate::registry::{Event, Registry, Start, WatchSpec};
-use setpoint_model::Verb;
 
 /// What a watcher receives.
 pub(super) type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>;

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, ORIGIN, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 use setpoint_host::serve::Peer;
+use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
@@ -20,7 +21,6 @@ use super::route::Route;
 use super::yaml::YAML;
 use super::{body, timeout};
 use crate::flow_control::{Flow, FlowControl, Seat};
-use setpoint_model::Verb;
 
 /// Lets a request on to its handler once its body is there and it has a seat. Watches and logs need none, and have no deadline.
 pub(super) async fn admit(

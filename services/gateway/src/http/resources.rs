@@ -9,12 +9,13 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Method, Uri};
 use tokio_util::sync::CancellationToken;
 
+use setpoint_model::Verb;
+
 use super::query::Query;
 use super::reply::Failure;
 use super::route::Route;
 use super::{delete, log, not_allowed, not_found, read, watch, write};
 use crate::registry::Registry;
-use setpoint_model::Verb;
 
 /// A request for an object or a collection, taken apart.
 pub(super) struct Asked {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::future::ready;
 use futures::{StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
+use setpoint_model::Verb;
 use setpoint_proto::{ApiError, EventType, Reason};
 
 use super::query::Query;
@@ -17,7 +18,6 @@ use super::shape::Shape;
 use super::{options, selection, telemetry};
 use crate::metrics::{About, Watching};
 use crate::registry::{Event, Watch};
-use setpoint_model::Verb;
 
 /// A watch whose client does not say ends after half an hour to an hour, not all at once.
 const SECONDS: std::ops::Range<u64> = 1800..3600;

@@ -6,9 +6,10 @@ use std::time::Instant;
 use prometheus::{HistogramVec, IntCounterVec};
 use setpoint_codec::Kind;
 
+use setpoint_model::Verb;
+
 use super::in_flight::InFlight;
 use super::{counters, histograms};
-use setpoint_model::Verb;
 
 /// Upstream's, for this name.
 const SECONDS: &[f64] = &[

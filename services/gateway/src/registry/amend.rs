@@ -1,34 +1,35 @@
-//! Changing what is there: look, think, commit; look again if somebody was faster or the look was stale.
+//! Guaranteed update: read the object, compute the new one, commit; again if the read was stale or another write was
+//! first.
 
 use setpoint_codec::{Object, envelope};
 use setpoint_proto::ApiError;
-use setpoint_proto::core::Namespace;
 use setpoint_store::{self as store, Write};
 
-use super::addresses::witness;
+use super::allocation::precondition;
 use super::retry::Retry;
 use super::state::State;
 use super::tally::Tally;
 use super::{Answer, Call, Registry, Target, errors, terms};
 use crate::heavy::heavy;
+use crate::kinds;
 
-/// Makes the new object from what is there. The slot holds what the last round made, or what the caller sent, if
-/// anything; the outcome goes there too.
+/// Computes the new object from the current one. The slot carries the result of the previous attempt, or the object that
+/// the caller sent, in, and the new result out.
 pub(super) type Propose<'p> =
     dyn FnMut(&State, &mut Option<Box<dyn Object>>) -> Result<(), ApiError> + Send + 'p;
 
-/// How a change ended.
+/// The result of a change.
 pub(super) enum Amended {
-    /// The object as it now stands.
+    /// The object after the change.
     Kept(Answer),
-    /// The object as it last stood.
+    /// The object before it was removed.
     Removed(Answer),
 }
 
-/// How one round ended.
+/// The result of one attempt.
 enum Round {
     Done(Amended),
-    /// Somebody else wrote. This is what we had proposed, and what stands now, where the store told.
+    /// Another write was first: the object that we computed, and the current one, if the store returned it.
     Beaten(Box<dyn Object>, Option<State>),
 }
 
@@ -41,11 +42,11 @@ impl Amended {
 }
 
 impl Registry {
-    /// Changes an object to what `propose` makes of it; removes it when nothing holds it back any more.
+    /// Changes an object to the result of `propose`; removes it if its deletion is complete.
     ///
-    /// A proposal that fails against the cache is tried against the store before anyone hears of it. One that others
-    /// overtake is made again from what they wrote, until the request's time is up. `bytes` of a request are worked on in
-    /// each proposal, besides the object.
+    /// A proposal that fails on the cached object is tried on the stored one before its error is returned. After a conflict
+    /// it is repeated on the new current object, until the time of the request is up. `bytes` is the size of the request,
+    /// which each proposal processes besides the object.
     pub(super) async fn amend(
         &self,
         call: &Call,
@@ -93,12 +94,12 @@ impl Registry {
         if nothing_holds(&*new) {
             return self.remove(call, target, old, new).await;
         }
-        let allotment = self.allot(Some(&*old.object), &mut *new).await?;
+        let allocation = self.allocate(Some(&*old.object), &mut *new).await?;
         let term = terms::advance(&*self.store, Some(&old), &*new).await?;
         let raw = new.encode();
         let kept = |answer| Ok(Round::Done(Amended::Kept(answer)));
         if raw == old.raw && !old.fresh {
-            // That nothing changes was only hoped: another gateway may have written meanwhile.
+            // The cached object may be stale, so this may be a change of the current one.
             return Ok(Round::Beaten(new, None));
         }
         if raw == old.raw {
@@ -117,14 +118,14 @@ impl Registry {
         let write = Write::update(target.path(), old.revision, value);
         let write = write
             .fenced(call.fence.clone())
-            .with_preconditions(witness(&allotment));
+            .with_preconditions(precondition(&allocation));
         match self.store.commit(term.with(write)).await {
             Ok(revision) => {
                 tally.count_unless(call.dry_run);
                 kept(Answer::written(new, &raw, revision, Some(cause)))
             }
             Err(store::Error::PreconditionFailed) => {
-                let asked = allotment.map_or(new, |given| given.asked);
+                let asked = allocation.map_or(new, |allocation| allocation.asked);
                 Ok(Round::Beaten(asked, None))
             }
             Err(error) => self.beaten(call, target, error, new).await,
@@ -160,7 +161,7 @@ impl Registry {
         }
     }
 
-    /// A conflict is another round; anything else is the end.
+    /// Turns a conflict into another attempt; returns any other error.
     async fn beaten(
         &self,
         call: &Call,
@@ -183,21 +184,18 @@ impl Registry {
     }
 }
 
-/// Is the object to go, and has everyone who wanted to be asked had their say?
+/// Returns whether the object is being deleted, its grace is over and no finalizer holds it.
 fn nothing_holds(object: &dyn Object) -> bool {
     let meta = object.meta();
-    let content = object
-        .downcast_ref::<Namespace>()
-        .is_some_and(|namespace| !namespace.spec.finalizers.is_empty());
     meta.deletion_timestamp.is_some()
         && meta.deletion_grace_period_seconds == Some(0)
         && meta.finalizers.is_empty()
-        && !content
+        && !kinds::of(object.kind()).holds_deletion(object)
 }
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::Pod;
+    use setpoint_proto::core::{Namespace, Pod};
 
     use super::*;
 

@@ -2,35 +2,35 @@
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
-use setpoint_model::{Revision, names};
+use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Precondition, Write};
 
-use super::addresses::witness;
+use super::allocation::precondition;
 use super::problems::Problems;
 use super::retry::Retry;
-use super::strategy::{self, Strategy};
 use super::tally::Tally;
 use super::{
     Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind, metadata, terms,
 };
-use setpoint_model::Verb;
+use crate::kinds::{self, Strategy};
 
-/// How many generated names are tried. Two Pods of a set meet once in millions; eight meetings mean something else.
+/// The number of generated names that are tried. They collide about once in 10⁶; eight collisions in a row have another
+/// cause.
 const NAMES: usize = 8;
 
-/// An object that is ready to be written, and what must hold for that.
+/// An object that is ready to be written, and the preconditions of the write.
 struct Draft {
     object: Box<dyn Object>,
     term: terms::Move,
     witnesses: Vec<Precondition>,
-    /// Is its name made up, so that another will do as well?
+    /// Whether the name is generated, so that another can replace it.
     generates: bool,
 }
 
 enum Inserted {
     Written(Answer),
-    /// What it rests on has changed: it must be judged again.
+    /// A precondition failed: it must be prepared again.
     Overtaken(Box<dyn Object>),
 }
 
@@ -51,7 +51,6 @@ impl Registry {
             Subresource::None => expect_kind(&*object, target.kind)?,
             Subresource::Status | Subresource::Scale => return Err(errors::not_allowed()),
         }
-        let rules = strategy::of(target.kind);
         metadata::prepare_create(object.meta_mut(), target, Timestamp::now())?;
         let generates = object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
         if generates {
@@ -61,20 +60,28 @@ impl Registry {
         target.name.clone_from(&object.meta().name);
         target.label_span();
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
-        self.admit(&target, &mut *object).await?;
+        let rules = kinds::of(target.kind);
+        if let Some(admitting) = rules.admit(&mut *object, &target, self) {
+            admitting.await?;
+        }
         complete(rules, &target, &mut *object)?;
         let mut retry = Retry::begin();
         loop {
-            let allotment = self.allot(None, &mut *object).await?;
+            let allocation = self.allocate(None, &mut *object).await?;
             let draft = Draft {
                 term: terms::advance(&*self.store, None, &*object).await?,
-                witnesses: namespace.into_iter().chain(witness(&allotment)).collect(),
+                witnesses: namespace
+                    .into_iter()
+                    .chain(precondition(&allocation))
+                    .collect(),
                 object,
                 generates,
             };
             object = match self.insert(call, &mut target, draft).await? {
                 Inserted::Written(answer) => return Ok(answer),
-                Inserted::Overtaken(object) => allotment.map_or(object, |given| given.asked),
+                Inserted::Overtaken(object) => {
+                    allocation.map_or(object, |allocation| allocation.asked)
+                }
             };
             retry.again().await?;
             namespace = self.check_namespace(&target, AtLeast::Newest).await?;
@@ -134,7 +141,7 @@ impl Registry {
     }
 }
 
-/// Fills in what is missing, and judges what is there.
+/// Sets defaults and validates.
 fn complete(
     rules: &dyn Strategy,
     target: &Target,

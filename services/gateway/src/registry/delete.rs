@@ -1,9 +1,9 @@
-//! `delete`: at once, after a Pod's grace, or when the last finalizer is gone.
+//! `delete`: at once, after a grace period, or when the last finalizer is removed.
 
 use jiff::Timestamp;
 use setpoint_codec::Object;
+use setpoint_model::Verb;
 use setpoint_model::time::seconds_after;
-use setpoint_proto::core::{Namespace, Pod};
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
 
@@ -13,22 +13,19 @@ use super::path::Path;
 use super::problems::Problems;
 use super::state::State;
 use super::update::Precondition;
-use super::{
-    Answer, Call, List, ListParams, Registry, Subresource, Target, errors, kinds, namespaces,
-    strategy,
-};
-use setpoint_model::Verb;
+use super::{Answer, Call, List, ListParams, Registry, Subresource, Target, errors};
+use crate::kinds;
 
-/// What became of a deletion.
+/// The result of a deletion.
 pub struct Deleted {
-    /// The object: as it last stood, or as it stands now if something keeps it.
+    /// The object before it was removed, or as it is now if something holds it.
     pub answer: Answer,
-    /// Is it gone?
+    /// Whether it was removed.
     pub gone: bool,
 }
 
 impl Registry {
-    /// Deletes an object, or begins to: finalizers, a Pod's grace and a namespace's content keep it for a while.
+    /// Deletes an object, or begins its deletion: finalizers, a grace period and the content of a namespace hold it.
     ///
     /// # Errors
     /// `NotFound`, or `Conflict` when a precondition does not hold.
@@ -41,7 +38,7 @@ impl Registry {
         self.delete_if(call, target, options, &|_| Ok(())).await
     }
 
-    /// The same, if the object as it stands in the very transaction meets a condition of the caller's.
+    /// Deletes an object if it meets a condition of the caller in the same transaction.
     pub(super) async fn delete_if(
         &self,
         call: &Call,
@@ -54,7 +51,9 @@ impl Registry {
             return Err(errors::not_allowed());
         }
         validate(options)?;
-        namespaces::check_mortal(target)?;
+        kinds::of(target.kind)
+            .check_delete(&target.name)
+            .map_err(|why| errors::forbidden(target, why, None))?;
         let mut call = call.clone();
         call.dry_run |= options.dry_run.iter().any(|stage| stage == "All");
         let precondition = precondition(options);
@@ -74,18 +73,17 @@ impl Registry {
         })
     }
 
-    /// Deletes everything that `params` selects, and answers with what that was.
+    /// Deletes all objects that `params` selects, and returns them.
     ///
     /// # Errors
-    /// The first that a deletion ends in, but for objects that went away by themselves.
+    /// The first error of a deletion, except for objects that no longer exist.
     pub async fn delete_collection(
         &self,
         call: &Call,
         params: &ListParams,
         options: &DeleteOptions,
     ) -> Result<List, ApiError> {
-        // Nobody deletes all namespaces by one slip: Kubernetes has no such verb.
-        if params.filter.kind() == namespaces::kind() {
+        if !kinds::of(params.filter.kind()).deletes_collections() {
             return Err(errors::not_allowed());
         }
         let list = self.list(call, params).await?;
@@ -130,7 +128,7 @@ fn check(wanted: &Precondition, target: &Target, old: &State) -> Result<(), ApiE
     Ok(())
 }
 
-/// Checks options as Kubernetes does: a negative grace is none of the mistakes.
+/// Validates options as Kubernetes does. A negative grace period is accepted.
 fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
     const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
     let mut problems = Problems::default();
@@ -147,16 +145,16 @@ fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
     let kind = setpoint_codec::kinds().by_kind("v1", "DeleteOptions");
     let kind = kind.expect("its message is compiled in");
     problems.into_result(kind, "").map_err(|mut error| {
-        // It belongs to every group; this is the one that Kubernetes names.
+        // The kind belongs to every group; Kubernetes names this one.
         error.message = error.message.replacen(' ', ".meta.k8s.io ", 1);
         error
     })
 }
 
-/// Marks the object as ending, or brings its end closer.
+/// Begins the deletion of an object, or shortens its grace period.
 fn end(object: &mut dyn Object, options: &DeleteOptions, now: Timestamp) {
     hold_for_dependants(object.meta_mut(), options);
-    // A negative grace is an old way to say "as soon as possible".
+    // A negative grace period is an old form of "as soon as possible".
     let asked = options.grace_period_seconds;
     let asked = asked.map(|grace| if grace < 0 { 1 } else { grace });
     let meta = object.meta();
@@ -170,21 +168,18 @@ fn end(object: &mut dyn Object, options: &DeleteOptions, now: Timestamp) {
 }
 
 fn begin(object: &mut dyn Object, asked: Option<i64>, first: bool, now: Timestamp) {
-    let grace = match object.downcast_ref::<Pod>() {
-        Some(pod) => kinds::grace_of(pod, asked),
-        None => 0,
-    };
-    let counts = strategy::of(object.kind()).counts_generations();
+    let rules = kinds::of(object.kind());
+    let (grace, counts) = (
+        rules.begin_deletion(object, asked),
+        rules.counts_generations(),
+    );
     let meta = object.meta_mut();
     meta.generation = meta.generation.saturating_add(i64::from(first && counts));
     meta.deletion_timestamp = Some(seconds_after(now, grace).into());
     meta.deletion_grace_period_seconds = Some(grace);
-    if let Some(namespace) = object.downcast_mut::<Namespace>() {
-        namespace.status.phase = "Terminating".into();
-    }
 }
 
-/// Brings the end of an object closer, if `asked` is less than its `grace`. What has passed of the grace counts.
+/// Shortens the grace period to `asked` if that is less. The time that has passed of it counts.
 fn shorten(
     meta: &mut ObjectMeta,
     deadline: Option<Timestamp>,
@@ -195,13 +190,13 @@ fn shorten(
     let Some(asked) = asked.filter(|asked| *asked < grace) else {
         return;
     };
-    // A deadline at the end of time does not say when the grace began.
+    // A saturated deadline does not tell when the grace period began.
     let known = deadline.filter(|deadline| deadline.as_second() < Timestamp::MAX.as_second());
     let began = known.map(|deadline| seconds_after(deadline, grace.saturating_neg()));
     let began = began.filter(|began| *began <= now);
     let sooner = seconds_after(began.unwrap_or(now), asked);
     let (deadline, left) = match sooner < now {
-        // It is over, but the agent still has the last word, unless none was asked for.
+        // It is over, but the agent still removes the object, unless a period of 0 was asked for.
         true => (now, asked.min(1)),
         false => (sooner, asked),
     };
@@ -209,12 +204,12 @@ fn shorten(
     meta.deletion_grace_period_seconds = Some(left);
 }
 
-/// Who deletes may ask that dependants be set free first, or be gone first.
+/// Sets the finalizers of the propagation policy: dependants are orphaned first, or deleted first.
 fn hold_for_dependants(meta: &mut ObjectMeta, options: &DeleteOptions) {
     let policy = match (&options.propagation_policy, options.orphan_dependents) {
         (Some(policy), _) => policy.as_str(),
         (None, Some(true)) => "Orphan",
-        // Nobody said: what stands there already goes on.
+        // Without a policy, the finalizers stay as they are.
         (None, None) => return,
         (None, Some(false)) => "Background",
     };
@@ -230,6 +225,7 @@ fn hold_for_dependants(meta: &mut ObjectMeta, options: &DeleteOptions) {
 #[cfg(test)]
 mod tests {
     use setpoint_proto::apps::Deployment;
+    use setpoint_proto::core::Pod;
 
     use super::*;
 

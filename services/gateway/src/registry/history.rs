@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use setpoint_codec::{Difference, diff};
-use setpoint_model::Revision;
+use setpoint_model::{Revision, Verb};
 use setpoint_proto::{ApiError, Cause};
 
 use super::{AtLeast, Before, Cached, Call, Registry, Target, errors};
 use crate::heavy::heavy;
-use setpoint_model::Verb;
 
 /// Versions of one object, the newest first.
 #[derive(Clone, Debug)]

@@ -84,7 +84,7 @@ pub fn keep_unsaid(meta: &mut ObjectMeta, old: &ObjectMeta) {
 }
 
 /// The object's place is the one in the request, which the object may repeat but not contradict.
-pub(super) fn settle(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
+pub(crate) fn settle(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
     // The namespace of a cluster-scoped object is cleared, as in Kubernetes.
     if meta.namespace.is_empty() || target.namespace.is_empty() {
         meta.namespace.clone_from(&target.namespace);

@@ -4,8 +4,7 @@
 //! is there now is read from the cache, in the hope that it is current: the transaction decides, and a stale hope
 //! costs one more round. Reads never leave the cache, but for later pages of a list.
 
-mod addresses;
-mod admission;
+mod allocation;
 mod amend;
 mod answer;
 mod background;
@@ -15,25 +14,23 @@ mod collector;
 mod create;
 #[warn(clippy::arithmetic_side_effects)]
 mod delete;
-mod errors;
+pub(crate) mod errors;
 mod expiry;
 mod fences;
 mod history;
 mod inconsistency;
-mod ip;
-mod kinds;
-mod label_selector;
-mod metadata;
+pub(crate) mod ip;
+pub(crate) mod label_selector;
+pub(crate) mod metadata;
 mod namespaces;
 mod patch;
-mod path;
-mod podspec;
-mod problems;
+pub(crate) mod path;
+pub(crate) mod podspec;
+pub(crate) mod problems;
 mod read;
 mod retry;
 mod scale;
 mod state;
-mod strategy;
 mod tally;
 mod target;
 #[warn(clippy::arithmetic_side_effects)]
@@ -42,15 +39,15 @@ mod update;
 
 use std::sync::Arc;
 
+use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use setpoint_model::Verb;
-
 use crate::access;
 use crate::peers::Peers;
 
+pub(crate) use allocation::Allocation;
 pub use answer::Answer;
 pub use call::Call;
 pub use delete::Deleted;
@@ -64,7 +61,7 @@ pub use target::{Subresource, Target};
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    allotting: addresses::Turn,
+    allocations: allocation::Turns,
     peers: Peers,
 }
 
@@ -74,7 +71,7 @@ impl Registry {
         Self {
             store,
             cache,
-            allotting: addresses::Turn::default(),
+            allocations: allocation::Turns::default(),
             peers: Peers::default(),
         }
     }
@@ -91,7 +88,12 @@ impl Registry {
         &self.peers
     }
 
-    /// What the verbs read from.
+    /// Returns the store that the verbs write to.
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Returns the cache that the verbs read from.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }

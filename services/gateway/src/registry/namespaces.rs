@@ -1,4 +1,4 @@
-//! Namespaces: those that are always there, and whether a given one takes new content.
+//! Namespaces: creates the initial ones, and checks whether one accepts new objects.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use setpoint_store::{Expect, Precondition};
 
 use super::{AtLeast, Call, Registry, Target, errors};
 
-/// Created at start, as users and controllers expect them.
+/// The namespaces that are created at start.
 const ALWAYS: [&str; 5] = [
     "default",
     "kube-node-lease",
@@ -20,37 +20,22 @@ const ALWAYS: [&str; 5] = [
     "setpoint-system",
 ];
 
-/// Those without which nothing works.
-const IMMORTAL: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint-system"];
-
-/// Between attempts to create them, while the store is not ready.
+/// The pause between attempts to create them.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The kind itself.
+/// Returns the kind Namespace.
 pub(super) fn kind() -> &'static Kind {
     kinds()
         .by_resource(Namespace::RESOURCE)
         .expect("its message is compiled in")
 }
 
-/// `Forbidden` when the target is a namespace that must stay.
-pub(super) fn check_mortal(target: &Target) -> Result<(), ApiError> {
-    if target.kind != kind() || !IMMORTAL.contains(&target.name.as_str()) {
-        return Ok(());
-    }
-    Err(errors::forbidden(
-        target,
-        "this namespace may not be deleted",
-        None,
-    ))
-}
-
 impl Registry {
-    /// The target's namespace, as it must still stand when the object is created: else something could be born in a
-    /// namespace that another gateway has just seen empty. Nothing for kinds without namespaces.
+    /// Returns the precondition that the namespace of the target is unchanged when the object is created: otherwise an object
+    /// could be created in a namespace that another gateway has just found empty. `None` for cluster-scoped kinds.
     ///
     /// # Errors
-    /// `NotFound` when it is not there, `Forbidden` when it is ending.
+    /// `NotFound` if it does not exist, `Forbidden` if it is being deleted.
     pub(super) async fn check_namespace(
         &self,
         target: &Target,
@@ -83,7 +68,7 @@ impl Registry {
         Err(errors::forbidden(target, &why, Some(cause)))
     }
 
-    /// Creates the namespaces that are always there; tries until the store has taken each.
+    /// Creates the initial namespaces; retries until each exists.
     pub(super) async fn create_namespaces(&self) {
         let call = Call::default().by("gateway");
         for name in ALWAYS {

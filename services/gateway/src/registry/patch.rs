@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
+use setpoint_model::Verb;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
 use super::state::State;
 use super::update::{Precondition, revise};
 use super::{Answer, Call, Registry, Subresource, Target, errors, scale};
-use setpoint_model::Verb;
+use crate::kinds;
 
 /// Looks at the JSON of a patched object before it is read, and answers with warnings or refuses it.
 pub type Check = fn(&'static Kind, &[u8]) -> Result<Vec<String>, ApiError>;
@@ -49,7 +50,8 @@ impl Registry {
                 return revise(target, old, slot.insert(new));
             }
             let scaled = slot.insert(old.object.clone_box());
-            scale::set(&mut **scaled, scale::replicas_of(&*new, target)?);
+            let replicas = scale::replicas_of(&*new, target)?;
+            kinds::of(target.kind).set_replicas(&mut **scaled, replicas);
             revise(&whole, old, scaled)
         };
         let amended = self

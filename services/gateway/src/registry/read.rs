@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use setpoint_model::{Key, Revision};
+use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::{Watch, WatchSpec};
 use setpoint_store::keys;
 
 use super::{Answer, AtLeast, Cached, Call, Filter, Registry, Subresource, Target, errors, scale};
-use setpoint_model::Verb;
 
 use crate::access;
 

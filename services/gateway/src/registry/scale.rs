@@ -1,26 +1,21 @@
-//! `scale`: the one number of a Deployment or ReplicaSet that others than its owner may change.
+//! `scale`: the number of replicas, as a subresource that an autoscaler may change.
 
 use setpoint_codec::Object;
 use setpoint_model::names;
 use setpoint_model::selector::Selector;
 use setpoint_proto::ApiError;
-use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 
 use super::path::Path;
 use super::problems::Problems;
 use super::{Answer, Target, errors, metadata};
+use crate::kinds;
 
-/// The scale of an object that has one.
+/// Returns the scale of an object that has one.
 pub(super) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
-    let (replicas, observed, selector) = if let Some(web) = object.downcast_ref::<Deployment>() {
-        (web.spec.replicas, web.status.replicas, &web.spec.selector)
-    } else if let Some(set) = object.downcast_ref::<ReplicaSet>() {
-        (set.spec.replicas, set.status.replicas, &set.spec.selector)
-    } else {
-        return Err(errors::not_allowed());
-    };
+    let replicas = kinds::of(object.kind()).scale(object);
+    let replicas = replicas.ok_or_else(errors::not_allowed)?;
     let meta = object.meta();
     Ok(Scale {
         metadata: ObjectMeta {
@@ -32,23 +27,23 @@ pub(super) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
             ..Default::default()
         },
         spec: ScaleSpec {
-            replicas: replicas.unwrap_or_default(),
+            replicas: replicas.wanted,
         },
         status: ScaleStatus {
-            replicas: observed,
-            selector: selector_text(selector.as_ref()),
+            replicas: replicas.observed,
+            selector: selector_text(replicas.selector),
         },
     })
 }
 
-/// The scale of what was just written or read.
+/// Returns the scale of the object of an answer.
 pub(super) fn answer(whole: Answer) -> Result<Answer, ApiError> {
     let revision = whole.revision;
     let scale = of(&*whole.into_object()?)?;
     Ok(Answer::made(Box::new(scale), revision))
 }
 
-/// How many replicas a sent `Scale` asks for.
+/// Returns the number of replicas that a sent `Scale` asks for.
 pub(super) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, ApiError> {
     let Some(scale) = object.downcast_ref::<Scale>() else {
         let message = format!(
@@ -66,15 +61,6 @@ pub(super) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, A
     Ok(scale.spec.replicas)
 }
 
-/// Asks for that many replicas.
-pub(super) fn set(object: &mut dyn Object, replicas: i32) {
-    if let Some(web) = object.downcast_mut::<Deployment>() {
-        web.spec.replicas = Some(replicas);
-    } else if let Some(set) = object.downcast_mut::<ReplicaSet>() {
-        set.spec.replicas = Some(replicas);
-    }
-}
-
 fn selector_text(selector: Option<&LabelSelector>) -> String {
     let parsed = selector.and_then(|selector| Selector::from_label_selector(selector).ok());
     parsed
@@ -84,6 +70,8 @@ fn selector_text(selector: Option<&LabelSelector>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::apps::Deployment;
+
     use super::*;
 
     #[test]
@@ -109,7 +97,7 @@ mod tests {
             ..web.metadata.clone()
         };
         assert_eq!(scale.metadata, identity);
-        set(&mut web, 5);
+        kinds::of(Object::kind(&web)).set_replicas(&mut web, 5);
         assert_eq!(web.spec.replicas, Some(5));
     }
 }

@@ -1,34 +1,31 @@
-//! What a write adds to the metrics, once it is committed.
+//! The metrics of a write, counted once it is committed.
 //!
-//! Whether a generation has been met is decided where the status is committed, and since when it was wanted stands
-//! beside the object, in its cause. So each generation is counted once, however many gateways there are and whoever
-//! restarts in between.
+//! Whether a generation is met is decided with the write of the status, and the time since when it was wanted is in the
+//! cause beside the object. So each generation is counted once, with any number of gateways and across restarts.
 
 use std::time::Duration;
 
 use setpoint_codec::{Kind, Object};
-use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::Event;
-use setpoint_proto::{Cause, Resource as _};
+use setpoint_proto::Cause;
 
 use super::state::State;
-use super::strategy;
+use crate::kinds::{self, Writes};
 use crate::metrics;
 
-/// To be counted when the write has been committed.
+/// The metrics of a write.
 pub(super) struct Tally {
     kind: &'static Kind,
-    /// `None` for heartbeats and Events, which would bury what people look for.
+    /// `None` for heartbeats and reports, which would outnumber the changes.
     depth: Option<u32>,
-    /// How long its generation has been wanted, if this write meets it.
+    /// The time for which its generation has been wanted, if this write meets it.
     met_after: Option<Duration>,
 }
 
 impl Tally {
-    /// Of a write that puts `new` in place of `old`; notes in its cause what the next writes must know.
+    /// Computes the metrics of replacing `old` by `new`, and records in `cause` since when the generation has been wanted.
     pub(super) fn of(new: &dyn Object, old: Option<&State>, cause: &mut Cause) -> Self {
         cause.wanted_ns = wanted_since(new, old, cause.written_ns);
-        let met = cause.wanted_ns != 0 && strategy::of(new.kind()).is_met(new) == Some(true);
+        let met = cause.wanted_ns != 0 && kinds::of(new.kind()).is_met(new) == Some(true);
         let met_after = met.then(|| {
             let waited = cause.written_ns - std::mem::take(&mut cause.wanted_ns);
             // Another gateway's clock may be ahead of ours.
@@ -40,17 +37,17 @@ impl Tally {
         }
     }
 
-    /// Of a write that removes an object.
+    /// Computes the metrics of a removal.
     pub(super) fn of_removal(kind: &'static Kind, cause: &Cause) -> Self {
-        let chatter = [Lease::TYPE_URL, Event::TYPE_URL].contains(&kind.type_url.as_str());
+        let changes = kinds::of(kind).writes() == Writes::Changes;
         Self {
             kind,
-            depth: (!chatter).then_some(cause.depth),
+            depth: changes.then_some(cause.depth),
             met_after: None,
         }
     }
 
-    /// The write has been committed, unless it was a dry run.
+    /// Counts the write, unless it was a dry run.
     pub(super) fn count_unless(self, dry_run: bool) {
         if dry_run {
             return;
@@ -64,9 +61,9 @@ impl Tally {
     }
 }
 
-/// Since when its generation has been wanted, in nanoseconds since 1970; 0 when that is met or given up.
+/// Returns since when the generation has been wanted, in nanoseconds since 1970; 0 if it is met or being deleted.
 fn wanted_since(new: &dyn Object, old: Option<&State>, now: i64) -> i64 {
-    let can_be_met = strategy::of(new.kind()).is_met(new).is_some();
+    let can_be_met = kinds::of(new.kind()).is_met(new).is_some();
     if !can_be_met || new.meta().deletion_timestamp.is_some() {
         return 0;
     }
@@ -82,6 +79,8 @@ fn wanted_since(new: &dyn Object, old: Option<&State>, now: i64) -> i64 {
 mod tests {
     use setpoint_model::Revision;
     use setpoint_proto::apps::Deployment;
+    use setpoint_proto::coordination::Lease;
+    use setpoint_proto::core::Event;
 
     use super::*;
 

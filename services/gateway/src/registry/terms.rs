@@ -20,11 +20,12 @@
 use bytes::Bytes;
 use setpoint_codec::Object;
 use setpoint_model::{Key, Revision};
-use setpoint_proto::coordination::{Lease, LeaseSpec};
+use setpoint_proto::coordination::LeaseSpec;
 use setpoint_proto::{ApiError, Cause};
 use setpoint_store::{Entry, Expect, Precondition, Store, Term, Write, keys};
 
 use super::state::State;
+use crate::kinds;
 
 /// How a write moves a Lease's term.
 #[derive(Clone, Default)]
@@ -59,13 +60,14 @@ pub(super) async fn advance(
     old: Option<&State>,
     new: &dyn Object,
 ) -> Result<Move, ApiError> {
-    let Some(new) = new.downcast_ref::<Lease>() else {
+    let rules = kinds::of(new.kind());
+    let Some(spec) = rules.lease(new) else {
         return Ok(Move::default());
     };
-    let before = old.and_then(|old| old.object.downcast_ref::<Lease>());
-    let lease = Key::of(&new.metadata);
-    if !begins(before.map(|lease| &lease.spec), &new.spec) {
-        return continued(store, old, &new.spec, lease).await;
+    let before = old.and_then(|old| rules.lease(&*old.object));
+    let lease = Key::of(new.meta());
+    if !begins(before, spec) {
+        return continued(store, old, spec, lease).await;
     }
     let key = Stored::read(store, &keys::term(&lease)).await?;
     let mut witnesses = Vec::new();
@@ -113,10 +115,10 @@ async fn continued(
 /// # Errors
 /// Those of the store, which is asked for the standing term.
 pub(super) async fn forget(store: &dyn Store, old: &State) -> Result<Move, ApiError> {
-    let Some(gone) = old.object.downcast_ref::<Lease>() else {
+    if lease_of(old).is_none() {
         return Ok(Move::default());
-    };
-    let lease = Key::of(&gone.metadata);
+    }
+    let lease = Key::of(old.object.meta());
     let path = keys::term(&lease);
     let key = Stored::read(store, &path).await?;
     let Some(last) = key.term().max(noted(old)) else {
@@ -147,10 +149,14 @@ fn noted(lease: &State) -> Option<u64> {
 /// The highest term that the Lease itself tells of. Before terms were noted beside it, `leaseTransitions` was the term.
 fn said(lease: &State) -> Option<u64> {
     let transitions = || {
-        let spec = &lease.object.downcast_ref::<Lease>()?.spec;
-        u64::try_from(spec.lease_transitions?).ok()
+        let transitions = lease_of(lease)?.lease_transitions;
+        u64::try_from(transitions?).ok()
     };
     noted(lease).or_else(transitions)
+}
+
+fn lease_of(state: &State) -> Option<&LeaseSpec> {
+    kinds::of(state.object.kind()).lease(&*state.object)
 }
 
 fn term(lease: Key, from: Option<u64>, to: Option<u64>) -> Term {

@@ -1,19 +1,18 @@
 //! `update`: the whole object, its status, or its scale.
 
 use setpoint_codec::Object;
+use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::ObjectMeta;
 
 use super::path::Path;
 use super::problems::Problems;
 use super::state::State;
-use super::{
-    Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, scale, strategy,
-};
-use setpoint_model::Verb;
+use super::{Answer, Call, Registry, Subresource, Target, errors, expect_kind, metadata, scale};
+use crate::kinds;
 
 impl Registry {
-    /// Puts `object` in place of what its subresource covers.
+    /// Replaces the part of the object that the subresource covers.
     ///
     /// # Errors
     /// `Conflict` when the object names a revision or a uid that is not the newest, `NotFound`, `Invalid`, …
@@ -32,8 +31,8 @@ impl Registry {
         self.replace(call, target, object, |_, _| {}).await
     }
 
-    /// Replaces the status of an object. Labels, annotations, owners and finalizers that the report leaves empty stay:
-    /// who reports a status need not know them.
+    /// Replaces the status of an object. Labels, annotations, owners and finalizers that the report leaves empty stay, so that
+    /// a reporter need not know them.
     ///
     /// # Errors
     /// As [`Self::update`].
@@ -53,7 +52,8 @@ impl Registry {
         .await
     }
 
-    /// Puts `object` in place of what its subresource covers, after `complete` has seen its metadata and the stored.
+    /// Replaces the part of the object that the subresource covers, after `complete` has changed the new metadata by the
+    /// stored one.
     async fn replace(
         &self,
         call: &Call,
@@ -88,7 +88,7 @@ impl Registry {
         let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
-            scale::set(&mut **new, replicas);
+            kinds::of(target.kind).set_replicas(&mut **new, replicas);
             revise(&whole, old, new)
         };
         let amended = self.amend(call, &whole, None, 0, &mut propose).await?;
@@ -96,7 +96,7 @@ impl Registry {
     }
 }
 
-/// What the sender knew of the object: empty fields demand nothing.
+/// The version of the object that the sender knew. Empty fields are not compared.
 pub(super) struct Precondition {
     pub uid: String,
     pub revision: String,
@@ -111,9 +111,9 @@ impl Precondition {
         }
     }
 
-    /// `Invalid` without a revision, if the kind asks for one.
+    /// Returns `Invalid` without a revision, if the kind requires one.
     fn check_given(&self, target: &Target) -> Result<(), ApiError> {
-        if self.names_revision() || strategy::of(target.kind).allows_unconditional_update() {
+        if self.names_revision() || kinds::of(target.kind).allows_unconditional_update() {
             return Ok(());
         }
         let path = Path::root("metadata");
@@ -126,7 +126,7 @@ impl Precondition {
         problems.into_result(target.kind, &target.name)
     }
 
-    /// "0" is what clients send that mean "whatever there is".
+    /// Returns whether a revision is named. Clients send "0" for any revision.
     fn names_revision(&self) -> bool {
         !["", "0"].contains(&self.revision.as_str())
     }
@@ -147,13 +147,13 @@ impl Precondition {
     }
 }
 
-/// Makes of the update `new` what is to stand in place of `old`, if it is a good one.
+/// Completes and validates the update `new` of `old`.
 pub(super) fn revise(
     target: &Target,
     old: &State,
     new: &mut Box<dyn Object>,
 ) -> Result<(), ApiError> {
-    let rules = strategy::of(target.kind);
+    let rules = kinds::of(target.kind);
     let (new, was) = (&mut **new, &*old.object);
     metadata::prepare_update(new.meta_mut(), was.meta(), target)?;
     if target.subresource == Subresource::Status {
@@ -174,9 +174,9 @@ pub(super) fn revise(
     Ok(())
 }
 
-/// As [`revise`], of the status and the metadata alone.
+/// Completes and validates an update of the status.
 fn revise_status(target: &Target, was: &dyn Object, new: &mut dyn Object) -> Result<(), ApiError> {
-    let rules = strategy::of(target.kind);
+    let rules = kinds::of(target.kind);
     rules.prepare_status_update(new, was);
     rules.fill_defaults(new);
     let mut problems = Problems::default();

@@ -13,6 +13,7 @@ use setpoint_proto::setpoint::{Observer, Subject};
 use setpoint_proto::{ApiError, Cause, Reason, Resource};
 
 use super::pod::is_ready;
+use crate::kinds::Role;
 use crate::registry::{AtLeast, Cached, Filter, History, Registry, Target, What, json};
 
 /// So many owners above each other: a Pod, its set, its Deployment, and room for more.
@@ -86,8 +87,8 @@ impl Related {
             owners: owners(registry, target, &found.owners).await?,
             pods: Vec::new(),
         };
-        let of_pods = [kind::<ReplicaSet>(), deployments()].contains(&target.kind);
-        if found.exists && of_pods {
+        let is_workload = crate::kinds::of(target.kind).role() == Role::Workload;
+        if found.exists && is_workload {
             related.look_down(registry, target, &found.uid).await?;
         }
         Ok(related)
@@ -161,10 +162,6 @@ pub(super) fn kind<T: Resource>() -> &'static Kind {
     kinds()
         .by_resource(T::RESOURCE)
         .expect("its message is compiled in")
-}
-
-fn deployments() -> &'static Kind {
-    kind::<setpoint_proto::apps::Deployment>()
 }
 
 fn subject(kind: &Kind, key: &Key) -> Subject {

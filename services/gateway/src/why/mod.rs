@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use setpoint_proto::setpoint::WhyResponse;
 use setpoint_proto::{ApiError, Cause};
 
+use crate::kinds;
 use crate::registry::{Call, Registry, Target};
 use facts::{Found, Related};
 use waits::Facts;
@@ -42,7 +43,7 @@ pub async fn explain(
     let told = happenings::of(registry, target, &found).await?;
     let facts = Facts {
         subject: found.subject.clone(),
-        kind: target.kind.kind.clone(),
+        role: kinds::of(target.kind).role(),
         object: found.json.clone().filter(|_| found.exists),
         pods: related.pods,
         observers,
@@ -50,7 +51,7 @@ pub async fn explain(
     };
     found.expect_something(&facts.observers)?;
     Ok(WhyResponse {
-        kind: facts.kind.clone(),
+        kind: target.kind.kind.clone(),
         exists: found.exists,
         uid: found.uid,
         revision: found.revision,

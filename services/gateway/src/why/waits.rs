@@ -6,11 +6,12 @@ use serde_json::Value;
 use setpoint_proto::setpoint::{Observer, Subject, Wait};
 
 use super::pod::{self, condition, list, text};
+use crate::kinds::Role;
 
 /// All that the answer is drawn from.
 pub(super) struct Facts {
     pub subject: Subject,
-    pub kind: String,
+    pub role: Role,
     /// As JSON; `None` once it is gone.
     pub object: Option<Value>,
     /// The Pods that it is made of and that are not ready.
@@ -25,13 +26,13 @@ pub(super) fn waits(facts: &Facts) -> Vec<Wait> {
         return Vec::new();
     };
     let mut waits: Vec<_> = deletion(object).into_iter().collect();
-    match facts.kind.as_str() {
-        "Pod" => waits.extend(pod::waits(object, &facts.subject, &facts.observers)),
-        "Deployment" | "ReplicaSet" => {
+    match facts.role {
+        Role::Pod => waits.extend(pod::waits(object, &facts.subject, &facts.observers)),
+        Role::Workload => {
             waits.extend(rollout(object));
             waits.extend(blocked(facts));
         }
-        _ => {}
+        Role::Other => {}
     }
     waits.extend(failures(facts));
     waits
@@ -125,7 +126,7 @@ fn failures(facts: &Facts) -> Vec<Wait> {
     let next = services.into_iter().filter_map(|service| {
         let round = pod::newest(&facts.observers, service, &facts.subject)?;
         // What the scheduler and the node agent wait for is told with its reasons.
-        let told = facts.kind == "Pod";
+        let told = facts.role == Role::Pod;
         let (reason, message) = match round.error.as_str() {
             "" if told || round.next_ns <= facts.now_ns => return None,
             "" => ("NextLook", format!("{service} looks again by itself")),
@@ -148,6 +149,7 @@ mod tests {
     use setpoint_proto::setpoint::{Observer, Round, Step, Verdict};
 
     use super::*;
+    use crate::kinds;
 
     const NOW: i64 = 1_000;
 
@@ -160,9 +162,10 @@ mod tests {
     }
 
     fn facts(kind: &str, object: Value) -> Facts {
+        let known = setpoint_codec::kinds().by_any_name(kind);
         Facts {
             subject: subject("any", "web"),
-            kind: kind.to_owned(),
+            role: kinds::of(known.expect("it is stored")).role(),
             object: Some(object),
             pods: Vec::new(),
             observers: Vec::new(),

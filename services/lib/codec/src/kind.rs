@@ -29,6 +29,14 @@ pub struct Kind {
     pub subresources: Vec<String>,
     /// The table that kubectl prints, its Name column left out.
     pub columns: Vec<Column>,
+    /// The fields that field selectors may name, besides the name and the namespace.
+    pub selectable: Vec<Selectable>,
+    /// The selectable field by which the cache indexes the objects, if any.
+    pub indexed: Option<String>,
+    /// The field that names the holder, for kinds that elect leaders.
+    pub holder: Option<String>,
+    /// The name in the keys of the store.
+    pub stored_as: String,
     /// Its fields.
     pub message: MessageDescriptor,
     /// Its name in an `Any`.
@@ -52,6 +60,15 @@ pub struct Column {
     pub path: Option<String>,
 }
 
+/// A field that selectors may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selectable {
+    /// As in a selector, for example `spec.nodeName`.
+    pub name: String,
+    /// The paths of its fields by JSON names; the first that is set counts.
+    pub paths: Vec<String>,
+}
+
 impl Kind {
     pub(crate) fn new(message: MessageDescriptor, rules: KindRules, codec: Codec) -> Self {
         let name = message.name();
@@ -66,11 +83,19 @@ impl Kind {
             namespaced: rules.scope() == Scope::Namespaced,
             group: rules.group,
             version: rules.version,
+            stored_as: optional(rules.stored_as).unwrap_or_else(|| rules.plural.clone()),
             plural: rules.plural,
             short_names: rules.short_name,
             categories: rules.category,
             subresources: rules.subresource,
             columns: rules.column.into_iter().map(Column::from).collect(),
+            selectable: rules
+                .selectable
+                .iter()
+                .map(|text| Selectable::parse(text))
+                .collect(),
+            indexed: optional(rules.indexed),
+            holder: optional(rules.holder),
             message,
             codec,
         }
@@ -150,6 +175,21 @@ fn api_version(group: &str, version: &str) -> String {
     }
 }
 
+impl Selectable {
+    /// Parses `field` or `alias=field,field`.
+    fn parse(text: &str) -> Self {
+        let (name, paths) = text.split_once('=').unwrap_or((text, text));
+        Self {
+            name: name.to_owned(),
+            paths: paths.split(',').map(str::to_owned).collect(),
+        }
+    }
+}
+
+fn optional(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
 impl PartialEq for Kind {
     /// There is one of each.
     fn eq(&self, other: &Self) -> bool {
@@ -160,12 +200,11 @@ impl Eq for Kind {}
 
 impl From<options::Column> for Column {
     fn from(column: options::Column) -> Self {
-        let text = |text: String| (!text.is_empty()).then_some(text);
         Self {
             name: column.name,
-            r#type: text(column.r#type).unwrap_or_else(|| "string".to_owned()),
+            r#type: optional(column.r#type).unwrap_or_else(|| "string".to_owned()),
             priority: column.priority,
-            path: text(column.path),
+            path: optional(column.path),
         }
     }
 }

@@ -16,6 +16,6 @@ pub mod strict;
 
 pub use diff::{Difference, diff};
 pub use error::Error;
-pub use kind::{Column, Kind};
+pub use kind::{Column, Kind, Selectable};
 pub use kinds::{Kinds, kinds};
 pub use object::Object;

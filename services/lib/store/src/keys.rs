@@ -32,19 +32,23 @@ pub fn fence(fence: &Fence) -> String {
 
 /// Returns the key of an object.
 pub fn object(kind: &Kind, key: &Key) -> String {
-    format!("{ROOT}{}/{key}", folder(kind))
+    format!("{ROOT}{}/{key}", kind.stored_as)
 }
 
 /// Returns the prefix of the keys of a kind's objects, in one namespace or, if that is empty, in all.
 pub fn prefix(kind: &Kind, namespace: &str) -> String {
     let slash = if namespace.is_empty() { "" } else { "/" };
-    format!("{ROOT}{}/{namespace}{slash}", folder(kind))
+    format!("{ROOT}{}/{namespace}{slash}", kind.stored_as)
 }
 
 /// Returns the kind and name of the object at a key; `None` if it is not of an object of a known kind.
 pub fn parse(path: &str) -> Option<(&'static Kind, Key)> {
-    static FOLDERS: LazyLock<HashMap<&str, &Kind>> =
-        LazyLock::new(|| kinds().iter().map(|kind| (folder(kind), kind)).collect());
+    static FOLDERS: LazyLock<HashMap<&str, &Kind>> = LazyLock::new(|| {
+        kinds()
+            .iter()
+            .map(|kind| (kind.stored_as.as_str(), kind))
+            .collect()
+    });
     let path = path.strip_prefix(ROOT)?;
     let mut slashes = path.match_indices('/').map(|(at, _)| at).take(2);
     let (kind, rest) =
@@ -54,15 +58,6 @@ pub fn parse(path: &str) -> Option<(&'static Kind, Key)> {
         false => ("", rest),
     };
     (!name.is_empty() && !name.contains('/')).then(|| (kind, Key::new(namespace, name)))
-}
-
-/// Kubernetes still stores two kinds under their original names.
-fn folder(kind: &Kind) -> &str {
-    match (kind.group.as_str(), kind.plural.as_str()) {
-        ("", "nodes") => "minions",
-        ("", "services") => "services/specs",
-        (_, plural) => plural,
-    }
 }
 
 #[cfg(test)]

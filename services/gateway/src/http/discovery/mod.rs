@@ -10,8 +10,6 @@ use axum::routing::{MethodRouter, get};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
-use setpoint_proto::Resource as _;
-use setpoint_proto::core::Namespace;
 
 use super::accept::{self, Form};
 use super::query::Query;
@@ -139,12 +137,12 @@ pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'stat
     own.unwrap_or(kind)
 }
 
-/// What may be done with objects of a kind. Nobody deletes all namespaces at once.
+/// Returns the verbs of a kind.
 fn verbs(kind: &Kind) -> Vec<&'static str> {
-    let mortal = kind.type_url != Namespace::TYPE_URL;
+    let collections = crate::kinds::of(kind).deletes_collections();
     let verbs = VERBS.iter().copied();
     verbs
-        .filter(|verb| mortal || *verb != "deletecollection")
+        .filter(|verb| collections || *verb != "deletecollection")
         .collect()
 }
 

@@ -1,5 +1,7 @@
 //! Rows as kubectl's users know them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use setpoint_codec::kinds;
 

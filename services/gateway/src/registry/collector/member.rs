@@ -1,14 +1,13 @@
 //! The part of an object that the collector looks at: its identity, its owners, and whether it is ending.
 
 use prost::Message;
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::Kind;
 use setpoint_model::Key;
-use setpoint_proto::core::Pod;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
-use setpoint_proto::{Resource as _, core::Namespace};
 
-use crate::registry::Cached;
+use crate::kinds::{self, Role};
 use crate::registry::metadata::{FOREGROUND, ORPHAN};
+use crate::registry::{Cached, namespaces};
 
 /// A node of the graph of owners and dependants.
 #[derive(Clone, Debug)]
@@ -78,16 +77,16 @@ impl Member {
     }
 
     pub fn is_pod(&self) -> bool {
-        self.kind.type_url == Pod::TYPE_URL
+        kinds::find(self.kind).is_some_and(|rules| rules.role() == Role::Pod)
     }
 
     pub fn is_namespace(&self) -> bool {
-        self.kind.type_url == Namespace::TYPE_URL
+        self.kind == namespaces::kind()
     }
 
     /// Returns where the owner should be: beside its dependant, or in no namespace.
     pub fn place_of(&self, owner: &OwnerReference) -> Place {
-        let Some(kind) = kinds().by_kind(&owner.api_version, &owner.kind) else {
+        let Some(kind) = setpoint_codec::kinds().by_kind(&owner.api_version, &owner.kind) else {
             return Place::Unknown;
         };
         match (kind.namespaced, self.kind.namespaced) {

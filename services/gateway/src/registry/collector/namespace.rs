@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use setpoint_codec::{Kind, Object, kinds};
 use setpoint_model::{Key, condition};
 use setpoint_proto::ApiError;
-use setpoint_proto::core::{Namespace, NamespaceCondition, Pod};
-use setpoint_proto::{Resource as _, meta::Time};
+use setpoint_proto::core::{Namespace, NamespaceCondition};
+use setpoint_proto::meta::Time;
 
 use super::chore::Outcome;
 use super::live;
 use super::member::Member;
+use crate::kinds::Role;
 use crate::registry::state::State;
 use crate::registry::{AtLeast, Call, Filter, Registry, Target, errors, namespaces};
 
@@ -42,7 +43,7 @@ pub(super) async fn empty(
     // Services, ConfigMaps and policies stay for as long as Pods that may rely on them.
     for pods in [true, false] {
         let kinds = kinds().iter().filter(|kind| kind.namespaced);
-        for kind in kinds.filter(|kind| (kind.type_url == Pod::TYPE_URL) == pods) {
+        for kind in kinds.filter(|kind| (crate::kinds::of(kind).role() == Role::Pod) == pods) {
             remains.delete(registry, call, kind, &namespace).await?;
         }
         if !remains.are_none() {

@@ -7,41 +7,6 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 use prost_reflect::Kind as Type;
 use setpoint_codec::Kind;
 
-/// Returns the fields that selectors may name, besides `metadata.name` and `metadata.namespace`.
-pub(super) fn supported(kind: &Kind) -> &'static [&'static str] {
-    match (kind.group.as_str(), kind.plural.as_str()) {
-        ("", "pods") => &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        ],
-        ("", "events") => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        ("", "namespaces") => &["name", "status.phase"],
-        ("", "nodes") => &["spec.unschedulable"],
-        ("", "secrets") => &["type"],
-        ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("apps", "replicasets") => &["status.replicas"],
-        _ => &[],
-    }
-}
-
 /// A scalar field, by the field numbers of its path.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
@@ -139,7 +104,7 @@ fn next<'a>(raw: &mut &'a [u8]) -> Option<(u32, Option<Value<'a>>)> {
 #[cfg(test)]
 mod tests {
     use prost::Message as _;
-    use setpoint_codec::{envelope, kinds};
+    use setpoint_codec::{Selectable, envelope, kinds};
     use setpoint_proto::apps::ReplicaSet;
     use setpoint_proto::core::{Node, Pod};
 
@@ -151,38 +116,25 @@ mod tests {
     }
 
     #[test]
-    fn every_selectable_field_exists_in_its_message() {
-        let derived = ["name", "source"];
+    fn every_field_that_the_options_name_exists_in_its_message() {
         for kind in kinds().iter() {
-            for path in supported(kind)
-                .iter()
-                .filter(|path| !derived.contains(path))
-            {
-                assert!(
-                    Field::resolve(kind, path).is_some(),
-                    "{}: {path}",
-                    kind.kind
-                );
+            let selectable = kind.selectable.iter().flat_map(|field| &field.paths);
+            for path in selectable.chain(&kind.indexed).chain(&kind.holder) {
+                let exists = Field::resolve(kind, path).is_some();
+                assert!(exists, "{}: {path}", kind.kind);
             }
         }
     }
 
     #[test]
-    fn each_kind_supports_its_own_selectable_fields() {
-        for (resource, own) in [
-            ("pods", "spec.nodeName"),
-            ("events", "involvedObject.name"),
-            ("namespaces", "status.phase"),
-            ("nodes", "spec.unschedulable"),
-            ("secrets", "type"),
-            ("services", "spec.clusterIP"),
-            ("replicasets.apps", "status.replicas"),
-        ] {
-            let kind = kinds().by_resource(resource).unwrap();
-            assert!(supported(kind).contains(&own), "{resource}: {own}");
+    fn the_indexed_field_is_selectable_by_its_own_name() {
+        for kind in kinds().iter() {
+            let Some(indexed) = &kind.indexed else {
+                continue;
+            };
+            let same = |field: &Selectable| field.name == *indexed && field.paths == [&**indexed];
+            assert!(kind.selectable.iter().any(same), "{}", kind.kind);
         }
-        let configmaps = kinds().by_resource("configmaps").unwrap();
-        assert!(supported(configmaps).is_empty());
     }
 
     #[test]

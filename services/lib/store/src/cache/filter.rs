@@ -5,7 +5,7 @@ use setpoint_model::selector::{Comparison, Fields, Selector};
 use setpoint_proto::{ApiError, Reason};
 
 use super::Cached;
-use super::fields::{self, Field};
+use super::fields::Field;
 
 /// A filter of objects by kind, namespace, labels and fields.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Filter {
     namespace: String,
     labels: Selector,
     requirements: Vec<Requirement>,
-    node: Option<String>,
+    indexed: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Filter {
             namespace: namespace.into(),
             labels: Selector::everything(),
             requirements: Vec::new(),
-            node: None,
+            indexed: None,
         }
     }
 
@@ -66,7 +66,9 @@ impl Filter {
         });
         Ok(Self {
             requirements: requirements.collect::<Result<_, ApiError>>()?,
-            node: fields.exact("spec.nodeName").map(str::to_owned),
+            indexed: (kind.indexed.as_ref())
+                .and_then(|path| fields.exact(path))
+                .map(str::to_owned),
             labels,
             ..Self::all(kind, namespace)
         })
@@ -87,9 +89,9 @@ impl Filter {
         self.labels.is_empty() && self.requirements.is_empty()
     }
 
-    /// Returns the node to which the selected Pods must be bound, for the index by node.
-    pub(super) fn node(&self) -> Option<&str> {
-        self.node.as_deref()
+    /// Returns the value that the indexed field of the selected objects must have, if the filter names one.
+    pub(super) fn indexed(&self) -> Option<&str> {
+        self.indexed.as_deref()
     }
 
     /// Returns whether the filter selects an object of its kind.
@@ -118,16 +120,17 @@ impl Requirement {
 }
 
 impl Source {
-    fn resolve(kind: &Kind, path: &str) -> Option<Self> {
-        let paths: &[&str] = match path {
+    fn resolve(kind: &Kind, name: &str) -> Option<Self> {
+        match name {
             "metadata.name" => return Some(Self::Name),
             "metadata.namespace" if kind.namespaced => return Some(Self::Namespace),
-            _ if !fields::supported(kind).contains(&path) => return None,
-            "name" => return Some(Self::Name),
-            "source" => &["source.component", "reportingComponent"],
-            path => &[path],
-        };
-        let fields = paths.iter().map(|path| Field::resolve(kind, path));
+            _ => {}
+        }
+        let selectable = kind.selectable.iter().find(|field| field.name == name)?;
+        if selectable.paths == ["metadata.name"] {
+            return Some(Self::Name);
+        }
+        let fields = (selectable.paths.iter()).map(|path| Field::resolve(kind, path));
         Some(Self::Fields(fields.collect::<Option<_>>()?))
     }
 }

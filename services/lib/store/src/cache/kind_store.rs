@@ -14,37 +14,37 @@ use super::{Cached, Filter, metrics};
 
 type Objects = BTreeMap<Key, Arc<Cached>>;
 
-/// The objects of one kind in key order, and an index of Pods by node.
+/// The objects of one kind in key order, and an index by a field if the kind's options name one.
 pub(super) struct KindStore {
     objects: Objects,
     /// Keys whose values cannot be decoded, with the revisions of their last writes.
     unreadable: BTreeMap<Key, Revision>,
     index: Option<Index>,
+    /// The field that names the holder, for kinds that elect leaders.
+    holder: Option<Field>,
     count: IntGauge,
     dispatched: IntCounter,
 }
 
-/// The bound Pods by node.
+/// The objects by the value of a field; those in which it is empty are not in the index.
 struct Index {
     field: Field,
-    nodes: HashMap<Arc<str>, Objects>,
+    values: HashMap<Arc<str>, Objects>,
 }
 
 impl KindStore {
     pub fn new(kind: &Kind) -> Self {
-        let is_pods = kind.group.is_empty() && kind.plural == "pods";
-        let field = is_pods
-            .then(|| Field::resolve(kind, "spec.nodeName"))
-            .flatten();
+        let field = |path: &Option<String>| Field::resolve(kind, path.as_ref()?);
         Self {
             objects: Objects::new(),
             unreadable: BTreeMap::new(),
             count: metrics::objects(kind),
             dispatched: metrics::dispatched(kind),
-            index: field.map(|field| Index {
+            index: field(&kind.indexed).map(|field| Index {
                 field,
-                nodes: HashMap::new(),
+                values: HashMap::new(),
             }),
+            holder: field(&kind.holder),
         }
     }
 
@@ -102,15 +102,24 @@ impl KindStore {
         self.dispatched.inc();
     }
 
-    /// Returns the node of an object, if the kind is indexed by node and the object is bound.
-    pub fn node_of(&self, object: &Cached) -> Option<Arc<str>> {
-        self.index.as_ref()?.node_of(object)
+    /// Returns the value of the indexed field, if the kind has an index and the value is not empty.
+    pub fn indexed(&self, object: &Cached) -> Option<Arc<str>> {
+        self.index.as_ref()?.value_of(object)
+    }
+
+    /// Returns whether a change sets a new holder.
+    pub fn changes_holder(&self, old: Option<&Cached>, new: Option<&Cached>) -> bool {
+        let (Some(field), Some(old), Some(new)) = (&self.holder, old, new) else {
+            return false;
+        };
+        let holder = field.read(&new.raw);
+        !holder.is_empty() && holder != field.read(&old.raw)
     }
 
     /// Returns the objects that the filter selects, in key order.
     pub fn select(&self, filter: &Filter) -> Vec<Arc<Cached>> {
-        let candidates = match (&self.index, filter.node()) {
-            (Some(index), Some(node)) if !node.is_empty() => match index.nodes.get(node) {
+        let candidates = match (&self.index, filter.indexed()) {
+            (Some(index), Some(value)) if !value.is_empty() => match index.values.get(value) {
                 Some(objects) => objects,
                 None => return Vec::new(),
             },
@@ -128,26 +137,26 @@ impl KindStore {
 }
 
 impl Index {
-    fn node_of(&self, object: &Cached) -> Option<Arc<str>> {
-        let node = self.field.read(&object.raw);
-        (!node.is_empty()).then(|| node.into())
+    fn value_of(&self, object: &Cached) -> Option<Arc<str>> {
+        let value = self.field.read(&object.raw);
+        (!value.is_empty()).then(|| value.into())
     }
 
     fn put(&mut self, old: Option<&Arc<Cached>>, new: Option<&Arc<Cached>>) {
         if let Some(old) = old
-            && let Some(node) = self.node_of(old)
-            && let Some(objects) = self.nodes.get_mut(&node)
+            && let Some(value) = self.value_of(old)
+            && let Some(objects) = self.values.get_mut(&value)
         {
             objects.remove(&old.key);
             if objects.is_empty() {
-                self.nodes.remove(&node);
+                self.values.remove(&value);
             }
         }
         if let Some(new) = new
-            && let Some(node) = self.node_of(new)
+            && let Some(value) = self.value_of(new)
         {
-            self.nodes
-                .entry(node)
+            self.values
+                .entry(value)
                 .or_default()
                 .insert(new.key.clone(), new.clone());
         }

@@ -26,22 +26,23 @@ const MANY_TOPICS: usize = 16_384;
 pub(super) enum Topic {
     /// The objects of a kind, by its type URL.
     Kind(&'static str),
-    /// The Pods of a node.
-    Node(Arc<str>),
+    /// The objects of a kind whose indexed field has this value.
+    Indexed(&'static str, Arc<str>),
 }
 
 impl Topic {
     /// Returns the smallest topic that includes all objects that the filter selects.
     pub fn of(filter: &Filter) -> Self {
-        match filter.node() {
-            Some(node) if is_node_name(node) => Self::Node(node.into()),
-            _ => Self::Kind(&filter.kind().type_url),
+        let kind = &filter.kind().type_url;
+        match filter.indexed() {
+            Some(value) if can_be_name(value) => Self::Indexed(kind, value.into()),
+            _ => Self::Kind(kind),
         }
     }
 }
 
-/// Returns whether a text can be the name of a node. An empty or overlong one gets no topic.
-fn is_node_name(text: &str) -> bool {
+/// Returns whether a text can be the name of an object. An empty or overlong one gets no topic.
+fn can_be_name(text: &str) -> bool {
     (1..=253).contains(&text.len())
 }
 

@@ -2,30 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use prost::Message;
 use setpoint_model::Revision;
 use setpoint_proto::{Cause, EventType};
 
 use super::{Cached, Event, Filter};
-
-const LEASES: &str = "leases";
-
-/// The part of a Lease that names its holder.
-#[derive(Message)]
-struct WithHolder {
-    #[prost(message, optional, tag = "2")]
-    spec: Option<HolderSpec>,
-}
-
-#[derive(Message)]
-struct HolderSpec {
-    #[prost(string, optional, tag = "1")]
-    holder: Option<String>,
-}
-
-fn holder(lease: &Cached) -> Option<String> {
-    WithHolder::decode(lease.raw.as_ref()).ok()?.spec?.holder
-}
 
 /// A change of one object. At least one of `old` and `new` is set.
 #[derive(Debug)]
@@ -85,17 +65,6 @@ impl Record {
             Arc::new(old.at_deletion(self.revision, cause))
         });
         made.clone()
-    }
-
-    /// Returns whether this is a change of the holder of a Lease.
-    pub fn begins_term(&self) -> bool {
-        match (&self.old, &self.new) {
-            (Some(old), Some(new)) if new.kind.plural == LEASES => {
-                let now = holder(new).filter(|holder| !holder.is_empty());
-                now.is_some() && now != holder(old)
-            }
-            _ => false,
-        }
     }
 
     /// Returns the size that counts towards the limit of the log, in bytes.

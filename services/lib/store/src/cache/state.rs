@@ -86,14 +86,15 @@ impl State {
                 if old.is_none() && new.is_none() {
                     continue;
                 }
-                let nodes = [&old, &new].map(|object| kind_store.node_of(object.as_deref()?));
+                let values = [&old, &new].map(|object| kind_store.indexed(object.as_deref()?));
+                let elects = kind_store.changes_holder(old.as_deref(), new.as_deref());
                 kind_store.dispatched();
                 let record = Record::new(batch.revision, old, new, change.cause);
-                if record.begins_term() {
+                if elects {
                     self.elected = batch.revision;
                     self.log.touch_all();
                 }
-                self.log.push(record, topics(change.kind, nodes));
+                self.log.push(record, topics(change.kind, values));
             }
             // Set last: after a panic, a half-applied batch must not pass for this revision.
             self.revision = batch.revision;
@@ -115,12 +116,13 @@ impl State {
     }
 }
 
-/// Returns the topics of a change: that of the kind, and those of the old and new node of a Pod.
-fn topics(kind: &'static Kind, nodes: [Option<Arc<str>>; 2]) -> Vec<Topic> {
+/// Returns the topics of a change: that of the kind, and those of the old and new value of its indexed field.
+fn topics(kind: &'static Kind, values: [Option<Arc<str>>; 2]) -> Vec<Topic> {
     let mut topics = vec![Topic::Kind(&kind.type_url)];
-    for node in nodes.into_iter().flatten().map(Topic::Node) {
-        if !topics.contains(&node) {
-            topics.push(node);
+    for value in values.into_iter().flatten() {
+        let topic = Topic::Indexed(&kind.type_url, value);
+        if !topics.contains(&topic) {
+            topics.push(topic);
         }
     }
     topics

@@ -1,0 +1,338 @@
+//! Deployment: defaults and validation of the rollout strategy.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_proto::apps::{Deployment, DeploymentStrategy, RollingUpdateDeployment};
+use setpoint_proto::meta::IntOrString;
+
+use super::template;
+use super::{Replicas, Role, StoredKind};
+use crate::registry::path::Path;
+use crate::registry::podspec;
+use crate::registry::problems::Problems;
+
+impl StoredKind for Deployment {
+    const ROLE: Role = Role::Workload;
+    const COUNTS_GENERATIONS: bool = true;
+
+    fn fill_defaults(&mut self) {
+        let spec = &mut self.spec;
+        spec.replicas.get_or_insert(1);
+        spec.revision_history_limit.get_or_insert(10);
+        spec.progress_deadline_seconds.get_or_insert(600);
+        fill_strategy(&mut spec.strategy);
+        podspec::fill_defaults(&mut spec.template.spec);
+    }
+
+    fn prepare_create(&mut self) {
+        self.status = Default::default();
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        self.status = old.status.clone();
+    }
+
+    /// Annotations may change: the controller keeps the revision there.
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+        self.metadata.labels.clone_from(&old.metadata.labels);
+    }
+
+    /// Annotations count too, since they are handed on to ReplicaSets.
+    fn intent_changed(&self, old: &Self) -> bool {
+        self.spec != old.spec || self.metadata.annotations != old.metadata.annotations
+    }
+
+    /// All replicas have the newest template and are ready, and none of an older template is left.
+    fn is_met(&self) -> Option<bool> {
+        let (wanted, status) = (self.spec.replicas.unwrap_or(1), &self.status);
+        let counts = [
+            status.replicas,
+            status.updated_replicas,
+            status.ready_replicas,
+        ];
+        let observed = status.observed_generation >= self.metadata.generation;
+        Some(observed && counts == [wanted; 3])
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        let spec = &self.spec;
+        problems.non_negative(&path.field("replicas"), spec.replicas.unwrap_or_default());
+        let selector = spec.selector.as_ref();
+        template::validate(selector, &spec.template, problems);
+        validate_strategy(&spec.strategy, &path.field("strategy"), problems);
+        problems.non_negative(&path.field("minReadySeconds"), spec.min_ready_seconds);
+        let history = spec.revision_history_limit.unwrap_or_default();
+        problems.non_negative(&path.field("revisionHistoryLimit"), history);
+        if let Some(deadline) = spec.progress_deadline_seconds {
+            let at = path.field("progressDeadlineSeconds");
+            problems.non_negative(&at, deadline);
+            if deadline <= spec.min_ready_seconds {
+                problems.invalid(&at, deadline, "must be greater than minReadySeconds");
+            }
+        }
+    }
+
+    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        let (path, status) = (Path::root("status"), &self.status);
+        let (ready, available) = (status.ready_replicas, status.available_replicas);
+        let collisions = status.collision_count.unwrap_or_default();
+        problems.non_negative(
+            &path.field("observedGeneration"),
+            status.observed_generation,
+        );
+        let counts = [
+            ("updatedReplicas", status.updated_replicas),
+            ("readyReplicas", ready),
+            ("availableReplicas", available),
+        ];
+        template::validate_counts(status.replicas, &counts, &path, problems);
+        let unavailable = status.unavailable_replicas;
+        problems.non_negative(&path.field("unavailableReplicas"), unavailable);
+        let terminating = status.terminating_replicas.unwrap_or_default();
+        problems.non_negative(&path.field("terminatingReplicas"), terminating);
+        problems.non_negative(&path.field("collisionCount"), collisions);
+        template::validate_available(available, ready, &path, problems);
+        if old.status.collision_count > status.collision_count {
+            let at = path.field("collisionCount");
+            problems.invalid(&at, collisions, "cannot be decremented");
+        }
+    }
+
+    fn validate_update(&self, old: &Self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        problems.immutable(
+            &path.field("selector"),
+            &self.spec.selector,
+            &old.spec.selector,
+        );
+    }
+
+    fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
+        let (spec, status) = (&self.spec, &self.status);
+        Some(match column {
+            "Ready" => {
+                let wanted = spec.replicas.unwrap_or_default();
+                format!("{}/{wanted}", status.ready_replicas).into()
+            }
+            "Up-to-date" => status.updated_replicas.into(),
+            "Available" => status.available_replicas.into(),
+            _ => return template::cell(column, &spec.template, spec.selector.as_ref()),
+        })
+    }
+
+    fn scale(&self) -> Option<Replicas<'_>> {
+        Some(Replicas {
+            wanted: self.spec.replicas.unwrap_or_default(),
+            observed: self.status.replicas,
+            selector: self.spec.selector.as_ref(),
+        })
+    }
+
+    fn set_replicas(&mut self, replicas: i32) {
+        self.spec.replicas = Some(replicas);
+    }
+}
+
+fn fill_strategy(strategy: &mut DeploymentStrategy) {
+    if strategy.r#type.is_empty() {
+        strategy.r#type = "RollingUpdate".into();
+    }
+    if strategy.r#type == "RollingUpdate" {
+        let quarter = || IntOrString::string("25%");
+        let rolling = strategy.rolling_update.get_or_insert_default();
+        rolling.max_unavailable.get_or_insert_with(quarter);
+        rolling.max_surge.get_or_insert_with(quarter);
+    }
+}
+
+fn validate_strategy(strategy: &DeploymentStrategy, path: &Path<'_>, problems: &mut Problems) {
+    let at = path.field("rollingUpdate");
+    match (strategy.r#type.as_str(), &strategy.rolling_update) {
+        ("Recreate", Some(_)) => {
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            problems.forbidden(&at, detail);
+        }
+        ("RollingUpdate", None) => {
+            problems.required(&at, "this should be defaulted and never be nil");
+        }
+        ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &at, problems),
+        ("Recreate", None) => {}
+        (other, _) => {
+            // Upstream names the whole strategy, not its type.
+            problems.unsupported(path, other, &["Recreate", "RollingUpdate"]);
+        }
+    }
+}
+
+fn validate_rolling(rolling: &RollingUpdateDeployment, path: &Path<'_>, problems: &mut Problems) {
+    let unavailable = path.field("maxUnavailable");
+    let down = bound(rolling.max_unavailable.as_ref(), &unavailable, problems);
+    let up = bound(
+        rolling.max_surge.as_ref(),
+        &path.field("maxSurge"),
+        problems,
+    );
+    if [down, up]
+        .into_iter()
+        .all(|bound| bound.is_none_or(Bound::is_zero))
+    {
+        let value = rolling.max_unavailable.as_ref();
+        problems.invalid(&unavailable, value, "may not be 0 when `maxSurge` is 0");
+    }
+    if let Some(Bound::Percent(percent)) = down
+        && percent > 100
+    {
+        let value = rolling.max_unavailable.as_ref();
+        problems.invalid(&unavailable, value, "must not be greater than 100%");
+    }
+}
+
+/// A number of Pods, absolute or as a percentage.
+#[derive(Clone, Copy, PartialEq)]
+enum Bound {
+    Count(i32),
+    Percent(i32),
+}
+
+impl Bound {
+    const fn is_zero(self) -> bool {
+        matches!(self, Self::Count(0) | Self::Percent(0))
+    }
+}
+
+fn bound(value: Option<&IntOrString>, path: &Path<'_>, problems: &mut Problems) -> Option<Bound> {
+    let value = value?;
+    let Some(text) = value.as_str() else {
+        problems.non_negative(path, value.int_val);
+        return Some(Bound::Count(value.int_val));
+    };
+    let digits = text
+        .strip_suffix('%')
+        .filter(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
+    let Some(digits) = digits else {
+        let detail = "a valid percent string must be a numeric string followed by an ending '%' \
+            (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+        problems.invalid(path, text, detail);
+        return Some(Bound::Count(text.parse().unwrap_or_default()));
+    };
+    // A number that overflows counts as the largest.
+    Some(Bound::Percent(digits.parse().unwrap_or(i32::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::Container;
+    use setpoint_proto::meta::LabelSelector;
+
+    use super::*;
+
+    fn deployment() -> Deployment {
+        let labels = [("app".to_owned(), "web".to_owned())];
+        let mut web = Deployment::default();
+        web.metadata.name = "web".into();
+        web.spec.selector = Some(LabelSelector {
+            match_labels: labels.clone().into(),
+            ..Default::default()
+        });
+        web.spec.template.metadata.labels = labels.into();
+        web.spec.template.spec.containers = vec![Container {
+            name: "web".into(),
+            image: "nginx".into(),
+            ..Default::default()
+        }];
+        web.fill_defaults();
+        web
+    }
+
+    fn complaints(change: impl FnOnce(&mut Deployment)) -> String {
+        let mut web = deployment();
+        change(&mut web);
+        let mut problems = Problems::default();
+        web.validate(&mut problems);
+        problems.to_string()
+    }
+
+    #[test]
+    fn what_is_left_unsaid_gets_kubernetes_defaults() {
+        let spec = deployment().spec;
+        assert_eq!(spec.replicas, Some(1));
+        assert_eq!(spec.revision_history_limit, Some(10));
+        assert_eq!(spec.progress_deadline_seconds, Some(600));
+        let rolling = spec.strategy.rolling_update.unwrap();
+        assert_eq!(rolling.max_surge.unwrap().as_str(), Some("25%"));
+        assert_eq!(rolling.max_unavailable.unwrap().as_str(), Some("25%"));
+        assert_eq!(complaints(|_| {}), "[]");
+    }
+
+    #[test]
+    fn a_template_must_wear_the_labels_that_are_selected() {
+        let complaint = complaints(|web| {
+            web.spec.template.metadata.labels = [("app".into(), "other".into())].into();
+        });
+        assert_eq!(
+            complaint,
+            "spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`"
+        );
+        assert!(
+            complaints(|web| web.spec.selector = None).contains("spec.selector: Required value")
+        );
+        let empty = complaints(|web| web.spec.selector = Some(LabelSelector::default()));
+        assert!(empty.contains("empty selector is invalid for deployment"));
+    }
+
+    #[test]
+    fn a_rollout_must_be_able_to_move() {
+        let complaint = complaints(|web| {
+            let rolling = web.spec.strategy.rolling_update.get_or_insert_default();
+            rolling.max_surge = Some(IntOrString::int(0));
+            rolling.max_unavailable = Some(IntOrString::string("0%"));
+        });
+        assert!(complaint.contains("may not be 0 when `maxSurge` is 0"));
+        let complaint = complaints(|web| {
+            web.spec
+                .strategy
+                .rolling_update
+                .get_or_insert_default()
+                .max_surge = Some(IntOrString::string("a lot"));
+        });
+        assert!(complaint.contains("a valid percent string"));
+        let complaint = complaints(|web| web.spec.strategy.r#type = "Recreate".into());
+        assert!(complaint.contains("may not be specified when strategy `type` is 'Recreate'"));
+    }
+
+    #[test]
+    fn its_pods_restart_always() {
+        let complaint = complaints(|web| web.spec.template.spec.restart_policy = "Never".into());
+        assert_eq!(
+            complaint,
+            r#"spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always""#
+        );
+    }
+
+    #[test]
+    fn a_selector_is_for_life() {
+        let mut new = deployment();
+        new.spec.selector = Some(LabelSelector::default());
+        let mut problems = Problems::default();
+        new.validate_update(&deployment(), &mut problems);
+        assert_eq!(
+            problems.to_string(),
+            "spec.selector: Invalid value: {}: field is immutable"
+        );
+    }
+
+    #[test]
+    fn negative_numbers_make_no_sense() {
+        let complaint = complaints(|web| web.spec.replicas = Some(-1));
+        assert_eq!(
+            complaint,
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
+        );
+        assert!(
+            complaints(|web| web.spec.progress_deadline_seconds = Some(0))
+                .contains("must be greater than minReadySeconds")
+        );
+    }
+}

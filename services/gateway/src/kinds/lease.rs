@@ -1,0 +1,78 @@
+//! Lease: its holder is elected, and its term fences the writes of the holder (see `registry::terms`).
+
+use setpoint_model::Verb;
+use setpoint_proto::coordination::{Lease, LeaseSpec};
+
+use super::{StoredKind, Writes};
+use crate::flow_control::PriorityLevel;
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+
+impl StoredKind for Lease {
+    const WRITES: Writes = Writes::Heartbeats;
+    /// Otherwise a client could take over the lease without having seen its holder.
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
+
+    fn prepare_create(&mut self) {
+        drop_strategy(&mut self.spec, &LeaseSpec::default());
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        drop_strategy(&mut self.spec, &old.spec);
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        let spec = &self.spec;
+        if let Some(seconds) = spec.lease_duration_seconds
+            && seconds <= 0
+        {
+            let at = path.field("leaseDurationSeconds");
+            problems.invalid(&at, seconds, "must be greater than 0");
+        }
+        if let Some(transitions) = spec.lease_transitions {
+            problems.non_negative(&path.field("leaseTransitions"), transitions);
+        }
+    }
+
+    fn lease(&self) -> Option<&LeaseSpec> {
+        Some(&self.spec)
+    }
+
+    fn priority_level(_verb: Verb, namespace: &str) -> Option<PriorityLevel> {
+        Some(match namespace {
+            "kube-node-lease" => PriorityLevel::NodeHigh,
+            _ => PriorityLevel::LeaderElection,
+        })
+    }
+}
+
+/// Drops the fields of coordinated leader election, which Kubernetes has disabled by default.
+fn drop_strategy(new: &mut LeaseSpec, old: &LeaseSpec) {
+    if old.strategy.is_none() {
+        new.strategy = None;
+    }
+    if old.preferred_holder.is_none() {
+        new.preferred_holder = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_lasts_some_time() {
+        let mut lease = Lease::default();
+        lease.spec.lease_duration_seconds = Some(0);
+        lease.spec.lease_transitions = Some(-1);
+        let mut problems = Problems::default();
+        lease.validate(&mut problems);
+        let complaints = problems.to_string();
+        assert!(
+            complaints
+                .contains("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0")
+        );
+        assert!(complaints.contains("spec.leaseTransitions: Invalid value: -1"));
+    }
+}

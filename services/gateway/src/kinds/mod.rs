@@ -1,0 +1,181 @@
+//! The stored kinds, one file each: defaults, preparation, validation, and cells of tables.
+//!
+//! The proto options of a kind say what it is called and which fields it has. The rest is [`StoredKind`], whose every
+//! item has a default: an ordinary kind is an empty impl. A kind without an impl does not compile.
+
+pub(crate) mod age;
+mod configmap;
+mod deployment;
+mod event;
+mod lease;
+mod namespace;
+mod node;
+mod pod;
+mod replicaset;
+mod secret;
+pub(crate) mod service;
+mod serviceaccount;
+mod strategy;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_model::{Verb, names};
+use setpoint_proto::coordination::LeaseSpec;
+use setpoint_proto::meta::LabelSelector;
+use setpoint_proto::{ApiError, Resource};
+
+use crate::flow_control::PriorityLevel;
+use crate::registry::problems::Problems;
+use crate::registry::{Allocation, Registry, Target};
+
+pub(crate) use strategy::{Strategy, find, of};
+
+/// The part that objects of a kind have in running containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// None.
+    Other,
+    /// They are run by a node agent.
+    Pod,
+    /// They control Pods, or other workloads.
+    Workload,
+}
+
+/// The meaning of writes of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// They change intent or state: they are traced, counted, and searched for writers that undo each other.
+    Changes,
+    /// They renew something: they are traced as parts of other traces only.
+    Heartbeats,
+    /// They repeat what a span says: they are never traced.
+    Reports,
+}
+
+/// The replicas of an object with the subresource `scale`.
+pub(crate) struct Replicas<'a> {
+    pub wanted: i32,
+    pub observed: i32,
+    pub selector: Option<&'a LabelSelector>,
+}
+
+/// An admission that is under way.
+pub(crate) type Admitting<'a> = BoxFuture<'a, Result<(), ApiError>>;
+/// An allocation that is under way; `None` if nothing was allocated.
+pub(crate) type Allocating<'a> = BoxFuture<'a, Result<Option<Allocation>, ApiError>>;
+
+/// A kind that is stored. A write calls `fill_defaults`, `prepare_…` and `validate…` in this order.
+pub(crate) trait StoredKind: Resource {
+    /// Whether `metadata.generation` counts changes of the intent.
+    const COUNTS_GENERATIONS: bool = false;
+    /// Whether an update may leave out `metadata.resourceVersion`, and so replace any version.
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
+    /// Whether a collection can be deleted by one request.
+    const DELETES_COLLECTIONS: bool = true;
+    /// The part of its objects in running containers.
+    const ROLE: Role = Role::Other;
+    /// The meaning of its writes.
+    const WRITES: Writes = Writes::Changes;
+
+    /// Returns the priority level of requests about the kind; `None` for that of all reads or of all writes.
+    fn priority_level(_verb: Verb, _namespace: &str) -> Option<PriorityLevel> {
+        None
+    }
+
+    /// Sets the fields that the user left out. Called on create and on update.
+    fn fill_defaults(&mut self) {}
+    /// Removes the fields that a creator may not set.
+    fn prepare_create(&mut self) {}
+    /// Restores from `old` the fields that an update of the whole object may not change: above all the status.
+    fn prepare_update(&mut self, _old: &Self) {}
+    /// Restores from `old` the fields that a write of the status may not change: the spec, and parts of the metadata.
+    fn prepare_status_update(&mut self, _old: &Self) {}
+    /// Returns whether the intent differs from that of `old`.
+    fn intent_changed(&self, _old: &Self) -> bool {
+        false
+    }
+    /// Returns whether the status says that this generation was observed and that all it asks for is there and ready;
+    /// `None` for kinds whose status does not say.
+    fn is_met(&self) -> Option<bool> {
+        None
+    }
+    /// Returns the errors of a name.
+    fn check_name(name: &str) -> Vec<String> {
+        names::validate_dns_subdomain(name)
+    }
+    /// Validates the object, its metadata excepted.
+    fn validate(&self, _problems: &mut Problems) {}
+    /// Validates a new object. Called after `validate`.
+    fn validate_create(&self, _problems: &mut Problems) {}
+    /// Validates a change. Called after `validate`.
+    fn validate_update(&self, _old: &Self, _problems: &mut Problems) {}
+    /// Validates a change of the status. `validate` is not called.
+    fn validate_status_update(&self, _old: &Self, _problems: &mut Problems) {}
+
+    /// Checks a new object against other objects, and completes it from them. Called before `fill_defaults`; `None` if
+    /// there is nothing to check.
+    ///
+    /// # Errors
+    /// `Forbidden` if the object refers to one that does not exist.
+    fn admit<'a>(
+        &'a mut self,
+        _target: &'a Target,
+        _registry: &'a Registry,
+    ) -> Option<Admitting<'a>> {
+        None
+    }
+    /// Allocates the values that must be unique in the cluster and that `old` does not have. Called before each attempt to
+    /// write the object; `None` if the kind has no such values.
+    ///
+    /// # Errors
+    /// `Invalid` if the object asks for a value of another object.
+    fn allocate<'a>(
+        &'a mut self,
+        _old: Option<&'a Self>,
+        _registry: &'a Registry,
+    ) -> Option<Allocating<'a>> {
+        None
+    }
+    /// Returns the lease whose term fences writes: the term is advanced in the transaction that sets a new holder.
+    fn lease(&self) -> Option<&LeaseSpec> {
+        None
+    }
+    /// Returns the replicas, for kinds with the subresource `scale`.
+    fn scale(&self) -> Option<Replicas<'_>> {
+        None
+    }
+    /// Sets the number of wanted replicas, for kinds with the subresource `scale`.
+    fn set_replicas(&mut self, _replicas: i32) {}
+    /// Assigns the object to a node, for kinds with the subresource `binding`.
+    ///
+    /// # Errors
+    /// The reason why it cannot be assigned.
+    fn bind(&mut self, _node: &str, _now: Timestamp) -> Result<(), String> {
+        Err("objects of this kind are not assigned to nodes".to_owned())
+    }
+    /// Checks whether the object of this name may be deleted.
+    ///
+    /// # Errors
+    /// The reason why it may not.
+    fn check_delete(_name: &str) -> Result<(), &'static str> {
+        Ok(())
+    }
+    /// Marks the status of an object whose deletion begins. Returns its grace period in seconds; `asked` is the one that
+    /// the request asks for.
+    fn begin_deletion(&mut self, _asked: Option<i64>) -> i64 {
+        0
+    }
+    /// Returns whether something besides `metadata.finalizers` holds back the end of a deletion.
+    fn holds_deletion(&self) -> bool {
+        false
+    }
+
+    /// Returns the cell of a computed column of the kind's table; `None` if the column's path says it all.
+    fn cell(&self, _column: &str, _now: Timestamp) -> Option<Value> {
+        None
+    }
+}

@@ -1,0 +1,110 @@
+//! Namespace: it is Active until it is deleted, and then Terminating until it is empty.
+
+use setpoint_model::names;
+use setpoint_proto::core::Namespace;
+
+use super::StoredKind;
+use crate::registry::metadata;
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+
+/// The label by which selectors find a namespace.
+const NAME: &str = "kubernetes.io/metadata.name";
+/// The finalizer of the spec that holds a namespace until its content is gone.
+const CONTENT: &str = "kubernetes";
+/// Namespaces that the cluster needs.
+const PROTECTED: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint-system"];
+
+impl StoredKind for Namespace {
+    /// One mistake must not delete all namespaces. Kubernetes has no such verb either.
+    const DELETES_COLLECTIONS: bool = false;
+
+    fn fill_defaults(&mut self) {
+        let name = self.metadata.name.clone();
+        if !name.is_empty() {
+            self.metadata.labels.insert(NAME.into(), name);
+        }
+    }
+
+    fn prepare_create(&mut self) {
+        self.status = Default::default();
+        self.status.phase = "Active".into();
+        if !self
+            .spec
+            .finalizers
+            .iter()
+            .any(|finalizer| finalizer == CONTENT)
+        {
+            self.spec.finalizers.push(CONTENT.into());
+        }
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        self.spec = old.spec.clone();
+        self.status = old.status.clone();
+    }
+
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        let path = path.field("finalizers");
+        for finalizer in &self.spec.finalizers {
+            let wrong = names::validate_qualified_name(finalizer);
+            problems.all_invalid(&path, finalizer, wrong);
+            metadata::validate_finalizer_domain(finalizer, &path, problems);
+        }
+    }
+
+    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
+        let path = Path::root("status");
+        let ends = self.metadata.deletion_timestamp.is_some();
+        let (only, condition) = match ends {
+            false => ("Active", "empty"),
+            true => ("Terminating", "not empty"),
+        };
+        if self.status.phase != only {
+            let detail = format!("may only be '{only}' if `deletionTimestamp` is {condition}");
+            problems.invalid(&path.field("Phase"), &self.status.phase, detail);
+        }
+    }
+
+    fn check_name(name: &str) -> Vec<String> {
+        names::validate_dns_label(name)
+    }
+
+    fn check_delete(name: &str) -> Result<(), &'static str> {
+        match PROTECTED.contains(&name) {
+            true => Err("this namespace may not be deleted"),
+            false => Ok(()),
+        }
+    }
+
+    fn begin_deletion(&mut self, _asked: Option<i64>) -> i64 {
+        self.status.phase = "Terminating".into();
+        0
+    }
+
+    fn holds_deletion(&self) -> bool {
+        !self.spec.finalizers.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_namespace_is_active_and_found_by_its_name() {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = "production".into();
+        namespace.fill_defaults();
+        namespace.prepare_create();
+        assert_eq!(namespace.status.phase, "Active");
+        assert_eq!(namespace.spec.finalizers, [CONTENT]);
+        assert_eq!(namespace.metadata.labels[NAME], "production");
+        assert!(!Namespace::check_name("a.b").is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! Pod: it is created Pending, and little of its spec may change later.
+
+mod admission;
+mod binding;
+mod cells;
+mod devices;
+mod status;
+mod update;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_model::{condition, names, pod};
+use setpoint_proto::core::{Pod, PodCondition};
+
+use super::{Admitting, Role, StoredKind};
+use crate::registry::path::Path;
+use crate::registry::podspec;
+use crate::registry::problems::Problems;
+use crate::registry::{Registry, Target};
+
+/// The default grace period of a deletion, in seconds.
+const GRACE: i64 = 30;
+
+impl StoredKind for Pod {
+    const ROLE: Role = Role::Pod;
+    const COUNTS_GENERATIONS: bool = true;
+
+    fn fill_defaults(&mut self) {
+        podspec::fill_defaults(&mut self.spec);
+        podspec::fill_pod_defaults(&mut self.spec);
+    }
+
+    fn prepare_create(&mut self) {
+        self.status = Default::default();
+        self.status.phase = "Pending".into();
+        self.status.qos_class = podspec::qos_class(&self.spec).into();
+        if !self.spec.scheduling_gates.is_empty() {
+            self.status.conditions.push(gated());
+        }
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        self.status = old.status.clone();
+    }
+
+    /// Keeps the owners, which old agents decode incorrectly, and the QoS class, which they leave out.
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+        let owners = &old.metadata.owner_references;
+        self.metadata.owner_references.clone_from(owners);
+        status::keep_unsaid(&mut self.status, &old.status);
+    }
+
+    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        update::validate_annotations(self, old, problems);
+        let path = Path::root("metadata");
+        let path = path.field("annotations");
+        podspec::validate_annotations(&self.metadata.annotations, &self.spec, &path, problems);
+        status::validate_update(self, old, problems);
+    }
+
+    fn intent_changed(&self, old: &Self) -> bool {
+        self.spec != old.spec
+    }
+
+    /// An agent that does not say which generation it observed has observed the first.
+    fn is_met(&self) -> Option<bool> {
+        let observed = self.status.observed_generation.max(1) >= self.metadata.generation;
+        Some(observed && condition::is_true(&self.status.conditions, "Ready"))
+    }
+
+    fn check_name(name: &str) -> Vec<String> {
+        names::validate_dns_subdomain(name)
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        podspec::validate_pod(self, problems);
+    }
+
+    fn validate_create(&self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        if !self.spec.ephemeral_containers.is_empty() {
+            let at = path.field("ephemeralContainers");
+            problems.forbidden(&at, "cannot be set on create");
+        }
+        if !self.spec.node_name.is_empty() && !self.spec.scheduling_gates.is_empty() {
+            let detail = "cannot be set until all schedulingGates have been cleared";
+            problems.forbidden(&path.field("nodeName"), detail);
+        }
+        let annotations = &self.metadata.annotations;
+        podspec::validate_profiles(annotations, &self.spec, &path, problems);
+    }
+
+    fn validate_update(&self, old: &Self, problems: &mut Problems) {
+        update::validate(self, old, problems);
+    }
+
+    fn cell(&self, column: &str, now: Timestamp) -> Option<Value> {
+        cells::cell(self, column, now)
+    }
+
+    fn admit<'a>(
+        &'a mut self,
+        target: &'a Target,
+        registry: &'a Registry,
+    ) -> Option<Admitting<'a>> {
+        Some(Box::pin(admission::admit(self, target, registry)))
+    }
+
+    fn bind(&mut self, node: &str, now: Timestamp) -> Result<(), String> {
+        binding::assign(self, node, now)
+    }
+
+    fn begin_deletion(&mut self, asked: Option<i64>) -> i64 {
+        grace_of(self, asked)
+    }
+}
+
+/// Returns the condition of a Pod with scheduling gates.
+fn gated() -> PodCondition {
+    PodCondition {
+        r#type: "PodScheduled".into(),
+        status: condition::FALSE.into(),
+        reason: "SchedulingGated".into(),
+        message: "Scheduling is blocked due to non-empty scheduling gates".into(),
+        last_transition_time: Timestamp::now().into(),
+        ..Default::default()
+    }
+}
+
+/// Returns the grace period of a deletion in seconds: 0 if no container can be running.
+fn grace_of(pod: &Pod, asked: Option<i64>) -> i64 {
+    if pod.spec.node_name.is_empty() || pod::is_terminal(pod) {
+        return 0;
+    }
+    let grace = asked
+        .or(pod.spec.termination_grace_period_seconds)
+        .unwrap_or(GRACE);
+    // A negative grace period is an old form of "as soon as possible, but by the agent".
+    if grace < 0 { 1 } else { grace }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::Resource as _;
+    use setpoint_proto::core::{Container, PodSchedulingGate};
+
+    use super::*;
+
+    fn pod() -> Pod {
+        let mut pod = Pod::default();
+        pod.meta_mut().name = "web".into();
+        pod.spec.node_name = "node-1".into();
+        pod.spec.containers = vec![Container {
+            name: "web".into(),
+            image: "nginx:1.25".into(),
+            ..Default::default()
+        }];
+        pod.fill_defaults();
+        pod
+    }
+
+    fn complaints(change: impl FnOnce(&mut Pod)) -> String {
+        let old = pod();
+        let mut new = old.clone();
+        change(&mut new);
+        let mut problems = Problems::default();
+        new.validate_update(&old, &mut problems);
+        problems.to_string()
+    }
+
+    const NONE: &str = "[]";
+
+    #[test]
+    fn an_image_may_change() {
+        assert_eq!(
+            complaints(|pod| pod.spec.containers[0].image = "nginx:1.26".into()),
+            NONE
+        );
+    }
+
+    #[test]
+    fn other_fields_may_not_change() {
+        let command = complaints(|pod| pod.spec.containers[0].command = vec!["sh".into()]);
+        assert!(command.starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"));
+        let gate = PodSchedulingGate {
+            name: "later".into(),
+        };
+        assert!(complaints(|pod| pod.spec.scheduling_gates.push(gate)).contains("Forbidden"));
+        assert!(complaints(|pod| pod.spec.node_name = "node-2".into()).contains("Forbidden"));
+        let containers = complaints(|pod| pod.spec.containers.clear());
+        assert_eq!(
+            containers,
+            "spec.containers: Forbidden: pod updates may not add or remove containers"
+        );
+    }
+
+    #[test]
+    fn only_a_bound_and_living_pod_has_grace() {
+        let mut pod = pod();
+        assert_eq!(grace_of(&pod, None), 30);
+        assert_eq!(grace_of(&pod, Some(3)), 3);
+        assert_eq!(grace_of(&pod, Some(-1)), 1);
+        pod.status.phase = "Succeeded".into();
+        assert_eq!(grace_of(&pod, None), 0);
+        pod.status.phase = "Running".into();
+        pod.spec.node_name.clear();
+        assert_eq!(grace_of(&pod, Some(3)), 0);
+    }
+
+    #[test]
+    fn a_new_pod_is_pending_whatever_its_creator_says() {
+        let mut pod = pod();
+        pod.status.phase = "Running".into();
+        pod.prepare_create();
+        assert_eq!(
+            (pod.status.phase.as_str(), pod.status.qos_class.as_str()),
+            ("Pending", "BestEffort")
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! Validation of the claims and devices in the status of a Pod.
+
+use std::collections::BTreeSet;
+
+use setpoint_model::names;
+use setpoint_proto::core::{
+    Container, ContainerStatus, Pod, PodExtendedResourceClaimStatus, PodResourceClaim,
+    PodResourceClaimStatus, PodSpec, ResourceHealth,
+};
+
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+
+const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
+const MESSAGE_MAX: usize = 1024;
+
+/// Validates claims and the health of devices.
+pub(super) fn validate(pod: &Pod, path: &Path<'_>, problems: &mut Problems) {
+    let (status, spec) = (&pod.status, &pod.spec);
+    let at = path.field("resourceClaimStatuses");
+    validate_claims(
+        &status.resource_claim_statuses,
+        &spec.resource_claims,
+        &at,
+        problems,
+    );
+    if let Some(claim) = &status.extended_resource_claim_status {
+        let at = path.field("extendedResourceClaimStatus");
+        validate_extended(claim, spec, &at, problems);
+    }
+    for (statuses, containers, field) in [
+        (
+            &status.container_statuses,
+            &spec.containers,
+            "containerStatuses",
+        ),
+        (
+            &status.init_container_statuses,
+            &spec.init_containers,
+            "initContainerStatuses",
+        ),
+    ] {
+        let path = path.field(field);
+        for (index, status) in statuses.iter().enumerate() {
+            let container = containers.iter().find(|one| one.name == status.name);
+            validate_health(status, container, &path.index(index), problems);
+        }
+    }
+    let path = path.field("ephemeralContainerStatuses");
+    let ephemeral = status.ephemeral_container_statuses.iter().enumerate();
+    for (index, _) in ephemeral.filter(|(_, one)| !one.allocated_resources_status.is_empty()) {
+        let path = path.index(index);
+        let at = path.field("allocatedResourcesStatus");
+        problems.forbidden(&at, "must not be specified in container status");
+    }
+}
+
+fn validate_claims(
+    statuses: &[PodResourceClaimStatus],
+    claims: &[PodResourceClaim],
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let known: BTreeSet<_> = claims.iter().map(|claim| &claim.name).collect();
+    let mut seen = BTreeSet::new();
+    for (index, status) in statuses.iter().enumerate() {
+        let path = path.index(index);
+        let at = path.field("name");
+        if !known.contains(&status.name) {
+            let detail = "must match the name of an entry in `spec.resourceClaims`";
+            problems.invalid(&at, &status.name, detail);
+        }
+        if !seen.insert(&status.name) {
+            problems.duplicate(&at, &status.name);
+        }
+        if let Some(name) = &status.resource_claim_name {
+            let wrong = names::validate_dns_subdomain(name);
+            problems.all_invalid(&path.field("resourceClaimName"), name, wrong);
+        }
+    }
+}
+
+fn validate_extended(
+    claim: &PodExtendedResourceClaimStatus,
+    spec: &PodSpec,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let list = path.field("requestMappings");
+    if claim.request_mappings.is_empty() {
+        problems.required(&list, "at least one request mapping is required");
+    }
+    let containers = || spec.init_containers.iter().chain(&spec.containers);
+    let mut seen = BTreeSet::new();
+    for (index, mapping) in claim.request_mappings.iter().enumerate() {
+        let path_of_mapping = list.index(index);
+        let container = containers().find(|one| one.name == mapping.container_name);
+        match container.map(|container| &container.resources.requests) {
+            None => {
+                let detail = "must match the name of an entry in spec.initContainers.name or \
+                    spec.containers.name";
+                let at = path_of_mapping.field("containerName");
+                problems.invalid(&at, &mapping.container_name, detail);
+            }
+            Some(requests) if !requests.contains_key(&mapping.resource_name) => {
+                let detail = "must match the extended resource name of an entry in \
+                    spec.initContainers.resources.requests or spec.containers.resources.requests";
+                let at = path_of_mapping.field("resourceName");
+                problems.invalid(&at, &mapping.resource_name, detail);
+            }
+            Some(_) => {}
+        }
+        // Kubernetes leaves the list out of this path.
+        let wrong = names::validate_dns_label(&mapping.request_name);
+        problems.all_invalid(&path.field("requestName"), &mapping.request_name, wrong);
+        let parts = [
+            (&mapping.container_name, "containerName"),
+            (&mapping.resource_name, "resourceName"),
+            (&mapping.request_name, "requestName"),
+        ];
+        if !seen.insert(parts) {
+            for (value, field) in parts {
+                problems.duplicate(&path_of_mapping.field(field), value);
+            }
+        }
+    }
+    let (at, name) = (
+        path.field("resourceClaimName"),
+        claim.resource_claim_name.as_str(),
+    );
+    match name {
+        "" => problems.required(&at, ""),
+        name => problems.all_invalid(&at, name, names::validate_dns_subdomain(name)),
+    }
+}
+
+fn validate_health(
+    status: &ContainerStatus,
+    container: Option<&Container>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let path = path.field("allocatedResourcesStatus");
+    for (index, resource) in status.allocated_resources_status.iter().enumerate() {
+        let path = path.index(index);
+        if let Some(container) = container {
+            validate_asked_for(&resource.name, container, &path.field("name"), problems);
+        }
+        let path = path.field("resources");
+        let mut seen = BTreeSet::new();
+        for (index, device) in resource.resources.iter().enumerate() {
+            let path = path.index(index);
+            validate_device(device, &path, problems);
+            if !seen.insert(&device.resource_id) {
+                problems.duplicate(&path.field("resourceID"), &device.resource_id);
+            }
+        }
+    }
+}
+
+/// Returns whether a container has a device: it requested it, or a claim of its Pod has it.
+fn validate_asked_for(name: &str, container: &Container, path: &Path<'_>, problems: &mut Problems) {
+    let resources = &container.resources;
+    let (asked_for, detail) = match name.strip_prefix("claim:") {
+        Some(name) => {
+            let named = resources.claims.iter().any(|claim| match &*claim.request {
+                "" => name == claim.name,
+                request => name.split_once('/') == Some((&*claim.name, request)),
+            });
+            let detail = "must match one of the container's resource claims in a format \
+                'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
+            (named, detail)
+        }
+        None => {
+            let detail = "must match one of the container's resource requests";
+            (resources.requests.contains_key(name), detail)
+        }
+    };
+    if !asked_for {
+        problems.invalid(path, name, detail);
+    }
+}
+
+fn validate_device(device: &ResourceHealth, path: &Path<'_>, problems: &mut Problems) {
+    if !HEALTH.contains(&&*device.health) {
+        problems.unsupported(&path.field("health"), &device.health, HEALTH);
+    }
+    let at = path.field("message");
+    match device.message.as_deref() {
+        Some("") => problems.required(&at, "must be non-empty if specified"),
+        Some(message) if message.len() > MESSAGE_MAX => problems.too_long(&at, MESSAGE_MAX),
+        _ => {}
+    }
+}

@@ -1,0 +1,240 @@
+//! Validation of the status of a Pod, and the parts that a report may not change.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use setpoint_model::names;
+use setpoint_proto::core::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
+
+use super::devices;
+use crate::registry::ip;
+use crate::registry::path::Path;
+use crate::registry::podspec;
+use crate::registry::problems::Problems;
+
+/// Condition types that are accepted although they are not qualified names.
+const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
+/// The terminal phases.
+const TERMINAL: [&str; 2] = ["Succeeded", "Failed"];
+
+/// Restores from the old status the fields that a report leaves out, and those that never change.
+pub(super) fn keep_unsaid(new: &mut PodStatus, old: &PodStatus) {
+    if new.qos_class.is_empty() {
+        new.qos_class.clone_from(&old.qos_class);
+    }
+    if new.observed_generation == 0 {
+        new.observed_generation = old.observed_generation;
+    }
+    // There may be several conditions of a type.
+    let mut generations: BTreeMap<&str, VecDeque<i64>> = BTreeMap::new();
+    for condition in &old.conditions {
+        let of_type = generations.entry(&condition.r#type).or_default();
+        of_type.push_back(condition.observed_generation);
+    }
+    for condition in &mut new.conditions {
+        let of_type = generations.get_mut(condition.r#type.as_str());
+        let before = of_type.and_then(VecDeque::pop_front).unwrap_or_default();
+        if condition.observed_generation == 0 {
+            condition.observed_generation = before;
+        }
+    }
+}
+
+/// Validates a change of the status.
+pub(super) fn validate_update(new: &Pod, old: &Pod, problems: &mut Problems) {
+    let path = Path::root("status");
+    let (status, was) = (&new.status, &old.status);
+    validate_phase(status, was, &path.field("phase"), problems);
+    validate_conditions(&status.conditions, &path.field("conditions"), problems);
+    validate_nomination(new, old, &path.field("nominatedNodeName"), problems);
+    if status.observed_generation < 0 {
+        let at = path.field("observedGeneration");
+        problems.invalid(
+            &at,
+            status.observed_generation,
+            "must be a non-negative integer",
+        );
+    }
+    problems.immutable(&path.field("qosClass"), &status.qos_class, &was.qos_class);
+    validate_containers(new, old, &path, problems);
+    devices::validate(new, &path, problems);
+    let (ips, were) = (status.pod_ips.iter(), was.pod_ips.iter());
+    let (ips, were) = (ips.map(|ip| ip.ip.as_str()), were.map(|ip| ip.ip.as_str()));
+    validate_ips(
+        &ips.collect::<Vec<_>>(),
+        &were.collect::<Vec<_>>(),
+        &path.field("podIPs"),
+        problems,
+    );
+    validate_host_ips(status, was, &path.field("hostIPs"), problems);
+}
+
+/// Validates that a terminal phase stays. Kubernetes has no such rule; controllers that count Pods rely on it here.
+fn validate_phase(new: &PodStatus, old: &PodStatus, path: &Path<'_>, problems: &mut Problems) {
+    if TERMINAL.contains(&old.phase.as_str()) && new.phase != old.phase {
+        let detail = format!("may not leave the terminal phase {:?}", old.phase);
+        problems.invalid(path, &new.phase, detail);
+    }
+}
+
+fn validate_conditions(conditions: &[PodCondition], path: &Path<'_>, problems: &mut Problems) {
+    for (index, condition) in conditions.iter().enumerate() {
+        let path = path.index(index);
+        let generation = condition.observed_generation;
+        if generation < 0 {
+            let detail = "must be a non-negative integer";
+            problems.invalid(&path.field("observedGeneration"), generation, detail);
+        }
+        let r#type = condition.r#type.as_str();
+        if !SYSTEM.contains(&r#type) {
+            let wrong = names::validate_qualified_name(r#type);
+            problems.all_invalid(&path.field("Type"), r#type, wrong);
+        }
+    }
+}
+
+fn validate_nomination(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
+    let nominated = new.status.nominated_node_name.as_str();
+    if nominated.is_empty() || nominated == old.status.nominated_node_name {
+        return;
+    }
+    let wrong = names::validate_dns_subdomain(nominated);
+    problems.all_invalid(path, nominated, wrong);
+    if !old.spec.node_name.is_empty() {
+        let detail = "may not be set on pods that are already bound to a node";
+        problems.forbidden(path, detail);
+    }
+}
+
+fn validate_containers(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
+    let (spec, new, old) = (&old.spec, &new.status, &old.status);
+    let lists = [
+        (
+            &new.container_statuses,
+            &old.container_statuses,
+            &*spec.containers,
+            "containerStatuses",
+        ),
+        (
+            &new.init_container_statuses,
+            &old.init_container_statuses,
+            &spec.init_containers,
+            "initContainerStatuses",
+        ),
+        // None of these is restarted.
+        (
+            &new.ephemeral_container_statuses,
+            &old.ephemeral_container_statuses,
+            &[],
+            "ephemeralContainerStatuses",
+        ),
+    ];
+    let windows = spec.os.as_ref().is_some_and(|os| os.name == "windows");
+    for (new, old, containers, field) in lists {
+        let path = path.field(field);
+        validate_transitions(new, old, (spec, containers), &path, problems);
+        for (index, status) in new.iter().enumerate() {
+            validate_user(status, windows, &path.index(index), problems);
+        }
+    }
+}
+
+/// Validates that a terminated container that may not be restarted stays terminated.
+fn validate_transitions(
+    new: &[ContainerStatus],
+    old: &[ContainerStatus],
+    (spec, containers): (&PodSpec, &[Container]),
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let mut rules = spec
+        .init_containers
+        .iter()
+        .chain(&spec.containers)
+        .flat_map(|container| &container.restart_policy_rules);
+    if !containers.is_empty() && rules.any(|rule| rule.action == "RestartAllContainers") {
+        return;
+    }
+    let goes_on = |status: &ContainerStatus| status.state.terminated.is_none();
+    let new: BTreeMap<_, _> = new.iter().rev().map(|new| (&new.name, new)).collect();
+    for (index, status) in old.iter().enumerate() {
+        let Some(terminated) = &status.state.terminated else {
+            continue;
+        };
+        let container = containers
+            .iter()
+            .find(|container| container.name == status.name);
+        let may =
+            container.is_some_and(|container| may_restart(container, spec, terminated.exit_code));
+        if !may && new.get(&status.name).is_some_and(|new| goes_on(new)) {
+            let detail = "may not be transitioned to non-terminated state";
+            problems.forbidden(&path.index(index).field("state"), detail);
+        }
+    }
+}
+
+/// Returns whether a container may be restarted: by its own rules, else its own policy, else that of its Pod.
+fn may_restart(container: &Container, spec: &PodSpec, exit_code: i32) -> bool {
+    let own = container.restart_policy.as_deref();
+    let ruled = own.is_some()
+        && container.restart_policy_rules.iter().any(|rule| {
+            let codes = rule.exit_codes.as_ref();
+            let matches = codes
+                .is_some_and(|codes| codes.values.contains(&exit_code) == (codes.operator == "In"));
+            matches && rule.action == "Restart"
+        });
+    let policy = own.unwrap_or(&spec.restart_policy);
+    ruled
+        || match policy {
+            "Never" => false,
+            "OnFailure" => exit_code != 0,
+            _ => true,
+        }
+}
+
+fn validate_user(
+    status: &ContainerStatus,
+    windows: bool,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let user = status.user.as_ref().and_then(|user| user.linux.as_ref());
+    let Some(user) = user else {
+        return;
+    };
+    let path = path.field("user");
+    let path = path.field("linux");
+    if windows {
+        problems.forbidden(&path, "cannot be set for a windows pod");
+        return;
+    }
+    podspec::validate_id(Some(user.uid), &path.field("uid"), problems);
+    podspec::validate_id(Some(user.gid), &path.field("gid"), problems);
+    let groups = path.field("supplementalGroups");
+    for (index, group) in user.supplemental_groups.iter().enumerate() {
+        podspec::validate_id(Some(*group), &groups.index(index), problems);
+    }
+}
+
+fn validate_ips(new: &[&str], old: &[&str], path: &Path<'_>, problems: &mut Problems) {
+    for (index, ip) in new.iter().enumerate() {
+        if !old.contains(ip) {
+            ip::validate(ip, &path.index(index), problems);
+        }
+    }
+    if !ip::are_of_different_families(new.iter().copied()) {
+        let detail = "may specify no more than one IP for each IP family";
+        problems.invalid(path, new, detail);
+    }
+}
+
+fn validate_host_ips(new: &PodStatus, old: &PodStatus, path: &Path<'_>, problems: &mut Problems) {
+    let ips: Vec<_> = new.host_ips.iter().map(|ip| ip.ip.as_str()).collect();
+    let were: Vec<_> = old.host_ips.iter().map(|ip| ip.ip.as_str()).collect();
+    if let Some(first) = ips.first()
+        && *first != new.host_ip
+    {
+        let at = path.index(0);
+        problems.invalid(&at.field("ip"), first, "must be equal to `hostIP`");
+    }
+    validate_ips(&ips, &were, path, problems);
+}

@@ -1,0 +1,103 @@
+//! ReplicaSet: one replica by default, and an immutable selector.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_proto::apps::ReplicaSet;
+
+use super::template;
+use super::{Replicas, Role, StoredKind};
+use crate::registry::path::Path;
+use crate::registry::podspec;
+use crate::registry::problems::Problems;
+
+impl StoredKind for ReplicaSet {
+    const ROLE: Role = Role::Workload;
+    const COUNTS_GENERATIONS: bool = true;
+
+    fn fill_defaults(&mut self) {
+        self.spec.replicas.get_or_insert(1);
+        podspec::fill_defaults(&mut self.spec.template.spec);
+    }
+
+    fn prepare_create(&mut self) {
+        self.status = Default::default();
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        self.status = old.status.clone();
+    }
+
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+    }
+
+    fn intent_changed(&self, old: &Self) -> bool {
+        self.spec != old.spec
+    }
+
+    fn is_met(&self) -> Option<bool> {
+        let (wanted, status) = (self.spec.replicas.unwrap_or(1), &self.status);
+        let observed = status.observed_generation >= self.metadata.generation;
+        Some(observed && [status.replicas, status.ready_replicas] == [wanted; 2])
+    }
+
+    fn validate(&self, problems: &mut Problems) {
+        let spec = Path::root("spec");
+        problems.non_negative(
+            &spec.field("replicas"),
+            self.spec.replicas.unwrap_or_default(),
+        );
+        problems.non_negative(&spec.field("minReadySeconds"), self.spec.min_ready_seconds);
+        let selector = self.spec.selector.as_ref();
+        template::validate(selector, &self.spec.template, problems);
+    }
+
+    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
+        let (path, status) = (Path::root("status"), &self.status);
+        let (ready, available) = (status.ready_replicas, status.available_replicas);
+        let counts = [
+            ("fullyLabeledReplicas", status.fully_labeled_replicas),
+            ("readyReplicas", ready),
+            ("availableReplicas", available),
+        ];
+        template::validate_counts(status.replicas, &counts, &path, problems);
+        problems.non_negative(
+            &path.field("observedGeneration"),
+            status.observed_generation,
+        );
+        let terminating = status.terminating_replicas.unwrap_or_default();
+        problems.non_negative(&path.field("terminatingReplicas"), terminating);
+        template::validate_available(available, ready, &path, problems);
+    }
+
+    fn validate_update(&self, old: &Self, problems: &mut Problems) {
+        let path = Path::root("spec");
+        problems.immutable(
+            &path.field("selector"),
+            &self.spec.selector,
+            &old.spec.selector,
+        );
+    }
+
+    fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
+        let (spec, status) = (&self.spec, &self.status);
+        Some(match column {
+            "Desired" => spec.replicas.unwrap_or_default().into(),
+            "Current" => status.replicas.into(),
+            "Ready" => status.ready_replicas.into(),
+            _ => return template::cell(column, &spec.template, spec.selector.as_ref()),
+        })
+    }
+
+    fn scale(&self) -> Option<Replicas<'_>> {
+        Some(Replicas {
+            wanted: self.spec.replicas.unwrap_or_default(),
+            observed: self.status.replicas,
+            selector: self.spec.selector.as_ref(),
+        })
+    }
+
+    fn set_replicas(&mut self, replicas: i32) {
+        self.spec.replicas = Some(replicas);
+    }
+}

@@ -1,0 +1,205 @@
+//! Service: defaults and validation by type, and allocated addresses and ports.
+
+mod address;
+mod allocator;
+mod cells;
+mod change;
+mod families;
+mod port;
+mod status;
+mod traffic;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_model::names;
+use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
+use setpoint_proto::meta::IntOrString;
+
+use super::{Allocating, StoredKind};
+use crate::registry::Registry;
+use crate::registry::metadata;
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+
+const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+/// The default session affinity, in seconds: three hours.
+const STICKY: i32 = 10_800;
+
+impl StoredKind for Service {
+    fn fill_defaults(&mut self) {
+        let spec = &mut self.spec;
+        unless_set(&mut spec.session_affinity, "None");
+        unless_set(&mut spec.r#type, "ClusterIP");
+        fill_affinity(spec);
+        spec.ports.iter_mut().for_each(fill_port);
+        if is_reached_from_outside(spec) {
+            unless_set(&mut spec.external_traffic_policy, "Cluster");
+        }
+        if spec.r#type == "ExternalName" {
+            return;
+        }
+        spec.internal_traffic_policy
+            .get_or_insert_with(|| "Cluster".into());
+        if spec.r#type == "LoadBalancer" {
+            status::fill_defaults(&mut self.status);
+            spec.allocate_load_balancer_node_ports.get_or_insert(true);
+        }
+    }
+
+    fn prepare_create(&mut self) {
+        self.status = Default::default();
+        change::mirror_address(&mut self.spec);
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        self.status = old.status.clone();
+        change::keep_allotted(&mut self.spec, &old.spec);
+        change::follow_address(&mut self.spec, &old.spec);
+        change::drop_unneeded(&mut self.spec, &old.spec);
+        if self.spec.r#type != "LoadBalancer" {
+            self.status.load_balancer = Default::default();
+        }
+    }
+
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+    }
+
+    fn check_name(name: &str) -> Vec<String> {
+        names::validate_dns_label(name)
+    }
+
+    fn validate_create(&self, problems: &mut Problems) {
+        validate(self, &Self::default(), problems);
+    }
+
+    fn validate_update(&self, old: &Self, problems: &mut Problems) {
+        validate(self, old, problems);
+        let (path, new, old) = (Path::root("spec"), &self.spec, &old.spec);
+        address::validate_update(new, old, &path, problems);
+        traffic::validate_update(new, old, &path, problems);
+    }
+
+    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
+        let path = Path::root("status");
+        let path = path.field("loadBalancer");
+        status::validate(self, old, &path.field("ingress"), problems);
+    }
+
+    fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
+        cells::cell(self, column)
+    }
+
+    fn allocate<'a>(
+        &'a mut self,
+        old: Option<&'a Self>,
+        registry: &'a Registry,
+    ) -> Option<Allocating<'a>> {
+        Some(Box::pin(allocator::allocate(self, old, registry)))
+    }
+}
+
+/// Validates a Service. Addresses and ranges of `old` are accepted: they may be older than a rule.
+fn validate(new: &Service, old: &Service, problems: &mut Problems) {
+    let (path, spec) = (Path::root("spec"), &new.spec);
+    problems.one_of(&path.field("type"), &spec.r#type, TYPES);
+    if spec.r#type == "ExternalName" {
+        validate_external_name(spec, &path, problems);
+    } else {
+        address::validate(spec, &old.spec.cluster_ips, &path, problems);
+    }
+    port::validate(spec, &path.field("ports"), problems);
+    metadata::validate_labels(&spec.selector, &path.field("selector"), problems);
+    traffic::validate(new, old, &path, problems);
+}
+
+fn unless_set(field: &mut String, value: &str) {
+    if field.is_empty() {
+        value.clone_into(field);
+    }
+}
+
+fn fill_affinity(spec: &mut ServiceSpec) {
+    match spec.session_affinity.as_str() {
+        "None" => spec.session_affinity_config = None,
+        "ClientIP" => {
+            let config = spec.session_affinity_config.get_or_insert_default();
+            let client = config.client_ip.get_or_insert_default();
+            client.timeout_seconds.get_or_insert(STICKY);
+        }
+        _ => {}
+    }
+}
+
+fn fill_port(port: &mut ServicePort) {
+    unless_set(&mut port.protocol, "TCP");
+    let unset = |target: &IntOrString| target.as_str().map_or(target.int_val == 0, str::is_empty);
+    if unset(&port.target_port) {
+        port.target_port = IntOrString::int(port.port);
+    }
+}
+
+/// Returns whether the Service is reached through ports of the nodes.
+fn uses_node_ports(spec: &ServiceSpec) -> bool {
+    match spec.r#type.as_str() {
+        "NodePort" => true,
+        "LoadBalancer" => spec.allocate_load_balancer_node_ports != Some(false),
+        _ => false,
+    }
+}
+
+/// Returns whether a load balancer asks each node if Pods of the Service are there.
+fn uses_health_check(spec: &ServiceSpec) -> bool {
+    spec.r#type == "LoadBalancer" && spec.external_traffic_policy == "Local"
+}
+
+fn is_reached_from_outside(spec: &ServiceSpec) -> bool {
+    match spec.r#type.as_str() {
+        "NodePort" | "LoadBalancer" => true,
+        "ClusterIP" => !spec.external_ips.is_empty(),
+        _ => false,
+    }
+}
+
+/// Validates a Service of type ExternalName, which must have no address in the cluster.
+fn validate_external_name(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+    for (set, field) in [
+        (!spec.cluster_ips.is_empty(), "clusterIPs"),
+        (!spec.ip_families.is_empty(), "ipFamilies"),
+        (spec.ip_family_policy.is_some(), "ipFamilyPolicy"),
+    ] {
+        if set {
+            problems.forbidden(
+                &path.field(field),
+                "may not be set for ExternalName services",
+            );
+        }
+    }
+    let (at, name) = (path.field("externalName"), spec.external_name.as_str());
+    match name.strip_suffix('.').unwrap_or(name) {
+        "" => problems.required(&at, ""),
+        name => problems.all_invalid(&at, name, names::validate_dns_subdomain(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_leads_to_the_same_port_unless_said_otherwise() {
+        let mut service = Service::default();
+        service.spec.ports = vec![ServicePort {
+            port: 80,
+            ..Default::default()
+        }];
+        service.fill_defaults();
+        let spec = service.spec;
+        assert_eq!(spec.ports[0].target_port, IntOrString::int(80));
+        assert_eq!(spec.ports[0].protocol, "TCP");
+        assert_eq!(
+            (spec.r#type.as_str(), spec.session_affinity.as_str()),
+            ("ClusterIP", "None")
+        );
+    }
+}

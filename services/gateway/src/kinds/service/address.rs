@@ -1,0 +1,179 @@
+//! The address of a Service within the cluster.
+
+use std::collections::BTreeSet;
+
+use setpoint_proto::core::ServiceSpec;
+
+use crate::registry::ip;
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+
+const FAMILIES: &[&str] = &["IPv4", "IPv6"];
+const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
+const ONCE: &str = "may not change once set";
+
+/// Validates the address of a Service that has one or is headless.
+///
+/// Addresses among `old` are not validated again.
+pub(super) fn validate(
+    spec: &ServiceSpec,
+    old: &[String],
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let at = path.field("clusterIPs");
+    validate_mirror(spec, &at, problems);
+    validate_families(spec, path, problems);
+    if validate_addresses(&spec.cluster_ips, old, &at, problems) {
+        validate_together(spec, &at, problems);
+    }
+    if is_headless(spec) && spec.r#type != "ClusterIP" {
+        let detail = format!("may not be set to 'None' for {} services", spec.r#type);
+        problems.invalid(&at.index(0), "None", detail);
+    }
+}
+
+/// Validates that the address does not change, unless the type changes from or to ExternalName.
+pub(super) fn validate_update(
+    new: &ServiceSpec,
+    old: &ServiceSpec,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let elsewhere = |spec: &ServiceSpec| spec.r#type == "ExternalName";
+    if elsewhere(new) || elsewhere(old) || (is_headless(new) && is_headless(old)) {
+        return;
+    }
+    let at = path.field("clusterIPs");
+    match (old.cluster_ips.first(), new.cluster_ips.first()) {
+        (Some(_), None) => {
+            problems.invalid(
+                &at.index(0),
+                &new.cluster_ips,
+                "primary clusterIP can not be unset",
+            );
+        }
+        (Some(old), Some(now)) if old != now => {
+            problems.invalid(&at.index(0), &new.cluster_ips, ONCE);
+        }
+        _ => {}
+    }
+    if is_headless(new) == is_headless(old) && old.ip_families.first() != new.ip_families.first() {
+        let at = path.field("ipFamilies");
+        problems.invalid(&at.index(0), &new.ip_families, ONCE);
+    }
+}
+
+/// Returns whether the Service is headless: it stands for the addresses of its Pods.
+pub(super) fn is_headless(spec: &ServiceSpec) -> bool {
+    spec.cluster_ips == ["None"]
+}
+
+fn validate_mirror(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+    let first = spec.cluster_ips.first().map_or("", String::as_str);
+    if spec.cluster_ip.is_empty() && !spec.cluster_ips.is_empty() {
+        let detail = "must be empty when `clusterIP` is not specified";
+        problems.invalid(path, &spec.cluster_ips, detail);
+    } else if spec.cluster_ip != first {
+        let detail = "first value must match `clusterIP`";
+        problems.invalid(path, &spec.cluster_ips, detail);
+    }
+}
+
+/// Validates each address by itself. Returns whether all are valid.
+fn validate_addresses(
+    addresses: &[String],
+    old: &[String],
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> bool {
+    let before = problems.count();
+    for (index, address) in addresses.iter().enumerate() {
+        if index == 0 && address == "None" {
+            if addresses.len() > 1 {
+                let detail = "'None' must be the first and only value";
+                problems.invalid(path, addresses, detail);
+            }
+        } else if !old.contains(address) {
+            ip::validate(address, &path.index(index), problems);
+        }
+    }
+    let right = problems.count() == before;
+    if addresses.len() > 2 {
+        problems.invalid(path, addresses, "may only hold up to 2 values");
+    }
+    right
+}
+
+/// Finds two addresses of one family, and addresses of another family than listed.
+fn validate_together(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+    let addresses = &spec.cluster_ips;
+    let later = addresses.iter().filter(|address| is_v6(address)).count();
+    if addresses.len() > 1 && [0, addresses.len()].contains(&later) {
+        let detail = "may specify no more than one IP for each IP family";
+        problems.invalid(path, addresses, detail);
+    }
+    if is_headless(spec) {
+        return;
+    }
+    for (index, (address, family)) in addresses.iter().zip(&spec.ip_families).enumerate() {
+        let fits = match family.as_str() {
+            "IPv4" => !is_v6(address),
+            "IPv6" => is_v6(address),
+            _ => true,
+        };
+        if !fits {
+            let detail =
+                format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+            problems.invalid(&path.index(index), address, detail);
+        }
+    }
+}
+
+/// Returns whether a valid address is one of IPv6.
+pub(super) fn is_v6(address: &str) -> bool {
+    address.contains(':')
+}
+
+fn validate_families(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+    let at = path.field("ipFamilies");
+    let mut seen = BTreeSet::new();
+    for (index, family) in spec.ip_families.iter().enumerate() {
+        let at = at.index(index);
+        if !FAMILIES.contains(&family.as_str()) {
+            problems.unsupported(&at, family, FAMILIES);
+        }
+        if !seen.insert(family) {
+            problems.duplicate(&at, family);
+        }
+    }
+    let (at, policy) = (
+        path.field("ipFamilyPolicy"),
+        spec.ip_family_policy.as_deref(),
+    );
+    problems.one_of_if_given(&at, policy, POLICIES);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_from_before_are_accepted() {
+        let old = ["1.2.3.04".to_owned(), "2001:db8::4".to_owned()];
+        let mut spec = ServiceSpec {
+            r#type: "ClusterIP".into(),
+            cluster_ip: "1.2.3.04".into(),
+            ..Default::default()
+        };
+        for kept in [&old[..1], &old] {
+            spec.cluster_ips = kept.to_vec();
+            let mut problems = Problems::default();
+            validate(&spec, &old, &Path::root("spec"), &mut problems);
+            assert_eq!(problems.to_string(), "[]");
+        }
+        let mut problems = Problems::default();
+        validate(&spec, &[], &Path::root("spec"), &mut problems);
+        assert_eq!(problems.count(), 1);
+    }
+}

@@ -1,0 +1,91 @@
+//! The status of a Service: the addresses of its load balancer.
+
+use std::collections::BTreeSet;
+
+use setpoint_model::names;
+use setpoint_proto::core::{LoadBalancerIngress, Service, ServiceStatus};
+
+use crate::registry::ip;
+use crate::registry::path::Path;
+use crate::registry::problems::Problems;
+
+const IP_MODES: &[&str] = &["Proxy", "VIP"];
+
+/// Sets the default mode of addresses of the load balancer.
+pub(super) fn fill_defaults(status: &mut ServiceStatus) {
+    for ingress in &mut status.load_balancer.ingress {
+        if !ingress.ip.is_empty() {
+            ingress.ip_mode.get_or_insert_with(|| "VIP".into());
+        }
+    }
+}
+
+/// Validates a change of the status.
+pub(super) fn validate(new: &Service, old: &Service, path: &Path<'_>, problems: &mut Problems) {
+    let ingress = &new.status.load_balancer.ingress;
+    if new.spec.r#type != "LoadBalancer" && !ingress.is_empty() {
+        problems.forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'");
+        return;
+    }
+    let known = old.status.load_balancer.ingress.iter();
+    let known: BTreeSet<_> = known.map(|one| one.ip.as_str()).collect();
+    for (index, one) in ingress.iter().enumerate() {
+        let path = path.index(index);
+        if !one.ip.is_empty() && !known.contains(one.ip.as_str()) {
+            ip::validate(&one.ip, &path.field("ip"), problems);
+        }
+        validate_mode(one, &path.field("ipMode"), problems);
+        validate_hostname(&one.hostname, &path.field("hostname"), problems);
+    }
+}
+
+fn validate_mode(ingress: &LoadBalancerIngress, path: &Path<'_>, problems: &mut Problems) {
+    match ingress.ip_mode.as_deref() {
+        None if !ingress.ip.is_empty() => {
+            problems.required(path, "must be specified when `ip` is set");
+        }
+        Some(_) if ingress.ip.is_empty() => {
+            problems.forbidden(path, "may not be specified when `ip` is not set");
+        }
+        Some(mode) if !IP_MODES.contains(&mode) => problems.unsupported(path, mode, IP_MODES),
+        _ => {}
+    }
+}
+
+fn validate_hostname(hostname: &str, path: &Path<'_>, problems: &mut Problems) {
+    if hostname.is_empty() {
+        return;
+    }
+    let wrong = names::validate_dns_subdomain(hostname);
+    problems.all_invalid(path, hostname, wrong);
+    if ip::parse(hostname).is_some() {
+        problems.invalid(path, hostname, "must be a DNS name, not an IP address");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn balanced(addresses: &[&str]) -> Service {
+        let mut service = Service::default();
+        service.spec.r#type = "LoadBalancer".into();
+        let ingress = addresses.iter().map(|ip| LoadBalancerIngress {
+            ip: (*ip).to_owned(),
+            ..Default::default()
+        });
+        service.status.load_balancer.ingress = ingress.collect();
+        fill_defaults(&mut service.status);
+        service
+    }
+
+    #[test]
+    fn addresses_from_before_are_accepted() {
+        let old = balanced(&["1.2.3.04"]);
+        for new in [&["1.2.3.04"][..], &["1.2.3.04", "5.6.7.8"], &["1.2.3.4"]] {
+            let mut problems = Problems::default();
+            validate(&balanced(new), &old, &Path::root("ingress"), &mut problems);
+            assert_eq!(problems.to_string(), "[]");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Validation and table cells that workloads share: replicas, a selector, and a template that it must match.
+
+use serde_json::Value;
+use setpoint_model::selector::Selector;
+use setpoint_proto::core::PodTemplateSpec;
+use setpoint_proto::meta::LabelSelector;
+
+use crate::registry::label_selector;
+use crate::registry::metadata;
+use crate::registry::path::Path;
+use crate::registry::podspec;
+use crate::registry::problems::Problems;
+
+/// Validates the selector, the template, and that they match.
+pub(super) fn validate(
+    selector: Option<&LabelSelector>,
+    template: &PodTemplateSpec,
+    problems: &mut Problems,
+) {
+    let spec = Path::root("spec");
+    let (at, path) = (spec.field("selector"), spec.field("template"));
+    let before = problems.count();
+    match selector {
+        None => problems.required(&at, ""),
+        Some(selector) => label_selector::validate(Some(selector), &at, problems),
+    }
+    let malformed = selector.is_some() && problems.count() > before;
+    if let Some(selector) = selector
+        && selector.match_labels.is_empty()
+        && selector.match_expressions.is_empty()
+    {
+        // Kubernetes has the same message for ReplicaSets.
+        problems.invalid(&at, selector, "empty selector is invalid for deployment");
+    }
+    match selector.map(Selector::from_label_selector).transpose() {
+        Ok(parsed) if !malformed => {
+            validate_labels(parsed.as_ref(), template, &path, problems);
+            validate_template(template, &path, problems);
+        }
+        _ => problems.invalid(&at, selector, "invalid label selector"),
+    }
+}
+
+/// Validates that the selector matches the labels of the template. A missing selector matches none.
+fn validate_labels(
+    selector: Option<&Selector>,
+    template: &PodTemplateSpec,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let labels = &template.metadata.labels;
+    if !selector.is_some_and(|selector| selector.matches(labels)) {
+        let detail = "`selector` does not match template `labels`";
+        let at = path.field("metadata");
+        problems.invalid(&at.field("labels"), labels, detail);
+    }
+}
+
+/// Validates that counts of Pods in a status are neither negative nor greater than `replicas`.
+pub(super) fn validate_counts(
+    replicas: i32,
+    counts: &[(&'static str, i32)],
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    problems.non_negative(&path.field("replicas"), replicas);
+    for (field, count) in counts {
+        let at = path.field(field);
+        problems.non_negative(&at, *count);
+        if *count > replicas {
+            problems.invalid(&at, count, "cannot be greater than status.replicas");
+        }
+    }
+}
+
+/// Validates that at most the ready Pods are available.
+pub(super) fn validate_available(
+    available: i32,
+    ready: i32,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    if available > ready {
+        let detail = "cannot be greater than readyReplicas";
+        problems.invalid(&path.field("availableReplicas"), available, detail);
+    }
+}
+
+fn validate_template(template: &PodTemplateSpec, path: &Path<'_>, problems: &mut Problems) {
+    // Kubernetes leaves `metadata` out of the paths of these two fields.
+    let (meta, annotations) = (&template.metadata, path.field("annotations"));
+    metadata::validate_labels(&meta.labels, &path.field("labels"), problems);
+    metadata::validate_annotations(&meta.annotations, &annotations, problems);
+    podspec::validate_annotations(&meta.annotations, &template.spec, &annotations, problems);
+    let path = path.field("spec");
+    podspec::validate(&template.spec, &path, problems);
+    podspec::validate_profiles(&meta.annotations, &template.spec, &path, problems);
+    if !template.spec.ephemeral_containers.is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        problems.forbidden(&path.field("ephemeralContainers"), detail);
+    }
+    let policy = template.spec.restart_policy.as_str();
+    problems.one_of(&path.field("restartPolicy"), policy, &["Always"]);
+    if template.spec.active_deadline_seconds.is_some() {
+        let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
+        problems.forbidden(&path.field("activeDeadlineSeconds"), detail);
+    }
+}
+
+/// Returns the cell of a column about the template or the selector.
+pub(super) fn cell(
+    column: &str,
+    template: &PodTemplateSpec,
+    selector: Option<&LabelSelector>,
+) -> Option<Value> {
+    let containers = template.spec.containers.iter();
+    Some(match column {
+        "Containers" => join(containers.map(|container| container.name.as_str())),
+        "Images" => join(containers.map(|container| container.image.as_str())),
+        "Selector" => self::selector(selector),
+        _ => return None,
+    })
+}
+
+fn join<'a>(words: impl Iterator<Item = &'a str>) -> Value {
+    words.collect::<Vec<_>>().join(",").into()
+}
+
+fn selector(selector: Option<&LabelSelector>) -> Value {
+    match selector.map(Selector::from_label_selector) {
+        None => "<none>".into(),
+        Some(Ok(selector)) if selector.is_empty() => "<none>".into(),
+        Some(Ok(selector)) => selector.to_string().into(),
+        Some(Err(_)) => "<error>".into(),
+    }
+}
