@@ -1,4 +1,4 @@
-//! Carries out one action: one call to the runtime or to the gateway.
+//! Executes actions: calls to the runtime and to the gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,56 +10,56 @@ use setpoint_proto::core::{Container, Pod, PodStatus};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::downward::Place;
-use crate::environment::{self, environment, hostname, words};
+use crate::container_config;
+use crate::downward::Placement;
+use crate::environment::{self, environment, expand_words, hostname};
+use crate::events::Events;
 use crate::fields::{self, Column};
 use crate::plan::Action;
-use crate::request;
 use crate::runtime::{
     self, ContainerConfig, ContainerId, LogLimits, Mount, Runtime, SandboxConfig, Volume,
 };
 use crate::status::status;
-use crate::tell::Tell;
 use crate::volumes;
-use crate::world::{Bound, Trouble, World};
+use crate::world::{AssignedPod, WaitingReason, World};
 
-/// Why an action failed.
+/// The error of an action.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The gateway refused, or did not answer.
-    #[error("the gateway refused")]
+    /// The gateway returned an error or did not answer.
+    #[error("the gateway returned an error")]
     Gateway(#[from] ApiError),
-    /// The runtime could not.
-    #[error("the runtime could not")]
+    /// The runtime returned an error.
+    #[error("the runtime returned an error")]
     Runtime(#[from] runtime::Error),
-    /// A container cannot be started as its Pod describes it.
-    #[error("container {container} cannot be started: {}", .trouble.message)]
+    /// A container cannot be started as its Pod configures it.
+    #[error("container {container} cannot be started: {}", .waiting.message)]
     Config {
-        /// Which container.
+        /// Name of the container; empty if the whole Pod is affected.
         container: String,
-        /// Why not.
-        trouble: Trouble,
+        /// The container's waiting state.
+        waiting: WaitingReason,
     },
 }
 
-/// The hands of the agent.
-pub struct Hands<R> {
-    /// Runs containers.
+/// Executes planned actions.
+pub struct Executor<R> {
+    /// Runs sandboxes and containers.
     pub runtime: R,
-    /// Writes objects.
+    /// The client of the gateway.
     pub gateway: Client,
-    /// Tells people.
-    pub tell: Tell,
-    /// How much of what containers write is kept.
+    /// Records Events about Pods.
+    pub events: Events,
+    /// Limits of container logs.
     pub log: LogLimits,
 }
 
-impl<R: Runtime> Hands<R> {
-    /// Does it; gives the receipt if something was written at the gateway.
+impl<R: Runtime> Executor<R> {
+    /// Executes an action. The receipt covers the write to the gateway, if there was one.
     ///
     /// # Errors
-    /// When it could not be done; the next round may try again.
-    pub async fn act(&self, world: &World, action: &Action) -> Result<Receipt, Error> {
+    /// If the action failed; a later reconcile may retry it.
+    pub async fn execute(&self, world: &World, action: &Action) -> Result<Receipt, Error> {
         let pod = world.pod.as_ref();
         match (action, pod) {
             (Action::RunSandbox { ip }, Some(pod)) => {
@@ -72,10 +72,10 @@ impl<R: Runtime> Hands<R> {
                     hostname: hostname(&pod.object).to_owned(),
                     volumes: self.volumes(world, pod).await?,
                 };
-                self.room(&pod.object, self.runtime.run_sandbox(config).await)?;
+                self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;
                 if let (Some(column), None) = (Column::of::<R>(), world.sandbox()) {
                     let ignored = fields::ignored(&pod.object.spec, column);
-                    self.tell.unsupported(&pod.object, &ignored);
+                    self.events.unsupported(&pod.object, &ignored);
                 }
             }
             (
@@ -90,13 +90,13 @@ impl<R: Runtime> Hands<R> {
             }
             (Action::Stop { id, grace }, pod) => {
                 if let Some(pod) = pod {
-                    self.tell.stopping(&pod.object, &id.name);
+                    self.events.stopping(&pod.object, &id.name);
                 }
                 self.runtime.stop(id, *grace).await?;
             }
             (Action::Remove(id), _) => self.runtime.remove(id).await?,
             (Action::RemoveSandbox(uid), _) => self.runtime.remove_sandbox(uid).await?,
-            (Action::Report, Some(pod)) => return Ok(self.report(world, pod).await?),
+            (Action::UpdateStatus, Some(pod)) => return Ok(self.update_status(world, pod).await?),
             (Action::Delete, Some(pod)) => return Ok(self.delete(&pod.object).await?),
             (_, None) => {}
         }
@@ -106,7 +106,7 @@ impl<R: Runtime> Hands<R> {
     async fn start(
         &self,
         world: &World,
-        pod: &Bound,
+        pod: &AssignedPod,
         name: &str,
         attempt: u32,
         backoff: Duration,
@@ -129,13 +129,13 @@ impl<R: Runtime> Hands<R> {
                 attempt,
             },
             image: container.image.clone(),
-            command: words(&container.command, &env),
-            args: words(&container.args, &env),
+            command: expand_words(&container.command, &env),
+            args: expand_words(&container.args, &env),
             working_dir: container.working_dir.clone(),
             backoff,
-            pull: request::pull(container),
-            limits: request::limits(container),
-            security: request::security(spec, container),
+            pull: container_config::pull(container),
+            limits: container_config::limits(container),
+            security: container_config::security(spec, container),
             log: self.log,
             mounts: self.mounts(world, pod, container, &env).await?,
             env,
@@ -147,75 +147,76 @@ impl<R: Runtime> Hands<R> {
                 message,
                 pulling,
             }) => {
-                let trouble = Trouble { reason, message };
-                self.tell
-                    .without_image(&pod.object, container, &trouble, pulling);
+                let waiting = WaitingReason { reason, message };
+                self.events
+                    .image_unavailable(&pod.object, container, &waiting, pulling);
                 let container = name.to_owned();
-                return Err(Error::Config { container, trouble });
+                return Err(Error::Config { container, waiting });
             }
             Err(runtime::Error::Config(message)) => {
                 return Err(self.misconfigured(pod, container, message));
             }
             started => started?,
         };
-        self.tell.with_image(&pod.object, container, origin);
-        self.tell
+        self.events.pulled(&pod.object, container, origin);
+        self.events
             .started(&pod.object, container, attempt, placeholder);
         Ok(())
     }
 
-    /// A container that cannot be started as it is configured.
-    fn misconfigured(&self, pod: &Bound, container: &Container, message: String) -> Error {
-        self.tell.failed(&pod.object, container, &message);
+    /// Records an Event and returns the error for a container that cannot be started as configured.
+    fn misconfigured(&self, pod: &AssignedPod, container: &Container, message: String) -> Error {
+        self.events.failed(&pod.object, container, &message);
         Error::Config {
             container: container.name.clone(),
-            trouble: Trouble::config(message),
+            waiting: WaitingReason::config(message),
         }
     }
 
-    async fn volumes(&self, world: &World, pod: &Bound) -> Result<Vec<Volume>, Error> {
+    async fn volumes(&self, world: &World, pod: &AssignedPod) -> Result<Vec<Volume>, Error> {
         if !R::RUNS_IMAGES {
             return Ok(Vec::new());
         }
-        let volumes = volumes::volumes(&self.gateway, &pod.object, &place(world, pod)).await;
-        volumes.map_err(|error| self.unmounted(&pod.object, error))
+        let volumes = volumes::volumes(&self.gateway, &pod.object, &placement(world, pod)).await;
+        volumes.map_err(|error| self.mount_error(&pod.object, error))
     }
 
     async fn mounts(
         &self,
         world: &World,
-        pod: &Bound,
+        pod: &AssignedPod,
         container: &Container,
         env: &[(String, String)],
     ) -> Result<Vec<Mount>, Error> {
         if !R::RUNS_IMAGES {
             return Ok(Vec::new());
         }
-        let place = place(world, pod);
-        let mounts = volumes::mounts(&self.gateway, &pod.object, &place, container, env).await;
-        mounts.map_err(|error| self.unmounted(&pod.object, error))
+        let placement = placement(world, pod);
+        let mounts = volumes::mounts(&self.gateway, &pod.object, &placement, container, env).await;
+        mounts.map_err(|error| self.mount_error(&pod.object, error))
     }
 
-    /// A volume that cannot be had is the whole Pod's trouble.
-    fn unmounted(&self, pod: &Pod, error: environment::Error) -> Error {
+    /// Records an Event and returns the error for a volume that cannot be set up. It affects the whole Pod, so no
+    /// container is named.
+    fn mount_error(&self, pod: &Pod, error: environment::Error) -> Error {
         match error {
             environment::Error::Gateway(error) => Error::Gateway(error),
-            environment::Error::Config(trouble) => {
-                self.tell.failed_mount(pod, &trouble.message);
+            environment::Error::Config(waiting) => {
+                self.events.failed_mount(pod, &waiting.message);
                 let container = String::new();
-                Error::Config { container, trouble }
+                Error::Config { container, waiting }
             }
         }
     }
 
-    fn room(&self, pod: &Pod, made: Result<(), runtime::Error>) -> Result<(), Error> {
+    fn sandbox_result(&self, pod: &Pod, made: Result<(), runtime::Error>) -> Result<(), Error> {
         match made {
             Err(runtime::Error::Image {
                 reason, message, ..
             }) => {
-                self.tell.no_sandbox(pod, &message);
-                let (container, trouble) = (String::new(), Trouble { reason, message });
-                Err(Error::Config { container, trouble })
+                self.events.sandbox_failed(pod, &message);
+                let (container, waiting) = (String::new(), WaitingReason { reason, message });
+                Err(Error::Config { container, waiting })
             }
             made => Ok(made?),
         }
@@ -224,38 +225,42 @@ impl<R: Runtime> Hands<R> {
     async fn environment(
         &self,
         world: &World,
-        pod: &Bound,
+        pod: &AssignedPod,
         container: &Container,
     ) -> Result<Vec<(String, String)>, Error> {
         if !R::RUNS_COMMANDS {
             return Ok(Vec::new());
         }
-        let (place, path) = (place(world, pod), !R::RUNS_IMAGES);
-        let env = environment(&self.gateway, &pod.object, container, &place, path).await;
+        let (placement, path) = (placement(world, pod), !R::RUNS_IMAGES);
+        let env = environment(&self.gateway, &pod.object, container, &placement, path).await;
         env.map_err(|error| match error {
             environment::Error::Gateway(error) => Error::Gateway(error),
-            environment::Error::Config(trouble) => {
-                self.tell.failed(&pod.object, container, &trouble.message);
+            environment::Error::Config(waiting) => {
+                self.events.failed(&pod.object, container, &waiting.message);
                 let container = container.name.clone();
-                Error::Config { container, trouble }
+                Error::Config { container, waiting }
             }
         })
     }
 
-    /// Reports the Pod's status, if there is news.
+    /// Writes the Pod's status if it changed.
     ///
     /// # Errors
-    /// When the gateway does not take it; a Pod that is gone needs no report.
-    pub async fn report(&self, world: &World, pod: &Bound) -> Result<Receipt, ApiError> {
+    /// If the gateway refuses the write. A Pod that no longer exists is not an error.
+    pub async fn update_status(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+    ) -> Result<Receipt, ApiError> {
         let Some(status) = status(world) else {
             return Ok(Receipt::none());
         };
-        self.tell.reported(&pod.object, &status);
+        self.events.status_updated(&pod.object, &status);
         let written = self
             .gateway
-            .update_status(&skeleton(&pod.object, status))
+            .update_status(&status_update(&pod.object, status))
             .await;
-        unless_gone(written.map(|written| written.receipt()))
+        ignore_not_found(written.map(|written| written.receipt()))
     }
 
     async fn delete(&self, pod: &Pod) -> Result<Receipt, ApiError> {
@@ -265,17 +270,17 @@ impl<R: Runtime> Hands<R> {
             .delete::<Pod>(&Key::of(&pod.metadata), uid, Some(0))
             .await;
         match deleted {
-            // Another Pod has its name: this one is gone, too.
+            // The precondition on the uid failed: this Pod is gone and another has its name.
             Err(error) if error.reason == Reason::Conflict => Ok(Receipt::none()),
-            deleted => unless_gone(deleted.map(|written| written.receipt())),
+            deleted => ignore_not_found(deleted.map(|written| written.receipt())),
         }
     }
 }
 
-/// Where a Pod is, as far as it is there.
-fn place(world: &World, pod: &Bound) -> Place {
+/// Returns the node-side values of the Pod's downward API.
+fn placement(world: &World, pod: &AssignedPod) -> Placement {
     let sandbox = world.sandbox();
-    Place {
+    Placement {
         pod_ip: sandbox
             .map(|sandbox| sandbox.config.ip.to_string())
             .unwrap_or_default(),
@@ -284,8 +289,8 @@ fn place(world: &World, pod: &Bound) -> Place {
     }
 }
 
-/// Who the Pod is and in which version, and its new status: all that a status update needs.
-fn skeleton(pod: &Pod, status: PodStatus) -> Pod {
+/// Returns the minimal object for a status update: identity, resource version and status.
+fn status_update(pod: &Pod, status: PodStatus) -> Pod {
     let meta = &pod.metadata;
     let metadata = ObjectMeta {
         namespace: meta.namespace.clone(),
@@ -301,7 +306,7 @@ fn skeleton(pod: &Pod, status: PodStatus) -> Pod {
     }
 }
 
-fn unless_gone(written: Result<Receipt, ApiError>) -> Result<Receipt, ApiError> {
+fn ignore_not_found(written: Result<Receipt, ApiError>) -> Result<Receipt, ApiError> {
     match written {
         Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
         written => written,

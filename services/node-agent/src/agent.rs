@@ -1,4 +1,4 @@
-//! The agent's rounds: one Pod at a time each, as many at once as there are workers.
+//! The reconcile loop of the node agent: workers that reconcile one Pod each at a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,45 +20,47 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use crate::act::{Error, Hands};
-use crate::ledger::Ledger;
+use crate::act::{Error, Executor};
+use crate::admission::Admission;
 use crate::metrics;
 use crate::node::Node;
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
 use crate::runtime::Runtime;
 use crate::status::status;
-use crate::world::{Bound, Trouble, World};
+use crate::world::{AssignedPod, WaitingReason, World};
 
-/// More turns than any Pod needs from nothing to running; what is left after them waits for the next round.
-const MOST_TURNS: usize = 16;
-/// When to look again for what a Pod refers to and could not be found.
-const TROUBLE: Duration = Duration::from_secs(10);
+/// Maximum number of observe-plan-act passes in one reconcile. No Pod needs as many to get from nothing to running;
+/// what is left is done by the next reconcile.
+const MAX_PASSES: usize = 16;
+/// Requeue delay of a Pod with a container that cannot be started as configured, for example because a ConfigMap is
+/// missing.
+const CONFIG_RETRY: Duration = Duration::from_secs(10);
 
-/// Brings the Pods of its nodes from what they are to what they should be.
+/// Reconciles the Pods of the nodes that this process hosts.
 pub struct Agent<R> {
-    /// What it acts with.
-    pub hands: Hands<R>,
+    /// Executes planned actions.
+    pub executor: Executor<R>,
     /// The nodes of this process, by name.
     pub nodes: HashMap<String, Node>,
-    /// What is taken of them.
-    pub ledger: Ledger,
-    /// The Pods bound to them, and perhaps others.
+    /// Admits Pods to nodes and assigns their addresses.
+    pub admission: Admission,
+    /// A cache of Pods. It may hold Pods of other nodes, too.
     pub pods: Reader<PodView>,
-    /// Makes a Pod rest until `pods` shows what was written for it.
+    /// Delays the reconcile of a Pod until `pods` holds the agent's own last write to it.
     pub barrier: Barrier,
-    /// What it did of late.
+    /// The decision log.
     pub decision_log: DecisionLog,
-    /// The Pods that need a look.
+    /// The Pods to reconcile.
     pub queue: Queue<Key>,
-    /// Counts its rounds.
+    /// Metrics of reconciles.
     pub rounds: Arc<Reconciles>,
 }
 
 impl<R: Runtime> Agent<R> {
-    /// Works until `shutdown`, and finishes the rounds that are under way then. Containers stay as they are.
+    /// Reconciles until `shutdown`, then finishes the reconciles in progress. Containers keep running.
     ///
-    /// The cache must be complete: a Pod that is not in it counts as deleted.
+    /// The cache must be synced: a Pod that is not in it is treated as deleted.
     pub async fn run(self: Arc<Self>, workers: usize, shutdown: CancellationToken) {
         self.restore();
         let worker = || Arc::clone(&self).work(shutdown.clone());
@@ -77,27 +79,31 @@ impl<R: Runtime> Agent<R> {
 
     async fn work(self: Arc<Self>, shutdown: CancellationToken) {
         while let Some(Some(ticket)) = shutdown.run_until_cancelled(self.queue.next()).await {
-            // The ticket of a round that panics is dropped: its Pod backs off as after any failure, the others go on.
-            if catch_panic("reconcile", self.attend(ticket)).await.is_err() {
+            // A panic drops the ticket, which requeues its Pod with backoff; the worker continues with other Pods.
+            if catch_panic("reconcile", self.reconcile(ticket))
+                .await
+                .is_err()
+            {
                 self.rounds.panicked();
             }
         }
     }
 
-    /// Enters what an earlier life admitted, and has a look at what it left behind.
+    /// Restores the admission of Pods that an earlier process of this agent admitted, and enqueues every Pod that has a
+    /// sandbox.
     ///
-    /// Pods were queued as the cache was filled; sandboxes may have no Pod any more.
+    /// Pods were enqueued when the cache was filled, but a sandbox may belong to a Pod that no longer exists.
     fn restore(&self) {
         let views = self.pods.list();
         let ours = views
             .iter()
             .filter(|view| self.nodes.contains_key(&view.node));
         for view in ours {
-            // One Pod that cannot be entered is no reason not to run the others.
+            // A Pod that cannot be restored must not keep the others from running.
             let _ = catch_unwind("restore", || self.restore_pod(&view.pod()));
         }
-        let left = self.hands.runtime.pods();
-        left.into_iter().for_each(|pod| self.queue.add(pod, None));
+        let pods = self.executor.runtime.pods();
+        pods.into_iter().for_each(|pod| self.queue.add(pod, None));
     }
 
     fn restore_pod(&self, pod: &Pod) {
@@ -105,25 +111,25 @@ impl<R: Runtime> Agent<R> {
             return;
         }
         let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
-        let sandboxes = self.hands.runtime.sandboxes(&key);
+        let sandboxes = self.executor.runtime.sandboxes(&key);
         let sandbox = sandboxes.iter().find(|sandbox| sandbox.config.uid == *uid);
         if sandbox.is_some() || pod.status.start_time.is_some() {
             let (requests, ip) = (
                 model::requests(&pod.spec),
                 sandbox.map(|sandbox| sandbox.config.ip),
             );
-            self.ledger
+            self.admission
                 .restore(&key, uid, &pod.spec.node_name, requests, ip);
         }
     }
 
-    /// One Pod, until nothing can be done for it at once.
-    async fn attend(&self, mut ticket: Ticket<Key>) {
+    /// Reconciles one Pod: repeats observe, plan and act until the plan is empty, then updates the status.
+    async fn reconcile(&self, mut ticket: Ticket<Key>) {
         if !self.barrier.reached(&ticket.key).await {
-            warn!(pod = %ticket.key, "the cache lags behind own writes");
+            warn!(pod = %ticket.key, "the cache has not caught up with own writes");
             return ticket.retry();
         }
-        let looked = Instant::now();
+        let observed_at = Instant::now();
         let _active = self.rounds.begin();
         ticket.catch_up();
         let mut note = self.decision_log.open(&ticket);
@@ -134,52 +140,52 @@ impl<R: Runtime> Agent<R> {
         }
         let plan = plan(&world);
         if plan.is_empty() && status(&world).is_none() {
-            if world.is_settled() {
+            if world.has_converged() {
                 ticket.unfinished(false);
             }
             note.close(None, 0, plan.again);
             self.rounds.noop();
-            self.rounds.ended(succeeded(plan.again));
+            self.rounds.ended(outcome_label(plan.again));
             return ticket.done(plan.again);
         }
-        let cascade = begin(&ticket, &world, looked);
+        let cascade = begin_cascade(&ticket, &world, observed_at);
         note.belongs(&cascade);
-        let round = self.round(&ticket.key, world, plan, &mut note);
-        let ended = cascade.run(round).await;
-        write_down(note, &ended);
+        let converge = self.converge(&ticket.key, world, plan, &mut note);
+        let ended = cascade.run(converge).await;
+        close_note(note, &ended);
         let error = ended.as_ref().err();
         cascade.ended(
             if error.is_some() { "error" } else { "success" },
             error.map(|error| error as _),
         );
-        let result = ended.as_ref().map(|(again, _)| succeeded(*again));
+        let result = ended.as_ref().map(|(again, _)| outcome_label(*again));
         self.rounds.ended(result.unwrap_or("error"));
         let _entered = cascade.span().enter();
         match ended {
-            Ok((again, settled)) => {
-                ticket.unfinished(!settled);
+            Ok((again, converged)) => {
+                ticket.unfinished(!converged);
                 ticket.done(again);
             }
-            Err(Error::Config { container, trouble }) => {
-                info!(pod = %ticket.key, container, why = trouble.message, "not started");
-                ticket.done(Some(TROUBLE));
+            Err(Error::Config { container, waiting }) => {
+                info!(pod = %ticket.key, container, why = waiting.message, "container not started");
+                ticket.done(Some(CONFIG_RETRY));
             }
             Err(Error::Gateway(error)) if error.reason == Reason::Conflict => {
-                debug!(pod = %ticket.key, %error, "overtaken");
+                debug!(pod = %ticket.key, %error, "conflict; retrying");
                 ticket.retry();
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                warn!(pod = %ticket.key, error, "failed");
+                warn!(pod = %ticket.key, error, "reconcile failed; retrying");
                 ticket.retry();
             }
         }
     }
 
-    /// Acts and looks again until there is nothing left to do now, then reports once.
+    /// Executes plans until one is empty or an action fails, then updates the status.
     ///
-    /// Answers when to look again, and whether the Pod has arrived where it was to be.
-    async fn round(
+    /// Returns the requeue delay, and whether the Pod has converged.
+    async fn converge(
         &self,
         key: &Key,
         mut world: World,
@@ -187,34 +193,34 @@ impl<R: Runtime> Agent<R> {
         note: &mut Note,
     ) -> Result<(Option<Duration>, bool), Error> {
         let mut failed = None;
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MAX_PASSES {
             if plan.is_empty() || failed.is_some() {
                 break;
             }
             note.plan(&plan, |_| None);
-            let mut troubles = BTreeMap::new();
-            match self.carry_out(key, &world, &plan).await {
-                // The object was written: what comes next depends on how the watch brings it back.
+            let mut waiting_reasons = BTreeMap::new();
+            match self.execute(key, &world, &plan).await {
+                // The write comes back through the watch and enqueues the Pod again.
                 Ok(()) if plan.steps.iter().any(|step| step.action == Action::Delete) => {
                     return Ok((None, true));
                 }
                 Ok(()) => {}
                 Err(error) => {
-                    if let Error::Config { container, trouble } = &error {
-                        troubles.insert(container.clone(), trouble.clone());
+                    if let Error::Config { container, waiting } = &error {
+                        waiting_reasons.insert(container.clone(), waiting.clone());
                     }
                     failed = Some(error);
                 }
             }
-            world = self.observe(key, troubles);
+            world = self.observe(key, waiting_reasons);
             plan = crate::plan::plan(&world);
         }
-        self.report(key, &world, note).await?;
-        failed.map_or(Ok((plan.again, world.is_settled())), Err)
+        self.update_status(key, &world, note).await?;
+        failed.map_or(Ok((plan.again, world.has_converged())), Err)
     }
 
-    /// Does the steps in their order, none after the first that fails.
-    async fn carry_out(&self, key: &Key, world: &World, plan: &Plan<Action>) -> Result<(), Error> {
+    /// Executes the steps of a plan in order; stops at the first that fails.
+    async fn execute(&self, key: &Key, world: &World, plan: &Plan<Action>) -> Result<(), Error> {
         for step in &plan.steps {
             let (action, because) = (&step.action, step.because);
             let act = SpanBuilder::from_name(action.name()).with_attributes([
@@ -222,55 +228,55 @@ impl<R: Runtime> Agent<R> {
                 KeyValue::new("because", because),
             ]);
             let act = Span::current().child(act);
-            let acted = act.in_scope(self.hands.act(world, action)).await;
+            let acted = act.in_scope(self.executor.execute(world, action)).await;
             let receipt = acted.inspect_err(|error| act.set_error(error.to_string()))?;
-            debug!(pod = %key, ?action, because, "done");
+            debug!(pod = %key, ?action, because, "executed");
             self.barrier.wrote(key, [receipt]);
         }
         Ok(())
     }
 
-    async fn report(&self, key: &Key, world: &World, note: &mut Note) -> Result<(), Error> {
+    async fn update_status(&self, key: &Key, world: &World, note: &mut Note) -> Result<(), Error> {
         if let Some(pod) = &world.pod {
             if status(world).is_some() {
                 note.reports();
             }
             let report = SpanBuilder::from_name("report").with_kind(SpanKind::Client);
-            let reported = self.hands.report(world, pod);
+            let reported = self.executor.update_status(world, pod);
             let receipt = Span::current().child(report).in_scope(reported).await?;
             self.barrier.wrote(key, [receipt]);
-            metrics::reported(world);
+            metrics::observe_pod_start(world);
         }
         Ok(())
     }
 
-    fn observe(&self, key: &Key, troubles: BTreeMap<String, Trouble>) -> World {
+    fn observe(&self, key: &Key, waiting_reasons: BTreeMap<String, WaitingReason>) -> World {
         let view = self.pods.get(key);
         let pod = view.and_then(|view| self.nodes.get(&view.node).map(|node| (view.pod(), node)));
         World {
             now: Timestamp::now(),
             instant: std::time::Instant::now(),
-            pod: self.settle(key, pod),
-            sandboxes: self.hands.runtime.sandboxes(key),
-            troubles,
+            pod: self.admit(key, pod),
+            sandboxes: self.executor.runtime.sandboxes(key),
+            waiting_reasons,
         }
     }
 
-    /// The Pod with its place on its node; one that is gone, or has ended, gives its place back.
-    fn settle(&self, key: &Key, pod: Option<(Pod, &Node)>) -> Option<Bound> {
+    /// Admits the Pod to its node. A Pod that is gone or terminal is released instead.
+    fn admit(&self, key: &Key, pod: Option<(Pod, &Node)>) -> Option<AssignedPod> {
         if pod.as_ref().is_none_or(|(pod, _)| model::is_terminal(pod)) {
-            self.ledger.release(key);
+            self.admission.release(key);
         }
         let (object, node) = pod?;
         let admission = match model::is_terminal(&object) {
-            true => Ok(node.room.network),
+            true => Ok(node.capacity.network),
             false => {
                 let requests = model::requests(&object.spec);
-                self.ledger
+                self.admission
                     .admit(key, &object.metadata.uid, &node.name, requests)
             }
         };
-        Some(Bound {
+        Some(AssignedPod {
             object,
             host_ip: node.ip.to_string(),
             allocatable: Arc::clone(&node.resources),
@@ -280,12 +286,14 @@ impl<R: Runtime> Agent<R> {
     }
 }
 
-/// Enters how a round ended.
-fn write_down(note: Note, ended: &Result<(Option<Duration>, bool), Error>) {
+/// Closes the decision log's entry for a reconcile.
+fn close_note(note: Note, ended: &Result<(Option<Duration>, bool), Error>) {
     let done = note.planned();
     match ended {
         Ok((again, _)) => note.close(None, done, *again),
-        Err(error @ Error::Config { .. }) => note.close(Some(error.to_string()), 0, Some(TROUBLE)),
+        Err(error @ Error::Config { .. }) => {
+            note.close(Some(error.to_string()), 0, Some(CONFIG_RETRY))
+        }
         Err(Error::Gateway(error)) => {
             note.close(Some(format!("{}: {error}", error.reason.name())), 0, None);
         }
@@ -293,9 +301,9 @@ fn write_down(note: Note, ended: &Result<(Option<Duration>, bool), Error>) {
     }
 }
 
-fn begin(ticket: &Ticket<Key>, world: &World, looked: Instant) -> Cascade {
-    let round = SpanBuilder::from_name("reconcile");
-    let cascade = Cascade::begin(round, ticket, looked);
+fn begin_cascade(ticket: &Ticket<Key>, world: &World, observed_at: Instant) -> Cascade {
+    let span = SpanBuilder::from_name("reconcile");
+    let cascade = Cascade::begin(span, ticket, observed_at);
     if let Some(pod) = &world.pod {
         cascade.about("pod", &Meta::of(&pod.object.metadata));
         let node = pod.object.spec.node_name.clone();
@@ -304,8 +312,8 @@ fn begin(ticket: &Ticket<Key>, world: &World, looked: Instant) -> Cascade {
     cascade
 }
 
-/// How metrics call the end of a round that did not fail.
-const fn succeeded(again: Option<Duration>) -> &'static str {
+/// Returns the `result` label of a reconcile that succeeded.
+const fn outcome_label(again: Option<Duration>) -> &'static str {
     match again {
         Some(_) => "requeue_after",
         None => "success",

@@ -1,4 +1,4 @@
-//! The downward API: fields and resources of a Pod as values of variables and files. Pure.
+//! The downward API: values of a Pod's fields and resources for environment variables and files. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, Pod, PodSpec, ResourceFieldSelector};
 use setpoint_proto::meta::Quantity;
 
-/// The resources of a container that is limited by nothing but its node.
-const OF_NODE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// Resources whose limit defaults to the node's allocatable amount.
+const NODE_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// Where a Pod is: what only its node knows.
+/// The values of a Pod's downward API that its node provides.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
-    /// The address of the Pod.
+pub struct Placement {
+    /// Address of the Pod; empty before it has a sandbox.
     pub pod_ip: String,
-    /// The address of its node.
+    /// Address of the node.
     pub host_ip: String,
-    /// What its node has to give.
+    /// Allocatable resources of the node, by resource name.
     pub allocatable: Arc<BTreeMap<String, Quantity>>,
 }
 
-/// Returns the field of a Pod at this path; `None` if there is none that Pods are told.
-pub fn field(pod: &Pod, place: &Place, path: &str) -> Option<String> {
+/// Returns the value of a field by its path; `None` if the downward API does not offer it.
+pub fn field(pod: &Pod, placement: &Placement, path: &str) -> Option<String> {
     let meta = &pod.metadata;
     if let Some((map, rest)) = path.split_once("['") {
         let map = match map {
@@ -41,34 +41,34 @@ pub fn field(pod: &Pod, place: &Place, path: &str) -> Option<String> {
         "metadata.annotations" => lines(&meta.annotations),
         "spec.nodeName" | "spec.host" => pod.spec.node_name.clone(),
         "spec.serviceAccountName" => pod.spec.service_account_name.clone(),
-        "status.hostIP" | "status.hostIPs" => place.host_ip.clone(),
-        "status.podIP" | "status.podIPs" => place.pod_ip.clone(),
+        "status.hostIP" | "status.hostIPs" => placement.host_ip.clone(),
+        "status.podIP" | "status.podIPs" => placement.pod_ip.clone(),
         _ => return None,
     })
 }
 
-/// Returns one line `key="value"` for each entry, by key, without a last line break, as the kubelet writes them.
+/// Returns a line `key="value"` for each entry, sorted by key, without a final line break, as the kubelet formats them.
 fn lines<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
     let sorted: BTreeMap<_, _> = map.into_iter().collect();
     let lines = sorted.iter().map(|(key, value)| format!("{key}={value:?}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the container, or init container, of this name.
+/// Returns the container or init container of this name.
 pub fn container<'a>(spec: &'a PodSpec, name: &str) -> Option<&'a Container> {
     let mut all = spec.containers.iter().chain(&spec.init_containers);
     all.find(|container| container.name == name)
 }
 
-/// Returns a container's request or limit, in units of the divisor, rounded up; `None` if the resource or the divisor
-/// cannot be read. Where the container has no limit, it is limited by what its node has to give.
+/// Returns a container's request or limit in units of the divisor, rounded up; `None` if the resource or the divisor is
+/// invalid. A missing limit defaults to the node's allocatable amount.
 pub fn resource(
     container: &Container,
     selector: &ResourceFieldSelector,
-    place: &Place,
+    placement: &Placement,
 ) -> Option<String> {
     let (kind, name) = selector.resource.split_once('.')?;
-    if !OF_NODE.contains(&name) && !name.starts_with("hugepages-") {
+    if !NODE_RESOURCES.contains(&name) && !name.starts_with("hugepages-") {
         return None;
     }
     let amount = |quantity: Option<&Quantity>| match quantity {
@@ -78,7 +78,7 @@ pub fn resource(
     let amount = match kind {
         "requests" => amount(container.resources.requests.get(name))?,
         "limits" => match amount(container.resources.limits.get(name))? {
-            none if none.value() == 0 => amount(place.allocatable.get(name))?,
+            none if none.value() == 0 => amount(placement.allocatable.get(name))?,
             limit => limit,
         },
         _ => return None,
@@ -102,7 +102,7 @@ pub fn resource(
 mod tests {
     use super::*;
 
-    fn place() -> Place {
+    fn placement() -> Placement {
         let allocatable = [
             ("cpu", "2"),
             ("memory", "1Gi"),
@@ -110,7 +110,7 @@ mod tests {
         ];
         let allocatable =
             allocatable.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
-        Place {
+        Placement {
             pod_ip: "127.1.2.3".into(),
             host_ip: "10.0.0.1".into(),
             allocatable: Arc::new(allocatable.into()),
@@ -127,8 +127,8 @@ mod tests {
         pod.spec.service_account_name = "clerk".into();
         pod.metadata.labels.insert("tier".into(), "a \"b\"".into());
         pod.metadata.labels.insert("app".into(), "shop".into());
-        let place = place();
-        let field = |path| field(&pod, &place, path);
+        let placement = placement();
+        let field = |path| field(&pod, &placement, path);
         for (path, value) in [
             ("metadata.name", "web"),
             ("metadata.namespace", "shop"),
@@ -152,32 +152,35 @@ mod tests {
         assert_eq!(field("spec.containers"), None);
     }
 
-    fn told(container: &Container, resource: &str, divisor: &str) -> Option<String> {
+    fn value_of(container: &Container, resource: &str, divisor: &str) -> Option<String> {
         let selector = ResourceFieldSelector {
             resource: resource.into(),
             divisor: Quantity::new(divisor),
             ..ResourceFieldSelector::default()
         };
-        super::resource(container, &selector, &place())
+        super::resource(container, &selector, &placement())
     }
 
     /// Checks K15.
     #[test]
     fn a_container_without_a_limit_is_limited_by_its_node() {
         let mut container = Container::default();
-        let told_of = |container: &Container, resource, divisor| {
-            told(container, resource, divisor).unwrap_or_default()
+        let value_or_empty = |container: &Container, resource, divisor| {
+            value_of(container, resource, divisor).unwrap_or_default()
         };
-        assert_eq!(told_of(&container, "limits.cpu", "1m"), "2000");
-        assert_eq!(told_of(&container, "limits.memory", "1Mi"), "1024");
-        assert_eq!(told_of(&container, "limits.ephemeral-storage", "1Gi"), "10");
-        assert_eq!(told_of(&container, "requests.cpu", ""), "0");
+        assert_eq!(value_or_empty(&container, "limits.cpu", "1m"), "2000");
+        assert_eq!(value_or_empty(&container, "limits.memory", "1Mi"), "1024");
+        assert_eq!(
+            value_or_empty(&container, "limits.ephemeral-storage", "1Gi"),
+            "10"
+        );
+        assert_eq!(value_or_empty(&container, "requests.cpu", ""), "0");
         let limits = &mut container.resources.limits;
         limits.insert("cpu".into(), Quantity::new("1500m"));
-        assert_eq!(told_of(&container, "limits.cpu", "1m"), "1500");
-        assert_eq!(told_of(&container, "limits.cpu", ""), "2");
-        assert_eq!(told(&container, "limits.pods", ""), None);
-        assert_eq!(told(&container, "cpu", ""), None);
+        assert_eq!(value_or_empty(&container, "limits.cpu", "1m"), "1500");
+        assert_eq!(value_or_empty(&container, "limits.cpu", ""), "2");
+        assert_eq!(value_of(&container, "limits.pods", ""), None);
+        assert_eq!(value_of(&container, "cpu", ""), None);
     }
 
     /// Checks F1.
@@ -186,7 +189,7 @@ mod tests {
         let mut container = Container::default();
         let limits = &mut container.resources.limits;
         limits.insert("memory".into(), Quantity::new("9223372036854775807"));
-        let most = told(&container, "limits.memory", "9223372036854775807");
+        let most = value_of(&container, "limits.memory", "9223372036854775807");
         assert_eq!(most.as_deref(), Some("1"));
     }
 }

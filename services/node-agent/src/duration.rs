@@ -1,4 +1,4 @@
-//! Durations as Go prints them, to the millisecond: `250ms`, `1.5s`, `2m40s`.
+//! Formats durations as Go does, to the millisecond: `250ms`, `1.5s`, `2m40s`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub fn print(duration: Duration) -> String {
     }
 }
 
-/// Without the zeros that say nothing.
+/// Formats seconds without trailing zeros.
 fn seconds(millis: u128) -> String {
     let exact = format!("{}.{:03}", millis / 1000, millis % 1000);
     exact.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_go_prints_them() {
+    fn durations_are_formatted_as_in_go() {
         let printed = [0, 7, 250, 1_500, 10_000, 80_000, 300_000, 3_600_020]
             .map(|millis| print(Duration::from_millis(millis)));
         let expected = [

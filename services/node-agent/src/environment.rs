@@ -1,4 +1,4 @@
-//! The command and the environment of a container, with everything filled in that the Pod leaves to be filled in.
+//! Resolves a container's environment and the variables in its command line.
 
 use std::collections::HashMap;
 
@@ -10,34 +10,34 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::{ApiError, Reason};
 
-use crate::downward::{self, Place};
+use crate::downward::{self, Placement};
 use crate::expand::expand;
-use crate::world::Trouble;
+use crate::world::WaitingReason;
 
-/// Where programs are found unless the container says otherwise.
+/// Default `PATH` where no image sets one.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Why an environment cannot be made.
+/// The error of resolving an environment or a volume.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The Pod asks for something that is not there.
+    /// The Pod refers to something that does not exist or is not supported.
     #[error("{}", .0.message)]
-    Config(Trouble),
-    /// The gateway could not be asked.
-    #[error("cannot read what the environment refers to")]
+    Config(WaitingReason),
+    /// The gateway returned an error or did not answer.
+    #[error("cannot read a referenced object")]
     Gateway(#[from] ApiError),
 }
 
-/// The environment of a container: a program's basics, then what the Pod says, later entries over earlier ones.
-/// `path` where no image says where programs are found.
+/// Returns the environment of a container; later entries replace earlier ones of the same name. `path` adds a default
+/// `PATH`, for runtimes without images.
 ///
 /// # Errors
-/// When something it refers to, and does not call optional, is missing.
+/// If a reference that is not optional cannot be resolved, or the gateway returns an error.
 pub async fn environment(
     gateway: &Client,
     pod: &Pod,
     container: &Container,
-    place: &Place,
+    placement: &Placement,
     path: bool,
 ) -> Result<Vec<(String, String)>, Error> {
     let mut env = Env::default();
@@ -46,14 +46,14 @@ pub async fn environment(
     }
     env.set("HOSTNAME", hostname(pod).to_owned());
     for source in &container.env_from {
-        for (name, value) in all_of(gateway, &pod.metadata.namespace, source).await? {
+        for (name, value) in env_from_source(gateway, &pod.metadata.namespace, source).await? {
             env.set(&format!("{}{name}", source.prefix), value);
         }
     }
     for var in &container.env {
         let value = match &var.value_from {
             None => Some(expand(&var.value, &env.values)),
-            Some(source) => value_from(gateway, pod, container, place, var, source).await?,
+            Some(source) => value_from(gateway, pod, container, placement, var, source).await?,
         };
         if let Some(value) = value {
             env.set(&var.name, value);
@@ -62,8 +62,8 @@ pub async fn environment(
     Ok(env.into_pairs())
 }
 
-/// Words of a command line, with their references to the environment filled in.
-pub fn words(words: &[String], env: &[(String, String)]) -> Vec<String> {
+/// Expands `$(NAME)` in the words of a command line.
+pub fn expand_words(words: &[String], env: &[(String, String)]) -> Vec<String> {
     let values: HashMap<_, _> = env.iter().cloned().collect();
     words.iter().map(|word| expand(word, &values)).collect()
 }
@@ -98,12 +98,12 @@ async fn value_from(
     gateway: &Client,
     pod: &Pod,
     container: &Container,
-    place: &Place,
+    placement: &Placement,
     var: &EnvVar,
     source: &EnvVarSource,
 ) -> Result<Option<String>, Error> {
     if let Some(field) = &source.field_ref {
-        let value = downward::field(pod, place, &field.field_path);
+        let value = downward::field(pod, placement, &field.field_path);
         let message = || {
             format!(
                 "env {}: unsupported fieldPath: {}",
@@ -121,7 +121,7 @@ async fn value_from(
     if let Some(selector) = &source.resource_field_ref {
         let named = downward::container(&pod.spec, &selector.container_name);
         let container = named.unwrap_or(container);
-        let value = downward::resource(container, selector, place);
+        let value = downward::resource(container, selector, placement);
         let message = || {
             format!(
                 "env {}: unsupported resource: {}",
@@ -141,8 +141,9 @@ async fn from_config_map(
     let (name, key) = (&selector.local_object_reference.name, &selector.key);
     let optional = selector.optional.unwrap_or_default();
     let map = gateway.get::<ConfigMap>(&Key::new(namespace, name)).await;
-    let value = found(map, optional, "configmap", name)?.and_then(|mut map| map.data.remove(key));
-    present(value, optional, || {
+    let value =
+        optional_object(map, optional, "configmap", name)?.and_then(|mut map| map.data.remove(key));
+    required(value, optional, || {
         format!("couldn't find key {key} in ConfigMap {namespace}/{name}")
     })
 }
@@ -155,15 +156,15 @@ async fn from_secret(
     let (name, key) = (&selector.local_object_reference.name, &selector.key);
     let optional = selector.optional.unwrap_or_default();
     let secret = gateway.get::<Secret>(&Key::new(namespace, name)).await;
-    let value =
-        found(secret, optional, "secret", name)?.and_then(|mut secret| secret.data.remove(key));
+    let value = optional_object(secret, optional, "secret", name)?
+        .and_then(|mut secret| secret.data.remove(key));
     let value = value.map(|value| String::from_utf8_lossy(&value).into_owned());
-    present(value, optional, || {
+    required(value, optional, || {
         format!("couldn't find key {key} in Secret {namespace}/{name}")
     })
 }
 
-async fn all_of(
+async fn env_from_source(
     gateway: &Client,
     namespace: &str,
     source: &EnvFromSource,
@@ -172,7 +173,7 @@ async fn all_of(
     if let Some(reference) = &source.config_map_ref {
         let key = Key::new(namespace, &reference.local_object_reference.name);
         let map = gateway.get::<ConfigMap>(&key).await;
-        let map = found(
+        let map = optional_object(
             map,
             reference.optional.unwrap_or_default(),
             "configmap",
@@ -184,7 +185,7 @@ async fn all_of(
     if let Some(reference) = &source.secret_ref {
         let key = Key::new(namespace, &reference.local_object_reference.name);
         let secret = gateway.get::<Secret>(&key).await;
-        let secret = found(
+        let secret = optional_object(
             secret,
             reference.optional.unwrap_or_default(),
             "secret",
@@ -202,7 +203,7 @@ async fn all_of(
     Ok(all)
 }
 
-pub fn found<T>(
+pub fn optional_object<T>(
     answer: Result<T, ApiError>,
     optional: bool,
     kind: &str,
@@ -216,7 +217,7 @@ pub fn found<T>(
     }
 }
 
-fn present(
+fn required(
     value: Option<String>,
     optional: bool,
     missing: impl FnOnce() -> String,
@@ -228,7 +229,7 @@ fn present(
 }
 
 fn config(message: String) -> Error {
-    Error::Config(Trouble::config(message))
+    Error::Config(WaitingReason::config(message))
 }
 
 #[cfg(test)]
@@ -236,9 +237,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_refer_to_the_environment() {
+    fn command_words_are_expanded_from_the_environment() {
         let env = [("A".to_owned(), "1".to_owned())];
         let line = ["echo".to_owned(), "$(A)".to_owned()];
-        assert_eq!(words(&line, &env), ["echo", "1"]);
+        assert_eq!(expand_words(&line, &env), ["echo", "1"]);
     }
 }

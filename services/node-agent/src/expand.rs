@@ -1,16 +1,16 @@
-//! References to variables in commands, arguments and values: `$(NAME)`.
+//! Expansion of variable references, `$(NAME)`, in commands, arguments and values.
 
 use std::collections::HashMap;
 
-/// Replaces `$(NAME)` by its value. `$$` is a dollar sign; a name without a value stays as it is.
+/// Replaces each `$(NAME)` by its value. `$$` stands for a dollar sign; a reference without a value is kept.
 pub fn expand(text: &str, values: &HashMap<String, String>) -> String {
     expand_by(text, |name| values.get(name).cloned())
 }
 
-/// Like [`expand`], but every name must have a value.
+/// Like [`expand`], but requires a value for every name.
 ///
 /// # Errors
-/// The first name without one.
+/// The first name without a value.
 pub fn expand_all(text: &str, values: &HashMap<String, String>) -> Result<String, String> {
     let mut missing = None;
     let expanded = expand_by(text, |name| {
@@ -67,13 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn where_every_name_needs_a_value_the_first_without_one_is_named() {
+    fn expand_all_fails_with_the_first_name_without_a_value() {
         assert_eq!(expand_all("x/$(A)$$(C)", &values()), Ok("x/1$(C)".into()));
         assert_eq!(expand_all("$(A)$(C)$(D)", &values()), Err("C".into()));
     }
 
     #[test]
-    fn references_are_replaced_once_and_unknown_ones_stay() {
+    fn references_are_expanded_once_and_unknown_ones_are_kept() {
         assert_eq!(expanded("x$(A)y$(B)"), "x1y$(A)");
         assert_eq!(expanded("$(C) $A $(A"), "$(C) $A $(A");
         assert_eq!(expanded("$$(A) $$$(A) $"), "$(A) $1 $");

@@ -1,39 +1,40 @@
-//! Runs the Pods that are bound to its nodes, and reports how they fare.
+//! Runs the Pods that are bound to its nodes and reports their status.
 //!
 //! ```text
-//! watch: Pods of its nodes ─┐
-//! runtime: something changed ┴▶ queue ─▶ observe → plan → act, until nothing is left ─▶ status ─▶ gateway
+//! watch: Pods of its nodes ───────┐
+//! runtime: container state changes ┴▶ queue ─▶ observe → plan → act, until the plan is empty ─▶ status ─▶ gateway
 //! ```
-//! The runtime holds what is, the gateway what should be; the agent itself remembers nothing that a restart would lose.
+//! The runtime holds the actual state and the gateway the desired state. The agent keeps nothing else that must survive
+//! a restart.
 
 mod act;
+mod admission;
 mod agent;
+mod container_config;
 mod downward;
 mod duration;
 mod environment;
+mod events;
 mod expand;
 mod fields;
-mod ledger;
 mod logs;
 mod metrics;
 mod node;
 mod plan;
 mod pod;
-mod request;
 mod restart;
 pub mod runtime;
 mod settings;
 mod start;
 mod status;
 mod subcommand;
-mod tell;
 mod volumes;
 mod world;
 
-pub use ledger::{Admission, Shortage};
+pub use admission::{AdmitResult, InsufficientResource};
 pub use plan::{Action, plan};
 pub use settings::{Capacity, Kind, Settings, Switch};
 pub use start::start;
 pub use status::status;
 pub use subcommand::subcommand;
-pub use world::{Bound, Last, Past, Trouble, World};
+pub use world::{AssignedPod, AttemptHistory, LastAttempt, WaitingReason, World};

@@ -1,4 +1,4 @@
-//! Logs for those who ask the node: `setpoint.v1.Node`.
+//! The gRPC service `setpoint.v1.Node`, which serves container logs.
 
 use std::sync::Arc;
 
@@ -17,87 +17,95 @@ use crate::agent::Agent;
 use crate::runtime::log::limited;
 use crate::runtime::{Container, Error, LogOptions, Runtime, State};
 
-/// Hands out what containers wrote.
-pub struct Logs<R> {
+/// Serves the logs of containers.
+pub struct LogService<R> {
     agent: Arc<Agent<R>>,
     shutdown: CancellationToken,
 }
 
-impl<R: Runtime> Logs<R> {
-    /// The service, for the process's own listener.
+impl<R: Runtime> LogService<R> {
+    /// Returns the routes of the service, for the process's listener.
     pub fn router(agent: Arc<Agent<R>>, shutdown: CancellationToken) -> Router {
         let service = NodeServer::new(Self { agent, shutdown });
         Router::new().route_service("/setpoint.v1.Node/{method}", service)
     }
 
-    /// The attempt that was asked for.
-    fn container(&self, asked: &LogsRequest) -> Result<Container, ApiError> {
-        let key = Key::new(&asked.namespace, &asked.pod);
+    /// Returns the requested attempt at the container.
+    fn container(&self, request: &LogsRequest) -> Result<Container, ApiError> {
+        let key = Key::new(&request.namespace, &request.pod);
         let pod = self.agent.pods.get(&key).map(|view| view.pod());
         let pod = pod.ok_or_else(|| {
-            ApiError::new(Reason::NotFound, format!("pods {:?} not found", asked.pod))
+            ApiError::new(
+                Reason::NotFound,
+                format!("pods {:?} not found", request.pod),
+            )
         })?;
-        let sandboxes = self.agent.hands.runtime.sandboxes(&key);
+        let sandboxes = self.agent.executor.runtime.sandboxes(&key);
         let own = sandboxes
             .iter()
             .find(|sandbox| sandbox.config.uid == pod.metadata.uid);
         let mut attempts = own
             .into_iter()
-            .flat_map(|own| own.attempts(&asked.container).rev());
+            .flat_map(|own| own.attempts(&request.container).rev());
         let (last, before) = (attempts.next(), attempts.next());
-        if asked.previous {
-            return before.cloned().ok_or_else(|| missing(asked));
+        if request.previous {
+            return before.cloned().ok_or_else(|| previous_not_found(request));
         }
         let begun = last.filter(|last| last.state != State::Starting);
-        begun.cloned().ok_or_else(|| waiting(asked, &pod))
+        begun.cloned().ok_or_else(|| not_started(request, &pod))
     }
 }
 
 #[tonic::async_trait]
-impl<R: Runtime> Node for Logs<R> {
+impl<R: Runtime> Node for LogService<R> {
     type LogsStream = BoxStream<'static, Result<LogsPiece, Status>>;
 
     async fn logs(
         &self,
         request: Request<LogsRequest>,
     ) -> Result<Response<Self::LogsStream>, Status> {
-        let asked = request.into_inner();
-        let container = self.container(&asked)?;
+        let request = request.into_inner();
+        let container = self.container(&request)?;
         let whole = |number: i64| u64::try_from(number).unwrap_or_default();
         let options = LogOptions {
-            follow: asked.follow,
-            timestamps: asked.timestamps,
-            tail: asked.tail_lines.map(whole),
-            since: asked.since_seconds,
+            follow: request.follow,
+            timestamps: request.timestamps,
+            tail: request.tail_lines.map(whole),
+            since: request.since_seconds,
         };
-        let log = self.agent.hands.runtime.log(&container.id, &options).await;
-        let mut log = log.map_err(refusal)?;
-        if let Some(limit) = asked.limit_bytes {
+        let log = self
+            .agent
+            .executor
+            .runtime
+            .log(&container.id, &options)
+            .await;
+        let mut log = log.map_err(to_api_error)?;
+        if let Some(limit) = request.limit_bytes {
             log = limited(log, whole(limit));
         }
         let pieces = log.map(|piece| match piece {
             Ok(data) => Ok(LogsPiece { data }),
-            Err(error) => Err(Status::from(refusal(error))),
+            Err(error) => Err(Status::from(to_api_error(error))),
         });
         let ended = self.shutdown.clone().cancelled_owned();
         Ok(Response::new(pieces.take_until(ended).boxed()))
     }
 }
 
-fn missing(asked: &LogsRequest) -> ApiError {
-    let LogsRequest { container, pod, .. } = asked;
+fn previous_not_found(request: &LogsRequest) -> ApiError {
+    let LogsRequest { container, pod, .. } = request;
     let message = format!("previous terminated container {container:?} in pod {pod:?} not found");
     ApiError::new(Reason::BadRequest, message)
 }
 
-fn waiting(asked: &LogsRequest, pod: &Pod) -> ApiError {
+fn not_started(request: &LogsRequest, pod: &Pod) -> ApiError {
     let status = &pod.status;
     let mut all = status
         .init_container_statuses
         .iter()
         .chain(&status.container_statuses);
-    let found = all.find(|status| status.name == asked.container);
-    let LogsRequest { container, pod, .. } = asked;
+    let found = all.find(|status| status.name == request.container);
+    let LogsRequest { container, pod, .. } = request;
     let why = match found.and_then(reason) {
         Some("ErrImagePull" | "ImagePullBackOff") => "trying and failing to pull image",
         Some(reason) => reason,
@@ -115,7 +123,7 @@ fn reason(status: &ContainerStatus) -> Option<&str> {
     Some(waiting.reason.as_str())
 }
 
-fn refusal(error: Error) -> ApiError {
+fn to_api_error(error: Error) -> ApiError {
     let reason = match error {
         Error::Unsupported(_) => Reason::BadRequest,
         Error::Unknown(_) => Reason::NotFound,

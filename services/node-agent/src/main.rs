@@ -1,4 +1,4 @@
-//! Runs the Pods that are bound to its nodes; and, run again beside each container, watches over it.
+//! The node agent. The same binary is also the shim that supervises one container; see `subcommand`.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use setpoint_host as host;
 use setpoint_node_agent::{start, subcommand};
 
 fn main() -> ExitCode {
-    // Before any thread: a shim is one process of a few pages, not an async runtime.
+    // Checked before any thread exists: a shim must stay one small process without an async runtime.
     subcommand(std::env::args_os().skip(1)).unwrap_or_else(agent)
 }
 

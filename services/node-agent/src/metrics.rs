@@ -1,4 +1,4 @@
-//! What is counted, under the kubelet's names.
+//! Metrics of the agent, with the kubelet's names.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use prometheus::{Histogram, register_histogram};
 use crate::world::World;
 
 static POD_START: LazyLock<Histogram> = LazyLock::new(|| {
-    // Upstream's.
+    // The kubelet's buckets.
     let buckets = vec![
         0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0,
         300.0, 360.0, 480.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0,
     ];
-    let help = "Seconds from the creation of a Pod until it was reported to run. A Pod's creation is known to the second.";
+    let help = "Seconds from the creation of a Pod until its status is Running. Creation timestamps have a resolution of one second.";
     register_histogram!("kubelet_pod_start_sli_duration_seconds", help, buckets)
-        .expect("the name is registered once")
+        .expect("metric names are unique")
 });
 
-/// A Pod was looked at, and is reported as it is now.
-pub fn reported(world: &World) {
+/// Observes the start latency of a Pod whose status changes from pending to running.
+pub fn observe_pod_start(world: &World) {
     let Some(pod) = world
         .pod
         .as_ref()

@@ -1,11 +1,11 @@
-//! What to do about a Pod next. Pure: a function of the world alone.
+//! Plans the next actions for one Pod. Pure: a function of the [`World`] alone.
 //!
 //! ```text
 //! no sandbox ─▶ sandbox ─▶ init containers, one by one ─▶ containers ─▶ (deleted) stop ─▶ remove ─▶ final delete
 //!                                  ▲      │ ended              ▲   │ ended
 //!                                  └──────┘ restart policy, backoff └───┘
 //! ```
-//! A plan holds only what can be done now, in order; the next round does the rest.
+//! A plan holds only the actions that are possible now, in order. The agent plans again after executing them.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -17,20 +17,20 @@ use setpoint_model::pod::is_terminal;
 use setpoint_model::time::after;
 use setpoint_proto::core::Container;
 
-use crate::restart::{Ended, Policy, is_sidecar};
+use crate::restart::{Ended, RestartPolicy, is_sidecar};
 use crate::runtime::{self, ContainerId, Sandbox, State};
-use crate::world::{Bound, Last, Past, World};
+use crate::world::{AssignedPod, AttemptHistory, LastAttempt, World};
 
-/// How long the containers of a Pod that nobody knows any more get to stop.
-const ORPHAN_GRACE: Duration = Duration::from_secs(1);
+/// Grace period for containers of a Pod that is gone or terminal.
+const STALE_GRACE: Duration = Duration::from_secs(1);
 
-/// The longest time between two looks at a Pod that has a deadline: clocks may be set.
-const LONGEST_LOOK: Duration = Duration::from_secs(3600);
+/// Maximum requeue delay of a Pod with a deadline, because the wall clock may be adjusted.
+const MAX_DEADLINE_RECHECK: Duration = Duration::from_secs(3600);
 
-/// One step on a Pod's way.
+/// One planned action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Make room for its containers.
+    /// Create or recreate the Pod's sandbox.
     RunSandbox {
         /// The Pod's address.
         ip: Ipv4Addr,
@@ -39,88 +39,88 @@ pub enum Action {
     Start {
         /// Its name in the spec.
         name: String,
-        /// Counts restarts.
+        /// Number of the attempt, from 0.
         attempt: u32,
-        /// How long to rest after this attempt before the next.
+        /// Backoff to apply after this attempt ends.
         backoff: Duration,
     },
     /// Ask a container to stop.
     Stop {
-        /// Which.
+        /// The attempt to stop.
         id: ContainerId,
-        /// How long it gets.
+        /// Time until it is killed.
         grace: Duration,
     },
-    /// Forget a container that ended.
+    /// Remove an attempt that has ended.
     Remove(ContainerId),
-    /// Report how the Pod ended, before what shows it is removed.
-    Report,
-    /// Forget a sandbox, by the uid of its Pod.
+    /// Write the final status of a Pod that is being deleted, while its sandbox still exists.
+    UpdateStatus,
+    /// Remove the sandbox of the Pod with this uid.
     RemoveSandbox(String),
-    /// Remove the Pod's object.
+    /// Delete the Pod's object.
     Delete,
 }
 
 impl Action {
-    /// The name of its span.
+    /// Returns the name of the action's span.
     pub fn name(&self) -> &'static str {
         match self {
             Self::RunSandbox { .. } => "RunSandbox",
             Self::Start { .. } => "Start",
             Self::Stop { .. } => "Stop",
             Self::Remove(_) => "Remove",
-            Self::Report => "Report",
+            Self::UpdateStatus => "Report",
             Self::RemoveSandbox(_) => "RemoveSandbox",
             Self::Delete => "Delete",
         }
     }
 }
 
-/// The next steps for one Pod, and when to look again should nothing happen.
+/// Plans the next actions for one Pod, and when to reconcile it again if nothing changes.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     let because = match world.pod {
-        Some(_) => "another Pod has this name now",
-        None => "its Pod is gone",
+        Some(_) => "another Pod has this name",
+        None => "the Pod is gone",
     };
-    for stranger in world.strangers() {
-        tear_down(&mut plan, world, stranger, because);
+    for stale in world.stale_sandboxes() {
+        remove_stale(&mut plan, world, stale, because);
     }
-    // A Pod waits until the one that had its name before is out of the way.
+    // A Pod starts only once the sandboxes of its predecessor are removed.
     match &world.pod {
-        Some(pod) if world.strangers().next().is_none() => pod.plan(world, &mut plan),
+        Some(pod) if world.stale_sandboxes().next().is_none() => pod.plan(world, &mut plan),
         _ => {}
     }
     plan
 }
 
-impl Bound {
+impl AssignedPod {
     fn plan(&self, world: &World, plan: &mut Plan<Action>) {
         if self.is_deleting() {
-            return self.finish(world, plan);
+            return self.terminate(world, plan);
         }
         if is_terminal(&self.object) {
             let alive = world.sandbox().into_iter().flat_map(Sandbox::alive);
             return alive
-                .for_each(|left| stop(plan, world, left, ORPHAN_GRACE, "its Pod has ended"));
+                .for_each(|left| stop(plan, world, left, STALE_GRACE, "the Pod has ended"));
         }
         let Ok(ip) = self.admission else {
             return;
         };
         match self.active_left(world.now) {
             Some(Duration::ZERO) => return self.stop_all(world, plan),
-            Some(left) => plan.look_again(left.min(LONGEST_LOOK)),
+            Some(left) => plan.look_again(left.min(MAX_DEADLINE_RECHECK)),
             None => {}
         }
         match world.sandbox() {
             None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
-            Some(sandbox) if !sandbox.ready => self.rebuild(world, sandbox, ip, plan),
+            Some(sandbox) if !sandbox.ready => self.recreate_sandbox(world, sandbox, ip, plan),
             Some(_) if self.initialized(world) => self.run(world, plan),
             Some(_) => self.initialize(world, plan),
         }
     }
 
-    /// Stops what runs of a Pod that is past its deadline.
+    /// Stops all containers of a Pod whose deadline is exceeded.
     fn stop_all(&self, world: &World, plan: &mut Plan<Action>) {
         let grace = self.termination_grace();
         let alive = world.sandbox().into_iter().flat_map(Sandbox::alive);
@@ -130,13 +130,20 @@ impl Bound {
                 world,
                 left,
                 grace,
-                "the Pod was active for longer than its deadline",
+                "the deadline of the Pod is exceeded",
             );
         });
     }
 
-    /// What the containers shared is lost: they stop, and those that start again do so in a sandbox made anew.
-    fn rebuild(&self, world: &World, sandbox: &Sandbox, ip: Ipv4Addr, plan: &mut Plan<Action>) {
+    /// Replaces a lost sandbox: stops the containers that still run in it, then creates it again if a container is to
+    /// be restarted.
+    fn recreate_sandbox(
+        &self,
+        world: &World,
+        sandbox: &Sandbox,
+        ip: Ipv4Addr,
+        plan: &mut Plan<Action>,
+    ) {
         let because = "the sandbox is lost";
         let grace = self.termination_grace();
         let mut alive = sandbox.alive().peekable();
@@ -144,15 +151,19 @@ impl Bound {
             return alive.for_each(|container| stop(plan, world, container, grace, because));
         }
         let spec = &self.object.spec;
-        let over = |container: &Container, policy: Policy| match world.past(&container.name).last {
-            Last::Ended(ended) => !policy.restarts(ended.code),
+        let over = |container: &Container, policy: RestartPolicy| match world
+            .history(&container.name)
+            .last
+        {
+            LastAttempt::Ended(ended) => !policy.restarts(ended.code),
             _ => false,
         };
         let failed = |container: &Container| {
-            over(container, Policy::of_init(spec, container)) && !self.is_through(world, container)
+            over(container, RestartPolicy::of_init(spec, container))
+                && !self.is_init_complete(world, container)
         };
         let mut containers = spec.containers.iter();
-        let starts = containers.any(|container| !over(container, Policy::of(spec)));
+        let starts = containers.any(|container| !over(container, RestartPolicy::of(spec)));
         if starts && !spec.init_containers.iter().any(failed) {
             plan.step(Action::RunSandbox { ip }, because);
         }
@@ -163,16 +174,16 @@ impl Bound {
         let mut waiting = spec
             .init_containers
             .iter()
-            .filter(|container| !self.is_through(world, container));
+            .filter(|container| !self.is_init_complete(world, container));
         let Some(container) = waiting.next() else {
             return;
         };
-        let policy = match world.past(&container.name).last {
-            // It did its part in a sandbox that is lost, and does it again whatever the policy.
-            Last::Ended(Ended { code: 0, .. }) => Policy::Always,
-            _ => Policy::of_init(spec, container),
+        let policy = match world.history(&container.name).last {
+            // It succeeded in the lost sandbox and must run again, whatever the restart policy.
+            LastAttempt::Ended(Ended { code: 0, .. }) => RestartPolicy::Always,
+            _ => RestartPolicy::of_init(spec, container),
         };
-        keep_up(plan, world, container, policy);
+        start_if_due(plan, world, container, policy);
     }
 
     fn run(&self, world: &World, plan: &mut Plan<Action>) {
@@ -182,14 +193,14 @@ impl Bound {
             .iter()
             .filter(|container| is_sidecar(container))
         {
-            keep_up(plan, world, container, Policy::Always);
+            start_if_due(plan, world, container, RestartPolicy::Always);
         }
         for container in &spec.containers {
-            keep_up(plan, world, container, Policy::of(spec));
+            start_if_due(plan, world, container, RestartPolicy::of(spec));
         }
     }
 
-    fn finish(&self, world: &World, plan: &mut Plan<Action>) {
+    fn terminate(&self, world: &World, plan: &mut Plan<Action>) {
         let mut alive = world
             .sandbox()
             .into_iter()
@@ -201,11 +212,12 @@ impl Bound {
                 stop(plan, world, container, grace, "the Pod is being deleted")
             });
         }
-        let stays = !self.object.metadata.finalizers.is_empty();
-        let asked = stays && self.object.metadata.deletion_grace_period_seconds == Some(0);
-        // Whoever watches the Pod sees how it ended in the last version of its object.
+        let has_finalizers = !self.object.metadata.finalizers.is_empty();
+        let deleted =
+            has_finalizers && self.object.metadata.deletion_grace_period_seconds == Some(0);
+        // Watchers must see the final status before the object is gone.
         if !is_terminal(&self.object) {
-            plan.step(Action::Report, "the Pod has stopped");
+            plan.step(Action::UpdateStatus, "the Pod has stopped");
         }
         if let Some(sandbox) = world.sandbox() {
             plan.step(
@@ -213,23 +225,28 @@ impl Bound {
                 "the Pod has stopped",
             );
         }
-        if !asked {
+        if !deleted {
             plan.step(Action::Delete, "the Pod has stopped");
         }
     }
 }
 
-/// Starts a container that should run and does not.
-fn keep_up(plan: &mut Plan<Action>, world: &World, container: &Container, policy: Policy) {
-    let Past { next, last } = world.past(&container.name);
-    let because = match world.present(&container.name) {
-        Last::Never => "the container ended in a sandbox that is lost",
-        _ => "the container ended, and its policy is to restart it",
+/// Starts a container that has not been started, or that has ended and whose backoff is over.
+fn start_if_due(
+    plan: &mut Plan<Action>,
+    world: &World,
+    container: &Container,
+    policy: RestartPolicy,
+) {
+    let AttemptHistory { next, last } = world.history(&container.name);
+    let because = match world.current_attempt(&container.name) {
+        LastAttempt::Never => "the container ended in a sandbox that is lost",
+        _ => "the container ended and its restart policy applies",
     };
     let (backoff, because) = match last {
-        Last::Never => (Duration::ZERO, "the container was never started"),
-        Last::Ended(ended) if policy.restarts(ended.code) => {
-            match ended.wait(world.now, world.instant) {
+        LastAttempt::Never => (Duration::ZERO, "the container was never started"),
+        LastAttempt::Ended(ended) if policy.restarts(ended.code) => {
+            match ended.remaining_backoff(world.now, world.instant) {
                 Duration::ZERO => (ended.next_backoff(), because),
                 wait => return plan.look_again(wait),
             }
@@ -243,7 +260,7 @@ fn keep_up(plan: &mut Plan<Action>, world: &World, container: &Container, policy
     for old in attempts.filter(|old| old.id.attempt.saturating_add(1) < next) {
         plan.step(
             Action::Remove(old.id.clone()),
-            "only the last attempt is of interest",
+            "only the last two attempts are kept",
         );
     }
     let (name, attempt) = (container.name.clone(), next);
@@ -257,15 +274,15 @@ fn keep_up(plan: &mut Plan<Action>, world: &World, container: &Container, policy
     );
 }
 
-fn tear_down(plan: &mut Plan<Action>, world: &World, sandbox: &Sandbox, because: &'static str) {
+fn remove_stale(plan: &mut Plan<Action>, world: &World, sandbox: &Sandbox, because: &'static str) {
     let mut alive = sandbox.alive().peekable();
     if alive.peek().is_none() {
         plan.step(Action::RemoveSandbox(sandbox.config.uid.clone()), because);
     }
-    alive.for_each(|container| stop(plan, world, container, ORPHAN_GRACE, because));
+    alive.for_each(|container| stop(plan, world, container, STALE_GRACE, because));
 }
 
-/// Asks a container to stop, unless it was asked to be as quick before.
+/// Stops a container, unless an earlier stop has a deadline at least as early.
 fn stop(
     plan: &mut Plan<Action>,
     world: &World,

@@ -1,22 +1,22 @@
-//! What the agent keeps of each Pod: where it is, and the rest encoded until it is looked at.
+//! The cached form of a Pod.
 
 use prost::Message as _;
 use setpoint_controller::View;
 use setpoint_model::Meta;
 use setpoint_proto::core::Pod;
 
-/// A Pod as it came, in as few bytes as it came in.
+/// A Pod, kept in its protobuf encoding to save memory.
 pub struct PodView {
     meta: Meta,
-    /// The node that it is bound to; empty for none.
+    /// Name of its node; empty if it is not bound.
     pub node: String,
     encoded: Vec<u8>,
 }
 
 impl PodView {
-    /// The whole Pod.
+    /// Decodes the Pod.
     pub fn pod(&self) -> Pod {
-        Pod::decode(self.encoded.as_slice()).expect("it was encoded here")
+        Pod::decode(self.encoded.as_slice()).expect("encoded by `PodView::of`")
     }
 }
 

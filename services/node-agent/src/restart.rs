@@ -1,4 +1,4 @@
-//! Whether a container that ended is started again, and when.
+//! The restart policy of containers and its backoff.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use setpoint_proto::core::{Container, PodSpec};
 
-/// The rest before the second restart; each later one is twice as long.
-const FIRST: Duration = Duration::from_secs(10);
-/// No rest is longer.
-pub const LONGEST: Duration = Duration::from_secs(300);
-/// A container that ran for this long has recovered: its restarts are counted anew.
-const GOOD: Duration = Duration::from_secs(600);
+/// Backoff before the second restart; doubled by each later one.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
+/// Maximum backoff.
+pub const MAX_BACKOFF: Duration = Duration::from_secs(300);
+/// A container that ran for this long resets its backoff.
+const RESET_AFTER: Duration = Duration::from_secs(600);
 
-/// Which ends of a container call for another start.
+/// Which exits of a container are followed by a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Every end.
+pub enum RestartPolicy {
+    /// All.
     Always,
-    /// An end with a code other than 0.
+    /// Those with a code other than 0.
     OnFailure,
     /// None.
     Never,
 }
 
-impl Policy {
-    /// The policy of a Pod's containers.
+impl RestartPolicy {
+    /// Returns the policy of a Pod's main containers.
     pub fn of(spec: &PodSpec) -> Self {
         match spec.restart_policy.as_str() {
             "OnFailure" => Self::OnFailure,
@@ -35,7 +35,8 @@ impl Policy {
         }
     }
 
-    /// The policy of one of its init containers: those are to end, so "always" means "until it succeeds".
+    /// Returns the policy of an init container. Init containers run to completion, so `Always` means until success,
+    /// unless the container is a sidecar.
     pub fn of_init(spec: &PodSpec, container: &Container) -> Self {
         match Self::of(spec) {
             _ if is_sidecar(container) => Self::Always,
@@ -44,7 +45,7 @@ impl Policy {
         }
     }
 
-    /// Is a container that ended with this code started again?
+    /// Returns whether a container is restarted after exiting with this code.
     pub fn restarts(self, code: i32) -> bool {
         match self {
             Self::Always => true,
@@ -54,62 +55,60 @@ impl Policy {
     }
 }
 
-/// An init container that starts in its turn, and then runs beside the others.
+/// Returns whether an init container is a sidecar: started in order with the init containers, but kept running beside
+/// the main ones.
 pub fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-/// How an attempt at a container ended, as far as its restart depends on it.
+/// The end of an attempt, as far as a restart depends on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended {
-    /// With this code.
+    /// Exit code.
     pub code: i32,
-    /// When it had begun.
+    /// Start time.
     pub started: Timestamp,
-    /// When it ended.
+    /// End time.
     pub finished: Timestamp,
-    /// When this agent noticed that it had ended, by a clock that nobody sets; `None` if it was not there.
-    pub noticed: Option<Instant>,
-    /// The rest that was set after it when it was started.
+    /// Monotonic time at which this process observed the end; `None` if it ended while no agent was running.
+    pub observed: Option<Instant>,
+    /// Backoff that was set when the attempt was started.
     pub backoff: Duration,
 }
 
 impl Ended {
-    /// How long to rest after it: what was set, or nothing if it ran well.
-    pub fn rest(&self) -> Duration {
+    /// Returns the backoff after this attempt: the one that was set, or zero if it ran long enough to reset it.
+    pub fn effective_backoff(&self) -> Duration {
         let ran = Duration::try_from(self.finished.duration_since(self.started));
-        if ran.unwrap_or_default() >= GOOD {
+        if ran.unwrap_or_default() >= RESET_AFTER {
             Duration::ZERO
         } else {
             self.backoff
         }
     }
 
-    /// What is left of that rest at the moment `now`, which is `instant` by a clock that nobody sets.
+    /// Returns what is left of the backoff at `now`, which is `instant` in monotonic time.
     ///
-    /// The longer of both counts: the machine's clock knows of the time before this agent, and the other one goes on
-    /// where the machine's clock is set back.
-    pub fn wait(&self, now: Timestamp, instant: Instant) -> Duration {
+    /// The larger elapsed time of the two clocks counts: only the wall clock covers the time before this process
+    /// started, and only the monotonic clock is unaffected when the wall clock is set back.
+    pub fn remaining_backoff(&self, now: Timestamp, instant: Instant) -> Duration {
         let passed = Duration::try_from(now.duration_since(self.finished)).unwrap_or_default();
-        let noticed = self.noticed.unwrap_or(instant);
-        let passed = passed.max(instant.saturating_duration_since(noticed));
-        self.rest().saturating_sub(passed)
+        let observed = self.observed.unwrap_or(instant);
+        let passed = passed.max(instant.saturating_duration_since(observed));
+        self.effective_backoff().saturating_sub(passed)
     }
 
-    /// The rest to set after the next attempt.
+    /// Returns the backoff to set for the next attempt.
     pub fn next_backoff(&self) -> Duration {
-        match self.rest() {
-            Duration::ZERO => FIRST,
-            rest => rest.saturating_mul(2).min(LONGEST),
+        match self.effective_backoff() {
+            Duration::ZERO => INITIAL_BACKOFF,
+            backoff => backoff.saturating_mul(2).min(MAX_BACKOFF),
         }
     }
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "the numbers are the test's own"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "only constants are used")]
 mod tests {
     use super::*;
 
@@ -118,40 +117,40 @@ mod tests {
             code: 1,
             started: Timestamp::from_second(1000).unwrap(),
             finished: Timestamp::from_second(1000_i64.saturating_add(ran)).unwrap(),
-            noticed: None,
+            observed: None,
             backoff: Duration::from_secs(backoff),
         }
     }
 
     /// Checks N1.
     #[test]
-    fn the_first_restart_is_at_once_and_later_ones_rest_twice_as_long_up_to_five_minutes() {
+    fn the_first_restart_has_no_backoff_and_later_ones_double_it_up_to_five_minutes() {
         let mut attempt = ended(1, 0);
-        let mut rests = Vec::new();
+        let mut backoffs = Vec::new();
         for _ in 0..8 {
-            rests.push(attempt.rest().as_secs());
+            backoffs.push(attempt.effective_backoff().as_secs());
             attempt = Ended {
                 backoff: attempt.next_backoff(),
                 ..attempt
             };
         }
-        assert_eq!(rests, [0, 10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(backoffs, [0, 10, 20, 40, 80, 160, 300, 300]);
     }
 
     /// Checks N1.
     #[test]
-    fn ten_good_minutes_forget_the_restarts() {
-        assert_eq!(ended(599, 300).rest(), LONGEST);
-        assert_eq!(ended(600, 300).rest(), Duration::ZERO);
-        assert_eq!(ended(600, 300).next_backoff(), FIRST);
+    fn ten_minutes_of_running_reset_the_backoff() {
+        assert_eq!(ended(599, 300).effective_backoff(), MAX_BACKOFF);
+        assert_eq!(ended(600, 300).effective_backoff(), Duration::ZERO);
+        assert_eq!(ended(600, 300).next_backoff(), INITIAL_BACKOFF);
     }
 
     #[test]
-    fn the_rest_counts_from_the_end_of_the_attempt() {
+    fn the_backoff_counts_from_the_end_of_the_attempt() {
         let attempt = ended(5, 40);
         let wait = |second| {
             let now = Timestamp::from_second(second).unwrap();
-            attempt.wait(now, Instant::now()).as_secs()
+            attempt.remaining_backoff(now, Instant::now()).as_secs()
         };
         assert_eq!(
             [wait(1005), wait(1030), wait(1045), wait(9999)],
@@ -161,26 +160,26 @@ mod tests {
 
     /// Checks F41.
     #[test]
-    fn a_clock_that_is_set_back_makes_no_rest_longer() {
-        let noticed = Instant::now();
+    fn a_clock_that_is_set_back_extends_no_backoff() {
+        let observed = Instant::now();
         let attempt = Ended {
-            noticed: Some(noticed),
+            observed: Some(observed),
             ..ended(5, 40)
         };
         let an_hour_back = attempt.finished - Duration::from_secs(3600);
         let wait = |seconds| {
-            let instant = noticed + Duration::from_secs(seconds);
-            attempt.wait(an_hour_back, instant).as_secs()
+            let instant = observed + Duration::from_secs(seconds);
+            attempt.remaining_backoff(an_hour_back, instant).as_secs()
         };
         assert_eq!([wait(0), wait(25), wait(40)], [40, 15, 0]);
     }
 
     /// Checks N1.
     #[test]
-    fn the_restart_policy_says_which_ends_call_for_another_start() {
+    fn the_restart_policy_decides_which_exit_codes_are_restarted() {
         let restarts = |policy: &str, code| {
             let restart_policy = policy.to_owned();
-            Policy::of(&PodSpec {
+            RestartPolicy::of(&PodSpec {
                 restart_policy,
                 ..Default::default()
             })
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_init_container_is_repeated_until_it_succeeds_and_a_sidecar_always() {
+    fn an_init_container_is_restarted_until_it_succeeds_and_a_sidecar_always() {
         let spec = PodSpec {
             restart_policy: "Always".into(),
             ..Default::default()
@@ -202,9 +201,12 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(
-            Policy::of_init(&spec, &Container::default()),
-            Policy::OnFailure
+            RestartPolicy::of_init(&spec, &Container::default()),
+            RestartPolicy::OnFailure
         );
-        assert_eq!(Policy::of_init(&spec, &sidecar), Policy::Always);
+        assert_eq!(
+            RestartPolicy::of_init(&spec, &sidecar),
+            RestartPolicy::Always
+        );
     }
 }

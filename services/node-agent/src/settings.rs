@@ -1,4 +1,4 @@
-//! What can be set.
+//! Settings of the node agent.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,63 +10,65 @@ use setpoint_model::quantity::Amount;
 
 use crate::runtime::{LogLimits, docker};
 
-/// A node's network has this many addresses for Pods.
-const MOST_PODS: usize = 253;
+/// Number of addresses for Pods in a node's network.
+const MAX_PODS: usize = 253;
 
 /// Settings of the node agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// How to reach the gateway.
+    /// The connection to the gateway.
     pub gateway: client::Settings,
-    /// What runs the containers.
+    /// The runtime of the containers.
     pub runtime: Kind,
-    /// The node's name; empty for the name of the instance. With several nodes, `<name>-0`, `<name>-1` and so on.
+    /// Name of the node; empty for the name of the instance. Several nodes are named `<name>-0`, `<name>-1` and so on.
     pub node_name: String,
-    /// How many nodes this process is; more than one only if they are simulated.
+    /// Number of nodes in this process. More than one requires the simulated runtime.
     pub nodes: usize,
-    /// How many Pods are worked on at once.
+    /// Number of Pods that are reconciled concurrently.
     pub workers: usize,
-    /// Where the process runtime keeps what must outlive the agent; empty for `.setpoint/node/<node-name>`.
+    /// Directory for the state of the process runtime, which must survive restarts; empty for
+    /// `.setpoint/node/<node-name>`.
     pub state_dir: PathBuf,
-    /// How much a container writes before its log file makes way for another, as a quantity.
+    /// Size at which a container's log file is rotated, as a quantity.
     pub container_log_max_size: String,
-    /// How many log files a container has.
+    /// Maximum number of log files of a container.
     pub container_log_max_files: u32,
-    /// How long a simulated container takes to start.
+    /// Time that a simulated container takes to start.
     #[serde(with = "duration")]
     pub start_delay: Duration,
-    /// Whether Events are written.
+    /// Whether Events are recorded.
     pub events: Switch,
-    /// How often a node says that it is alive.
+    /// Interval between two renewals of a node's Lease.
     #[serde(with = "duration")]
     pub heartbeat: Duration,
-    /// How often a node reports its status though nothing changed.
+    /// Interval between two updates of an unchanged node status.
     #[serde(with = "duration")]
     pub status_refresh: Duration,
-    /// What a node has to give.
+    /// Allocatable resources of each node.
     pub capacity: Capacity,
-    /// The container engine, for the docker runtime.
+    /// Settings of the docker runtime.
     pub docker: docker::Settings,
 }
 
-/// What runs the containers.
+/// A container runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Containers of a Docker engine.
     Docker,
-    /// Plain processes of this machine.
+    /// Processes on this machine.
     Process,
-    /// Nothing: they are pretended.
+    /// Simulated containers without processes.
     Simulated,
 }
 
-/// A switch that has an opinion of its own.
+/// A switch with an automatic setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
-    /// On where something really runs, off for the simulated one, where every Event costs more than the Pod.
+    /// On for runtimes that run containers, off for the simulated one, where recording an Event costs more than running
+    /// the Pod.
     Auto,
     /// On.
     On,
@@ -74,17 +76,17 @@ pub enum Switch {
     Off,
 }
 
-/// What a node has to give.
+/// Allocatable resources of a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capacity {
-    /// A quantity; empty for what the machine has, or 32 if simulated.
+    /// A quantity; empty for the machine's CPUs, or 32 if simulated.
     pub cpu: String,
-    /// A quantity; empty for what the machine has, or 256Gi if simulated.
+    /// A quantity; empty for the machine's memory, or 256Gi if simulated.
     pub memory: String,
-    /// A quantity of disk for containers' own files; empty for what the machine has, or 1Ti if simulated.
+    /// A quantity; empty for the size of the machine's disk, or 1Ti if simulated.
     pub ephemeral_storage: String,
-    /// How many Pods.
+    /// Maximum number of Pods.
     pub pods: usize,
 }
 
@@ -121,7 +123,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Are Events written?
+    /// Returns whether Events are recorded.
     pub fn writes_events(&self) -> bool {
         match self.events {
             Switch::Auto => self.runtime != Kind::Simulated,
@@ -130,7 +132,7 @@ impl Settings {
         }
     }
 
-    /// How much of what a container writes is kept.
+    /// Returns the limits of container logs.
     pub fn log_limits(&self) -> LogLimits {
         let size = Amount::parse(&self.container_log_max_size).map_or(0, Amount::value);
         LogLimits {
@@ -173,7 +175,7 @@ impl Settings {
                 "status-refresh: must be longer than zero",
             ),
             (
-                self.capacity.pods > MOST_PODS,
+                self.capacity.pods > MAX_PODS,
                 "capacity.pods: a node has 253 addresses for Pods",
             ),
         ];
@@ -185,45 +187,42 @@ impl Settings {
 impl setpoint_host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
-            ("gateway.address", "Where the gateway is"),
-            ("gateway.timeout", "How long a call to the gateway may take"),
-            (
-                "runtime",
-                "What runs the containers: docker, process or simulated",
-            ),
+            ("gateway.address", "Address of the gateway"),
+            ("gateway.timeout", "Timeout of a call to the gateway"),
+            ("runtime", "Container runtime: docker, process or simulated"),
             (
                 "node_name",
                 "Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several nodes get -0, -1 … appended",
             ),
             (
                 "nodes",
-                "How many nodes this process is; more than one only if simulated",
+                "Number of nodes in this process; more than one only if simulated",
             ),
-            ("workers", "How many Pods are worked on at once"),
+            ("workers", "Number of Pods reconciled concurrently"),
             (
                 "state_dir",
-                "What must outlive the agent; empty for .setpoint/node/<node-name>",
+                "Directory of the state of processes; empty for .setpoint/node/<node-name>",
             ),
             (
                 "container_log_max_size",
-                "How much a container writes before its log file makes way for another",
+                "Size at which the log file of a container is rotated",
             ),
             (
                 "container_log_max_files",
-                "How many log files a container has, older ones included",
+                "Maximum number of log files of a container, rotated ones included",
             ),
             (
                 "start_delay",
-                "How long a simulated container takes to start",
+                "Time that a simulated container takes to start",
             ),
             (
                 "events",
-                "Whether Events are written: on, off, or auto (off if simulated)",
+                "Whether Events are recorded: on, off, or auto (off if simulated)",
             ),
-            ("heartbeat", "How often a node says that it is alive"),
+            ("heartbeat", "Interval of the renewals of a node's Lease"),
             (
                 "status_refresh",
-                "How often a node reports its status though nothing changed",
+                "Interval of the updates of an unchanged node status",
             ),
             (
                 "capacity.cpu",
@@ -237,23 +236,23 @@ impl setpoint_host::Settings for Settings {
                 "capacity.ephemeral_storage",
                 "Disk of a node; empty for the machine's, or 1Ti if simulated",
             ),
-            ("capacity.pods", "How many Pods a node takes"),
-            ("docker.socket", "Where the container engine listens"),
+            ("capacity.pods", "Maximum number of Pods of a node"),
+            ("docker.socket", "Socket of the container engine"),
             (
                 "docker.network",
-                "The engine's network for Pods; empty for the Compose project's `pods`, else `setpoint`",
+                "Network of the Pods in the engine; empty for the Compose project's `pods`, else `setpoint`",
             ),
             (
                 "docker.pause_image",
-                "The image that holds a Pod's namespaces",
+                "Image of the pause container, which holds a Pod's namespaces",
             ),
             (
                 "docker.fallback",
-                "What runs the containers if no engine answers: none (the agent ends) or process, which runs them with the agent's own rights and networks",
+                "Runtime if no engine answers: none (the agent ends) or process (containers run with the rights and networks of the agent)",
             ),
             (
                 "docker.cluster",
-                "The label of the cluster's containers; empty for the Compose project's name, else setpoint",
+                "Cluster label of the containers; empty for the Compose project's name, else setpoint",
             ),
         ]
     }
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_that_is_no_quantity_is_refused_by_name() {
+    fn an_invalid_capacity_is_refused_with_the_name_of_its_setting() {
         let mut settings = Settings::default();
         settings.capacity.memory = "plenty".into();
         assert!(

@@ -1,4 +1,4 @@
-//! The agent from its settings to its end.
+//! Wires the agent together and runs it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,34 +10,33 @@ use setpoint_controller::client::ListOptions;
 use setpoint_controller::metrics::Reconciles;
 use setpoint_controller::queue::Limiter;
 use setpoint_controller::{
-    Barrier, Client, DecisionLog, Delta, Informer, Membership, Queue, Recorder, View as _,
-    reachable,
+    Barrier, Client, Delta, Informer, Queue, Reader, Recorder, Replica, View as _, reachable,
 };
-use setpoint_host::{Check, Host};
+use setpoint_host::Host;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
-use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::act::Hands;
+use crate::act::Executor;
+use crate::admission::Admission;
 use crate::agent::Agent;
-use crate::ledger::Ledger;
-use crate::logs::Logs;
-use crate::node::heartbeat::Heartbeat;
-use crate::node::{Machine, Node, farewell};
+use crate::events::Events;
+use crate::logs::LogService;
+use crate::node::heartbeat::{Heartbeat, report_shutdown};
+use crate::node::{Machine, Node};
 use crate::pod::PodView;
 use crate::runtime::docker::{Docker, Engine, Fallback};
 use crate::runtime::process::Processes;
 use crate::runtime::simulated::Simulated;
 use crate::runtime::{Runtime, Wake};
 use crate::settings::{Kind, Settings};
-use crate::tell::Tell;
 
 /// Runs the agent until shutdown.
 ///
 /// # Errors
-/// When the gateway's address is none, or the state of earlier containers cannot be read.
+/// If the gateway's address is invalid, no container engine answers, or the state of existing containers cannot be
+/// read.
 pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let machine = Machine::read();
     let (engine, fallback) = engine(&mut settings).await?;
@@ -70,28 +69,31 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     }
 }
 
-/// The engine, if one is asked for. If there is none, why not; containers are processes then.
+/// Connects to the container engine if the settings ask for one. If there is none and the settings allow the fallback,
+/// switches `settings` to processes and returns the reason.
 ///
 /// # Errors
-/// When there is none, and containers are not to be processes.
+/// If no engine answers and no fallback is allowed.
 async fn engine(settings: &mut Settings) -> anyhow::Result<(Option<Engine>, String)> {
     if settings.runtime != Kind::Docker {
         return Ok((None, String::new()));
     }
     match Engine::connect(&settings.docker).await {
         Ok(engine) => {
-            info!(cluster = engine.cluster, address = %engine.address, "the engine answers");
+            info!(cluster = engine.cluster, address = %engine.address, "connected to the container engine");
             if let (true, Some(name)) = (settings.node_name.is_empty(), &engine.node_name) {
                 settings.node_name.clone_from(name);
             }
             Ok((Some(engine), String::new()))
         }
         Err(error) if settings.docker.fallback == Fallback::Process => {
-            warn!(%error, "no container engine: containers are run as processes");
+            warn!(%error, "no container engine; running containers as processes");
             settings.runtime = Kind::Process;
-            Ok((None, format!("{error}: containers are run as processes")))
+            Ok((None, format!("{error}: containers run as processes")))
         }
-        Err(error) => Err(error).context("no container engine; see docker.fallback"),
+        Err(error) => {
+            Err(error).context("no container engine answers; see the setting docker.fallback")
+        }
     }
 }
 
@@ -102,6 +104,7 @@ fn state_dir(settings: &Settings, node: &str) -> PathBuf {
     }
 }
 
+/// Runs the agent on a runtime until shutdown.
 async fn serve<R: Runtime>(
     host: Host,
     settings: Settings,
@@ -111,78 +114,71 @@ async fn serve<R: Runtime>(
     gateway: Client,
     runtime: R,
 ) -> anyhow::Result<()> {
-    let membership = Membership::announce(
-        gateway.clone(),
-        host.service(),
-        host.instance(),
-        host.advertised(),
-    );
+    let recorder = match settings.writes_events() {
+        true => Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name),
+        false => Recorder::silent(),
+    };
+    let replica = Replica::announce(host, gateway, recorder, Pod::RESOURCE);
+    let (host, gateway) = (&replica.host, &replica.client);
     let rounds = Arc::new(Reconciles::new(host.service(), settings.workers));
-    let informer = informer(&gateway, &nodes, &queue, rounds.clone());
+    let informer = informer(gateway, &nodes, &queue, rounds.clone());
     let pods = informer.reader();
-    let mut barrier = Barrier::default();
-    barrier.watch(&pods);
-    let recorder = settings
-        .writes_events()
-        .then(|| Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name));
-    let tell = Tell::new(recorder);
-    let decision_log = DecisionLog::new(host.service(), host.instance(), Pod::RESOURCE);
-    let agent = Arc::new(Agent {
-        hands: Hands {
-            runtime,
-            gateway: gateway.clone(),
-            tell: tell.clone(),
-            log: settings.log_limits(),
-        },
-        ledger: Ledger::new(nodes.iter().map(|node| (node.name.clone(), node.room))),
-        nodes: nodes
-            .iter()
-            .map(|node| (node.name.clone(), node.clone()))
-            .collect(),
-        pods: pods.clone(),
-        barrier,
-        decision_log,
-        queue,
-        rounds,
-    });
-    let tasks = host.health().check("background-tasks");
-    tasks.follow(gateway.tasks().health());
+    let agent = agent(&replica, &settings, &nodes, runtime, &pods, queue, rounds);
     let (cached, shutdown) = (host.health().check("informers"), host.shutdown());
     let names = nodes.iter().map(|node| node.name.clone()).collect();
-    let address = reachable(&gateway, host.advertised()).await;
-    let alive = heartbeats(&host, &settings, &machine, nodes, &gateway, address);
-    let well = follow(gateway.tasks().health(), host.health().check("tasks"));
-    let why = agent.decision_log.routes().into_axum_router();
-    let logs = Logs::router(Arc::clone(&agent), host.shutdown());
-    host.offer(why.merge(logs));
+    let address = reachable(gateway, host.advertised()).await;
+    let heartbeats = heartbeats(host, &settings, &machine, nodes, gateway, address);
+    let decision_log = replica.decision_log.routes().into_axum_router();
+    let logs = LogService::router(Arc::clone(&agent), host.shutdown());
+    host.offer(decision_log.merge(logs));
     let work = async {
         pods.synced().await;
         cached.pass();
-        info!(pods = pods.len(), "the cache is complete");
+        info!(pods = pods.len(), "the cache is synced");
         agent.run(settings.workers, shutdown.clone()).await;
     };
     tokio::select! {
         () = work => {}
-        ((), (), ()) = async { tokio::join!(informer.run(shutdown.clone()), alive, well) } => {}
+        ((), ()) = async { tokio::join!(informer.run(shutdown.clone()), heartbeats) } => {}
     }
-    tokio::join!(farewell(&gateway, names), membership.leave(), tell.finish());
+    let gateway = gateway.clone();
+    tokio::join!(report_shutdown(&gateway, names), replica.leave());
     Ok(())
 }
 
-/// Keeps the process from being ready while a background task keeps failing.
-async fn follow(mut health: watch::Receiver<Result<(), String>>, check: Check) {
-    loop {
-        match health.borrow_and_update().clone() {
-            Ok(()) => check.pass(),
-            Err(reason) => check.fail(reason),
-        }
-        if health.changed().await.is_err() {
-            return;
-        }
-    }
+fn agent<R: Runtime>(
+    replica: &Replica,
+    settings: &Settings,
+    nodes: &[Node],
+    runtime: R,
+    pods: &Reader<PodView>,
+    queue: Queue<Key>,
+    rounds: Arc<Reconciles>,
+) -> Arc<Agent<R>> {
+    let mut barrier = Barrier::default();
+    barrier.watch(pods);
+    let events = settings.writes_events().then(|| replica.events.clone());
+    let capacities = nodes.iter().map(|node| (node.name.clone(), node.capacity));
+    let by_name = nodes.iter().map(|node| (node.name.clone(), node.clone()));
+    Arc::new(Agent {
+        executor: Executor {
+            runtime,
+            gateway: replica.client.clone(),
+            events: Events::new(events),
+            log: settings.log_limits(),
+        },
+        admission: Admission::new(capacities),
+        nodes: by_name.collect(),
+        pods: pods.clone(),
+        barrier,
+        decision_log: replica.decision_log.clone(),
+        queue,
+        rounds,
+    })
 }
 
-/// One node watches its own Pods; many share one watch over all Pods that are bound.
+/// Returns an informer over the Pods of these nodes: a single node watches only its own Pods, several share one watch
+/// over all Pods that are bound.
 fn informer(
     gateway: &Client,
     nodes: &[Node],
@@ -205,7 +201,7 @@ fn informer(
         .on_event(move |delta| {
             let views = [&delta.new, &delta.old];
             if let Some(view) = views.into_iter().flatten().find(|view| ours(view)) {
-                if wants_anew(delta) {
+                if generation_changed(delta) {
                     rounds.changed();
                 }
                 queue.add(view.meta().key.clone(), delta.cause.clone());
@@ -213,14 +209,14 @@ fn informer(
         })
 }
 
-/// Is it new here, or of a new generation?
-fn wants_anew(delta: &Delta<PodView>) -> bool {
+/// Returns whether the Pod is new to the cache or its generation changed.
+fn generation_changed(delta: &Delta<PodView>) -> bool {
     let generation = |view: &Arc<PodView>| view.meta().generation;
     let (old, new) = (delta.old.as_ref(), delta.new.as_ref());
     new.is_some() && old.map(generation) != new.map(generation)
 }
 
-/// Keeps every node registered and its Lease fresh, for ever; the process is ready once all are registered.
+/// Keeps every node registered and its Lease renewed until dropped. The check `nodes` passes once all are registered.
 async fn heartbeats(
     host: &Host,
     settings: &Settings,
@@ -238,8 +234,8 @@ async fn heartbeats(
             address: address.clone(),
             machine: machine.clone(),
             gateway: gateway.clone(),
-            every: settings.heartbeat,
-            refresh: settings.status_refresh,
+            interval: settings.heartbeat,
+            status_interval: settings.status_refresh,
         };
         let (check, missing) = (check.clone(), Arc::clone(&missing));
         let registered = Once::new();
@@ -270,7 +266,7 @@ mod tests {
 
     /// Checks F21.
     #[tokio::test]
-    async fn without_an_engine_nothing_runs_beside_the_agent_unless_it_is_told_so() {
+    async fn without_an_engine_processes_are_used_only_if_the_fallback_allows_it() {
         let mut settings = Settings {
             runtime: Kind::Docker,
             ..Settings::default()

@@ -1,4 +1,4 @@
-//! What the binary does when it is not an agent.
+//! Subcommands of the binary beside the agent itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::runtime::docker;
 use crate::runtime::process::{confine, shim, sweep};
 
-/// How long containers get to stop when everything is swept away.
+/// Grace period of containers that a sweep stops.
 const SWEEP_GRACE: Duration = Duration::from_secs(2);
-/// What sysexits.h calls EX_USAGE.
+/// `EX_USAGE` of sysexits.h.
 const USAGE: u8 = 64;
 
-/// What the binary does other than being an agent: `shim <folder>`, `confine <folder>`, `pause`, `sweep <state-dir>`,
-/// `sweep --runtime docker`.
+/// Runs the subcommand in `args`: `shim <folder>`, `confine <folder>`, `pause`, `sweep <state-dir>`, or `sweep
+/// --runtime docker`. Returns `None` if there is none and the agent is to run.
 pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let args: Vec<_> = args.into_iter().collect();
     match args.as_slice() {
@@ -24,7 +24,7 @@ pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
         [name, folder] if name == "confine" => Some(confine::main(Path::new(folder))),
         [name] if name == "pause" => Some(shim::pause()),
         [name, rest @ ..] if name == "sweep" => Some(match Sweep::parse(rest) {
-            Some(sweep) => sweep_away(sweep),
+            Some(sweep) => run_sweep(sweep),
             None => {
                 eprintln!("{SWEEP_USAGE}");
                 ExitCode::from(USAGE)
@@ -38,14 +38,14 @@ const SWEEP_USAGE: &str = "\
 usage: node-agent sweep <state-dir>
        node-agent sweep --runtime docker [--docker-cluster NAME] [--docker-socket PATH] [--on-stop]";
 
-/// What is swept away.
+/// Arguments of `sweep`.
 #[derive(Debug, PartialEq)]
 struct Sweep {
-    /// The state folder of the process runtime; `None` for the engine.
+    /// State directory of the process runtime; `None` for a Docker engine.
     state: Option<PathBuf>,
     socket: Option<PathBuf>,
     cluster: String,
-    /// Only when asked to stop.
+    /// Wait for SIGTERM or SIGINT first.
     on_stop: bool,
 }
 
@@ -60,7 +60,7 @@ impl Sweep {
         let mut docker = false;
         let words = args.iter().map(|word| word.to_str());
         let words = words.collect::<Option<Vec<_>>>()?;
-        // `--flag value` and `--flag=value` alike.
+        // Accept both `--flag value` and `--flag=value`.
         let mut words = words.iter().flat_map(|word| match word.split_once('=') {
             Some((flag, value)) if flag.starts_with('-') => vec![flag, value],
             _ => vec![*word],
@@ -80,10 +80,10 @@ impl Sweep {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn sweep_away(sweep: Sweep) -> ExitCode {
+async fn run_sweep(sweep: Sweep) -> ExitCode {
     let swept = async {
         if sweep.on_stop {
-            until_stopped().await.map_err(|error| error.to_string())?;
+            stop_signal().await.map_err(|error| error.to_string())?;
         }
         run(&sweep).await
     };
@@ -116,7 +116,7 @@ async fn run(wanted: &Sweep) -> Result<usize, String> {
     swept.await.map_err(|error| error.to_string())
 }
 
-async fn until_stopped() -> std::io::Result<()> {
+async fn stop_signal() -> std::io::Result<()> {
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     tokio::select! {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_is_of_one_folder_or_of_the_engine() {
+    fn a_sweep_takes_either_a_state_directory_or_the_engine() {
         assert_eq!(parse("/state").unwrap().state, Some("/state".into()));
         let engine = parse("--on-stop --runtime docker --docker-cluster shop").unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Everything that a decision about one Pod may look at.
+//! A snapshot of everything that the plan and the status of one Pod depend on.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -12,89 +12,90 @@ use setpoint_model::time::seconds_after;
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
 use setpoint_proto::meta::Quantity;
 
-use crate::ledger::Admission;
-use crate::restart::{Ended, Policy};
+use crate::admission::AdmitResult;
+use crate::restart::{Ended, RestartPolicy};
 use crate::runtime::{self, Sandbox, State};
 use crate::status::status;
 
-/// How long containers get to stop, unless their Pod says.
-const GRACE: Duration = Duration::from_secs(30);
+/// The API's default for `terminationGracePeriodSeconds`.
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// The exit code of a container that nobody saw ending.
-pub const LOST: i32 = 137;
+/// The exit code that is reported for a container whose end was not observed.
+pub const LOST_EXIT_CODE: i32 = 137;
 
-/// A Pod, wanted and real, at one moment.
+/// The desired and the actual state of one Pod at one moment.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// The moment.
+    /// Wall-clock time of the snapshot.
     pub now: Timestamp,
-    /// The moment by a clock that nobody sets.
+    /// Monotonic time of the snapshot.
     pub instant: Instant,
-    /// The Pod as the gateway knows it; `None` once it is gone, or is on another node.
-    pub pod: Option<Bound>,
-    /// What the runtime has under its name, whichever Pod of that name it is of.
+    /// The Pod as the gateway has it; `None` if it is gone or bound to another node.
+    pub pod: Option<AssignedPod>,
+    /// The sandboxes of all Pods with this namespace and name, whatever their uid.
     pub sandboxes: Vec<Sandbox>,
-    /// Containers that could not be started, and why, by name.
-    pub troubles: BTreeMap<String, Trouble>,
+    /// Waiting reasons of containers that could not be started in this reconcile, by container name.
+    pub waiting_reasons: BTreeMap<String, WaitingReason>,
 }
 
 /// A Pod that is bound to a node of this agent.
 #[derive(Clone, Debug)]
-pub struct Bound {
-    /// The object.
+pub struct AssignedPod {
+    /// The Pod as last read from the gateway.
     pub object: Pod,
-    /// The address of its node.
+    /// Address of the node.
     pub host_ip: String,
-    /// What its node has to give, by the names of resources.
+    /// Allocatable resources of the node, by resource name.
     pub allocatable: Arc<BTreeMap<String, Quantity>>,
-    /// Its place on the node, or why it has none.
-    pub admission: Admission,
-    /// The name of the runtime, for container ids.
+    /// The Pod's address, or the reason why the node rejects it.
+    pub admission: AdmitResult,
+    /// Name of the runtime: the scheme of container ids.
     pub runtime: &'static str,
 }
 
-/// Why a container waits.
+/// The reason and the message of a container's `waiting` state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trouble {
-    /// One word.
+pub struct WaitingReason {
+    /// A CamelCase reason, such as `ErrImagePull`.
     pub reason: &'static str,
-    /// For people.
+    /// Human-readable details.
     pub message: String,
 }
 
-impl Trouble {
-    /// What a container's configuration cannot be made of.
+impl WaitingReason {
+    /// Returns the reason of a container whose configuration cannot be resolved.
     pub fn config(message: String) -> Self {
         let reason = "CreateContainerConfigError";
         Self { reason, message }
     }
 }
 
-/// How far the attempts at one container have come.
+/// The attempts at one container so far.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
-    /// The number of the next attempt.
+pub struct AttemptHistory {
+    /// Number of the next attempt.
     pub next: u32,
     /// The newest attempt.
-    pub last: Last,
+    pub last: LastAttempt,
 }
 
-/// The newest attempt at a container.
+/// State of the newest attempt at a container.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Last {
-    /// There is none.
+pub enum LastAttempt {
+    /// There was no attempt.
     Never,
-    /// It has not begun yet.
+    /// Requested, but its process does not run yet.
     Starting,
-    /// It runs.
+    /// Its process runs.
     Running,
-    /// It ended.
+    /// Its process has ended.
     Ended(Ended),
 }
 
 impl World {
-    /// Is the Pod where it was to be: ready, ended, or gone? Until then what its containers do is what it was asked to.
-    pub fn is_settled(&self) -> bool {
+    /// Returns whether the Pod has reached its target state: ready, terminal, or gone. Until it has, container state
+    /// changes are attributed to the request that started the Pod.
+    pub fn has_converged(&self) -> bool {
         let Some(bound) = &self.pod else {
             return self.sandboxes.is_empty();
         };
@@ -110,7 +111,7 @@ impl World {
         !ending && (model::is_ready(&pod) || model::is_terminal(&pod))
     }
 
-    /// The sandbox of the Pod itself.
+    /// Returns the sandbox of this Pod.
     pub fn sandbox(&self) -> Option<&Sandbox> {
         let uid = &self.pod.as_ref()?.object.metadata.uid;
         self.sandboxes
@@ -118,8 +119,8 @@ impl World {
             .find(|sandbox| sandbox.config.uid == *uid)
     }
 
-    /// Sandboxes of other Pods that had its name.
-    pub fn strangers(&self) -> impl Iterator<Item = &Sandbox> {
+    /// Returns the sandboxes of other Pods with the same name that still exist.
+    pub fn stale_sandboxes(&self) -> impl Iterator<Item = &Sandbox> {
         let uid = self
             .pod
             .as_ref()
@@ -129,40 +130,42 @@ impl World {
             .filter(move |sandbox| Some(sandbox.config.uid.as_str()) != uid)
     }
 
-    /// The past of a container: what the runtime knows, else what was last reported.
+    /// Returns the attempts at a container: from the runtime if it knows the container, else from the last reported
+    /// status.
     ///
-    /// The two part when the runtime forgot, as when the machine lost its disk: what ran then counts as lost.
-    pub fn past(&self, name: &str) -> Past {
+    /// The runtime may have lost a container that was reported, for example with the machine's disk. Such a container
+    /// counts as lost if it was running.
+    pub fn history(&self, name: &str) -> AttemptHistory {
         let known = self.sandbox().and_then(|sandbox| sandbox.latest(name));
         match (known, self.reported(name)) {
-            (Some(container), _) => Past {
+            (Some(container), _) => AttemptHistory {
                 next: container.id.attempt.saturating_add(1),
-                last: Last::of(container),
+                last: LastAttempt::of(container),
             },
-            (None, Some(status)) if !status.container_id.is_empty() => Past {
+            (None, Some(status)) if !status.container_id.is_empty() => AttemptHistory {
                 next: u32::try_from(status.restart_count)
                     .unwrap_or_default()
                     .saturating_add(1),
-                last: Last::reported(status, self.now),
+                last: LastAttempt::reported(status, self.now),
             },
-            _ => Past {
+            _ => AttemptHistory {
                 next: 0,
-                last: Last::Never,
+                last: LastAttempt::Never,
             },
         }
     }
 
-    /// How a container fares in the sandbox as it is: what it did in one that was lost counts no more.
-    pub fn present(&self, name: &str) -> Last {
+    /// Returns the newest attempt at a container in the current sandbox. Attempts in a lost sandbox do not count.
+    pub fn current_attempt(&self, name: &str) -> LastAttempt {
         let sandbox = self.sandbox();
         let latest = sandbox.and_then(|sandbox| Some((sandbox, sandbox.latest(name)?)));
         match latest {
-            Some((sandbox, latest)) if latest.sandbox == sandbox.id => Last::of(latest),
-            _ => Last::Never,
+            Some((sandbox, latest)) if latest.sandbox == sandbox.id => LastAttempt::of(latest),
+            _ => LastAttempt::Never,
         }
     }
 
-    /// What was last reported of a container.
+    /// Returns the last reported status of a container.
     pub fn reported(&self, name: &str) -> Option<&ContainerStatus> {
         let status = &self.pod.as_ref()?.object.status;
         let mut all = status
@@ -173,7 +176,7 @@ impl World {
     }
 }
 
-impl Last {
+impl LastAttempt {
     fn of(container: &runtime::Container) -> Self {
         match &container.state {
             State::Starting => Self::Starting,
@@ -182,7 +185,7 @@ impl Last {
                 code: exit.code,
                 started: exit.started,
                 finished: exit.finished,
-                noticed: exit.noticed,
+                observed: exit.observed,
                 backoff: container.backoff,
             }),
         }
@@ -195,48 +198,51 @@ impl Last {
             .filter(|_| status.state.running.is_none());
         let time = |time: &setpoint_proto::meta::Time| time.timestamp().unwrap_or(now);
         Self::Ended(Ended {
-            code: terminated.map_or(LOST, |end| end.exit_code),
+            code: terminated.map_or(LOST_EXIT_CODE, |end| end.exit_code),
             started: terminated.map_or(now, |end| time(&end.started_at)),
             finished: terminated.map_or(now, |end| time(&end.finished_at)),
-            noticed: None,
+            observed: None,
             backoff: Duration::ZERO,
         })
     }
 }
 
-impl Bound {
-    /// May its containers start: have all init containers done their part in this sandbox?
+impl AssignedPod {
+    /// Returns whether the main containers may start: all init containers have completed in the current sandbox, or a
+    /// main container was started before.
     pub fn initialized(&self, world: &World) -> bool {
         let spec = &self.object.spec;
-        let begun = |container: &Container| world.present(&container.name) != Last::Never;
-        let through = |container: &Container| self.is_through(world, container);
+        let begun =
+            |container: &Container| world.current_attempt(&container.name) != LastAttempt::Never;
+        let complete = |container: &Container| self.is_init_complete(world, container);
         spec.containers.iter().any(begun)
-            || spec.init_containers.iter().all(through)
-            || self.is_over(world)
+            || spec.init_containers.iter().all(complete)
+            || self.has_finished(world)
     }
 
-    /// Have all its containers ended, never to start again?
-    fn is_over(&self, world: &World) -> bool {
+    /// Returns whether all containers have ended and none will be restarted.
+    fn has_finished(&self, world: &World) -> bool {
         let spec = &self.object.spec;
-        let policy = Policy::of(spec);
-        let over = |container: &Container| match world.past(&container.name).last {
-            Last::Ended(ended) => !policy.restarts(ended.code),
+        let policy = RestartPolicy::of(spec);
+        let over = |container: &Container| match world.history(&container.name).last {
+            LastAttempt::Ended(ended) => !policy.restarts(ended.code),
             _ => false,
         };
         spec.containers.iter().all(over)
     }
 
-    /// Has this init container done its part?
-    pub fn is_through(&self, world: &World, container: &Container) -> bool {
-        match world.present(&container.name) {
-            Last::Running => crate::restart::is_sidecar(container),
-            Last::Ended(ended) => ended.code == 0 && !crate::restart::is_sidecar(container),
-            Last::Never | Last::Starting => false,
+    /// Returns whether an init container has completed in the current sandbox. A sidecar counts as completed while it
+    /// runs.
+    pub fn is_init_complete(&self, world: &World, container: &Container) -> bool {
+        match world.current_attempt(&container.name) {
+            LastAttempt::Running => crate::restart::is_sidecar(container),
+            LastAttempt::Ended(ended) => ended.code == 0 && !crate::restart::is_sidecar(container),
+            LastAttempt::Never | LastAttempt::Starting => false,
         }
     }
 
-    /// Returns how much is left of its `activeDeadlineSeconds`, zero if they are over; `None` without a deadline, or
-    /// before the Pod's start was reported.
+    /// Returns what is left of `activeDeadlineSeconds`, zero if it is exceeded. `None` without a deadline, or before a
+    /// start time was reported.
     pub fn active_left(&self, now: Timestamp) -> Option<Duration> {
         let seconds = self.object.spec.active_deadline_seconds?;
         let started = self.object.status.start_time?.timestamp()?;
@@ -244,34 +250,34 @@ impl Bound {
         Some(Duration::try_from(left).unwrap_or_default())
     }
 
-    /// Has it been active for longer than it may? Its containers stop then, for good.
+    /// Returns whether `activeDeadlineSeconds` is exceeded.
     pub fn is_past_deadline(&self, now: Timestamp) -> bool {
         self.active_left(now).is_some_and(|left| left.is_zero())
     }
 
-    /// Do its containers stop, never to start again: is it being deleted, or past its deadline?
+    /// Returns whether its containers are to stop for good: the Pod is being deleted or its deadline is exceeded.
     pub fn is_ending(&self, now: Timestamp) -> bool {
         self.is_deleting() || self.is_past_deadline(now)
     }
 
-    /// How long its containers get to stop if nobody deletes it.
+    /// Returns the grace period for stopping containers other than by a deletion of the Pod.
     pub fn termination_grace(&self) -> Duration {
         let grace = self.object.spec.termination_grace_period_seconds;
-        grace.map_or(GRACE, at_least_a_second)
+        grace.map_or(DEFAULT_GRACE, at_least_one_second)
     }
 
-    /// Has its deletion begun?
+    /// Returns whether the Pod is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
-    /// How long its containers still get to stop.
+    /// Returns what is left of the deletion's grace period.
     ///
-    /// The deadline on the object has whole seconds: one more makes sure that nobody gets less than they were promised.
+    /// `deletionTimestamp` has whole seconds. One second is added, so that rounding never shortens the grace period.
     pub fn grace(&self, now: Timestamp) -> Duration {
         let meta = &self.object.metadata;
         let promised = meta.deletion_grace_period_seconds.unwrap_or_default();
-        let promised = at_least_a_second(promised);
+        let promised = at_least_one_second(promised);
         let deadline = meta
             .deletion_timestamp
             .as_ref()
@@ -286,7 +292,7 @@ impl Bound {
     }
 }
 
-/// Returns a grace period as the kubelet applies it: negative numbers and zero count as one second.
-pub fn at_least_a_second(seconds: i64) -> Duration {
+/// Returns a grace period as the kubelet applies it: less than one second counts as one second.
+pub fn at_least_one_second(seconds: i64) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default().max(1))
 }

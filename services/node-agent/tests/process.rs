@@ -1,4 +1,4 @@
-//! What only real processes can show: groups, signals, files, and agents that die and come back.
+//! The process runtime: process groups, signals, state files, and restarts of the agent.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -11,15 +11,16 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use setpoint_node_agent::runtime::{LogLimits, LogOptions, Runtime, Security, State};
 use support::{
-    Bench, PATIENCE, PAUSE, container, id, is_alive, pod, process, process_in, sandbox, until_gone,
+    Fixture, POLL_INTERVAL, TIMEOUT, container, id, is_alive, pod, process, process_in, sandbox,
+    wait_until_gone,
 };
 
 #[tokio::test]
-async fn a_container_gets_its_environment_and_a_mark_of_its_own() {
-    let bench = process();
-    bench.start(0, &["env"]).await;
-    bench.exited(0).await;
-    let log = bench.file(0, "log");
+async fn a_container_gets_its_environment_and_its_marker() {
+    let fixture = process();
+    fixture.start(0, &["env"]).await;
+    fixture.exited(0).await;
+    let log = fixture.file(0, "log");
     let mut lines: Vec<_> = log.lines().collect();
     lines.sort_unstable();
     let mark = format!("SETPOINT_CONTAINER={}", id(0));
@@ -28,9 +29,9 @@ async fn a_container_gets_its_environment_and_a_mark_of_its_own() {
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_a_start_error_that_names_it() {
-    let bench = process();
-    bench.start(0, &["no-such-program"]).await;
-    let exit = bench.exited(0).await;
+    let fixture = process();
+    fixture.start(0, &["no-such-program"]).await;
+    let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (128, "StartError"));
     assert_eq!(
         exit.message,
@@ -41,19 +42,19 @@ async fn a_program_that_does_not_exist_is_a_start_error_that_names_it() {
 fn is_root() -> bool {
     let root = nix::unistd::Uid::effective().is_root();
     if !root {
-        eprintln!("SKIPPED: only root can become another user");
+        eprintln!("SKIPPED: changing the user requires root");
     }
     root
 }
 
 /// Checks F7.
 #[tokio::test]
-async fn a_container_runs_as_the_user_that_it_asks_for_and_becomes_no_more() {
+async fn a_container_runs_as_the_requested_user_and_gains_no_privileges() {
     if !is_root() {
         return;
     }
-    let bench = process();
-    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let fixture = process();
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let script = "grep -E 'Uid|Gid|Groups|CapEff|NoNewPrivs' /proc/self/status";
     let mut config = container(0, &["sh", "-c", script]);
     config.security = Security {
@@ -64,17 +65,17 @@ async fn a_container_runs_as_the_user_that_it_asks_for_and_becomes_no_more() {
         no_new_privileges: true,
         ..Security::default()
     };
-    bench.runtime.start(config).await.unwrap();
-    bench.exited(0).await;
-    let log = bench.file(0, "log");
-    for said in [
+    fixture.runtime.start(config).await.unwrap();
+    fixture.exited(0).await;
+    let log = fixture.file(0, "log");
+    for expected in [
         "Uid:\t65534\t65534\t65534\t65534\n",
         "Gid:\t4242\t4242\t4242\t4242\n",
         "Groups:\t17 18 \n",
         "CapEff:\t0000000000000000\n",
         "NoNewPrivs:\t1\n",
     ] {
-        assert!(log.contains(said), "{said:?} in {log}");
+        assert!(log.contains(expected), "{expected:?} in {log}");
     }
 }
 
@@ -84,12 +85,12 @@ async fn a_program_that_another_user_cannot_start_is_a_start_error() {
     if !is_root() {
         return;
     }
-    let bench = process();
-    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let fixture = process();
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let mut config = container(0, &["no-such-program"]);
     config.security.run_as_user = Some(65534);
-    bench.runtime.start(config).await.unwrap();
-    let exit = bench.exited(0).await;
+    fixture.runtime.start(config).await.unwrap();
+    let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (128, "StartError"));
     let message = "exec: \"no-such-program\": executable file not found in $PATH";
     assert_eq!(exit.message, message);
@@ -98,24 +99,24 @@ async fn a_program_that_another_user_cannot_start_is_a_start_error() {
 /// Checks F7.
 #[tokio::test]
 async fn a_container_that_must_not_be_root_is_not_started_as_root() {
-    let bench = process();
-    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+    let fixture = process();
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let mut config = container(0, &["true"]);
     config.security.run_as_non_root = true;
     config.security.run_as_user = Some(0);
-    let refused = bench.runtime.start(config).await.unwrap_err().to_string();
+    let refused = fixture.runtime.start(config).await.unwrap_err().to_string();
     assert!(
         refused.starts_with("container's runAsUser breaks non-root policy"),
         "{refused}"
     );
-    assert!(bench.container(0).is_none());
+    assert!(fixture.container(0).is_none());
 }
 
 /// Checks N4.
 #[tokio::test]
 async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace() {
-    let bench = process();
-    bench
+    let fixture = process();
+    fixture
         .start(
             0,
             &[
@@ -125,22 +126,22 @@ async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace(
             ],
         )
         .await;
-    armed(&bench).await;
+    wait_until_trap_is_set(&fixture).await;
     let asked = std::time::Instant::now();
-    bench
+    fixture
         .runtime
         .stop(&id(0), Duration::from_millis(300))
         .await
         .unwrap();
-    assert_eq!(bench.exited(0).await.code, 137);
+    assert_eq!(fixture.exited(0).await.code, 137);
     assert!(asked.elapsed() >= Duration::from_millis(300));
 }
 
 /// Checks N4.
 #[tokio::test]
-async fn a_container_may_use_its_grace_to_end_well() {
-    let bench = process();
-    bench
+async fn a_container_may_exit_by_itself_within_its_grace_period() {
+    let fixture = process();
+    fixture
         .start(
             0,
             &[
@@ -150,20 +151,20 @@ async fn a_container_may_use_its_grace_to_end_well() {
             ],
         )
         .await;
-    armed(&bench).await;
-    bench
+    wait_until_trap_is_set(&fixture).await;
+    fixture
         .runtime
         .stop(&id(0), Duration::from_secs(30))
         .await
         .unwrap();
-    assert_eq!(bench.exited(0).await.code, 7);
+    assert_eq!(fixture.exited(0).await.code, 7);
 }
 
 /// Checks F1 and N4.
 #[tokio::test]
-async fn a_shorter_grace_overrules_an_endless_one() {
-    let bench = process();
-    bench
+async fn a_shorter_grace_period_overrides_a_longer_one() {
+    let fixture = process();
+    fixture
         .start(
             0,
             &[
@@ -173,70 +174,70 @@ async fn a_shorter_grace_overrules_an_endless_one() {
             ],
         )
         .await;
-    armed(&bench).await;
-    bench.runtime.stop(&id(0), Duration::MAX).await.unwrap();
-    bench.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
-    assert_eq!(bench.exited(0).await.code, 137);
+    wait_until_trap_is_set(&fixture).await;
+    fixture.runtime.stop(&id(0), Duration::MAX).await.unwrap();
+    fixture.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
+    assert_eq!(fixture.exited(0).await.code, 137);
 }
 
 #[tokio::test]
-async fn a_killed_process_is_noticed_at_once() {
-    let bench = process();
-    bench.start(0, &[]).await;
-    kill(Pid::from_raw(bench.pid(0)), Signal::SIGKILL).unwrap();
-    let exit = bench.exited(0).await;
+async fn a_killed_process_is_observed() {
+    let fixture = process();
+    fixture.start(0, &[]).await;
+    kill(Pid::from_raw(fixture.pid(0)), Signal::SIGKILL).unwrap();
+    let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (137, "Error"));
 }
 
 #[tokio::test]
-async fn nothing_of_a_container_outlives_its_first_process() {
-    let bench = process();
-    let family = "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; exit 0";
-    bench.start(0, &["sh", "-c", family]).await;
-    assert_eq!(bench.exited(0).await.code, 0);
+async fn no_process_of_a_container_outlives_its_main_process() {
+    let fixture = process();
+    let script = "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; exit 0";
+    fixture.start(0, &["sh", "-c", script]).await;
+    assert_eq!(fixture.exited(0).await.code, 0);
     for child in ["../../a", "../../b"] {
-        let pid = bench.file(0, child).trim().parse().unwrap();
+        let pid = fixture.file(0, child).trim().parse().unwrap();
         assert!(!is_alive(pid), "{child}");
     }
 }
 
 /// Checks F39.
 #[tokio::test]
-async fn a_killed_shim_takes_its_container_along_and_those_who_left_its_group() {
-    let bench = process();
-    let family = "setsid sleep 1000 & echo $! > a; echo up; exec sleep 1000";
-    bench.start(0, &["sh", "-c", family]).await;
-    bench.said(0, 1).await;
-    let left = bench.file(0, "../../a").trim().parse().unwrap();
+async fn the_container_of_a_killed_shim_is_killed_with_processes_outside_its_group() {
+    let fixture = process();
+    let script = "setsid sleep 1000 & echo $! > a; echo up; exec sleep 1000";
+    fixture.start(0, &["sh", "-c", script]).await;
+    fixture.read_lines(0, 1).await;
+    let left = fixture.file(0, "../../a").trim().parse().unwrap();
     assert!(is_alive(left));
-    let shim: serde_json::Value = serde_json::from_str(&bench.file(0, "shim.json")).unwrap();
+    let shim: serde_json::Value = serde_json::from_str(&fixture.file(0, "shim.json")).unwrap();
     let shim = i32::try_from(shim["pid"].as_i64().unwrap()).unwrap();
     kill(Pid::from_raw(shim), Signal::SIGKILL).unwrap();
-    let exit = bench.exited(0).await;
+    let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (137, "ContainerStatusUnknown"));
-    until_gone(bench.pid(0)).await;
-    until_gone(left).await;
+    wait_until_gone(fixture.pid(0)).await;
+    wait_until_gone(left).await;
 }
 
 /// Checks F31.
 #[tokio::test]
-async fn a_container_that_writes_and_writes_keeps_its_newest_lines() {
-    let bench = process();
-    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+async fn a_rotated_log_keeps_the_newest_lines() {
+    let fixture = process();
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; echo last >&2";
     let mut config = container(0, &["sh", "-c", script]);
     config.log = LogLimits {
         max_size: 10_000,
         max_files: 3,
     };
-    bench.runtime.start(config).await.unwrap();
+    fixture.runtime.start(config).await.unwrap();
     let follow = LogOptions {
         follow: true,
         ..LogOptions::default()
     };
-    assert!(bench.log(0, follow).await.ends_with("line 3000\nlast\n"));
-    bench.exited(0).await;
-    let files = ["log.3", "log.2", "log.1", "log"].map(|name| bench.file(0, name));
+    assert!(fixture.log(0, follow).await.ends_with("line 3000\nlast\n"));
+    fixture.exited(0).await;
+    let files = ["log.3", "log.2", "log.1", "log"].map(|name| fixture.file(0, name));
     assert_eq!(files[0], "");
     assert!(files.iter().all(|file| file.len() <= 10_000));
     let kept = files.concat();
@@ -246,10 +247,10 @@ async fn a_container_that_writes_and_writes_keeps_its_newest_lines() {
     assert_eq!(numbers.last(), Some(&3000));
 }
 
-/// An agent's life: everything of it ends with the closure, but not the containers.
-fn life<T>(
+/// Runs `work` as one life of an agent: its tasks end with the closure, the containers do not.
+fn with_agent<T>(
     state: &Arc<tempfile::TempDir>,
-    work: impl AsyncFnOnce(Bench<setpoint_node_agent::runtime::process::Processes>) -> T,
+    work: impl AsyncFnOnce(Fixture<setpoint_node_agent::runtime::process::Processes>) -> T,
 ) -> T {
     let machine = tokio::runtime::Runtime::new().unwrap();
     machine.block_on(async { work(process_in(Arc::clone(state))).await })
@@ -257,37 +258,37 @@ fn life<T>(
 
 /// Checks N2.
 #[test]
-fn an_agent_that_comes_back_adopts_what_runs_and_starts_nothing_twice() {
+fn a_restarted_agent_adopts_running_containers_and_starts_nothing_twice() {
     let state = Arc::new(tempfile::tempdir().unwrap());
-    let pid = life(&state, async |bench| {
-        bench.start(0, &["sleep", "1000"]).await;
-        bench.running(0).await;
-        bench.pid(0)
+    let pid = with_agent(&state, async |fixture| {
+        fixture.start(0, &["sleep", "1000"]).await;
+        fixture.running(0).await;
+        fixture.pid(0)
     });
     assert!(is_alive(pid));
-    life(&state, async |bench| {
-        assert_eq!(bench.runtime.pods(), [pod()]);
-        assert_eq!(bench.runtime.sandboxes(&pod())[0].config, sandbox());
-        bench.running(0).await;
-        bench
+    with_agent(&state, async |fixture| {
+        assert_eq!(fixture.runtime.pods(), [pod()]);
+        assert_eq!(fixture.runtime.sandboxes(&pod())[0].config, sandbox());
+        fixture.running(0).await;
+        fixture
             .runtime
             .start(container(0, &["sleep", "1000"]))
             .await
             .unwrap();
-        assert_eq!(bench.pid(0), pid);
-        // It is nobody's child here, and its end is noticed all the same.
+        assert_eq!(fixture.pid(0), pid);
+        // It is not a child of this agent; its end must be observed all the same.
         kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-        assert_eq!(bench.exited(0).await.code, 137);
-        bench.clean_up().await;
+        assert_eq!(fixture.exited(0).await.code, 137);
+        fixture.clean_up().await;
     });
 }
 
 /// Checks N2.
 #[test]
-fn an_end_while_the_agent_was_away_is_known_when_it_comes_back() {
+fn a_restarted_agent_learns_of_an_exit_that_it_missed() {
     let state = Arc::new(tempfile::tempdir().unwrap());
-    let pid = life(&state, async |bench| {
-        bench
+    let pid = with_agent(&state, async |fixture| {
+        fixture
             .start(
                 0,
                 &[
@@ -297,22 +298,22 @@ fn an_end_while_the_agent_was_away_is_known_when_it_comes_back() {
                 ],
             )
             .await;
-        armed(&bench).await;
-        bench.pid(0)
+        wait_until_trap_is_set(&fixture).await;
+        fixture.pid(0)
     });
     killpg(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
-    life(&state, async |bench| {
-        assert_eq!(bench.exited(0).await.code, 5)
+    with_agent(&state, async |fixture| {
+        assert_eq!(fixture.exited(0).await.code, 5)
     });
 }
 
 /// Checks N2.
 #[test]
-fn a_container_whose_shim_died_unseen_is_known_to_be_lost() {
+fn a_container_without_shim_and_exit_record_is_lost() {
     let state = Arc::new(tempfile::tempdir().unwrap());
-    life(&state, async |bench| {
-        bench.start(0, &["sleep", "1000"]).await;
-        bench.clean_up().await;
+    with_agent(&state, async |fixture| {
+        fixture.start(0, &["sleep", "1000"]).await;
+        fixture.clean_up().await;
     });
     let folder = state
         .path()
@@ -320,18 +321,18 @@ fn a_container_whose_shim_died_unseen_is_known_to_be_lost() {
         .join(support::uid())
         .join("main/0");
     std::fs::remove_file(folder.join("exit.json")).unwrap();
-    life(&state, async |bench| {
-        assert_eq!(bench.exited(0).await.reason(), "ContainerStatusUnknown");
+    with_agent(&state, async |fixture| {
+        assert_eq!(fixture.exited(0).await.reason(), "ContainerStatusUnknown");
     });
 }
 
 /// Checks N2.
 #[test]
-fn a_start_that_was_cut_off_before_its_shim_came_up_is_not_made_up_for() {
+fn a_start_without_a_shim_has_failed_and_a_late_shim_cannot_run() {
     let state = Arc::new(tempfile::tempdir().unwrap());
-    life(&state, async |bench| {
-        bench.start(0, &["true"]).await;
-        bench.exited(0).await;
+    with_agent(&state, async |fixture| {
+        fixture.start(0, &["true"]).await;
+        fixture.exited(0).await;
     });
     let folder = state
         .path()
@@ -341,9 +342,9 @@ fn a_start_that_was_cut_off_before_its_shim_came_up_is_not_made_up_for() {
     for file in ["shim.json", "started.json", "exit.json"] {
         std::fs::remove_file(folder.join(file)).unwrap();
     }
-    life(&state, async |bench| {
+    with_agent(&state, async |fixture| {
         assert!(matches!(
-            bench.container(0).unwrap().state,
+            fixture.container(0).unwrap().state,
             State::Exited(_)
         ));
     });
@@ -356,11 +357,11 @@ fn a_start_that_was_cut_off_before_its_shim_came_up_is_not_made_up_for() {
 }
 
 #[test]
-fn a_sweep_ends_what_an_agent_left_and_the_next_agent_knows() {
+fn a_sweep_stops_containers_and_the_next_agent_observes_their_exits() {
     let state = Arc::new(tempfile::tempdir().unwrap());
-    let pid = life(&state, async |bench| {
-        bench.start(0, &["sleep", "1000"]).await;
-        bench.pid(0)
+    let pid = with_agent(&state, async |fixture| {
+        fixture.start(0, &["sleep", "1000"]).await;
+        fixture.pid(0)
     });
     let swept = std::process::Command::new(env!("CARGO_BIN_EXE_node-agent"))
         .arg("sweep")
@@ -368,32 +369,34 @@ fn a_sweep_ends_what_an_agent_left_and_the_next_agent_knows() {
         .output();
     assert_eq!(swept.unwrap().stdout, b"stopped 1 containers\n");
     assert!(!is_alive(pid));
-    life(&state, async |bench| {
-        assert_eq!(bench.exited(0).await.code, 143)
+    with_agent(&state, async |fixture| {
+        assert_eq!(fixture.exited(0).await.code, 143)
     });
 }
 
 #[test]
-fn two_agents_do_not_share_a_state_folder() {
+fn a_state_directory_is_locked_by_one_agent() {
     let state = Arc::new(tempfile::tempdir().unwrap());
-    life(&state, async |bench| {
+    with_agent(&state, async |fixture| {
         let second = setpoint_node_agent::runtime::process::Processes::open(
             state.path(),
             env!("CARGO_BIN_EXE_node-agent"),
             Arc::new(|_| {}),
         );
         assert!(second.is_err());
-        drop(bench);
+        drop(fixture);
     });
 }
 
-async fn armed(bench: &Bench<setpoint_node_agent::runtime::process::Processes>) {
-    let said = async {
-        while !bench.file(0, "log").contains("armed") {
-            tokio::time::sleep(PAUSE).await;
+async fn wait_until_trap_is_set(
+    fixture: &Fixture<setpoint_node_agent::runtime::process::Processes>,
+) {
+    let armed = async {
+        while !fixture.file(0, "log").contains("armed") {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(PATIENCE, said)
+    tokio::time::timeout(TIMEOUT, armed)
         .await
         .expect("the trap is set");
 }

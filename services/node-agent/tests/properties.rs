@@ -1,30 +1,30 @@
-//! What holds in every life of a Pod, whatever happens to it and in whatever order.
+//! Properties of plans and statuses under random sequences of events.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "support/play.rs"]
-mod play;
+#[path = "support/simulation.rs"]
+mod simulation;
 
-use play::{Play, pod};
 use proptest::prelude::*;
 use setpoint_node_agent::{Action, plan};
+use simulation::{Simulation, pod};
 
 #[derive(Clone, Debug)]
-enum Happening {
+enum Event {
     Exit(usize, i32),
-    Pass(u64),
+    Advance(u64),
     Forget,
     LoseSandbox,
     Delete(i64),
 }
 
-fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+fn events() -> impl Strategy<Value = Vec<Event>> {
     let one = prop_oneof![
-        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(137)]).prop_map(|(who, code)| Happening::Exit(who, code)),
-        3 => (0..700_u64).prop_map(Happening::Pass),
-        1 => Just(Happening::Forget),
-        1 => Just(Happening::LoseSandbox),
-        1 => prop_oneof![0..60_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(Happening::Delete),
+        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(137)]).prop_map(|(index, code)| Event::Exit(index, code)),
+        3 => (0..700_u64).prop_map(Event::Advance),
+        1 => Just(Event::Forget),
+        1 => Just(Event::LoseSandbox),
+        1 => prop_oneof![0..60_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(Event::Delete),
     ];
     proptest::collection::vec(one, 0..25)
 }
@@ -34,27 +34,27 @@ const NAMES: [&str; 3] = ["init", "web", "log"];
 proptest! {
     /// Checks N5.
     #[test]
-    fn whatever_happens_a_pod_only_moves_forward(
+    fn a_pod_never_moves_backward_under_any_events(
         policy in prop_oneof![Just("Always"), Just("OnFailure"), Just("Never")],
-        happenings in happenings(),
+        events in events(),
     ) {
-        let mut play = Play::of(pod(policy, &["init"], &["web", "log"]));
-        play.settle();
-        for happening in happenings {
-            let before = play.pod().status.clone();
-            match happening {
-                Happening::Exit(who, code) => play.exit(NAMES[who], code),
-                Happening::Pass(seconds) => play.pass(seconds),
-                Happening::Forget => play.world.sandboxes.clear(),
-                Happening::LoseSandbox => play.lose_sandbox(),
-                Happening::Delete(grace) => play.delete(grace),
+        let mut simulation = Simulation::of(pod(policy, &["init"], &["web", "log"]));
+        simulation.converge();
+        for event in events {
+            let before = simulation.pod().status.clone();
+            match event {
+                Event::Exit(index, code) => simulation.exit(NAMES[index], code),
+                Event::Advance(seconds) => simulation.advance(seconds),
+                Event::Forget => simulation.world.sandboxes.clear(),
+                Event::LoseSandbox => simulation.lose_sandbox(),
+                Event::Delete(grace) => simulation.delete(grace),
             }
-            play.settle();
-            if play.world.pod.is_none() {
-                prop_assert!(play.world.sandboxes.is_empty());
+            simulation.converge();
+            if simulation.world.pod.is_none() {
+                prop_assert!(simulation.world.sandboxes.is_empty());
                 break;
             }
-            let after = play.pod().status.clone();
+            let after = simulation.pod().status.clone();
             prop_assert!(rank(&before.phase) <= rank(&after.phase), "{} → {}", before.phase, after.phase);
             if rank(&before.phase) == 2 {
                 prop_assert_eq!(&before, &after);
@@ -66,20 +66,20 @@ proptest! {
         }
     }
 
-    /// A plan is carried out in its order, but a crash may come between any two of its steps.
+    /// Steps are executed in order, and the agent may crash between any two of them.
     #[test]
     fn a_crash_between_any_two_actions_ends_in_the_same_state(cut in 0..6_usize) {
-        let mut play = Play::of(pod("Always", &[], &["web", "log"]));
+        let mut simulation = Simulation::of(pod("Always", &[], &["web", "log"]));
         let mut left = cut;
         while left > 0 {
-            let steps = plan(&play.world).steps;
+            let steps = plan(&simulation.world).steps;
             let Some(step) = steps.into_iter().next() else { break };
-            play.carry_out(step.action);
+            simulation.execute(step.action);
             left -= 1;
         }
-        play.settle();
-        prop_assert_eq!(play.summary(), ("Running".to_owned(), true));
-        let starts = play.done.iter().filter(|action| matches!(action, Action::Start { .. }));
+        simulation.converge();
+        prop_assert_eq!(simulation.summary(), ("Running".to_owned(), true));
+        let starts = simulation.done.iter().filter(|action| matches!(action, Action::Start { .. }));
         prop_assert_eq!(starts.count(), 2);
     }
 }

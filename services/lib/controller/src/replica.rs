@@ -31,21 +31,30 @@ impl Replica {
         component: &str,
         resource: &'static str,
     ) -> Result<Self, client::Error> {
+        let client = Client::connect(settings, host.service())?;
+        let events = Recorder::new(client.clone(), component, host.instance());
+        let replica = Self::announce(host, client, events, resource);
+        let routes = replica.decision_log.routes();
+        replica.host.offer(routes.into_axum_router());
+        Ok(replica)
+    }
+
+    /// Announces a replica that has a client and a recorder already.
+    ///
+    /// The decision log is not served: the caller offers [`DecisionLog::routes`] together with routes of its own.
+    pub fn announce(host: Host, client: Client, events: Recorder, resource: &'static str) -> Self {
         let (service, instance) = (host.service(), host.instance());
-        let client = Client::connect(settings, service)?;
         let membership = Membership::announce(client.clone(), service, instance, host.advertised());
-        let events = Recorder::new(client.clone(), component, instance);
         let decision_log = DecisionLog::new(service, instance, resource);
-        host.offer(decision_log.routes().into_axum_router());
         let tasks = host.health().check("background-tasks");
         tasks.follow(client.tasks().health());
-        Ok(Self {
+        Self {
             client,
             events,
             decision_log,
             membership,
             host,
-        })
+        }
     }
 
     /// Returns an informer over all objects of the view's kind.

@@ -5,13 +5,13 @@ use setpoint_controller::queue::Limiter;
 use setpoint_controller::{Client, client};
 
 use super::*;
+use crate::events::Events;
 use crate::runtime::{
-    ContainerConfig, ContainerId, Error as RuntimeError, Log, LogOptions, Origin, Sandbox,
+    ContainerConfig, ContainerId, Error as RuntimeError, ImageOrigin, Log, LogOptions, Sandbox,
     SandboxConfig,
 };
-use crate::tell::Tell;
 
-/// A runtime that panics whenever it is asked about the Pod `bad`, and notes about whom it was asked.
+/// A runtime that panics when asked for the Pod `bad`, and records every Pod that it is asked for.
 #[derive(Default)]
 struct Panics {
     asked: Mutex<Vec<String>>,
@@ -36,8 +36,8 @@ impl Runtime for Panics {
         Ok(())
     }
 
-    async fn start(&self, _: ContainerConfig) -> Result<Origin, RuntimeError> {
-        Ok(Origin::Nowhere)
+    async fn start(&self, _: ContainerConfig) -> Result<ImageOrigin, RuntimeError> {
+        Ok(ImageOrigin::Unused)
     }
 
     async fn stop(&self, _: &ContainerId, _: Duration) -> Result<(), RuntimeError> {
@@ -64,21 +64,21 @@ fn agent() -> Agent<Panics> {
     };
     let gateway = Client::connect(&settings, "test").unwrap();
     let queue = Queue::new("pods", Limiter::default());
-    let room = crate::ledger::Room {
+    let capacity = crate::admission::NodeCapacity {
         requests: model::Requests::default(),
         pods: 1,
         network: Ipv4Addr::LOCALHOST,
     };
     Agent {
         pods: gateway.informer::<PodView>().reader(),
-        hands: Hands {
+        executor: Executor {
             runtime: Panics::default(),
             gateway,
-            tell: Tell::new(None),
+            events: Events::new(None),
             log: crate::runtime::LogLimits::default(),
         },
         nodes: HashMap::new(),
-        ledger: Ledger::new([("node".to_owned(), room)]),
+        admission: Admission::new([("node".to_owned(), capacity)]),
         barrier: Barrier::default(),
         decision_log: DecisionLog::new("node-agent", "test", "pods"),
         queue,
@@ -86,9 +86,9 @@ fn agent() -> Agent<Panics> {
     }
 }
 
-/// A panic over one Pod ends neither the worker nor the process, and the Pod is tried again.
+/// A panic in one reconcile ends neither the worker nor the process, and the Pod is retried.
 #[tokio::test(start_paused = true)]
-async fn a_panic_over_one_pod_is_retried_and_the_others_go_on() {
+async fn a_panic_in_one_reconcile_is_retried_and_other_pods_are_reconciled() {
     let agent = Arc::new(agent());
     for name in ["bad", "good"] {
         agent.queue.add(Key::new("default", name), None);
@@ -96,7 +96,7 @@ async fn a_panic_over_one_pod_is_retried_and_the_others_go_on() {
     let shutdown = CancellationToken::new();
     let worker = tokio::spawn(Arc::clone(&agent).work(shutdown.clone()));
     let asked = |name: &str| {
-        let asked = agent.hands.runtime.asked.lock();
+        let asked = agent.executor.runtime.asked.lock();
         asked.iter().filter(|pod| *pod == name).count()
     };
     let seen = async {
@@ -105,7 +105,7 @@ async fn a_panic_over_one_pod_is_retried_and_the_others_go_on() {
         }
     };
     let seen = tokio::time::timeout(Duration::from_secs(60), seen).await;
-    seen.expect("the worker goes on");
+    seen.expect("the worker continues");
     assert!(!worker.is_finished());
     shutdown.cancel();
     worker.await.unwrap();

@@ -1,33 +1,38 @@
-//! An example of each field and value that has a row of its own.
+//! An example of each field and value that has a row.
 
 use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
+use setpoint_proto::core::{PodSecurityContext, SecurityContext};
 
 use super::*;
 
-/// The rows of a table that find something set in an object.
+/// Returns the rows of a table that match an object.
 fn set<T: DeserializeOwned>(rows: &[Row<T>], json: &str) -> Vec<&'static str> {
     let object = serde_json::from_str(json).unwrap();
     let set = rows.iter().filter(|row| (row.is_set)(&object));
     set.map(|row| row.name).collect()
 }
 
-/// Every row that not all runtimes obey finds its own field or value, no other row does, and none finds the second value.
-fn each_row_finds_its_field<T: DeserializeOwned>(rows: &[Row<T>], examples: &[[&str; 3]]) {
+/// Asserts that every row that some runtime does not support matches its own example, that no other row does, and that
+/// none matches the second value.
+fn each_row_matches_its_field<T: DeserializeOwned>(rows: &[Row<T>], examples: &[[&str; 3]]) {
     for &[name, value, other] in examples {
         assert_eq!(set(rows, value), [name], "{value}");
         assert_eq!(set(rows, other), [""; 0], "{other}");
     }
-    let obeyed = |row: &&Row<T>| [row.docker, row.process] == [Support::Obeyed; 2];
-    let told = rows.iter().filter(|row| !obeyed(row)).map(|row| row.name);
+    let supported = |row: &&Row<T>| [row.docker, row.process] == [Support::Supported; 2];
+    let names = rows
+        .iter()
+        .filter(|row| !supported(row))
+        .map(|row| row.name);
     let examples = examples.iter().map(|[name, ..]| *name);
-    assert_eq!(told.collect::<BTreeSet<_>>(), examples.collect());
+    assert_eq!(names.collect::<BTreeSet<_>>(), examples.collect());
 }
 
 #[test]
-fn a_field_of_a_pod_is_found_where_it_is_set() {
-    each_row_finds_its_field(
+fn rows_of_a_pod_match_their_fields() {
+    each_row_matches_its_field(
         pod::POD,
         &[
             ["hostname", r#"{"hostname":"a"}"#, "{}"],
@@ -101,8 +106,9 @@ fn a_field_of_a_pod_is_found_where_it_is_set() {
     );
 }
 
-/// The examples of the profiles that a Pod's security context and a container's have in common.
-const PROFILES: [[&str; 3]; 7] = [
+/// Examples of the fields that both kinds of security context have.
+const SHARED: [[&str; 3]; 8] = [
+    ["windowsOptions", r#"{"windowsOptions":{}}"#, "{}"],
     [
         "seLinuxOptions",
         r#"{"seLinuxOptions":{"level":"s0"}}"#,
@@ -141,7 +147,7 @@ const PROFILES: [[&str; 3]; 7] = [
 ];
 
 #[test]
-fn a_field_of_a_security_context_is_found_where_it_is_set() {
+fn rows_of_security_contexts_match_their_fields() {
     let of_pods = [
         [
             "supplementalGroupsPolicy[Strict]",
@@ -153,14 +159,13 @@ fn a_field_of_a_security_context_is_found_where_it_is_set() {
             r#"{"sysctls":[{"name":"a","value":"b"}]}"#,
             r#"{"sysctls":[]}"#,
         ],
-        ["windowsOptions", r#"{"windowsOptions":{}}"#, "{}"],
         [
             "seLinuxChangePolicy",
             r#"{"seLinuxChangePolicy":"Recursive"}"#,
             "{}",
         ],
     ];
-    each_row_finds_its_field(pod::SECURITY, &[&of_pods[..], &PROFILES].concat());
+    each_row_matches_its_field(security::POD, &of_pods);
     let of_containers = [
         [
             "capabilities",
@@ -183,17 +188,15 @@ fn a_field_of_a_security_context_is_found_where_it_is_set() {
             r#"{"procMount":"Unmasked"}"#,
             r#"{"procMount":"Default"}"#,
         ],
-        ["windowsOptions", r#"{"windowsOptions":{}}"#, "{}"],
     ];
-    each_row_finds_its_field(
-        container::SECURITY,
-        &[&of_containers[..], &PROFILES].concat(),
-    );
+    each_row_matches_its_field(security::CONTAINER, &of_containers);
+    each_row_matches_its_field(&security::shared::<PodSecurityContext>(), &SHARED);
+    each_row_matches_its_field(&security::shared::<SecurityContext>(), &SHARED);
 }
 
 #[test]
-fn a_field_of_a_container_is_found_where_it_is_set() {
-    each_row_finds_its_field(
+fn rows_of_a_container_match_their_fields() {
+    each_row_matches_its_field(
         container::CONTAINER,
         &[
             [
@@ -245,11 +248,11 @@ fn a_field_of_a_container_is_found_where_it_is_set() {
             ],
         ],
     );
-    each_row_finds_its_field(
+    each_row_matches_its_field(
         container::MAIN,
         &[["restartPolicy", r#"{"restartPolicy":"Always"}"#, "{}"]],
     );
-    each_row_finds_its_field(
+    each_row_matches_its_field(
         container::MOUNT,
         &[
             [

@@ -1,39 +1,41 @@
-//! The one table of a Pod's fields: which of them each runtime obeys.
+//! The support matrix of a Pod's fields: how each runtime treats each of them.
 //!
-//! Every field of a Pod's spec has a row, and values that are treated otherwise a row of their own. What is set and not
-//! obeyed is told in one Event, or keeps the container from starting where it would be less confined than it asks to be,
-//! or lack what it cannot do without. Simulated nodes run nothing, so they tell nothing either.
+//! Every field of a Pod's spec has a row, as has every value that is treated differently. A field that is set without
+//! effect is named in an Event. A field is refused, so that the container does not start, if the container would be
+//! less confined than requested or would lack something that it cannot do without. Simulated nodes run nothing and
+//! report nothing.
 
 mod container;
 mod pod;
+mod security;
 
 use setpoint_proto::core::{Container, PodSpec};
 
-use crate::request::denied_capabilities;
+use crate::container_config::denied_capabilities;
 use crate::runtime::Runtime;
 
-/// What a runtime makes of a field that is set.
+/// The support of a runtime for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It has its effect, here or in another service.
-    Obeyed,
-    /// It has none; an Event names it.
+    /// It has its effect, on the node or in another service.
+    Supported,
+    /// It has no effect; an Event names it.
     Ignored,
-    /// The container does not start.
+    /// The container is not started.
     Refused,
 }
 
-/// The runtimes that run something.
+/// The runtimes that run programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// Containers of an engine.
+    /// Containers of a Docker engine.
     Docker,
     /// Processes.
     Process,
 }
 
 impl Column {
-    /// The column of a runtime; `None` where nothing is run.
+    /// Returns the column of a runtime; `None` if it runs no programs.
     pub const fn of<R: Runtime>() -> Option<Self> {
         match (R::RUNS_IMAGES, R::RUNS_COMMANDS) {
             (true, _) => Some(Self::Docker),
@@ -43,9 +45,9 @@ impl Column {
     }
 }
 
-/// A field of `T`, or one of its values, and what each runtime makes of it.
+/// The support for a field of `T`, or for one of its values.
 pub struct Row<T: 'static> {
-    /// As in JSON; a value that is meant follows in brackets: `seccompProfile[Localhost]`.
+    /// The JSON name; a specific value follows in brackets: `seccompProfile[Localhost]`.
     name: &'static str,
     is_set: fn(&T) -> bool,
     docker: Support,
@@ -67,19 +69,19 @@ impl<T> Row<T> {
         }
     }
 
-    /// A field that every runtime obeys, or that is none of the node's business.
-    const fn obeyed(name: &'static str) -> Self {
-        Self::new(name, |_| false, Support::Obeyed, Support::Obeyed)
+    /// Returns a row for a field that every runtime supports or that does not concern the node.
+    const fn supported(name: &'static str) -> Self {
+        Self::new(name, |_| false, Support::Supported, Support::Supported)
     }
 
-    /// A field that only an engine can obey.
-    const fn by_engine(name: &'static str, is_set: fn(&T) -> bool) -> Self {
-        Self::new(name, is_set, Support::Obeyed, Support::Ignored)
+    /// Returns a row for a field that only an engine supports.
+    const fn docker_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
+        Self::new(name, is_set, Support::Supported, Support::Ignored)
     }
 
-    /// A field that processes of the machine have by nature.
-    const fn by_processes(name: &'static str, is_set: fn(&T) -> bool) -> Self {
-        Self::new(name, is_set, Support::Ignored, Support::Obeyed)
+    /// Returns a row for a field that processes of the machine satisfy by nature.
+    const fn process_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
+        Self::new(name, is_set, Support::Ignored, Support::Supported)
     }
 
     const fn ignored(name: &'static str, is_set: fn(&T) -> bool) -> Self {
@@ -98,30 +100,30 @@ impl<T> Row<T> {
     }
 }
 
-/// The fields of a Pod that are set and have no effect, by their paths.
+/// Returns the paths of the fields that are set and have no effect.
 pub fn ignored(spec: &PodSpec, column: Column) -> Vec<String> {
-    let mut search = Search::of(column, Support::Ignored);
-    search.pod(spec);
+    let mut matches = Matches::of(column, Support::Ignored);
+    matches.pod(spec);
     for (kind, container) in all_containers(spec) {
         let path = format!("spec.{kind}{{{}}}.", container.name);
-        search.container(&path, container, kind);
+        matches.container(&path, container, kind);
         for name in denied_capabilities(container) {
             let path = format!("{path}securityContext.capabilities.add[{name}]");
-            search.found.push(path);
+            matches.found.push(path);
         }
     }
-    search.found
+    matches.found
 }
 
-/// The first field that keeps a container from starting, by its path.
+/// Returns the path of the first field that keeps a container from starting.
 pub fn refused(spec: &PodSpec, name: &str, column: Column) -> Option<String> {
-    let mut search = Search::of(column, Support::Refused);
-    search.pod(spec);
+    let mut matches = Matches::of(column, Support::Refused);
+    matches.pod(spec);
     let named = all_containers(spec).filter(|(_, container)| container.name == name);
     for (kind, container) in named {
-        search.container(&format!("spec.{kind}{{{name}}}."), container, kind);
+        matches.container(&format!("spec.{kind}{{{name}}}."), container, kind);
     }
-    search.found.into_iter().next()
+    matches.found.into_iter().next()
 }
 
 fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (&'static str, &Container)> {
@@ -136,14 +138,14 @@ fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (&'static str, &Contai
     init.chain(main)
 }
 
-/// Collects the paths of fields that are set and treated in one way.
-struct Search {
+/// Collects the paths of the fields that are set and have a given support.
+struct Matches {
     column: Column,
     wanted: Support,
     found: Vec<String>,
 }
 
-impl Search {
+impl Matches {
     const fn of(column: Column, wanted: Support) -> Self {
         Self {
             column,
@@ -162,8 +164,9 @@ impl Search {
 
     fn pod(&mut self, spec: &PodSpec) {
         self.rows("spec.", pod::POD, spec);
-        if let Some(security) = &spec.security_context {
-            self.rows("spec.securityContext.", pod::SECURITY, security);
+        if let Some(context) = &spec.security_context {
+            self.rows("spec.securityContext.", security::POD, context);
+            self.rows("spec.securityContext.", &security::shared(), context);
         }
     }
 
@@ -172,11 +175,12 @@ impl Search {
         if kind == "containers" {
             self.rows(path, container::MAIN, container);
         }
-        if let Some(security) = &container.security_context {
+        if let Some(context) = &container.security_context {
             let path = format!("{path}securityContext.");
-            self.rows(&path, container::SECURITY, security);
+            self.rows(&path, security::CONTAINER, context);
+            self.rows(&path, &security::shared(), context);
         }
-        // Without an engine no volume is mounted at all.
+        // The process runtime mounts no volumes at all, which the row `volumeMounts` covers.
         let mounts = match self.column {
             Column::Docker => container.volume_mounts.as_slice(),
             Column::Process => &[],

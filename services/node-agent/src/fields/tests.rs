@@ -20,11 +20,19 @@ fn every_field_of_a_pod_has_a_row_and_every_row_a_field() {
         .union(&named(container::MAIN))
         .copied()
         .collect();
+    let of_pods = named(security::POD)
+        .union(&named(&security::shared::<PodSecurityContext>()))
+        .copied()
+        .collect();
+    let of_containers = named(security::CONTAINER)
+        .union(&named(&security::shared::<SecurityContext>()))
+        .copied()
+        .collect();
     let tables = [
         ("PodSpec", named(pod::POD)),
-        ("PodSecurityContext", named(pod::SECURITY)),
+        ("PodSecurityContext", of_pods),
         ("Container", container),
-        ("SecurityContext", named(container::SECURITY)),
+        ("SecurityContext", of_containers),
         ("VolumeMount", named(container::MOUNT)),
     ];
     for (message, rows) in tables {
@@ -64,7 +72,7 @@ fn spec() -> PodSpec {
 
 /// Checks F7 and F14.
 #[test]
-fn what_is_set_and_without_effect_is_named_by_its_path() {
+fn a_field_without_effect_is_named_by_its_path() {
     let docker = ignored(&spec(), Column::Docker);
     let expected = [
         "spec.hostNetwork",
@@ -80,7 +88,7 @@ fn what_is_set_and_without_effect_is_named_by_its_path() {
 }
 
 #[test]
-fn what_the_gateway_sets_in_every_pod_is_not_told() {
+fn fields_that_the_gateway_defaults_are_not_named() {
     let spec = PodSpec {
         restart_policy: "Always".into(),
         dns_policy: "ClusterFirst".into(),
@@ -101,7 +109,7 @@ fn what_the_gateway_sets_in_every_pod_is_not_told() {
 
 /// Checks F7.
 #[test]
-fn what_would_be_less_confined_than_it_asks_to_be_is_refused() {
+fn a_container_that_would_be_less_confined_than_requested_is_refused() {
     let mut spec = spec();
     assert_eq!(refused(&spec, "web", Column::Docker), None);
     let context = spec.containers[0].security_context.as_mut().unwrap();
@@ -119,9 +127,9 @@ fn what_would_be_less_confined_than_it_asks_to_be_is_refused() {
     assert_eq!(refused.as_deref(), Some("spec.hostUsers"));
 }
 
-/// A container that is no sidecar has no restart policy of its own.
+/// The field makes an init container a sidecar and has no effect on a main container.
 #[test]
-fn a_restart_policy_is_told_of_containers_alone() {
+fn a_restart_policy_is_named_for_main_containers_only() {
     let container = |name: &str| Container {
         name: name.into(),
         restart_policy: Some("Always".into()),
@@ -132,6 +140,6 @@ fn a_restart_policy_is_told_of_containers_alone() {
         containers: vec![container("web")],
         ..PodSpec::default()
     };
-    let told = ignored(&spec, Column::Docker);
-    assert_eq!(told, ["spec.containers{web}.restartPolicy"]);
+    let paths = ignored(&spec, Column::Docker);
+    assert_eq!(paths, ["spec.containers{web}.restartPolicy"]);
 }

@@ -1,70 +1,76 @@
-//! Registers a node, then says again and again that it is alive.
+//! Registers a node, renews its Lease and updates its status.
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client};
-use setpoint_model::Key;
+use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
-use setpoint_proto::core::{self, Namespace, NodeSpec};
+use setpoint_proto::core::{self, Namespace, NodeCondition, NodeSpec};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use tracing::{info, warn};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tracing::{debug, info, warn};
 
 use super::{Machine, Node, labels, status, taints};
 
-/// Where the Leases of nodes are.
+/// Namespace of the nodes' Leases.
 const NAMESPACE: &str = "kube-node-lease";
-/// A node whose Lease is older than this counts as lost.
-const LEASE_SECONDS: i32 = 40;
+/// Age at which the Lease expires and the node counts as lost.
+const LEASE_DURATION_SECONDS: i32 = 40;
+/// Upper bound on the reports at shutdown, which must not delay the end of the process.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of nodes whose shutdown is reported concurrently.
+const MAX_CONCURRENT_REPORTS: usize = 16;
 
-/// One node's standing with the gateway.
+/// Keeps one node registered at the gateway.
 pub struct Heartbeat {
     /// The node.
     pub node: Node,
-    /// Where its agent listens, host and port.
+    /// Address of the agent's listener, as `host:port`.
     pub address: String,
-    /// The machine that it is.
+    /// The machine that the process runs on.
     pub machine: Machine,
-    /// Whom to tell.
+    /// The client of the gateway.
     pub gateway: Client,
-    /// How often to say that it is alive.
-    pub every: Duration,
-    /// How often to report its status.
-    pub refresh: Duration,
+    /// Interval between two renewals of the Lease.
+    pub interval: Duration,
+    /// Interval between two updates of the node's status.
+    pub status_interval: Duration,
 }
 
 impl Heartbeat {
-    /// Registers the node, calls `registered`, and renews its Lease for ever.
+    /// Registers the node, calls `registered`, and renews its Lease until dropped.
     ///
-    /// `spread` of many nodes is how far into the interval this one's turn is, between 0 and 1.
+    /// `spread`, between 0 and 1, is the offset of the renewals within the interval, so that several nodes do not renew
+    /// at once.
     pub async fn run(&self, spread: f64, registered: impl FnOnce()) {
-        let (uid, mut lease) = self.insist().await;
+        let (uid, mut lease) = self.register_with_retry().await;
         info!(node = %self.node.name, "registered");
         registered();
-        let first = Instant::now() + self.every.mul_f64(spread);
-        let mut beat = interval_at(first, self.every);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let first = Instant::now() + self.interval.mul_f64(spread);
+        let mut ticks = interval_at(first, self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut reported = Instant::now();
         loop {
-            beat.tick().await;
+            ticks.tick().await;
             match self.renew(&uid, lease.take()).await {
                 Ok(renewed) => lease = Some(renewed),
-                Err(error) => warn!(node = %self.node.name, %error, "its Lease is not renewed"),
+                Err(error) => warn!(node = %self.node.name, %error, "cannot renew the Lease"),
             }
-            if reported.elapsed() >= self.refresh {
+            if reported.elapsed() >= self.status_interval {
                 match self.register().await {
                     Ok(_) => reported = Instant::now(),
                     Err(error) => {
-                        warn!(node = %self.node.name, %error, "its status is not reported")
+                        warn!(node = %self.node.name, %error, "cannot update the status")
                     }
                 }
             }
         }
     }
 
-    async fn insist(&self) -> (String, Option<Lease>) {
+    async fn register_with_retry(&self) -> (String, Option<Lease>) {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         loop {
             let attempt = async {
@@ -74,18 +80,20 @@ impl Heartbeat {
             };
             match attempt.await {
                 Ok(registered) => return registered,
-                Err(error) => warn!(node = %self.node.name, %error, "not registered; trying again"),
+                Err(error) => {
+                    warn!(node = %self.node.name, %error, "cannot register the node; retrying")
+                }
             }
             tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 
-    /// Brings the Node object up to date, made anew if need be, and gives its uid.
+    /// Creates or updates the Node object and returns its uid.
     async fn register(&self) -> Result<String, ApiError> {
         let key = Key::new("", &self.node.name);
         let known = match self.gateway.get::<core::Node>(&key).await {
             Err(error) if error.reason == Reason::NotFound => self.create().await?,
-            known => self.relabel(known?).await?,
+            known => self.update_labels(known?).await?,
         };
         let now = Timestamp::now();
         let (node, address) = (&self.node, self.address.as_str());
@@ -115,8 +123,8 @@ impl Heartbeat {
         Ok(self.gateway.create(&node).await?.object)
     }
 
-    /// Sets the labels that are the node's own; others' labels stay.
-    async fn relabel(&self, known: core::Node) -> Result<core::Node, ApiError> {
+    /// Sets the node's own labels; other labels are kept.
+    async fn update_labels(&self, known: core::Node) -> Result<core::Node, ApiError> {
         let labels = labels(&self.node);
         let has =
             |(name, value): (&String, &String)| known.metadata.labels.get(name) == Some(value);
@@ -132,7 +140,7 @@ impl Heartbeat {
             .object)
     }
 
-    /// Renews the Lease: the known one without asking, else whatever is there, else a new one.
+    /// Renews the Lease: `known` without reading it first, else the existing one, else a new one.
     async fn renew(&self, uid: &str, known: Option<Lease>) -> Result<Lease, ApiError> {
         let key = Key::new(NAMESPACE, &self.node.name);
         let mut lease = match known {
@@ -144,7 +152,7 @@ impl Heartbeat {
                 lease => lease?,
             },
         };
-        lease.spec = self.spec();
+        lease.spec = self.lease_spec();
         Ok(self.gateway.update(&lease).await?.object)
     }
 
@@ -168,16 +176,48 @@ impl Heartbeat {
             owner_references: vec![owner],
             ..ObjectMeta::default()
         };
-        let spec = self.spec();
+        let spec = self.lease_spec();
         Ok(self.gateway.create(&Lease { metadata, spec }).await?.object)
     }
 
-    fn spec(&self) -> LeaseSpec {
+    fn lease_spec(&self) -> LeaseSpec {
         LeaseSpec {
             holder_identity: Some(self.node.name.clone()),
-            lease_duration_seconds: Some(LEASE_SECONDS),
+            lease_duration_seconds: Some(LEASE_DURATION_SECONDS),
             renew_time: Some(Timestamp::now().into()),
             ..LeaseSpec::default()
         }
     }
+}
+
+/// Reports that these nodes are not ready, so that no more Pods are bound to them. Their Pods keep running; an agent
+/// that restarts reports the nodes as ready again.
+pub async fn report_shutdown(gateway: &Client, names: Vec<String>) {
+    let all = futures::stream::iter(names).for_each_concurrent(
+        MAX_CONCURRENT_REPORTS,
+        |name| async move {
+            match report_not_ready(gateway, &name).await {
+                Ok(()) => debug!(node = %name, "reported as not ready"),
+                Err(error) => warn!(node = %name, %error, "cannot report the shutdown"),
+            }
+        },
+    );
+    if timeout(SHUTDOWN_TIMEOUT, all).await.is_err() {
+        warn!("timed out reporting the shutdown");
+    }
+}
+
+async fn report_not_ready(gateway: &Client, name: &str) -> Result<(), ApiError> {
+    let mut node = gateway.get::<core::Node>(&Key::new("", name)).await?;
+    let now = Timestamp::now();
+    let stated = NodeCondition {
+        r#type: "Ready".to_owned(),
+        status: condition::FALSE.to_owned(),
+        last_heartbeat_time: now.into(),
+        last_transition_time: now.into(),
+        reason: "KubeletNotReady".to_owned(),
+        message: "the node agent was stopped".to_owned(),
+    };
+    condition::set(&mut node.status.conditions, stated);
+    gateway.update_status(&node).await.map(drop)
 }

@@ -1,30 +1,30 @@
-//! What the machine says about itself.
+//! Properties of the machine.
 
 use std::fs;
 
 use nix::sys::statvfs::statvfs;
 
-/// The machine that this process runs on. What cannot be found out is empty.
+/// The machine that this process runs on. Unknown properties are empty.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// CPUs, as a quantity.
     pub cpu: String,
     /// Memory, as a quantity.
     pub memory: String,
-    /// The disk that containers write to, as a quantity.
+    /// Size of the disk that containers write to, as a quantity.
     pub storage: String,
-    /// Survives reboots.
+    /// Machine id, which survives reboots.
     pub id: String,
-    /// Does not.
+    /// Boot id, which changes with every boot.
     pub boot_id: String,
-    /// The release of its kernel.
+    /// Kernel release.
     pub kernel: String,
-    /// The name of its distribution.
+    /// Name of the distribution.
     pub os_image: String,
 }
 
 impl Machine {
-    /// Asks the machine.
+    /// Reads the properties from `/proc`, `/etc` and the file system.
     pub fn read() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let meminfo = read("/proc/meminfo");
@@ -51,7 +51,7 @@ fn read(path: &str) -> String {
         .to_owned()
 }
 
-/// The size of the file system that the process is in; of the engine's, if it is in a container.
+/// Returns the size of the file system of the working directory. In a container that is the engine's.
 fn storage() -> String {
     let bytes = statvfs(".").map_or(0, |stat| stat.blocks().saturating_mul(stat.fragment_size()));
     format!("{}Ki", bytes / 1024)
@@ -65,7 +65,7 @@ fn os_image(release: &str) -> String {
         .to_owned()
 }
 
-/// The machine's architecture as Go names it.
+/// Returns the machine's architecture as Go names it.
 pub fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_knows_its_size() {
+    fn cpus_memory_and_disk_of_the_machine_are_read() {
         let machine = Machine::read();
         assert!(machine.cpu.parse::<usize>().unwrap() > 0);
         for size in [machine.memory, machine.storage] {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distribution_is_named_as_it_names_itself() {
+    fn the_os_image_is_the_pretty_name_of_the_distribution() {
         assert_eq!(
             os_image("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"),
             "Debian GNU/Linux 12"

@@ -1,9 +1,8 @@
-//! The nodes of this process: who they are, and that they are alive.
+//! The nodes of this process: identity, capacity, registration and heartbeat.
 
-mod farewell;
 pub mod heartbeat;
 mod machine;
-mod report;
+mod object;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,39 +13,38 @@ use setpoint_model::pod::Requests;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::meta::Quantity;
 
-pub use farewell::farewell;
 pub use machine::Machine;
-pub use report::{labels, status, taints};
+pub use object::{labels, status, taints};
 
-use crate::ledger::Room;
+use crate::admission::NodeCapacity;
 use crate::settings::{Kind, Settings};
 
 /// CPUs of a simulated node, unless set.
 const SIMULATED_CPU: &str = "32";
 /// Memory of a simulated node, unless set.
 const SIMULATED_MEMORY: &str = "256Gi";
-/// Disk for containers' own files of a simulated node, unless set.
+/// Disk of a simulated node, unless set.
 const SIMULATED_STORAGE: &str = "1Ti";
 
 /// One node of this process.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name, also its host name.
+    /// Name, also used as the host name.
     pub name: String,
-    /// What it has to give, and the network of its Pods.
-    pub room: Room,
-    /// What it has to give, as it says: `cpu`, `memory`, `ephemeral-storage` and `pods`.
+    /// Allocatable resources and Pod network, for admission.
+    pub capacity: NodeCapacity,
+    /// Allocatable resources, for the node's status: `cpu`, `memory`, `ephemeral-storage` and `pods`.
     pub resources: Arc<BTreeMap<String, Quantity>>,
-    /// What runs its containers.
+    /// The runtime of its containers.
     pub runtime: Kind,
-    /// Where Pods find it.
+    /// Address of the node as its Pods reach it.
     pub ip: Ipv4Addr,
-    /// Why containers are not run as was asked for; empty if they are.
+    /// The reason why the configured runtime was replaced by processes; empty if it was not.
     pub fallback: String,
 }
 
 impl Node {
-    /// The nodes that this process is, on this machine.
+    /// Returns the nodes that the settings ask for.
     pub fn all(settings: &Settings, instance: &str, machine: &Machine) -> Vec<Self> {
         let base = match settings.node_name.as_str() {
             "" => instance,
@@ -81,7 +79,7 @@ impl Node {
             millicpu: amount(&cpu).map_or(0, Amount::millis),
             memory: amount(&memory).map_or(0, Amount::value),
         };
-        let room = Room {
+        let capacity = NodeCapacity {
             requests,
             pods: settings.capacity.pods,
             network: network(settings.runtime, number),
@@ -90,13 +88,13 @@ impl Node {
             ("cpu", cpu),
             ("memory", memory),
             ("ephemeral-storage", storage),
-            ("pods", room.pods.to_string()),
+            ("pods", capacity.pods.to_string()),
         ];
         let resources = resources.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
-        let [a, b, c, _] = room.network.octets();
+        let [a, b, c, _] = capacity.network.octets();
         Self {
             name,
-            room,
+            capacity,
             resources: Arc::new(resources.into()),
             runtime: settings.runtime,
             ip: Ipv4Addr::new(a, b, c, 1),
@@ -105,15 +103,15 @@ impl Node {
     }
 }
 
-/// The network of a node, by a number that its name gives it; nobody hands them out, so they differ only most likely.
+/// Returns the Pod network of a node, derived from a hash of its name. Collisions are possible but unlikely.
 ///
-/// Processes share the machine's network, where every address below 127/8 is the machine itself: a Pod's address really
-/// leads to its ports. The first 256 networks are left to others, `localhost` among them.
+/// Processes share the machine's network, where every address in 127/8 is the machine itself, so that a Pod's address
+/// leads to its ports. The first 256 networks are left out; `localhost` is among them.
 fn network(runtime: Kind, number: u32) -> Ipv4Addr {
     let [_, _, high, low] = number.to_be_bytes();
     match runtime {
         Kind::Process => Ipv4Addr::new(127, high.max(1), low, 0),
-        // An engine gives addresses of its own; these only count.
+        // An engine assigns addresses of its own; these serve only as keys of admission.
         Kind::Simulated | Kind::Docker => Ipv4Addr::new(10, high, low, 0),
     }
 }
@@ -147,7 +145,7 @@ mod tests {
         let [node] = nodes(1, Kind::Process).try_into().unwrap();
         assert_eq!(node.name, "node-agent-3");
         assert_eq!(
-            node.room.requests,
+            node.capacity.requests,
             Requests {
                 millicpu: 2000,
                 memory: 1 << 20
@@ -158,7 +156,7 @@ mod tests {
 
     /// Checks K13.
     #[test]
-    fn a_node_says_how_much_disk_it_has() {
+    fn a_node_reports_its_ephemeral_storage() {
         let storage = |settings: &Settings| {
             let machine = Machine {
                 storage: "512Ki".into(),
@@ -186,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn many_nodes_have_names_and_networks_of_their_own() {
+    fn several_nodes_have_distinct_names_and_networks() {
         let nodes = nodes(1000, Kind::Simulated);
-        let networks: HashSet<_> = nodes.iter().map(|node| node.room.network).collect();
+        let networks: HashSet<_> = nodes.iter().map(|node| node.capacity.network).collect();
         assert_eq!(networks.len(), 1000);
         assert_eq!(nodes[999].name, "node-agent-3-999");
     }

@@ -1,4 +1,4 @@
-//! What sandboxes and containers are made from.
+//! The configurations of sandboxes and containers.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,69 +8,69 @@ use setpoint_model::Key;
 
 use super::ContainerId;
 
-/// What a sandbox is made from.
+/// The configuration of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxConfig {
-    /// Namespace and name of the Pod.
+    /// Namespace of the Pod.
     pub namespace: String,
-    /// Its name.
+    /// Name of the Pod.
     pub name: String,
-    /// Tells it from other Pods of that name.
+    /// Uid of the Pod.
     pub uid: String,
-    /// The Pod's address: the one asked for, or the one that the runtime gave it.
+    /// Address of the Pod: the requested one, or the one that the runtime assigned.
     pub ip: Ipv4Addr,
-    /// The host name of its containers; empty for the Pod's name.
+    /// Host name of the containers; empty for the Pod's name.
     #[serde(default)]
     pub hostname: String,
-    /// What its containers may mount. Never kept: there are secrets in it.
+    /// The volumes of the Pod. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub volumes: Vec<Volume>,
 }
 
 impl SandboxConfig {
-    /// The Pod's key.
+    /// Returns the key of the Pod.
     pub fn pod(&self) -> Key {
         Key::new(&self.namespace, &self.name)
     }
 }
 
-/// What a container is started from.
+/// The configuration of a container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContainerConfig {
-    /// Which attempt at which container.
+    /// The attempt.
     pub id: ContainerId,
-    /// As the Pod's spec names it.
+    /// Image, as named in the Pod's spec.
     pub image: String,
-    /// The program, in place of the image's own.
+    /// Overrides the image's entrypoint unless empty.
     pub command: Vec<String>,
-    /// The arguments, in place of the image's own.
+    /// Overrides the image's arguments unless empty.
     #[serde(default)]
     pub args: Vec<String>,
-    /// All of its environment.
+    /// The complete environment.
     pub env: Vec<(String, String)>,
-    /// Where it runs; empty for the sandbox's own folder.
+    /// Working directory; empty for the image's, or the sandbox's directory in the process runtime.
     pub working_dir: String,
-    /// How long to rest after this attempt before the next.
+    /// Backoff to apply after this attempt ends.
     pub backoff: Duration,
-    /// When to fetch the image.
+    /// Image pull policy.
     #[serde(default)]
     pub pull: Pull,
-    /// How much it may use.
+    /// Resource limits.
     #[serde(default)]
     pub limits: Limits,
-    /// What it may do.
+    /// Security settings.
     #[serde(default)]
     pub security: Security,
-    /// How much of what it writes is kept.
+    /// Log limits.
     #[serde(default)]
     pub log: LogLimits,
-    /// The volumes that it sees. Never kept: there are secrets in them.
+    /// The mounts. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub mounts: Vec<Mount>,
 }
 
 impl ContainerConfig {
-    /// The whole command line; empty where only the image would say what to run.
+    /// Returns the whole command line; empty if only the image defines it.
     pub fn line(&self) -> Vec<String> {
         match self.command.as_slice() {
             [] => Vec::new(),
@@ -79,35 +79,57 @@ impl ContainerConfig {
     }
 }
 
-/// When to fetch an image.
+/// An image pull policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pull {
-    /// Before each start.
+    /// Pull before each start.
     Always,
-    /// If it is not there.
+    /// Pull if the image is not present.
     #[default]
     IfNotPresent,
-    /// Not at all.
+    /// Never pull.
     Never,
 }
 
-/// How much a container may use; zero for what it wants.
+/// Origin of the image of a started container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageOrigin {
+    /// The runtime uses no images.
+    Unused,
+    /// The image was present.
+    Present,
+    /// The image was pulled for this container.
+    Pulled(Pulled),
+}
+
+/// Statistics of an image pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    /// Duration of the pull.
+    pub took: Duration,
+    /// Duration of the pull including the wait for other pulls.
+    pub waited: Duration,
+    /// Size of the image.
+    pub bytes: i64,
+}
+
+/// Resource limits of a container; zero for unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Its share of the CPU where that is short, in thousandths.
+    /// Relative CPU share under contention, in thousandths of a core.
     pub millicpu_share: i64,
-    /// CPU, in thousandths.
+    /// CPU limit, in thousandths of a core.
     pub millicpu: i64,
-    /// Memory, in bytes.
+    /// Memory limit, in bytes.
     pub memory: i64,
 }
 
-/// How much of what a container writes is kept. The defaults are the kubelet's.
+/// Limits of a container's log. The defaults are the kubelet's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLimits {
-    /// A file of this many bytes makes way for another.
+    /// Size in bytes at which a file is rotated.
     pub max_size: u64,
-    /// How many files there are, the one that is written to included; two at least.
+    /// Maximum number of files, the current one included; at least two.
     pub max_files: u32,
 }
 
@@ -120,38 +142,38 @@ impl Default for LogLimits {
     }
 }
 
-/// What a container may do, where it differs from the runtime's own default.
+/// Security settings of a container that differ from the runtime's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Security {
-    /// Its user; the image's unless it says.
+    /// User; `None` for the image's.
     pub run_as_user: Option<i64>,
-    /// Its group; the image's unless it says.
+    /// Group; `None` for the image's.
     pub run_as_group: Option<i64>,
-    /// It does not start as root.
+    /// Refuse to start as root.
     pub run_as_non_root: bool,
-    /// More groups.
+    /// Supplemental groups.
     pub supplemental_groups: Vec<i64>,
-    /// It cannot write to its own files.
+    /// Mount the root file system read-only.
     pub read_only: bool,
-    /// It cannot become more than it is.
+    /// Set `no_new_privs`.
     pub no_new_privileges: bool,
-    /// It does not start without the runtime's seccomp profile.
+    /// Require the runtime's default seccomp profile.
     pub seccomp: bool,
-    /// It does not start without the runtime's AppArmor profile.
+    /// Require the runtime's default AppArmor profile.
     pub app_armor: bool,
     /// Capabilities to add.
     pub add: Vec<String>,
-    /// Capabilities to take away.
+    /// Capabilities to drop.
     pub drop: Vec<String>,
 }
 
 impl Security {
-    /// Checks `runAsNonRoot` for a container whose image, or whose runtime, would run it as `default_user`: a number, a
-    /// name, with or without a group, or empty for root. `pod` is as the kubelet names Pods in messages.
+    /// Checks `runAsNonRoot`. `default_user` is the user of the image or the runtime: a number or a name, optionally
+    /// with a group; empty for root. `pod` is the Pod's label in messages, see [`pod_label`](super::pod_label).
     ///
     /// # Errors
-    /// The reason, in the kubelet's words, if the container would run as root, or nobody can tell.
+    /// The kubelet's message, if the container would run as root or its user cannot be verified.
     pub fn verify_non_root(
         &self,
         default_user: &str,
@@ -179,29 +201,29 @@ impl Security {
     }
 }
 
-/// A folder that the containers of a Pod share.
+/// A volume of a Pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     /// Its name in the Pod's spec.
     pub name: String,
-    /// What it is.
+    /// Type and content.
     pub kind: VolumeKind,
-    /// The group that may use it, and owns what is in it.
+    /// The group that owns its files.
     pub group: Option<u32>,
 }
 
-/// What a volume is.
+/// Type and content of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VolumeKind {
-    /// An empty folder.
+    /// An empty directory.
     Empty,
-    /// An empty folder in memory, of this many bytes at most; zero for as many as there are.
+    /// An empty directory in memory, limited to this many bytes; zero for unlimited.
     Memory(i64),
-    /// A folder of files that containers only read, in memory if they are secret.
+    /// A directory of files, mounted read-only.
     Files {
-        /// Its files.
+        /// The files.
         files: Vec<File>,
-        /// Are they not to touch a disk?
+        /// Whether to keep them in memory instead of on disk.
         secret: bool,
     },
 }
@@ -209,26 +231,26 @@ pub enum VolumeKind {
 /// A file of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where in its volume.
+    /// Path relative to the volume.
     pub path: String,
-    /// What is in it.
+    /// Content.
     pub content: Vec<u8>,
-    /// Who may read it.
+    /// Permission bits.
     pub mode: u32,
 }
 
-/// Where a container sees a volume.
+/// A mount of a volume in a container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mount {
-    /// The volume.
+    /// Name of the volume.
     pub volume: String,
-    /// Where.
+    /// Path in the container.
     pub path: String,
-    /// It cannot write there.
+    /// Whether the container may only read it.
     pub read_only: bool,
-    /// These files alone, as they are now, and not the volume.
+    /// If not empty, these files are copied into the container in place of mounting the volume.
     pub copies: Vec<File>,
-    /// The group that owns the copies.
+    /// The group that owns the copied files.
     pub group: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What a container wrote, as a runtime hands it out.
+//! Streams of container logs.
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -6,23 +6,23 @@ use futures::stream::BoxStream;
 
 use super::Error;
 
-/// Pieces of any length, oldest first.
+/// Chunks of arbitrary length, oldest first.
 pub type Log = BoxStream<'static, Result<Bytes, Error>>;
 
-/// Which part of it is wanted.
+/// Selects a part of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Stay until the container has ended.
+    /// Keep streaming until the container ends.
     pub follow: bool,
-    /// Begin each line with its time.
+    /// Prefix each line with its timestamp.
     pub timestamps: bool,
-    /// Only so many lines from the end.
+    /// Maximum number of lines, counted from the end.
     pub tail: Option<u64>,
-    /// Only what was written since, in seconds since 1970.
+    /// Only lines written since then, in seconds since the Unix epoch.
     pub since: Option<i64>,
 }
 
-/// The first bytes of a log.
+/// Truncates a log after `limit` bytes.
 pub fn limited(log: Log, limit: u64) -> Log {
     let cut = log.scan(limit, |left, piece| {
         let cut = match piece {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_limit_cuts_in_the_middle_of_a_piece() {
+    async fn a_limit_truncates_within_a_chunk() {
         assert_eq!(first(6).await, "one\ntw");
         assert_eq!(first(4).await, "one\n");
         assert_eq!(first(100).await, "one\ntwo\n");

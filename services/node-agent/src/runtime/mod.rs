@@ -1,11 +1,9 @@
-//! What runs containers: the trait that every runtime implements, modelled on Kubernetes' CRI.
+//! Container runtimes: the trait that each implements, modelled on the CRI.
 
 mod config;
 pub mod docker;
 pub mod log;
-mod origin;
 pub mod process;
-mod script;
 pub mod simulated;
 mod table;
 
@@ -19,126 +17,128 @@ use serde::{Deserialize, Serialize};
 use setpoint_model::Key;
 
 pub use config::{
-    ContainerConfig, File, Limits, LogLimits, Mount, Pull, SandboxConfig, Security, Volume,
-    VolumeKind,
+    ContainerConfig, File, ImageOrigin, Limits, LogLimits, Mount, Pull, Pulled, SandboxConfig,
+    Security, Volume, VolumeKind,
 };
 
 pub use log::{Log, LogOptions};
-pub use origin::{Origin, Pulled};
 
-/// Tells the agent to look at a Pod, because something of it changed.
+/// Enqueues a Pod for a reconcile because its state in the runtime changed.
 ///
-/// It says where to look and never what happened, so that calls may be coalesced and none can be lost.
+/// It carries no information about the change, so that calls may be coalesced without loss.
 pub type Wake = Arc<dyn Fn(&Key) + Send + Sync>;
 
-/// Something that runs containers in sandboxes, one sandbox a Pod.
+/// A container runtime with one sandbox per Pod.
 ///
-/// Every call is idempotent. What exists is read with [`Runtime::sandboxes`], from memory and at once; whatever changes
-/// without being asked for wakes the agent through the [`Wake`] that the runtime was made with.
+/// Every call is idempotent. [`Runtime::sandboxes`] returns the current state from memory, without I/O. State changes
+/// that were not requested call the [`Wake`] that the runtime was created with.
 pub trait Runtime: Send + Sync + 'static {
     /// The scheme of its container ids, for example `process`.
     const NAME: &'static str;
-    /// Does it really run what a container names, so that an environment must be made for it?
+    /// Whether containers run commands, so that an environment must be resolved.
     const RUNS_COMMANDS: bool;
-    /// Does it run images, with the programs they bring, and mount volumes? Else a placeholder stands in for what only
-    /// an image would say.
+    /// Whether containers run images and mount volumes. Otherwise a placeholder runs in place of a container without a
+    /// command.
     const RUNS_IMAGES: bool;
 
-    /// The sandboxes of the Pods of this name: rarely two, while one makes room for its successor.
+    /// Returns the sandboxes of all Pods with this name: usually one, two while a predecessor is being removed.
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox>;
 
-    /// All Pods that have a sandbox, those of an earlier life of the agent included.
+    /// Returns all Pods that have a sandbox, including those created before the agent restarted.
     fn pods(&self) -> Vec<Key>;
 
-    /// Makes room for the containers of a Pod; anew, if the room that there was is lost.
+    /// Creates a Pod's sandbox, or recreates a lost one.
     fn run_sandbox(&self, config: SandboxConfig) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Starts a container; when it returns, the container runs, will soon, or has failed to and says so in its state.
-    /// Gives where its image came from.
-    fn start(&self, config: ContainerConfig) -> impl Future<Output = Result<Origin, Error>> + Send;
+    /// Starts a container and returns the origin of its image. On return the container is starting, running, or has
+    /// failed; see its state.
+    fn start(
+        &self,
+        config: ContainerConfig,
+    ) -> impl Future<Output = Result<ImageOrigin, Error>> + Send;
 
-    /// Asks a container to stop and sees to it that it does once `grace` has passed. Does not wait.
+    /// Asks a container to stop and kills it after `grace`. Does not wait.
     fn stop(
         &self,
         id: &ContainerId,
         grace: Duration,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// What a container wrote.
+    /// Returns the log of a container.
     fn log(
         &self,
         id: &ContainerId,
         options: &LogOptions,
     ) -> impl Future<Output = Result<Log, Error>> + Send;
 
-    /// Forgets a container that has exited.
+    /// Removes a container that has exited.
     fn remove(&self, id: &ContainerId) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Forgets a sandbox, all of whose containers have exited.
+    /// Removes a sandbox whose containers have all exited.
     fn remove_sandbox(&self, uid: &str) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// Why a runtime could not do as asked.
+/// The error of a runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The runtime knows no such container or sandbox.
+    /// There is no such container or sandbox.
     #[error("{0} does not exist")]
     Unknown(String),
-    /// It must stop first.
+    /// The container must stop first.
     #[error("{0} is still running")]
     Running(String),
-    /// The files that outlive the agent cannot be read or written.
-    #[error("cannot keep the state of {what}")]
+    /// The runtime's state files cannot be read or written.
+    #[error("cannot read or write the state of {what}")]
     State {
-        /// Of which Pod or container.
+        /// The Pod, container or directory.
         what: String,
-        /// Why not.
+        /// The error of the file system.
         #[source]
         source: std::io::Error,
     },
-    /// The shim that was to watch over a container did not come up.
+    /// The shim of a container did not start.
     #[error("the shim of {0} did not start in time")]
     Shim(String),
-    /// The runtime does not do such things.
+    /// The runtime does not support the request.
     #[error("{0}")]
     Unsupported(String),
-    /// The container is not to be started as it is configured.
+    /// The container cannot be started as configured.
     #[error("{0}")]
     Config(String),
-    /// The image is not there: not yet, or not at all.
+    /// The image is not available: not yet, or it cannot be pulled.
     #[error("{message}")]
     Image {
-        /// One word, as the kubelet says it.
+        /// The kubelet's CamelCase reason.
         reason: &'static str,
-        /// For people.
+        /// Human-readable details.
         message: String,
-        /// Has a pull of it just begun?
+        /// Whether this call began a pull.
         pulling: bool,
     },
-    /// The container engine refused, or did not answer.
-    #[error("the engine cannot {what}")]
+    /// The container engine returned an error or did not answer.
+    #[error("the container engine cannot {what}")]
     Engine {
-        /// What it was asked for.
+        /// The operation that failed, as an infinitive.
         what: String,
-        /// Why not.
+        /// The engine's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// One attempt at running one container of one Pod.
+/// Identifies one attempt at one container of one Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ContainerId {
-    /// The Pod.
+    /// Uid of the Pod.
     pub uid: String,
-    /// The container's name in the Pod's spec.
+    /// Name of the container in the Pod's spec.
     pub name: String,
-    /// Counts restarts, from 0.
+    /// Number of the attempt, from 0.
     pub attempt: u32,
 }
 
 impl ContainerId {
-    /// The attempt before this one.
+    /// Returns the id of the previous attempt.
     pub fn before(&self) -> Self {
         Self {
             attempt: self.attempt.saturating_sub(1),
@@ -147,7 +147,7 @@ impl ContainerId {
     }
 }
 
-/// Names a Pod as the kubelet does in messages: `web_default(5be0…)`.
+/// Returns the name of a Pod as the kubelet formats it in messages: `web_default(5be0…)`.
 pub fn pod_label(pod: &Key, uid: &str) -> String {
     format!("{}_{}({uid})", pod.name, pod.namespace)
 }
@@ -158,33 +158,34 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// A sandbox and its containers, as they are now.
+/// The current state of a sandbox and its containers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sandbox {
-    /// The Pod that it is for.
+    /// Its configuration.
     pub config: SandboxConfig,
-    /// What the runtime itself calls it: another one each time that it is made anew; empty where that never happens.
+    /// The runtime's id of the sandbox, which changes when the sandbox is recreated; empty if the runtime never
+    /// recreates one.
     pub id: String,
-    /// Does it still hold what the containers share? One that does not has to be made anew.
+    /// Whether the namespaces that its containers share still exist. If not, it must be recreated.
     pub ready: bool,
-    /// By name, then attempt.
+    /// The attempts, sorted by container name, then number.
     pub containers: Vec<Container>,
 }
 
 impl Sandbox {
-    /// The newest attempt at a container.
+    /// Returns the newest attempt at a container.
     pub fn latest(&self, name: &str) -> Option<&Container> {
         self.attempts(name).next_back()
     }
 
-    /// The attempts at a container that are still known, oldest first.
+    /// Returns the known attempts at a container, oldest first.
     pub fn attempts(&self, name: &str) -> impl DoubleEndedIterator<Item = &Container> {
         self.containers
             .iter()
             .filter(move |container| container.id.name == name)
     }
 
-    /// Those that have not exited.
+    /// Returns the containers that have not exited.
     pub fn alive(&self) -> impl Iterator<Item = &Container> {
         self.containers
             .iter()
@@ -192,78 +193,78 @@ impl Sandbox {
     }
 }
 
-/// One attempt at a container, as it is now.
+/// The current state of one attempt at a container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Container {
-    /// Which it is.
+    /// Its id.
     pub id: ContainerId,
-    /// The sandbox that it started in, as the runtime calls it.
+    /// The runtime's id of the sandbox that it started in.
     pub sandbox: String,
-    /// As it was started from.
+    /// Image, as named in the Pod's spec.
     pub image: String,
-    /// What the image really is, if its name does not say all.
+    /// The runtime's id of the image; empty if it has none.
     pub image_id: String,
-    /// What the runtime itself calls the container; empty where it uses our id.
-    pub handle: String,
-    /// How long to rest after it before the next attempt.
+    /// The runtime's id of the container; empty if the runtime uses [`ContainerId`].
+    pub runtime_id: String,
+    /// Backoff to apply after it ends.
     pub backoff: Duration,
-    /// How it fares.
+    /// Its state.
     pub state: State,
 }
 
 impl Container {
-    /// One that is about to run.
+    /// Returns a container in the state `Starting`.
     pub fn starting(config: &ContainerConfig) -> Self {
         Self {
             id: config.id.clone(),
             sandbox: String::new(),
             image: config.image.clone(),
             image_id: String::new(),
-            handle: String::new(),
+            runtime_id: String::new(),
             backoff: config.backoff,
             state: State::Starting,
         }
     }
 }
 
-/// `Starting → Running → Exited`, never back.
+/// State of a container: `Starting → Running → Exited`, never back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// Asked for, and not there yet.
+    /// Requested, but its process does not run yet.
     Starting,
     /// Its process runs.
     Running {
-        /// Since when.
+        /// Start time.
         since: Timestamp,
-        /// When it will be killed, once it was asked to stop.
+        /// Deadline of a requested stop, after which it is killed.
         stopping: Option<Timestamp>,
     },
-    /// Its process is no more.
+    /// Its process has ended or could not be started.
     Exited(Exit),
 }
 
-/// How a container ended.
+/// The end of a container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exit {
-    /// As a shell would report it: 128 + n for a signal.
+    /// Exit code; 128 + n if killed by signal n.
     pub code: i32,
-    /// When it had begun.
+    /// Start time.
     pub started: Timestamp,
-    /// When it ended.
+    /// End time.
     pub finished: Timestamp,
-    /// Where the code does not say all: `StartError`, `ContainerStatusUnknown`.
+    /// Overrides the reason derived from the code, for example `StartError` or `ContainerStatusUnknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// For people.
+    /// Human-readable details.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When this agent noticed, by a clock that nobody sets.
+    /// Monotonic time at which this process observed the end.
     #[serde(skip)]
-    pub noticed: Option<Instant>,
+    pub observed: Option<Instant>,
 }
 
 impl Exit {
-    /// It ended in an ordinary way.
+    /// Returns an end whose reason follows from the code.
     pub fn new(code: i32, started: Timestamp, finished: Timestamp) -> Self {
         Self {
             code,
@@ -271,11 +272,11 @@ impl Exit {
             finished,
             reason: None,
             message: String::new(),
-            noticed: None,
+            observed: None,
         }
     }
 
-    /// The same, with a reason that the code does not tell.
+    /// Sets a reason and a message.
     #[must_use]
     pub fn because(mut self, reason: &str, message: impl Into<String>) -> Self {
         self.reason = Some(reason.to_owned());
@@ -283,7 +284,7 @@ impl Exit {
         self
     }
 
-    /// The word in its status.
+    /// Returns the reason for the container's status.
     pub fn reason(&self) -> &str {
         match (&self.reason, self.code) {
             (Some(reason), _) => reason,

@@ -1,4 +1,4 @@
-//! Containers that only pretend: thousands of Pods in one process, none of which costs anything while it idles.
+//! A runtime without processes, which allows for thousands of Pods in one agent. Idle containers cost nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,13 @@ use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_task::catch_panic;
 
-use super::script::Script;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Exit, Log, LogOptions, Origin, Runtime,
+    Container, ContainerConfig, ContainerId, Error, Exit, ImageOrigin, Log, LogOptions, Runtime,
     Sandbox, SandboxConfig, State, Wake,
 };
 
-/// Fake containers. They start after a delay, run as their [`Script`] says, and stop at once when asked to.
+/// Simulated containers. They start after a delay, end as their command says, and stop immediately when asked to.
 #[derive(Clone)]
 pub struct Simulated {
     shared: Arc<Shared>,
@@ -29,7 +28,7 @@ struct Shared {
 }
 
 impl Simulated {
-    /// An empty runtime whose containers take `start_delay` to start.
+    /// Returns an empty runtime whose containers take `start_delay` to start.
     pub fn new(start_delay: Duration, wake: Wake) -> Self {
         let table = Mutex::default();
         Self {
@@ -43,7 +42,7 @@ impl Simulated {
 
     fn run(&self, id: &ContainerId, script: Option<Script>) {
         let since = Timestamp::now();
-        self.shared.table.lock().started(id, since);
+        self.shared.table.lock().set_running(id, since);
         match script {
             None => {}
             Some(script) if script.after.is_zero() => {
@@ -61,7 +60,7 @@ impl Simulated {
     }
 
     fn exit(&self, id: &ContainerId, exit: Exit) {
-        let pod = self.shared.table.lock().exited(id, exit);
+        let pod = self.shared.table.lock().set_exited(id, exit);
         if let Some(pod) = pod {
             (self.shared.wake)(&pod);
         }
@@ -81,7 +80,7 @@ impl Runtime for Simulated {
     const RUNS_IMAGES: bool = false;
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
-        self.shared.table.lock().of(pod)
+        self.shared.table.lock().sandboxes_of(pod)
     }
 
     fn pods(&self) -> Vec<Key> {
@@ -93,7 +92,7 @@ impl Runtime for Simulated {
         Ok(())
     }
 
-    async fn start(&self, config: ContainerConfig) -> Result<Origin, Error> {
+    async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {
         let new = self
             .shared
             .table
@@ -101,11 +100,11 @@ impl Runtime for Simulated {
             .insert(Container::starting(&config))?;
         let script = Script::of(&config.line());
         if !new {
-            return Ok(Origin::Nowhere);
+            return Ok(ImageOrigin::Unused);
         }
         if self.shared.start_delay.is_zero() {
             self.run(&config.id, script);
-            return Ok(Origin::Nowhere);
+            return Ok(ImageOrigin::Unused);
         }
         let this = self.clone();
         let start = async move {
@@ -114,7 +113,7 @@ impl Runtime for Simulated {
             this.wake(&config.id.uid);
         };
         tokio::spawn(catch_panic("container", start));
-        Ok(Origin::Nowhere)
+        Ok(ImageOrigin::Unused)
     }
 
     async fn stop(&self, id: &ContainerId, _grace: Duration) -> Result<(), Error> {
@@ -138,5 +137,63 @@ impl Runtime for Simulated {
 
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
         self.shared.table.lock().remove_sandbox(uid)
+    }
+}
+
+/// The spontaneous end of a simulated container.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Script {
+    /// Time from start to end.
+    after: Duration,
+    /// Exit code.
+    code: i32,
+}
+
+impl Script {
+    /// Derives the end from `true`, `false`, `sleep N` and `sh -c "exit N"`. Any other command runs until it is
+    /// stopped.
+    fn of(command: &[String]) -> Option<Self> {
+        let words: Vec<_> = command.iter().map(String::as_str).collect();
+        let exit = |code| {
+            Some(Self {
+                after: Duration::ZERO,
+                code,
+            })
+        };
+        match words.as_slice() {
+            ["true"] => exit(0),
+            ["false"] => exit(1),
+            ["sleep", seconds] => Some(Self {
+                after: Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?,
+                code: 0,
+            }),
+            ["sh", "-c", line] => exit(line.strip_prefix("exit ")?.trim().parse().ok()?),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(command: &[&str]) -> Option<(u64, i32)> {
+        let command: Vec<_> = command.iter().map(|word| (*word).to_owned()).collect();
+        Script::of(&command).map(|script| (script.after.as_secs(), script.code))
+    }
+
+    #[test]
+    fn a_script_ends_for_known_commands() {
+        assert_eq!(script(&["true"]), Some((0, 0)));
+        assert_eq!(script(&["false"]), Some((0, 1)));
+        assert_eq!(script(&["sleep", "5"]), Some((5, 0)));
+        assert_eq!(script(&["sh", "-c", "exit 3"]), Some((0, 3)));
+    }
+
+    #[test]
+    fn a_script_never_ends_for_other_commands() {
+        assert_eq!(script(&[]), None);
+        assert_eq!(script(&["sleep", "infinity"]), None);
+        assert_eq!(script(&["nginx"]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What a runtime remembers of its sandboxes, found by the name of their Pod.
+//! In-memory state of a runtime: its sandboxes, by Pod.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn of(&self, pod: &Key) -> Vec<Sandbox> {
+    pub fn sandboxes_of(&self, pod: &Key) -> Vec<Sandbox> {
         self.sandboxes.get(pod).cloned().unwrap_or_default()
     }
 
@@ -29,7 +29,7 @@ impl Table {
         self.names.get(uid).cloned()
     }
 
-    /// Adds a sandbox; `false` if it is known already.
+    /// Adds a sandbox; returns `false` if it exists.
     pub fn add(&mut self, config: SandboxConfig) -> bool {
         let pod = config.pod();
         if self.names.insert(config.uid.clone(), pod.clone()).is_some() {
@@ -45,10 +45,10 @@ impl Table {
         true
     }
 
-    /// Adds a container, to the sandbox as it is now unless it says otherwise; `false` if it is known already.
+    /// Adds a container; returns `false` if it exists. Its sandbox id defaults to that of the current sandbox.
     ///
     /// # Errors
-    /// Without its sandbox.
+    /// If the sandbox does not exist.
     pub fn insert(&mut self, mut container: Container) -> Result<bool, Error> {
         let sandbox = self.sandbox(&container.id.uid)?;
         if container.sandbox.is_empty() {
@@ -76,8 +76,8 @@ impl Table {
         found.ok_or_else(|| Error::Unknown(id.to_string()))
     }
 
-    /// The container runs now, unless it has ended already.
-    pub fn started(&mut self, id: &ContainerId, since: Timestamp) {
+    /// Marks a starting container as running.
+    pub fn set_running(&mut self, id: &ContainerId, since: Timestamp) {
         if let Ok(container) = self.container(id)
             && container.state == State::Starting
         {
@@ -86,58 +86,58 @@ impl Table {
         }
     }
 
-    /// The container has ended. Gives its Pod, if that was news.
-    pub fn exited(&mut self, id: &ContainerId, exit: Exit) -> Option<Key> {
+    /// Marks a container as exited. Returns its Pod unless it had exited before.
+    pub fn set_exited(&mut self, id: &ContainerId, exit: Exit) -> Option<Key> {
         let container = self.container(id).ok()?;
         if matches!(container.state, State::Exited(_)) {
             return None;
         }
         container.state = State::Exited(Exit {
-            noticed: Some(Instant::now()),
+            observed: Some(Instant::now()),
             ..exit
         });
         self.key(&id.uid)
     }
 
-    /// A container that never came to be was never there.
-    pub fn forget(&mut self, id: &ContainerId) {
+    /// Removes a container that could not be created.
+    pub fn discard(&mut self, id: &ContainerId) {
         if let Ok(sandbox) = self.sandbox(&id.uid) {
             sandbox.containers.retain(|known| known.id != *id);
         }
     }
 
-    /// What the runtime calls the sandbox now.
-    pub fn name(&mut self, uid: &str, id: String) {
+    /// Sets the runtime's id of a sandbox.
+    pub fn set_sandbox_id(&mut self, uid: &str, id: String) {
         if let Ok(sandbox) = self.sandbox(uid) {
             sandbox.id = id;
         }
     }
 
-    /// The sandbox is there, at this address.
-    pub fn restore(&mut self, uid: &str, ip: Option<Ipv4Addr>) {
+    /// Marks a sandbox as ready and sets its address, if given.
+    pub fn set_ready(&mut self, uid: &str, ip: Option<Ipv4Addr>) {
         if let Ok(sandbox) = self.sandbox(uid) {
             sandbox.ready = true;
             sandbox.config.ip = ip.unwrap_or(sandbox.config.ip);
         }
     }
 
-    /// The sandbox lost what its containers share. Gives its Pod, if that was news.
-    pub fn lose(&mut self, uid: &str) -> Option<Key> {
+    /// Marks a sandbox as lost. Returns its Pod unless it was lost before.
+    pub fn set_lost(&mut self, uid: &str) -> Option<Key> {
         let sandbox = self.sandbox(uid).ok()?;
         std::mem::replace(&mut sandbox.ready, false).then(|| sandbox.config.pod())
     }
 
-    /// Takes over what the runtime says a container is.
-    pub fn recognise(&mut self, seen: &Container) {
-        if let Ok(known) = self.container(&seen.id) {
-            known.handle.clone_from(&seen.handle);
-            known.sandbox.clone_from(&seen.sandbox);
-            known.image_id.clone_from(&seen.image_id);
+    /// Updates the ids that the runtime assigned to a container.
+    pub fn update_ids(&mut self, observed: &Container) {
+        if let Ok(known) = self.container(&observed.id) {
+            known.runtime_id.clone_from(&observed.runtime_id);
+            known.sandbox.clone_from(&observed.sandbox);
+            known.image_id.clone_from(&observed.image_id);
         }
     }
 
-    /// All containers.
-    pub fn all(&self) -> Vec<Container> {
+    /// Returns all containers.
+    pub fn containers(&self) -> Vec<Container> {
         let sandboxes = self.sandboxes.values().flatten();
         sandboxes
             .flat_map(|sandbox| &sandbox.containers)
@@ -145,14 +145,16 @@ impl Table {
             .collect()
     }
 
-    /// All containers that have not exited.
+    /// Returns all containers that have not exited.
     pub fn alive(&self) -> Vec<Container> {
         let sandboxes = self.sandboxes.values().flatten();
         sandboxes.flat_map(Sandbox::alive).cloned().collect()
     }
 
+    /// Removes a container; does nothing if it does not exist.
+    ///
     /// # Errors
-    /// While it runs.
+    /// If it has not exited.
     pub fn remove(&mut self, id: &ContainerId) -> Result<(), Error> {
         let Ok(container) = self.container(id) else {
             return Ok(());
@@ -166,8 +168,10 @@ impl Table {
         Ok(())
     }
 
+    /// Removes a sandbox; does nothing if it does not exist.
+    ///
     /// # Errors
-    /// While a container of it runs.
+    /// If one of its containers has not exited.
     pub fn remove_sandbox(&mut self, uid: &str) -> Result<(), Error> {
         let Ok(sandbox) = self.sandbox(uid) else {
             return Ok(());

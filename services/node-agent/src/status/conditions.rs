@@ -1,15 +1,15 @@
-//! The conditions of a Pod, in the order and the words of the kubelet.
+//! The conditions of a Pod, in the kubelet's order and words.
 
 use setpoint_model::condition::{self, FALSE, TRUE};
 use setpoint_proto::core::{ContainerStatus, PodCondition, PodStatus};
 
-use crate::world::{Bound, World};
+use crate::world::{AssignedPod, World};
 
-/// A condition that holds, or that does not and says why.
+/// `Ok` if a condition is true, else its reason and message.
 type Verdict = Result<(), (&'static str, String)>;
 
-/// The conditions that go with this status. Those of others are kept.
-pub fn conditions(pod: &Bound, world: &World, status: &PodStatus) -> Vec<PodCondition> {
+/// Returns the conditions for this status. Conditions set by others are kept.
+pub fn conditions(pod: &AssignedPod, world: &World, status: &PodStatus) -> Vec<PodCondition> {
     let reported = &pod.object.status.conditions;
     let ready = containers_ready(status);
     let verdicts = [
@@ -60,12 +60,12 @@ fn stated(
     }
 }
 
-fn initialized(pod: &Bound, world: &World) -> Verdict {
+fn initialized(pod: &AssignedPod, world: &World) -> Verdict {
     if pod.initialized(world) {
         return Ok(());
     }
     let init = pod.object.spec.init_containers.iter();
-    let missing = init.filter(|container| !pod.is_through(world, container));
+    let missing = init.filter(|container| !pod.is_init_complete(world, container));
     let names: Vec<_> = missing.map(|container| container.name.as_str()).collect();
     let message = format!("containers with incomplete status: [{}]", names.join(" "));
     Err(("ContainersNotInitialized", message))
@@ -90,8 +90,8 @@ fn containers_ready(status: &PodStatus) -> Verdict {
     }
 }
 
-/// What others must have said before the Pod counts as ready.
-fn gates(pod: &Bound) -> Verdict {
+/// Evaluates the Pod's readiness gates.
+fn gates(pod: &AssignedPod) -> Verdict {
     let conditions = &pod.object.status.conditions;
     for gate in &pod.object.spec.readiness_gates {
         let kind = gate.condition_type.as_str();

@@ -1,4 +1,4 @@
-//! What to report of one container.
+//! The status of one container.
 
 use setpoint_model::Key;
 use setpoint_proto::core::{
@@ -7,12 +7,12 @@ use setpoint_proto::core::{
 };
 
 use crate::duration;
-use crate::restart::Policy;
+use crate::restart::RestartPolicy;
 use crate::runtime::{self, ContainerId, Exit, State};
-use crate::world::{Bound, LOST, Last, Trouble, World};
+use crate::world::{AssignedPod, LOST_EXIT_CODE, LastAttempt, WaitingReason, World};
 
-/// The status of a container, or init container, of this Pod.
-pub fn status(pod: &Bound, world: &World, container: &Container) -> ContainerStatus {
+/// Returns the status of a container or init container.
+pub fn status(pod: &AssignedPod, world: &World, container: &Container) -> ContainerStatus {
     let sandbox = world.sandbox();
     let mut newest = sandbox
         .into_iter()
@@ -27,7 +27,7 @@ pub fn status(pod: &Bound, world: &World, container: &Container) -> ContainerSta
 }
 
 fn of_attempt(
-    pod: &Bound,
+    pod: &AssignedPod,
     world: &World,
     latest: &runtime::Container,
     before: Option<&runtime::Container>,
@@ -57,7 +57,7 @@ fn of_attempt(
     }
 }
 
-/// The end of the attempt before, as reported, where the runtime no longer knows it.
+/// Returns the state of the previous attempt from the last reported status, if the runtime no longer has that attempt.
 fn last_of(world: &World, reported: &ContainerStatus, latest: &ContainerId) -> ContainerState {
     if u32::try_from(reported.restart_count) == Ok(latest.attempt) {
         return reported.last_state.clone();
@@ -69,7 +69,7 @@ fn last_of(world: &World, reported: &ContainerStatus, latest: &ContainerId) -> C
     }
 }
 
-/// The end of a container that was reported to run, and that its runtime does not know.
+/// Returns the terminated state of a container that was reported as running and that the runtime does not know.
 fn lost(world: &World, reported: &ContainerStatus) -> ContainerState {
     let started = reported
         .state
@@ -78,9 +78,10 @@ fn lost(world: &World, reported: &ContainerStatus) -> ContainerState {
         .map(|running| running.started_at);
     ContainerState {
         terminated: Some(ContainerStateTerminated {
-            exit_code: LOST,
+            exit_code: LOST_EXIT_CODE,
             reason: "ContainerStatusUnknown".to_owned(),
-            message: "The container could not be located: its runtime has forgotten it".to_owned(),
+            message: "The container could not be located: the container runtime no longer has it"
+                .to_owned(),
             started_at: started.unwrap_or_default(),
             finished_at: world.now.into(),
             container_id: reported.container_id.clone(),
@@ -90,7 +91,7 @@ fn lost(world: &World, reported: &ContainerStatus) -> ContainerState {
     }
 }
 
-fn state(pod: &Bound, container: &runtime::Container) -> ContainerState {
+fn state(pod: &AssignedPod, container: &runtime::Container) -> ContainerState {
     match &container.state {
         State::Starting => waiting("ContainerCreating", ""),
         State::Running { since, .. } => ContainerState {
@@ -104,7 +105,7 @@ fn state(pod: &Bound, container: &runtime::Container) -> ContainerState {
 }
 
 fn without_attempt(
-    pod: &Bound,
+    pod: &AssignedPod,
     world: &World,
     container: &Container,
     reported: Option<&ContainerStatus>,
@@ -116,44 +117,46 @@ fn without_attempt(
     });
     status.ready = false;
     status.started = Some(false);
-    match world.past(&container.name).last {
-        Last::Ended(_) if status.state.running.is_some() => status.state = lost(world, &status),
-        Last::Ended(_) => {}
+    match world.history(&container.name).last {
+        LastAttempt::Ended(_) if status.state.running.is_some() => {
+            status.state = lost(world, &status)
+        }
+        LastAttempt::Ended(_) => {}
         _ => status.state = not_yet(pod, world, container),
     }
     status
 }
 
-fn not_yet(pod: &Bound, world: &World, container: &Container) -> ContainerState {
-    match world.troubles.get(&container.name) {
-        Some(Trouble { reason, message }) => waiting(reason, message),
-        // A Pod with init containers prepares itself; without, only its containers are made.
+fn not_yet(pod: &AssignedPod, world: &World, container: &Container) -> ContainerState {
+    match world.waiting_reasons.get(&container.name) {
+        Some(WaitingReason { reason, message }) => waiting(reason, message),
+        // The kubelet reports `PodInitializing` only for Pods with init containers.
         None if !pod.object.spec.init_containers.is_empty() => waiting("PodInitializing", ""),
         None => waiting("ContainerCreating", ""),
     }
 }
 
-/// A container that ended and will start again waits, with its end in the past.
-fn back_off(pod: &Bound, world: &World, container: &Container, status: &mut ContainerStatus) {
-    let Last::Ended(ended) = world.past(&container.name).last else {
+/// Reports a container that ended and will be restarted as waiting, with its end as the last state.
+fn back_off(pod: &AssignedPod, world: &World, container: &Container, status: &mut ContainerStatus) {
+    let LastAttempt::Ended(ended) = world.history(&container.name).last else {
         return;
     };
     let spec = &pod.object.spec;
     let policy = match pod.is_init(&container.name) {
-        true => Policy::of_init(spec, container),
-        false => Policy::of(spec),
+        true => RestartPolicy::of_init(spec, container),
+        false => RestartPolicy::of(spec),
     };
     if pod.is_ending(world.now) || !policy.restarts(ended.code) || status.state.terminated.is_none()
     {
         return;
     }
-    if let Some(Trouble { reason, message }) = world.troubles.get(&container.name) {
+    if let Some(WaitingReason { reason, message }) = world.waiting_reasons.get(&container.name) {
         status.last_state = std::mem::replace(&mut status.state, waiting(reason, message));
         return;
     }
     let message = format!(
         "back-off {} restarting failed container={} pod={}",
-        duration::print(ended.rest()),
+        duration::print(ended.effective_backoff()),
         container.name,
         pod.label(),
     );
@@ -192,16 +195,16 @@ fn image_id(container: &runtime::Container) -> &str {
     }
 }
 
-impl Bound {
-    /// As Kubernetes names a container: its runtime and the runtime's own id.
+impl AssignedPod {
+    /// Returns the container's id as Kubernetes formats it: `<runtime>://<id>`.
     pub fn id_of(&self, container: &runtime::Container) -> String {
-        match container.handle.as_str() {
+        match container.runtime_id.as_str() {
             "" => format!("{}://{}", self.runtime, container.id),
-            handle => format!("{}://{handle}", self.runtime),
+            runtime_id => format!("{}://{runtime_id}", self.runtime),
         }
     }
 
-    /// As the kubelet names a Pod in messages: `web_default(5be0…)`.
+    /// Returns the Pod's name as the kubelet formats it in messages: `web_default(5be0…)`.
     pub fn label(&self) -> String {
         let meta = &self.object.metadata;
         runtime::pod_label(&Key::of(meta), &meta.uid)

@@ -1,25 +1,26 @@
-//! What to report of a Pod, in the kubelet's words. Pure, like the plan.
+//! Computes the status of a Pod, in the kubelet's words. Pure.
 //!
 //! ```text
-//! Pending ─▶ Running ─▶ Succeeded | Failed        forward only: what was reported is never taken back
+//! Pending ─▶ Running ─▶ Succeeded | Failed        a reported phase is never reverted
 //! ```
 
 mod conditions;
 mod container;
-mod terminated;
 
 use setpoint_model::pod::is_terminal;
-use setpoint_proto::core::{ContainerStatus, HostIp, PodIp, PodStatus};
+use setpoint_proto::core::{
+    ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, PodIp, PodStatus,
+};
 
-use crate::ledger::Shortage;
-use crate::restart::{Policy, is_sidecar};
-use crate::world::{Bound, World};
+use crate::admission::InsufficientResource;
+use crate::restart::{RestartPolicy, is_sidecar};
+use crate::world::{AssignedPod, LOST_EXIT_CODE, World};
 
-/// The reason and the message of a Pod that was active for longer than its deadline, as the kubelet gives them.
+/// The kubelet's reason and message for a Pod whose deadline is exceeded.
 pub const DEADLINE: &str = "DeadlineExceeded";
 pub const DEADLINE_MESSAGE: &str = "Pod was active on the node longer than the specified deadline";
 
-/// The Pod's status, if it is not what was last reported.
+/// Returns the Pod's status if it differs from the last reported one.
 pub fn status(world: &World) -> Option<PodStatus> {
     let pod = world.pod.as_ref()?;
     let reported = &pod.object.status;
@@ -27,18 +28,18 @@ pub fn status(world: &World) -> Option<PodStatus> {
         return None;
     }
     let status = match &pod.admission {
-        Err(shortage) => pod.rejected(world, shortage),
+        Err(insufficient) => pod.rejected(world, insufficient),
         Ok(_) => pod.status(world),
     };
     (status != *reported).then_some(status)
 }
 
-impl Bound {
-    fn rejected(&self, world: &World, shortage: &Shortage) -> PodStatus {
+impl AssignedPod {
+    fn rejected(&self, world: &World, insufficient: &InsufficientResource) -> PodStatus {
         PodStatus {
             phase: "Failed".to_owned(),
-            reason: shortage.reason(),
-            message: format!("Pod was rejected: {}", shortage.message()),
+            reason: insufficient.reason(),
+            message: format!("Pod was rejected: {}", insufficient.message()),
             start_time: Some(world.now.into()),
             observed_generation: self.object.metadata.generation,
             ..self.object.status.clone()
@@ -52,7 +53,7 @@ impl Bound {
         let mut main: Vec<_> = spec.containers.iter().map(of).collect();
         if self.has_stopped(world) {
             let begun = self.initialized(world);
-            terminated::all(begun, &mut init, &mut main);
+            terminate_all(begun, &mut init, &mut main);
         }
         let mut status = PodStatus {
             phase: self.phase(world, &init, &main).to_owned(),
@@ -72,7 +73,7 @@ impl Bound {
             status.pod_ips = vec![PodIp { ip }];
         }
         if self.has_stopped(world) && !self.is_deleting() {
-            // A deadline that has passed is the Pod's failure, whatever its containers made of it.
+            // An exceeded deadline fails the Pod, whatever the exit codes of its containers.
             status.phase = "Failed".to_owned();
             status.reason = DEADLINE.to_owned();
             status.message = DEADLINE_MESSAGE.to_owned();
@@ -81,7 +82,7 @@ impl Bound {
         status
     }
 
-    /// All its containers have stopped, and none will start again.
+    /// Returns whether the Pod is ending and all its containers have stopped.
     fn has_stopped(&self, world: &World) -> bool {
         self.is_ending(world.now)
             && world
@@ -104,7 +105,7 @@ impl Bound {
             let failed = plain.any(|(_, status)| exit_code(status).is_some_and(|code| code != 0));
             if failed { "Failed" } else { "Pending" }
         } else {
-            phase_of(main, Policy::of(spec))
+            phase_of(main, RestartPolicy::of(spec))
         };
         match (self.object.status.phase.as_str(), computed) {
             ("Running", "Pending") => "Running",
@@ -113,7 +114,7 @@ impl Bound {
     }
 }
 
-fn phase_of(containers: &[ContainerStatus], policy: Policy) -> &'static str {
+fn phase_of(containers: &[ContainerStatus], policy: RestartPolicy) -> &'static str {
     let waiting = |status: &ContainerStatus| {
         status.state.running.is_none()
             && status.state.terminated.is_none()
@@ -139,4 +140,45 @@ fn ended<'a>(mut containers: impl Iterator<Item = &'a ContainerStatus>) -> &'sta
 
 fn exit_code(status: &ContainerStatus) -> Option<i32> {
     status.state.terminated.as_ref().map(|end| end.exit_code)
+}
+
+/// Sets a terminated state for every container that has none, so that no container of a stopped Pod is reported as
+/// running or waiting.
+///
+/// Follows the kubelet's status manager: a container that never ran, or whose end is unknown, counts as failed, so that
+/// a Pod that was deleted early is not taken for a successful one. Unless `initialized`, the main containers were not
+/// due yet and are left as they are, as are the init containers after the last one that began.
+fn terminate_all(initialized: bool, init: &mut [ContainerStatus], main: &mut [ContainerStatus]) {
+    let begun = match initialized {
+        true => init.len(),
+        false => init
+            .iter()
+            .rposition(has_begun)
+            .map_or(0, |last| last.saturating_add(1)),
+    };
+    init.iter_mut().take(begun).for_each(set_terminated);
+    if initialized {
+        main.iter_mut().for_each(set_terminated);
+    }
+}
+
+fn has_begun(status: &ContainerStatus) -> bool {
+    status.state.waiting.is_none() || status.last_state.terminated.is_some()
+}
+
+fn set_terminated(status: &mut ContainerStatus) {
+    if status.state.terminated.is_some() {
+        return;
+    }
+    status.ready = false;
+    status.started = Some(false);
+    status.state = ContainerState {
+        terminated: Some(ContainerStateTerminated {
+            exit_code: LOST_EXIT_CODE,
+            reason: "ContainerStatusUnknown".to_owned(),
+            message: "The container could not be located when the pod was terminated".to_owned(),
+            ..ContainerStateTerminated::default()
+        }),
+        ..ContainerState::default()
+    };
 }

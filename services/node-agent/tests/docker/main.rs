@@ -1,10 +1,10 @@
-//! What only an engine can show: kills from outside, memory, and agents that die and come back.
+//! The docker runtime: external kills, memory limits, networks, and restarts of the agent.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod allowed;
+mod config;
 mod images;
-mod sight;
+mod reconnect;
 #[path = "../support/mod.rs"]
 mod support;
 mod volumes;
@@ -14,23 +14,23 @@ use std::time::Duration;
 use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
 use setpoint_controller::Tasks;
-use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, Unusable, sweep};
+use setpoint_node_agent::runtime::docker::{ConnectError, Docker, Engine, Settings, sweep};
 use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, State, VolumeKind};
-use support::docker::{bench, bench_with, client, cluster, settings};
-use support::{Bench, PATIENCE, container, id, pod, sandbox, sandbox_with, uid};
+use support::docker::{client, cluster, fixture, fixture_with, settings};
+use support::{Fixture, TIMEOUT, container, id, pod, sandbox, sandbox_with, uid};
 
-/// An engine and a runtime on it, or the end of the test.
+/// Returns a client and a fixture, or ends the test if there is no engine.
 macro_rules! engine_or_skip {
     () => {
-        match (client().await, bench().await) {
-            (Some(client), Some(bench)) => (client, bench),
+        match (client().await, fixture().await) {
+            (Some(client), Some(fixture)) => (client, fixture),
             _ => return,
         }
     };
 }
 
-fn the_sandbox(bench: &Bench<Docker>) -> Sandbox {
-    bench.runtime.sandboxes(&pod()).remove(0)
+fn first_sandbox(fixture: &Fixture<Docker>) -> Sandbox {
+    fixture.runtime.sandboxes(&pod()).remove(0)
 }
 
 async fn kill(client: &bollard::Docker, name: &str) {
@@ -40,7 +40,7 @@ async fn kill(client: &bollard::Docker, name: &str) {
         .unwrap();
 }
 
-/// The names of all containers of this test, as `docker ps -a` shows them.
+/// Returns the names of all containers of this test.
 async fn names(client: &bollard::Docker) -> Vec<String> {
     let label = format!("setpoint.dev/cluster={}", cluster());
     let filters = std::collections::HashMap::from([("label", vec![label])]);
@@ -58,32 +58,32 @@ async fn names(client: &bollard::Docker) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn containers_have_names_that_say_whose_they_are() {
-    let (client, bench) = engine_or_skip!();
-    bench.start(0, &[]).await;
-    bench.running(0).await;
+async fn containers_are_named_after_their_pods() {
+    let (client, fixture) = engine_or_skip!();
+    fixture.start(0, &[]).await;
+    fixture.running(0).await;
     let uid = uid();
     let expected = [
         format!("/k8s_POD_web_default_{uid}_0"),
         format!("/k8s_main_web_default_{uid}_0"),
     ];
     assert_eq!(names(&client).await, expected);
-    assert!(!the_sandbox(&bench).config.ip.is_unspecified());
+    assert!(!first_sandbox(&fixture).config.ip.is_unspecified());
 }
 
 #[tokio::test]
-async fn a_container_that_is_killed_from_outside_is_noticed_by_its_event() {
-    let (client, bench) = engine_or_skip!();
-    bench.start(0, &[]).await;
-    bench.running(0).await;
-    kill(&client, &bench.container(0).unwrap().handle).await;
-    assert_eq!(bench.exited(0).await.code, 137);
+async fn a_container_that_is_killed_externally_is_observed_by_its_event() {
+    let (client, fixture) = engine_or_skip!();
+    fixture.start(0, &[]).await;
+    fixture.running(0).await;
+    kill(&client, &fixture.container(0).unwrap().runtime_id).await;
+    assert_eq!(fixture.exited(0).await.code, 137);
 }
 
 #[tokio::test]
-async fn a_container_that_takes_too_much_memory_is_killed_for_it() {
-    let (_, bench) = engine_or_skip!();
-    bench.runtime.run_sandbox(sandbox()).await.unwrap();
+async fn a_container_that_exceeds_its_memory_limit_is_oom_killed() {
+    let (_, fixture) = engine_or_skip!();
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let mut greedy = container(
         0,
         &["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"],
@@ -93,16 +93,16 @@ async fn a_container_that_takes_too_much_memory_is_killed_for_it() {
         millicpu: 500,
         ..Limits::default()
     };
-    bench.runtime.start(greedy).await.unwrap();
-    let exit = bench.exited(0).await;
+    fixture.runtime.start(greedy).await.unwrap();
+    let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (137, "OOMKilled"));
 }
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_a_start_error() {
-    let (_, bench) = engine_or_skip!();
-    bench.start(0, &["no-such-program"]).await;
-    let exit = bench.exited(0).await;
+    let (_, fixture) = engine_or_skip!();
+    fixture.start(0, &["no-such-program"]).await;
+    let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (128, "StartError"));
     assert!(exit.message.contains("no-such-program"), "{}", exit.message);
 }
@@ -110,8 +110,8 @@ async fn a_program_that_does_not_exist_is_a_start_error() {
 /// Checks N4.
 #[tokio::test]
 async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace() {
-    let (_, bench) = engine_or_skip!();
-    bench
+    let (_, fixture) = engine_or_skip!();
+    fixture
         .start(
             0,
             &[
@@ -121,30 +121,30 @@ async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace(
             ],
         )
         .await;
-    bench.running(0).await;
-    bench.said(0, 1).await;
+    fixture.running(0).await;
+    fixture.read_lines(0, 1).await;
     let asked = std::time::Instant::now();
-    bench
+    fixture
         .runtime
         .stop(&id(0), Duration::from_millis(300))
         .await
         .unwrap();
-    assert_eq!(bench.exited(0).await.code, 137);
+    assert_eq!(fixture.exited(0).await.code, 137);
     assert!(asked.elapsed() >= Duration::from_millis(300));
 }
 
 /// Checks N2.
 #[tokio::test]
-async fn an_agent_that_comes_back_adopts_what_runs_and_starts_nothing_twice() {
+async fn a_restarted_agent_adopts_running_containers_and_starts_nothing_twice() {
     let (client, first) = engine_or_skip!();
     first.start(0, &["true"]).await;
     first.exited(0).await;
     first.start(1, &[]).await;
     first.running(1).await;
-    let before = unnoticed(first.runtime.sandboxes(&pod()));
-    let second = bench_with(settings()).await;
+    let before = without_observed(first.runtime.sandboxes(&pod()));
+    let second = fixture_with(settings()).await;
     assert_eq!(second.runtime.pods(), [pod()]);
-    let mut after = unnoticed(second.runtime.sandboxes(&pod()));
+    let mut after = without_observed(second.runtime.sandboxes(&pod()));
     after[0]
         .config
         .hostname
@@ -156,23 +156,23 @@ async fn an_agent_that_comes_back_adopts_what_runs_and_starts_nothing_twice() {
     second.clean_up().await;
 }
 
-/// Sandboxes without when their agent noticed what.
-fn unnoticed(mut sandboxes: Vec<Sandbox>) -> Vec<Sandbox> {
+/// Returns the sandboxes without the observation times, which differ between agents.
+fn without_observed(mut sandboxes: Vec<Sandbox>) -> Vec<Sandbox> {
     let containers = sandboxes.iter_mut().flat_map(|known| &mut known.containers);
     for container in containers {
         if let State::Exited(exit) = &mut container.state {
-            exit.noticed = None;
+            exit.observed = None;
         }
     }
     sandboxes
 }
 
-/// Makes the second attempt at a container behind the back of the agent, as one would that did not hear the answer.
-async fn made_before(client: &bollard::Docker, bench: &Bench<Docker>) -> String {
-    bench.start(0, &["true"]).await;
-    bench.exited(0).await;
+/// Creates the second attempt at a container directly, as an agent that lost the engine's answer would have.
+async fn create_out_of_band(client: &bollard::Docker, fixture: &Fixture<Docker>) -> String {
+    fixture.start(0, &["true"]).await;
+    fixture.exited(0).await;
     let made = client
-        .inspect_container(&bench.container(0).unwrap().handle, None)
+        .inspect_container(&fixture.container(0).unwrap().runtime_id, None)
         .await
         .unwrap();
     let (labels, image) = made
@@ -181,7 +181,7 @@ async fn made_before(client: &bollard::Docker, bench: &Bench<Docker>) -> String 
         .unwrap();
     let labels = labels.map(|mut labels| {
         labels.insert("setpoint.dev/attempt".into(), "1".into());
-        // Whatever becomes of it, no event says so.
+        // Without the label no event announces the container.
         labels.remove("setpoint.dev/node");
         labels
     });
@@ -200,31 +200,31 @@ async fn made_before(client: &bollard::Docker, bench: &Bench<Docker>) -> String 
 
 /// Checks N2.
 #[tokio::test]
-async fn a_container_that_was_made_and_not_started_is_made_anew() {
-    let (client, bench) = engine_or_skip!();
-    let left = made_before(&client, &bench).await;
-    bench.start(1, &["sh", "-c", "exit 7"]).await;
-    assert_eq!(bench.exited(1).await.code, 7);
-    assert_ne!(bench.container(1).unwrap().handle, left);
+async fn a_container_that_was_created_and_not_started_is_recreated() {
+    let (client, fixture) = engine_or_skip!();
+    let left = create_out_of_band(&client, &fixture).await;
+    fixture.start(1, &["sh", "-c", "exit 7"]).await;
+    assert_eq!(fixture.exited(1).await.code, 7);
+    assert_ne!(fixture.container(1).unwrap().runtime_id, left);
 }
 
 /// Checks N2.
 #[tokio::test]
-async fn a_container_that_was_started_before_is_not_started_again() {
-    let (client, bench) = engine_or_skip!();
-    let left = made_before(&client, &bench).await;
+async fn a_container_that_was_started_already_is_used() {
+    let (client, fixture) = engine_or_skip!();
+    let left = create_out_of_band(&client, &fixture).await;
     client.start_container(&left, None).await.unwrap();
-    bench.start(1, &[]).await;
-    bench.running(1).await;
-    assert_eq!(bench.container(1).unwrap().handle, left);
+    fixture.start(1, &[]).await;
+    fixture.running(1).await;
+    assert_eq!(fixture.container(1).unwrap().runtime_id, left);
 }
 
 /// Checks N2.
 #[tokio::test]
-async fn what_runs_for_another_node_is_none_of_this_one() {
-    let (_, bench) = engine_or_skip!();
-    bench.start(0, &[]).await;
-    bench.running(0).await;
+async fn containers_of_another_node_are_ignored() {
+    let (_, fixture) = engine_or_skip!();
+    fixture.start(0, &[]).await;
+    fixture.running(0).await;
     let engine = Engine::connect(&settings()).await.unwrap();
     let wake = std::sync::Arc::new(|_: &setpoint_model::Key| {});
     let other = Docker::open(engine, &settings(), "another", wake, &Tasks::default()).await;
@@ -234,59 +234,60 @@ async fn what_runs_for_another_node_is_none_of_this_one() {
 /// Checks N2.
 #[tokio::test]
 async fn an_attempt_that_has_ended_is_not_started_again() {
-    let (client, bench) = engine_or_skip!();
-    bench.start(0, &["true"]).await;
-    bench.exited(0).await;
-    let handle = bench.container(0).unwrap().handle;
+    let (client, fixture) = engine_or_skip!();
+    fixture.start(0, &["true"]).await;
+    fixture.exited(0).await;
+    let runtime_id = fixture.container(0).unwrap().runtime_id;
     let began = async || {
-        let seen = client.inspect_container(&handle, None).await.unwrap();
+        let seen = client.inspect_container(&runtime_id, None).await.unwrap();
         seen.state.unwrap().started_at
     };
     let before = began().await;
-    bench.start(0, &["true"]).await;
+    fixture.start(0, &["true"]).await;
     assert_eq!(began().await, before);
 }
 
-/// Nothing of a Pod outlives it in the engine: no container, no volume.
+/// Neither containers nor volumes of a Pod are left in the engine.
 #[tokio::test]
 async fn a_removed_sandbox_leaves_nothing_in_the_engine() {
-    let (client, bench) = engine_or_skip!();
+    let (client, fixture) = engine_or_skip!();
     let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
-    bench.runtime.run_sandbox(sandbox).await.unwrap();
-    bench.start(0, &[]).await;
-    bench.running(0).await;
-    assert!(bench.runtime.remove_sandbox(&uid()).await.is_err());
-    bench.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
-    bench.exited(0).await;
-    bench.start(1, &["true"]).await;
-    bench.exited(1).await;
-    bench.runtime.remove(&id(0)).await.unwrap();
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    fixture.start(0, &[]).await;
+    fixture.running(0).await;
+    assert!(fixture.runtime.remove_sandbox(&uid()).await.is_err());
+    fixture.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
+    fixture.exited(0).await;
+    fixture.start(1, &["true"]).await;
+    fixture.exited(1).await;
+    fixture.runtime.remove(&id(0)).await.unwrap();
     assert_eq!(
         names(&client).await.len(),
         2,
         "a pause and the last attempt"
     );
-    bench.runtime.remove_sandbox(&uid()).await.unwrap();
+    fixture.runtime.remove_sandbox(&uid()).await.unwrap();
     assert_eq!(names(&client).await, Vec::<String>::new());
     let volume = format!("k8s_{}_scratch", uid());
     assert!(client.inspect_volume(&volume).await.is_err());
 }
 
 #[tokio::test]
-async fn a_sandbox_whose_pause_is_killed_is_lost_and_made_anew() {
-    let (client, bench) = engine_or_skip!();
-    bench.start(0, &[]).await;
-    bench.running(0).await;
+async fn a_sandbox_whose_pause_container_is_killed_is_lost_and_recreated() {
+    let (client, fixture) = engine_or_skip!();
+    fixture.start(0, &[]).await;
+    fixture.running(0).await;
     kill(&client, &format!("k8s_POD_web_default_{}_0", uid())).await;
-    bench.sandbox_is(|sandbox| !sandbox.ready).await;
-    bench.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
-    bench.exited(0).await;
-    bench.start(1, &[]).await;
-    bench.running(1).await;
-    bench.sandbox_is(|sandbox| sandbox.ready).await;
-    let anew = the_sandbox(&bench).id;
-    let in_it = [0, 1].map(|attempt| bench.container(attempt).unwrap().sandbox == anew);
-    assert_eq!(in_it, [false, true]);
+    fixture.sandbox_is(|sandbox| !sandbox.ready).await;
+    fixture.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
+    fixture.exited(0).await;
+    fixture.start(1, &[]).await;
+    fixture.running(1).await;
+    fixture.sandbox_is(|sandbox| sandbox.ready).await;
+    let recreated = first_sandbox(&fixture).id;
+    let in_recreated =
+        [0, 1].map(|attempt| fixture.container(attempt).unwrap().sandbox == recreated);
+    assert_eq!(in_recreated, [false, true]);
     let names = names(&client).await;
     let pauses = names.iter().filter(|name| name.contains("POD"));
     assert_eq!(
@@ -296,25 +297,25 @@ async fn a_sandbox_whose_pause_is_killed_is_lost_and_made_anew() {
 }
 
 #[tokio::test]
-async fn a_container_that_somebody_starts_again_is_killed_because_its_time_is_over() {
-    let (client, bench) = engine_or_skip!();
-    bench.start(0, &[]).await;
-    bench.running(0).await;
-    let handle = bench.container(0).unwrap().handle;
-    kill(&client, &handle).await;
-    bench.exited(0).await;
-    client.start_container(&handle, None).await.unwrap();
-    let mut end = std::pin::pin!(client.wait_container(&handle, None));
-    let ended = tokio::time::timeout(PATIENCE, end.try_next()).await;
+async fn an_exited_container_that_is_started_externally_is_killed() {
+    let (client, fixture) = engine_or_skip!();
+    fixture.start(0, &[]).await;
+    fixture.running(0).await;
+    let runtime_id = fixture.container(0).unwrap().runtime_id;
+    kill(&client, &runtime_id).await;
+    fixture.exited(0).await;
+    client.start_container(&runtime_id, None).await.unwrap();
+    let mut end = std::pin::pin!(client.wait_container(&runtime_id, None));
+    let ended = tokio::time::timeout(TIMEOUT, end.try_next()).await;
     assert!(ended.is_ok(), "it still runs");
 }
 
 #[tokio::test]
-async fn a_sweep_leaves_nothing_of_a_cluster() {
-    let (client, bench) = engine_or_skip!();
+async fn a_sweep_removes_everything_of_a_cluster() {
+    let (client, fixture) = engine_or_skip!();
     let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
-    bench.runtime.run_sandbox(sandbox).await.unwrap();
-    bench.runtime.start(container(0, &[])).await.unwrap();
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    fixture.runtime.start(container(0, &[])).await.unwrap();
     let volume = format!("k8s_{}_scratch", uid());
     assert!(client.inspect_volume(&volume).await.is_ok());
     assert_eq!(sweep(&settings(), "another").await.unwrap(), 0);
@@ -323,9 +324,9 @@ async fn a_sweep_leaves_nothing_of_a_cluster() {
     assert!(client.inspect_volume(&volume).await.is_err());
 }
 
-/// Two agents that start at once make two, where the engine lets them.
+/// Two agents that start concurrently create two networks, if the engine allows it.
 #[tokio::test]
-async fn two_networks_of_one_name_are_no_trouble() {
+async fn two_networks_of_the_same_name_are_tolerated() {
     let Some(client) = client().await else { return };
     let name = format!("setpoint-test-{}", uid());
     let mut made = Vec::new();
@@ -337,15 +338,15 @@ async fn two_networks_of_one_name_are_no_trouble() {
         made.extend(client.create_network(request).await.ok());
     }
     let network = name.clone();
-    let bench = bench_with(Settings {
+    let fixture = fixture_with(Settings {
         network,
         ..settings()
     })
     .await;
-    let held = bench.runtime.run_sandbox(sandbox()).await;
-    drop(bench);
+    let held = fixture.runtime.run_sandbox(sandbox()).await;
+    drop(fixture);
     for network in made {
-        // An engine may count a container there that has just been removed, and keep the network.
+        // An engine may still count a container that was just removed, and keep the network.
         if let Err(error) = client.remove_network(&network.id).await {
             eprintln!("the engine keeps a network: {error}");
         }
@@ -354,11 +355,11 @@ async fn two_networks_of_one_name_are_no_trouble() {
 }
 
 #[tokio::test]
-async fn without_a_socket_there_is_no_engine() {
+async fn connecting_without_a_socket_fails_as_unreachable() {
     let settings = Settings {
         socket: "/nowhere/docker.sock".into(),
         ..Settings::default()
     };
     let refused = Engine::connect(&settings).await.unwrap_err();
-    assert!(matches!(refused, Unusable::Silent { .. }));
+    assert!(matches!(refused, ConnectError::Unreachable { .. }));
 }

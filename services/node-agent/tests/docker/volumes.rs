@@ -1,13 +1,15 @@
-//! Volumes: shared by the containers of a Pod, filled before they start.
+//! Volumes: sharing, content, modes and groups.
 
 use setpoint_node_agent::runtime::{File, LogOptions, Mount, Runtime as _, VolumeKind};
 
-use crate::support::docker::bench;
+use crate::support::docker::fixture;
 use crate::support::{container, sandbox_with};
 
 #[tokio::test]
-async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret() {
-    let Some(bench) = bench().await else { return };
+async fn volumes_are_shared_and_filled_and_secrets_are_kept_in_memory() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
     let file = |path: &str, content: &str| File {
         path: path.into(),
         content: content.into(),
@@ -23,7 +25,7 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
         ("scratch", VolumeKind::Empty),
         ("memory", VolumeKind::Memory(1 << 20)),
     ]);
-    bench.runtime.run_sandbox(sandbox).await.unwrap();
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
     let mount = |volume: &str, copies| Mount {
         volume: volume.into(),
         path: format!("/{volume}"),
@@ -41,32 +43,34 @@ async fn volumes_are_shared_filled_and_kept_from_the_disk_where_they_are_secret(
         .map(|name| mount(name, Vec::new()))
         .into();
     writer.mounts.push(one);
-    bench.runtime.start(writer).await.unwrap();
-    bench.exited(0).await;
+    fixture.runtime.start(writer).await.unwrap();
+    fixture.exited(0).await;
     assert_eq!(
-        bench.log(0, LogOptions::default()).await,
+        fixture.log(0, LogOptions::default()).await,
         "from a map\nhush\none file\n1\n1\n777\n440\n"
     );
     let mut reader = container(1, &["ls", "/scratch", "/memory"]);
     reader.mounts = ["scratch", "memory"]
         .map(|name| mount(name, Vec::new()))
         .into();
-    bench.runtime.start(reader).await.unwrap();
-    bench.exited(1).await;
+    fixture.runtime.start(reader).await.unwrap();
+    fixture.exited(1).await;
     assert_eq!(
-        bench.log(1, LogOptions::default()).await,
+        fixture.log(1, LogOptions::default()).await,
         "/memory:\nleft\n\n/scratch:\nleft\n"
     );
 }
 
 #[tokio::test]
-async fn a_volume_is_as_big_as_it_may_be_as_closed_as_it_is_to_be_and_hides_what_the_image_has() {
-    let Some(bench) = bench().await else { return };
+async fn a_volume_has_its_size_limit_and_read_only_flag_and_hides_files_of_the_image() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
     let sandbox = sandbox_with([
         ("srv", VolumeKind::Empty),
         ("memory", VolumeKind::Memory(1 << 20)),
     ]);
-    bench.runtime.run_sandbox(sandbox).await.unwrap();
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
     let script = "exec 2>&1; dd if=/dev/zero of=/memory/big bs=1M count=3; touch /srv/new; ls /srv";
     let mut config = container(0, &["sh", "-c", script]);
     config.mounts = [("srv", true), ("memory", false)]
@@ -78,9 +82,9 @@ async fn a_volume_is_as_big_as_it_may_be_as_closed_as_it_is_to_be_and_hides_what
             group: None,
         })
         .into();
-    bench.runtime.start(config).await.unwrap();
-    bench.exited(0).await;
-    let log = bench.log(0, LogOptions::default()).await;
+    fixture.runtime.start(config).await.unwrap();
+    fixture.exited(0).await;
+    let log = fixture.log(0, LogOptions::default()).await;
     assert!(log.contains("No space left on device"), "{log}");
     assert!(log.contains("Read-only file system"), "{log}");
     assert!(!log.contains("mark"), "{log}");
@@ -88,8 +92,10 @@ async fn a_volume_is_as_big_as_it_may_be_as_closed_as_it_is_to_be_and_hides_what
 
 /// Checks K16.
 #[tokio::test]
-async fn the_group_of_a_pods_volumes_may_read_its_files_and_write_where_containers_write() {
-    let Some(bench) = bench().await else { return };
+async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
     let file = File {
         path: "key".into(),
         content: "hush\n".into(),
@@ -112,7 +118,7 @@ async fn the_group_of_a_pods_volumes_may_read_its_files_and_write_where_containe
     for volume in &mut sandbox.volumes {
         volume.group = Some(4242);
     }
-    bench.runtime.run_sandbox(sandbox).await.unwrap();
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
     let script = "exec 2>&1; cat /secret/key /srv/one; touch /scratch/new /memory/new; \
                   stat -c '%a %g' /secret /secret/key /srv/one /scratch /memory; \
                   stat -c %g /scratch/new /memory/new";
@@ -131,10 +137,10 @@ async fn the_group_of_a_pods_volumes_may_read_its_files_and_write_where_containe
         .map(|name| mount(name, Vec::new()))
         .into();
     config.mounts.push(mount("secret", vec![copy]));
-    bench.runtime.start(config).await.unwrap();
-    bench.exited(0).await;
+    fixture.runtime.start(config).await.unwrap();
+    fixture.exited(0).await;
     assert_eq!(
-        bench.log(0, LogOptions::default()).await,
+        fixture.log(0, LogOptions::default()).await,
         "hush\nhush\n2755 4242\n440 4242\n440 4242\n2777 4242\n2777 4242\n4242\n4242\n"
     );
 }

@@ -1,4 +1,4 @@
-//! A Docker engine on the bench: skipped, and loudly so, where none answers.
+//! Fixtures for the docker runtime. Tests are skipped with a message if no engine answers.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use setpoint_controller::Tasks;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, sweep};
 use tokio::sync::OnceCell;
 
-use super::{Bench, uid, waker};
+use super::{Fixture, uid, wake_fixture};
 
-/// A few programs of Debian's static busybox; without a command it sleeps until it is asked to stop.
+/// An image with a few programs of Debian's static busybox. Its default command sleeps until SIGTERM.
 pub const IMAGE: &str = "setpoint-test/busybox:2";
-/// Where the engine listens.
+/// Path of the engine's socket.
 pub const SOCKET: &str = "/var/run/docker.sock";
 const APPLETS: [&str; 12] = [
     "sh", "true", "sleep", "cat", "echo", "ls", "mount", "grep", "dd", "touch", "stat", "hostname",
@@ -22,9 +22,9 @@ const APPLETS: [&str; 12] = [
 const SLEEP: &str = r#"CMD ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]"#;
 
 /// Removes everything of a cluster when dropped.
-pub struct Swept(String);
+pub struct Cleanup(String);
 
-impl Drop for Swept {
+impl Drop for Cleanup {
     fn drop(&mut self) {
         let cluster = self.0.clone();
         let swept = std::thread::spawn(move || {
@@ -48,7 +48,7 @@ pub fn settings() -> Settings {
     }
 }
 
-/// A client of the engine, with the image for tests in it; `None` where there is no engine.
+/// Returns a client of the engine, with the test image imported; `None` if no engine answers.
 pub async fn client() -> Option<bollard::Docker> {
     let client = bollard::Docker::connect_with_unix(SOCKET, 60, API_DEFAULT_VERSION).ok();
     let answered = match &client {
@@ -71,7 +71,7 @@ pub async fn client() -> Option<bollard::Docker> {
     Some(client)
 }
 
-/// Makes an image of this name; one with a mark of its own shares nothing with others.
+/// Imports the test image under this name. An image with a `mark` of its own shares no layer with others.
 pub async fn import(client: &bollard::Docker, name: &str, tag: &str, mark: &str) {
     let options = CreateImageOptionsBuilder::default()
         .from_src("-")
@@ -124,15 +124,15 @@ fn files(mark: &str) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-pub async fn bench() -> Option<Bench<Docker>> {
+pub async fn fixture() -> Option<Fixture<Docker>> {
     client().await?;
-    Some(bench_with(settings()).await)
+    Some(fixture_with(settings()).await)
 }
 
-pub async fn bench_with(settings: Settings) -> Bench<Docker> {
-    let (woken, wake) = waker();
+pub async fn fixture_with(settings: Settings) -> Fixture<Docker> {
+    let (woken, wake) = wake_fixture();
     let engine = Engine::connect(&settings).await.unwrap();
-    let swept = Swept(engine.cluster.clone());
+    let swept = Cleanup(engine.cluster.clone());
     let runtime = Docker::open(
         engine,
         &settings,
@@ -141,10 +141,10 @@ pub async fn bench_with(settings: Settings) -> Bench<Docker> {
         &Tasks::default(),
     )
     .await;
-    Bench {
+    Fixture {
         runtime: runtime.unwrap(),
         woken,
         state: None,
-        _swept: Some(swept),
+        _cleanup: Some(swept),
     }
 }

@@ -1,9 +1,8 @@
-//! A runtime on a bench: started, watched, and cleaned up.
+//! Fixtures: a runtime with helpers to start, observe and clean up containers.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub mod docker;
-pub mod line;
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -23,10 +22,10 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Longer than anything here takes, even on a machine that is busy with other things.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at what nobody announces.
-pub const PAUSE: Duration = Duration::from_millis(5);
+/// Upper bound on every wait, even on a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
+/// Polling interval where no notification exists.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 thread_local! {
     static UID: String = format!(
@@ -37,43 +36,43 @@ thread_local! {
 }
 static PODS: AtomicUsize = AtomicUsize::new(0);
 
-/// The uid of the Pod on the bench: an engine is shared by all tests, and each runs in a thread of its own.
+/// Returns the uid of this test's Pod. All tests share one engine; each runs in a thread of its own.
 pub fn uid() -> String {
     UID.with(Clone::clone)
 }
 
-pub struct Bench<R> {
+pub struct Fixture<R> {
     pub runtime: R,
     woken: Arc<Notify>,
     state: Option<Arc<TempDir>>,
-    _swept: Option<docker::Swept>,
+    _cleanup: Option<docker::Cleanup>,
 }
 
 pub fn pod() -> Key {
     Key::new("default", "web")
 }
 
-pub fn simulated() -> Bench<Simulated> {
-    let (woken, wake) = waker();
-    Bench {
+pub fn simulated() -> Fixture<Simulated> {
+    let (woken, wake) = wake_fixture();
+    Fixture {
         runtime: Simulated::new(Duration::from_millis(1), wake),
         woken,
         state: None,
-        _swept: None,
+        _cleanup: None,
     }
 }
 
-pub fn process() -> Bench<Processes> {
+pub fn process() -> Fixture<Processes> {
     process_in(Arc::new(tempfile::tempdir().unwrap()))
 }
 
-pub fn process_in(state: Arc<TempDir>) -> Bench<Processes> {
-    let (woken, wake) = waker();
-    Bench {
+pub fn process_in(state: Arc<TempDir>) -> Fixture<Processes> {
+    let (woken, wake) = wake_fixture();
+    Fixture {
         runtime: open(state.path(), wake),
         woken,
         state: Some(state),
-        _swept: None,
+        _cleanup: None,
     }
 }
 
@@ -81,7 +80,7 @@ fn open(state: &Path, wake: Wake) -> Processes {
     Processes::open(state, env!("CARGO_BIN_EXE_node-agent"), wake).unwrap()
 }
 
-fn waker() -> (Arc<Notify>, Wake) {
+fn wake_fixture() -> (Arc<Notify>, Wake) {
     let woken = Arc::new(Notify::new());
     let notify = Arc::clone(&woken);
     (woken, Arc::new(move |_: &Key| notify.notify_one()))
@@ -138,7 +137,7 @@ pub fn container(attempt: u32, command: &[&str]) -> ContainerConfig {
     }
 }
 
-impl<R: Runtime> Bench<R> {
+impl<R: Runtime> Fixture<R> {
     pub async fn start(&self, attempt: u32, command: &[&str]) {
         self.runtime.run_sandbox(sandbox()).await.unwrap();
         self.runtime
@@ -153,8 +152,8 @@ impl<R: Runtime> Bench<R> {
         containers.find(|container| container.id == id(attempt))
     }
 
-    /// Waits for a state, looking whenever the runtime says that something changed.
-    pub async fn until<T>(&self, attempt: u32, wanted: impl Fn(&State) -> Option<T>) -> T {
+    /// Waits until the state of an attempt satisfies `wanted`; checks after each wake.
+    pub async fn wait_for<T>(&self, attempt: u32, wanted: impl Fn(&State) -> Option<T>) -> T {
         let seen = async {
             loop {
                 if let Some(found) = self
@@ -166,50 +165,50 @@ impl<R: Runtime> Bench<R> {
                 self.woken.notified().await;
             }
         };
-        let seen = timeout(PATIENCE, seen).await;
+        let seen = timeout(TIMEOUT, seen).await;
         seen.unwrap_or_else(|_| panic!("still {:?}", self.container(attempt)))
     }
 
-    /// Waits until the sandbox is as wanted.
+    /// Waits until a sandbox satisfies `wanted`.
     pub async fn sandbox_is(&self, wanted: impl Fn(&Sandbox) -> bool) {
         let seen = async {
             while !self.runtime.sandboxes(&pod()).iter().any(&wanted) {
                 self.changed().await;
             }
         };
-        timeout(PATIENCE, seen).await.expect("the sandbox changes");
+        timeout(TIMEOUT, seen).await.expect("the sandbox changes");
     }
 
-    /// Waits until the runtime says that something changed.
+    /// Waits for the next wake.
     pub async fn changed(&self) {
         self.woken.notified().await;
     }
 
-    /// What the container wrote.
+    /// Returns the log of an attempt.
     pub async fn log(&self, attempt: u32, options: LogOptions) -> String {
         let log = self.runtime.log(&id(attempt), &options).await.unwrap();
-        let pieces = timeout(PATIENCE, log.try_collect::<Vec<_>>()).await;
+        let pieces = timeout(TIMEOUT, log.try_collect::<Vec<_>>()).await;
         String::from_utf8(pieces.expect("the log ends").unwrap().concat()).unwrap()
     }
 
-    /// What the container has written, once that is so many lines.
-    pub async fn said(&self, attempt: u32, lines: usize) -> String {
+    /// Follows the log of an attempt until it has this many lines.
+    pub async fn read_lines(&self, attempt: u32, lines: usize) -> String {
         let options = LogOptions {
             follow: true,
             ..LogOptions::default()
         };
         let mut log = self.runtime.log(&id(attempt), &options).await.unwrap();
-        let mut said = String::new();
-        while said.lines().count() < lines {
-            let piece = timeout(PATIENCE, log.try_next()).await;
-            let piece = piece.expect("it says something").unwrap();
-            said += std::str::from_utf8(&piece.expect("it says more")).unwrap();
+        let mut output = String::new();
+        while output.lines().count() < lines {
+            let piece = timeout(TIMEOUT, log.try_next()).await;
+            let piece = piece.expect("a chunk arrives").unwrap();
+            output += std::str::from_utf8(&piece.expect("the log continues")).unwrap();
         }
-        said
+        output
     }
 
     pub async fn running(&self, attempt: u32) {
-        self.until(attempt, |state| {
+        self.wait_for(attempt, |state| {
             matches!(state, State::Running { .. }).then_some(())
         })
         .await;
@@ -220,10 +219,10 @@ impl<R: Runtime> Bench<R> {
             State::Exited(exit) => Some(exit.clone()),
             _ => None,
         };
-        self.until(attempt, exit).await
+        self.wait_for(attempt, exit).await
     }
 
-    /// Leaves no process behind.
+    /// Stops all containers and waits for their end.
     pub async fn clean_up(self) {
         let sandboxes = self.runtime.sandboxes(&pod());
         for container in sandboxes.iter().flat_map(|sandbox| sandbox.alive()) {
@@ -236,7 +235,7 @@ impl<R: Runtime> Bench<R> {
     }
 }
 
-impl Bench<Processes> {
+impl Fixture<Processes> {
     pub fn file(&self, attempt: u32, name: &str) -> String {
         let state = self.state.as_ref().unwrap().path();
         let folder = state
@@ -252,7 +251,7 @@ impl Bench<Processes> {
     }
 }
 
-/// Is the process there, and more than a name on a list that nobody has crossed out yet?
+/// Returns whether the process exists and is not a zombie.
 pub fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -261,11 +260,11 @@ pub fn is_alive(pid: i32) -> bool {
     !matches!(state, None | Some(Some('Z' | 'X')))
 }
 
-pub async fn until_gone(pid: i32) {
+pub async fn wait_until_gone(pid: i32) {
     let gone = async {
         while is_alive(pid) {
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(PATIENCE, gone).await.expect("the process ends");
+    timeout(TIMEOUT, gone).await.expect("the process ends");
 }

@@ -1,4 +1,4 @@
-//! What the engine is told to make. Pure.
+//! Builds the engine's create requests. Pure.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -14,14 +14,14 @@ use super::identity::Identity;
 use super::volume;
 use crate::runtime::{ContainerConfig, Limits, LogLimits, SandboxConfig, Security, Volume};
 
-/// The engine refuses to limit memory to less.
-const LEAST_MEMORY: i64 = 6 << 20;
-/// The engine refuses to limit CPU to less than a hundredth.
-const LEAST_MILLICPU: i64 = 10;
-/// Linux takes no longer host names.
-const LONGEST_HOSTNAME: usize = 63;
+/// Minimum memory limit that the engine accepts.
+const MIN_MEMORY: i64 = 6 << 20;
+/// Minimum CPU limit that the engine accepts.
+const MIN_MILLICPU: i64 = 10;
+/// Maximum length of a host name in Linux.
+const MAX_HOSTNAME: usize = 63;
 
-/// The container that holds a Pod's namespaces, its address and its volumes.
+/// Returns the request for a Pod's pause container, which holds its namespaces, address and volumes.
 pub fn pause(
     engine: &Engine,
     node: &str,
@@ -30,11 +30,16 @@ pub fn pause(
     sandbox: &SandboxConfig,
     volumes: &[Volume],
 ) -> ContainerCreateBody {
-    let mounts = volumes
-        .iter()
-        .map(|volume| mount(&sandbox.uid, &volume.name, &volume::inside(volume), false));
+    let mounts = volumes.iter().map(|volume| {
+        mount(
+            &sandbox.uid,
+            &volume.name,
+            &volume::mount_path(volume),
+            false,
+        )
+    });
     let endpoint = EndpointSettings {
-        // Without it the engine goes by the network's name, which another network may have, too.
+        // Without the id the engine resolves the network by name, which is not unique.
         network_id: Some(engine.network.clone()),
         ..EndpointSettings::default()
     };
@@ -57,7 +62,7 @@ pub fn pause(
     }
 }
 
-/// A container in the namespaces of its Pod.
+/// Returns the request for a container in the namespaces of its Pod's pause container.
 pub fn container(
     engine: &Engine,
     node: &str,
@@ -89,7 +94,7 @@ pub fn container(
     }
 }
 
-/// The user and the group in the engine's words; empty for the image's own.
+/// Returns `user:group` in the engine's format; empty for the image's user.
 fn user(security: &Security, image_user: &str) -> String {
     let image_user = image_user.split(':').next().unwrap_or_default();
     match (security.run_as_user, security.run_as_group) {
@@ -117,7 +122,7 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
         cap_add: Some(security.add.clone()),
         cap_drop: Some(security.drop.clone()),
         security_opt: locked,
-        ..limited(config.limits, engine.cpus)
+        ..resource_limits(config.limits, engine.cpus)
     }
 }
 
@@ -132,19 +137,19 @@ fn log(limits: LogLimits) -> HostConfigLogConfig {
     }
 }
 
-fn limited(limits: Limits, cpus: i64) -> HostConfig {
-    // More CPU than there is means as much as there is; the engine would refuse it.
+fn resource_limits(limits: Limits, cpus: i64) -> HostConfig {
+    // The engine refuses a limit above the number of its CPUs; capping it has the same effect.
     let millicpu = limits
         .millicpu
-        .max(LEAST_MILLICPU)
+        .max(MIN_MILLICPU)
         .min(cpus.saturating_mul(1000));
-    let memory = limits.memory.max(LEAST_MEMORY);
+    let memory = limits.memory.max(MIN_MEMORY);
     let limit = |limit: i64, amount: i64| (limit > 0).then_some(amount);
     HostConfig {
         cpu_shares: Some((limits.millicpu_share.saturating_mul(1024) / 1000).clamp(2, 262_144)),
         nano_cpus: limit(limits.millicpu, millicpu.saturating_mul(1_000_000)),
         memory: limit(limits.memory, memory),
-        // The sum of memory and swap: equal means no swap.
+        // The sum of memory and swap: equal to `memory` for no swap.
         memory_swap: limit(limits.memory, memory),
         ..HostConfig::default()
     }
@@ -156,7 +161,7 @@ fn mount(uid: &str, volume: &str, path: &str, read_only: bool) -> Mount {
         source: Some(volume::name(uid, volume)),
         target: Some(path.to_owned()),
         read_only: Some(read_only),
-        // Kubernetes shows a volume as it is: what the image has in its place stays hidden.
+        // The engine must not copy the image's files into an empty volume, as Kubernetes does not.
         volume_options: Some(MountVolumeOptions {
             no_copy: Some(true),
             ..MountVolumeOptions::default()
@@ -170,7 +175,7 @@ fn hostname(sandbox: &SandboxConfig) -> String {
         "" => &sandbox.name,
         named => named,
     };
-    let end = name.len().min(LONGEST_HOSTNAME);
+    let end = name.len().min(MAX_HOSTNAME);
     name.get(..end)
         .unwrap_or(name)
         .trim_end_matches(['-', '.'])
@@ -182,14 +187,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_stay_within_what_the_engine_takes() {
+    fn limits_are_clamped_to_the_range_of_the_engine() {
         let limits = |millicpu, memory| {
             let asked = Limits {
                 millicpu_share: 500,
                 millicpu,
                 memory,
             };
-            let host = limited(asked, 2);
+            let host = resource_limits(asked, 2);
             (host.nano_cpus, host.memory, host.memory_swap)
         };
         assert_eq!(
@@ -205,7 +210,7 @@ mod tests {
 
     /// Checks F7.
     #[test]
-    fn a_group_without_a_user_goes_with_the_user_of_the_image() {
+    fn a_group_without_a_user_is_combined_with_the_user_of_the_image() {
         let user = |run_as_user, run_as_group, image| {
             let security = Security {
                 run_as_user,
@@ -222,8 +227,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_an_engine_in_a_container_forbids_is_asked_for() {
-        let host = limited(Limits::default(), 2);
+    fn a_request_has_no_setting_that_a_nested_engine_refuses() {
+        let host = resource_limits(Limits::default(), 2);
         assert_eq!((host.privileged, host.oom_score_adj), (None, None));
         assert_eq!(host.cpu_shares, Some(2));
     }

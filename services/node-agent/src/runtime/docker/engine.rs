@@ -1,4 +1,4 @@
-//! The container engine, and the agent's own place in it.
+//! The connection to the container engine, and the agent's place in it.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -13,65 +13,65 @@ use tokio::time::timeout;
 use super::identity::filter;
 use super::settings::Settings;
 
-/// Longer than an engine that works takes for anything, pulls apart.
-const CALL: u64 = 60;
-/// An engine that does not answer by then is none.
-const ANSWER: Duration = Duration::from_secs(10);
-/// The network of Pods outside Compose, and the name of a cluster that has none.
-const DEFAULT: &str = "setpoint";
-/// The network of Pods in a Compose project.
-const PODS: &str = "pods";
-/// How Compose says whose and which of its networks one is.
+/// Timeout of one call. Pulls report progress and are not affected.
+const CALL_TIMEOUT_SECS: u64 = 60;
+/// Timeout of the first answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Default name of the Pod network and of the cluster outside Compose.
+const DEFAULT_NAME: &str = "setpoint";
+/// Name of the Pod network within a Compose project.
+const PODS_NETWORK: &str = "pods";
+/// Labels that Compose sets on its networks.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 const COMPOSE_NETWORK: &str = "com.docker.compose.network";
 
-/// An engine that answers.
+/// A connected engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(super) client: Docker,
-    /// Which cluster its containers belong to.
+    /// Cluster label of its containers.
     pub cluster: String,
-    /// The id of the network of Pods.
+    /// Id of the Pod network.
     pub(super) network: String,
-    /// Where Pods find this machine.
+    /// Address of this machine in the Pod network.
     pub address: Ipv4Addr,
-    /// The name of the node, if Compose numbers the agents.
+    /// Name of the node, if the agent is a numbered Compose container.
     pub node_name: Option<String>,
-    /// How many CPUs it has to give.
+    /// Number of CPUs.
     pub(super) cpus: i64,
-    /// How it confines containers: `name=seccomp,profile=default`, `name=apparmor`.
+    /// Confinement of containers, for example `name=seccomp,profile=default` or `name=apparmor`.
     pub(super) security_options: Vec<String>,
 }
 
-/// Why there is no engine to work with.
+/// The error of connecting to the engine.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
-    /// Nobody listens.
-    #[error("nothing answers at {socket}")]
-    Silent {
-        /// Where.
+pub enum ConnectError {
+    /// No engine listens, or it did not answer in time.
+    #[error("no container engine answers at {socket}")]
+    Unreachable {
+        /// Path of the socket.
         socket: String,
     },
-    /// It answers, and refuses.
-    #[error("the engine refuses")]
-    Refuses(#[from] Error),
+    /// The engine returned an error.
+    #[error("the container engine returned an error")]
+    Refused(#[from] Error),
 }
 
 impl Engine {
-    /// Meets the engine, finds the agent's own place in it, and makes the network of Pods if need be.
+    /// Connects to the engine, finds the agent's own container, and creates the Pod network if it does not exist.
     ///
     /// # Errors
-    /// When nobody answers in time, or answers no.
-    pub async fn connect(settings: &Settings) -> Result<Self, Unusable> {
+    /// If the engine does not answer in time or returns an error.
+    pub async fn connect(settings: &Settings) -> Result<Self, ConnectError> {
         let client = client(settings).await?;
-        let own = own(&client).await;
-        let cluster = [&settings.cluster, &own.project, DEFAULT]
+        let own_placement = own_placement(&client).await;
+        let cluster = [&settings.cluster, &own_placement.project, DEFAULT_NAME]
             .into_iter()
             .find(|name| !name.is_empty())
             .map(ToOwned::to_owned);
-        let (network, address) = match (settings.network.as_str(), own.pods) {
+        let (network, address) = match (settings.network.as_str(), own_placement.pods) {
             ("", Some((network, address))) => (network, address),
-            ("", None) => network(&client, DEFAULT).await?,
+            ("", None) => network(&client, DEFAULT_NAME).await?,
             (named, _) => network(&client, named).await?,
         };
         let info = client.info().await?;
@@ -80,43 +80,44 @@ impl Engine {
             cluster: cluster.unwrap_or_default(),
             network,
             address,
-            node_name: own.number.map(|number| format!("node-{number}")),
+            node_name: own_placement.number.map(|number| format!("node-{number}")),
             cpus: info.ncpu.unwrap_or(1),
             security_options: info.security_options.unwrap_or_default(),
         })
     }
 
-    /// Does it confine containers by `seccomp`, or by `apparmor`?
-    pub(super) fn confines_by(&self, name: &str) -> bool {
+    /// Returns whether the engine confines containers by `name`: `seccomp` or `apparmor`.
+    pub(super) fn has_security_option(&self, name: &str) -> bool {
         let named = |option: &String| option.split(',').any(|part| part == format!("name={name}"));
         self.security_options.iter().any(named)
     }
 }
 
-/// A client of the engine, which has answered once.
-pub async fn client(settings: &Settings) -> Result<Docker, Unusable> {
+/// Returns a client of the engine, with a negotiated API version.
+pub async fn client(settings: &Settings) -> Result<Docker, ConnectError> {
     let socket = settings.socket.display().to_string();
-    let silent = |_| Unusable::Silent {
+    let silent = |_| ConnectError::Unreachable {
         socket: socket.clone(),
     };
-    let client = Docker::connect_with_unix(&socket, CALL, API_DEFAULT_VERSION).map_err(silent)?;
-    match timeout(ANSWER, client.negotiate_version()).await {
+    let client = Docker::connect_with_unix(&socket, CALL_TIMEOUT_SECS, API_DEFAULT_VERSION)
+        .map_err(silent)?;
+    match timeout(CONNECT_TIMEOUT, client.negotiate_version()).await {
         Ok(Ok(client)) => Ok(client),
-        Ok(Err(_)) | Err(_) => Err(Unusable::Silent { socket }),
+        Ok(Err(_)) | Err(_) => Err(ConnectError::Unreachable { socket }),
     }
 }
 
-/// The agent's own container, as far as it is one.
+/// Properties of the agent's own container; empty outside a container.
 #[derive(Default)]
-struct Own {
+struct OwnContainer {
     project: String,
     number: Option<String>,
     pods: Option<(String, Ipv4Addr)>,
 }
 
-async fn own(client: &Docker) -> Own {
+async fn own_placement(client: &Docker) -> OwnContainer {
     let Some(container) = own_container(client).await else {
-        return Own::default();
+        return OwnContainer::default();
     };
     let labels = container
         .config
@@ -124,22 +125,22 @@ async fn own(client: &Docker) -> Own {
         .and_then(|config| config.labels.clone());
     let mut labels = labels.unwrap_or_default();
     let project = labels.remove(COMPOSE_PROJECT).unwrap_or_default();
-    Own {
+    OwnContainer {
         number: labels.remove("com.docker.compose.container-number"),
         pods: pods_network(client, &project).await,
         project,
     }
 }
 
-/// The cluster that the agent's own Compose project is, or the usual one.
+/// Returns the agent's Compose project, or the default cluster.
 pub async fn own_cluster(client: &Docker) -> String {
-    match own(client).await.project {
-        none if none.is_empty() => DEFAULT.to_owned(),
+    match own_placement(client).await.project {
+        none if none.is_empty() => DEFAULT_NAME.to_owned(),
         project => project,
     }
 }
 
-/// A container's host name is the beginning of its id, unless somebody chose another.
+/// Returns the agent's own container. Its host name is a prefix of its id, unless another was set.
 async fn own_container(client: &Docker) -> Option<ContainerInspectResponse> {
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let hostname = hostname.trim();
@@ -151,8 +152,8 @@ async fn own_container(client: &Docker) -> Option<ContainerInspectResponse> {
     ours.then_some(container)
 }
 
-/// The network of Pods of a Compose project. The agent need not be in it, and better is not: what it listens to is none
-/// of the Pods' business.
+/// Returns the Pod network of a Compose project and its address. The agent itself should not be in that network, so
+/// that Pods cannot reach its ports.
 async fn pods_network(client: &Docker, project: &str) -> Option<(String, Ipv4Addr)> {
     if project.is_empty() {
         return None;
@@ -160,7 +161,7 @@ async fn pods_network(client: &Docker, project: &str) -> Option<(String, Ipv4Add
     let options = ListNetworksOptionsBuilder::default()
         .filters(&filter(&[
             (COMPOSE_PROJECT, project),
-            (COMPOSE_NETWORK, PODS),
+            (COMPOSE_NETWORK, PODS_NETWORK),
         ]))
         .build();
     let found = client.list_networks(Some(options)).await.ok()?;
@@ -168,7 +169,7 @@ async fn pods_network(client: &Docker, project: &str) -> Option<(String, Ipv4Add
     with_address(client, id).await.ok()
 }
 
-/// The network of this name, made if there is none, and its own address.
+/// Returns the id and the address of the network of this name; creates it if it does not exist.
 async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Error> {
     if named(client, name).await?.is_none() {
         let request = NetworkCreateRequest {
@@ -176,13 +177,13 @@ async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Erro
             driver: Some("bridge".to_owned()),
             labels: Some(HashMap::from([(
                 "setpoint.dev/network".to_owned(),
-                PODS.to_owned(),
+                PODS_NETWORK.to_owned(),
             )])),
             ..NetworkCreateRequest::default()
         };
         match client.create_network(request).await {
             Ok(_) => {}
-            // An engine that has each name only once: another agent was quicker.
+            // Another agent created it meanwhile, and the engine enforces unique names.
             Err(Error::DockerResponseServerError {
                 status_code: 409, ..
             }) => {}
@@ -193,14 +194,15 @@ async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Erro
     with_address(client, id).await
 }
 
-/// A network, and where this machine is in it.
+/// Returns a network with this machine's address in it.
 async fn with_address(client: &Docker, id: String) -> Result<(String, Ipv4Addr), Error> {
     let network = client.inspect_network(&id, None).await?;
-    let address = gateway(&network).unwrap_or(Ipv4Addr::LOCALHOST);
+    let address = gateway_address(&network).unwrap_or(Ipv4Addr::LOCALHOST);
     Ok((id, address))
 }
 
-/// Older engines let two agents make networks of one name at once: all take the one with the smallest id.
+/// Returns the id of the network of this name. Some engines allow two agents to create networks of the same name
+/// concurrently; all agents choose the smallest id.
 async fn named(client: &Docker, name: &str) -> Result<Option<String>, Error> {
     let filters = HashMap::from([("name", vec![name])]);
     let options = ListNetworksOptionsBuilder::default()
@@ -211,7 +213,7 @@ async fn named(client: &Docker, name: &str) -> Result<Option<String>, Error> {
     Ok(exact.filter_map(|network| network.id).min())
 }
 
-fn gateway(network: &NetworkInspect) -> Option<Ipv4Addr> {
+fn gateway_address(network: &NetworkInspect) -> Option<Ipv4Addr> {
     let configs = network.ipam.as_ref()?.config.as_ref()?;
     let gateways = configs.iter().filter_map(|config| config.gateway.as_ref());
     gateways.filter_map(|text| text.parse().ok()).next()
@@ -223,7 +225,7 @@ mod tests {
 
     /// Checks F21: an agent puts Pods into a network that it is not in itself.
     #[tokio::test]
-    async fn the_network_of_pods_is_found_by_what_compose_says_of_it() {
+    async fn the_pod_network_is_found_by_its_compose_labels() {
         let Ok(client) = client(&Settings::default()).await else {
             eprintln!("SKIPPED: no Docker engine answers");
             return;
@@ -240,7 +242,7 @@ mod tests {
             ..NetworkCreateRequest::default()
         };
         let mut made = Vec::new();
-        for name in ["control", PODS] {
+        for name in ["control", PODS_NETWORK] {
             made.push(client.create_network(request(name)).await.unwrap().id);
         }
         let found = pods_network(&client, &project).await;

@@ -1,4 +1,4 @@
-//! Which Pod a container of the engine belongs to: written on it as labels, and readable in its name.
+//! Maps containers of the engine to Pods: by labels, and readably by name.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use setpoint_model::Key;
 
 use crate::runtime::{ContainerConfig, ContainerId, SandboxConfig};
 
-/// The name of the container that holds a Pod's namespaces.
+/// Container name of a Pod's pause container.
 pub const PAUSE: &str = "POD";
 
 pub const CLUSTER: &str = "setpoint.dev/cluster";
@@ -20,10 +20,10 @@ const POD: &str = "io.kubernetes.pod.name";
 const NAMESPACE: &str = "io.kubernetes.pod.namespace";
 const CONTAINER: &str = "io.kubernetes.container.name";
 
-/// What a label says, by its name.
+/// Label values by name.
 pub type Labels = HashMap<String, String>;
 
-/// A container as its Pod knows it.
+/// The identity of a container of the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
     pub pod: Key,
@@ -32,7 +32,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The attempt at the container that holds the Pod's namespaces.
+    /// Returns the identity of an attempt at a Pod's pause container.
     pub fn of_pause(sandbox: &SandboxConfig, attempt: u32) -> Self {
         let (uid, name) = (sandbox.uid.clone(), PAUSE.to_owned());
         Self {
@@ -54,7 +54,7 @@ impl Identity {
         self.id.name == PAUSE
     }
 
-    /// The name that shows in `docker ps`.
+    /// Returns the container's name in the engine.
     pub fn name(&self) -> String {
         let ContainerId { uid, name, attempt } = &self.id;
         let Key {
@@ -64,7 +64,7 @@ impl Identity {
         format!("k8s_{name}_{pod}_{namespace}_{uid}_{attempt}")
     }
 
-    /// What a sandbox of it is known to be made from.
+    /// Returns the configuration of its sandbox, as far as the labels contain it.
     pub fn sandbox(&self) -> SandboxConfig {
         SandboxConfig {
             namespace: self.pod.namespace.clone(),
@@ -87,7 +87,7 @@ impl Identity {
         labels
     }
 
-    /// What the labels of a container say; `None` if it is none of ours.
+    /// Parses the labels of a container; `None` if the agent did not create it.
     pub fn parse(labels: &Labels) -> Option<Self> {
         let get = |name: &str| labels.get(name).cloned();
         let id = ContainerId {
@@ -103,7 +103,7 @@ impl Identity {
     }
 }
 
-/// The labels of everything that belongs to a Pod.
+/// Returns the labels of everything that belongs to a Pod.
 pub fn pod_labels(sandbox: &SandboxConfig, cluster: &str, node: &str) -> Labels {
     let labels = [
         (CLUSTER, cluster),
@@ -117,7 +117,7 @@ pub fn pod_labels(sandbox: &SandboxConfig, cluster: &str, node: &str) -> Labels 
         .into()
 }
 
-/// A filter for what has these labels.
+/// Returns a list filter for these labels.
 pub fn filter(labels: &[(&str, &str)]) -> HashMap<String, Vec<String>> {
     let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
     HashMap::from([("label".to_owned(), labels.collect())])
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_say_again_who_a_container_is() {
+    fn an_identity_is_parsed_back_from_its_labels() {
         let identity = Identity {
             pod: Key::new("shop", "web"),
             id: ContainerId {

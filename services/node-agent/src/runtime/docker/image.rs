@@ -1,10 +1,10 @@
-//! Images: there, on their way, or not to be had, and then tried again ever more rarely.
+//! Pulls images, with exponential backoff after failures.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bollard::errors::Error as Refusal;
+use bollard::errors::Error as BollardError;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures::TryStreamExt as _;
 use parking_lot::Mutex;
@@ -14,41 +14,41 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::info;
 
-use super::{absent, refused};
-use crate::runtime::{Error, Origin, Pull, Pulled, Wake};
+use super::{engine_error, is_not_found};
+use crate::runtime::{Error, ImageOrigin, Pull, Pulled, Wake};
 
-/// A pull in which nothing happens for so long is given up.
-const STALLED: Duration = Duration::from_secs(60);
-/// The rest after the first pull that failed; each later one is twice as long.
-const FIRST: Duration = Duration::from_secs(10);
-/// No rest is longer.
-const LONGEST: Duration = Duration::from_secs(300);
-/// More at once would only share the same line.
-const AT_ONCE: usize = 4;
+/// A pull without progress for this long is aborted.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Backoff after the first failed pull; doubled by each later one.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
+/// Maximum backoff.
+const MAX_BACKOFF: Duration = Duration::from_secs(300);
+/// More concurrent pulls would only share the same bandwidth.
+const MAX_CONCURRENT_PULLS: usize = 4;
 
-/// What the agent knows of the images that its containers wait for.
+/// The image pulls of this agent.
 pub struct Images {
     client: bollard::Docker,
     wake: Wake,
     slots: Semaphore,
-    pulls: Mutex<HashMap<Who, Attempts>>,
+    pulls: Mutex<HashMap<ContainerKey, Attempts>>,
 }
 
-/// The uid of a Pod, and the name of one of its containers.
-type Who = (String, String);
+/// Uid of a Pod and name of a container.
+type ContainerKey = (String, String);
 
-/// The attempts at one image for one container.
+/// The pulls of one image for one container.
 #[derive(Default)]
 struct Attempts {
-    under_way: bool,
+    in_progress: bool,
     pulled: Option<Pulled>,
     failure: Option<Failure>,
 }
 
 struct Failure {
     message: String,
-    told: bool,
-    rest: Duration,
+    reported: bool,
+    backoff: Duration,
     until: Instant,
 }
 
@@ -57,92 +57,100 @@ impl Images {
         Self {
             client,
             wake,
-            slots: Semaphore::new(AT_ONCE),
+            slots: Semaphore::new(MAX_CONCURRENT_PULLS),
             pulls: Mutex::default(),
         }
     }
 
-    /// Sees to it that the image is there, and says where from. While it is not, says why; wakes the Pod when that
-    /// changes.
+    /// Ensures that the image is present and returns its origin. If it has to be pulled, starts a pull in the
+    /// background and wakes the Pod when that ends.
     ///
     /// # Errors
-    /// [`Error::Image`] as long as it is not there.
+    /// [`Error::Image`] while the image is not available.
     pub async fn ensure(
         self: &Arc<Self>,
         pod: &Key,
-        who: Who,
+        container_key: ContainerKey,
         image: &str,
         pull: Pull,
-    ) -> Result<Origin, Error> {
-        let there = !self.is_under_way(&who) && self.is_there(image).await?;
-        if there && pull != Pull::Always {
-            let attempts = self.pulls.lock().remove(&who);
+    ) -> Result<ImageOrigin, Error> {
+        let present = !self.is_in_progress(&container_key) && self.is_present(image).await?;
+        if present && pull != Pull::Always {
+            let attempts = self.pulls.lock().remove(&container_key);
             let pulled = attempts.and_then(|attempts| attempts.pulled);
-            return Ok(pulled.map_or(Origin::Machine, Origin::Registry));
+            return Ok(pulled.map_or(ImageOrigin::Present, ImageOrigin::Pulled));
         }
         if pull == Pull::Never {
             let message =
                 format!("Container image {image:?} is not present with pull policy of Never");
             return Err(unavailable("ErrImageNeverPull", message, false));
         }
-        self.fetch(pod, who, image)
+        self.fetch(pod, container_key, image)
     }
 
-    /// The engine has an image a moment before its pull is over.
-    fn is_under_way(&self, who: &Who) -> bool {
+    /// Returns whether a pull is in progress. The engine lists an image shortly before its pull ends.
+    fn is_in_progress(&self, container_key: &ContainerKey) -> bool {
         let pulls = self.pulls.lock();
-        pulls.get(who).is_some_and(|attempts| attempts.under_way)
+        pulls
+            .get(container_key)
+            .is_some_and(|attempts| attempts.in_progress)
     }
 
-    async fn is_there(&self, image: &str) -> Result<bool, Error> {
+    async fn is_present(&self, image: &str) -> Result<bool, Error> {
         match self.client.inspect_image(image).await {
             Ok(_) => Ok(true),
-            Err(error) if absent(&error) => Ok(false),
-            Err(Refusal::DockerResponseServerError {
+            Err(error) if is_not_found(&error) => Ok(false),
+            Err(BollardError::DockerResponseServerError {
                 status_code: 400,
                 message,
             }) => {
                 let message = format!("Failed to apply default image tag {image:?}: {message}");
                 Err(unavailable("InvalidImageName", message, false))
             }
-            Err(error) => Err(refused(format!("look at image {image}"), error)),
+            Err(error) => Err(engine_error(format!("inspect image {image}"), error)),
         }
     }
 
-    /// Forgets what the containers of a Pod waited for.
+    /// Forgets the pulls for the containers of a Pod.
     pub fn forget(&self, uid: &str) {
         self.pulls.lock().retain(|(owner, _), _| owner != uid);
     }
 
-    /// How it stands with a pull; begins one if it is time to.
-    fn fetch(self: &Arc<Self>, pod: &Key, who: Who, image: &str) -> Result<Origin, Error> {
+    /// Returns the result of a finished pull; otherwise starts one unless a pull is in progress or backs off.
+    fn fetch(
+        self: &Arc<Self>,
+        pod: &Key,
+        container_key: ContainerKey,
+        image: &str,
+    ) -> Result<ImageOrigin, Error> {
         let mut pulls = self.pulls.lock();
-        let attempts = pulls.entry(who.clone()).or_default();
+        let attempts = pulls.entry(container_key.clone()).or_default();
         if let Some(pulled) = attempts.pulled {
-            pulls.remove(&who);
-            return Ok(Origin::Registry(pulled));
+            pulls.remove(&container_key);
+            return Ok(ImageOrigin::Pulled(pulled));
         }
-        let rests = attempts
+        let backs_off = attempts
             .failure
             .as_ref()
             .is_some_and(|failure| failure.until > Instant::now());
-        let begins = !attempts.under_way && !rests;
+        let begins = !attempts.in_progress && !backs_off;
         if begins {
-            attempts.under_way = true;
+            attempts.in_progress = true;
             let (this, pod, image) = (Arc::clone(self), pod.clone(), image.to_owned());
             tokio::spawn(async move {
-                let pulled = catch_panic("image-pull", this.pull(&pod, &who, &image)).await;
+                let pulled =
+                    catch_panic("image-pull", this.pull(&pod, &container_key, &image)).await;
                 if let Err(panicked) = pulled {
-                    this.ended(&who, Err(panicked.to_string()));
+                    this.ended(&container_key, Err(panicked.to_string()));
                 }
                 (this.wake)(&pod);
             });
         }
-        Err(attempts.say(image, begins))
+        Err(attempts.waiting_error(image, begins))
     }
 
-    async fn pull(&self, pod: &Key, who: &Who, image: &str) {
-        info!(%pod, image, "pulling");
+    async fn pull(&self, pod: &Key, container_key: &ContainerKey, image: &str) {
+        info!(%pod, image, "pulling the image");
         let asked = Instant::now();
         let Ok(slot) = self.slots.acquire().await else {
             return;
@@ -157,13 +165,13 @@ impl Images {
             waited,
             bytes,
         };
-        self.ended(who, outcome.map(|()| pulled));
+        self.ended(container_key, outcome.map(|()| pulled));
     }
 
-    /// Notes how a pull ended.
-    fn ended(&self, who: &Who, outcome: Result<Pulled, String>) {
-        if let Some(attempts) = self.pulls.lock().get_mut(who) {
-            attempts.under_way = false;
+    /// Records the result of a pull.
+    fn ended(&self, container_key: &ContainerKey, outcome: Result<Pulled, String>) {
+        if let Some(attempts) = self.pulls.lock().get_mut(container_key) {
+            attempts.in_progress = false;
             match outcome {
                 Ok(pulled) => attempts.pulled = Some(pulled),
                 Err(message) => attempts.failed(message),
@@ -184,12 +192,14 @@ impl Images {
             .build();
         let mut progress = self.client.create_image(Some(options), None, None);
         loop {
-            match timeout(STALLED, progress.try_next()).await {
+            match timeout(STALL_TIMEOUT, progress.try_next()).await {
                 Ok(Ok(Some(_))) => {}
                 Ok(Ok(None)) => return Ok(()),
-                Ok(Err(Refusal::DockerResponseServerError { message, .. })) => return Err(message),
+                Ok(Err(BollardError::DockerResponseServerError { message, .. })) => {
+                    return Err(message);
+                }
                 Ok(Err(error)) => return Err(error.to_string()),
-                Err(_) => return Err(format!("no progress for {} s", STALLED.as_secs())),
+                Err(_) => return Err(format!("no progress for {} s", STALL_TIMEOUT.as_secs())),
             }
         }
     }
@@ -197,22 +207,22 @@ impl Images {
 
 impl Attempts {
     fn failed(&mut self, message: String) {
-        let before = self.failure.as_ref().map(|failure| failure.rest);
-        let rest = before.map_or(FIRST, |rest| (rest * 2).min(LONGEST));
+        let before = self.failure.as_ref().map(|failure| failure.backoff);
+        let backoff = before.map_or(INITIAL_BACKOFF, |backoff| (backoff * 2).min(MAX_BACKOFF));
         self.failure = Some(Failure {
             message,
-            told: false,
-            rest,
-            until: Instant::now() + rest,
+            reported: false,
+            backoff,
+            until: Instant::now() + backoff,
         });
     }
 
-    /// A failure is told once as what it is, and then as what is rested from.
-    fn say(&mut self, image: &str, begins: bool) -> Error {
+    /// Returns the waiting reason: a failure is reported once as `ErrImagePull`, then as `ImagePullBackOff`.
+    fn waiting_error(&mut self, image: &str, begins: bool) -> Error {
         let Some(failure) = &mut self.failure else {
             return unavailable("ContainerCreating", String::new(), begins);
         };
-        if std::mem::replace(&mut failure.told, true) {
+        if std::mem::replace(&mut failure.reported, true) {
             let message = format!(
                 "Back-off pulling image {image:?}: ErrImagePull: {}",
                 failure.message
@@ -231,7 +241,8 @@ fn unavailable(reason: &'static str, message: String, pulling: bool) -> Error {
     }
 }
 
-/// The name of an image, and its tag or digest: without one, the engine would fetch every tag there is.
+/// Splits an image reference into name and tag or digest. The tag defaults to `latest`, because the engine would pull
+/// all tags otherwise.
 fn reference(image: &str) -> (&str, &str) {
     if let Some((name, digest)) = image.split_once('@') {
         return (name, digest);
@@ -247,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_without_a_tag_is_the_latest() {
+    fn an_image_without_a_tag_defaults_to_latest() {
         assert_eq!(reference("nginx"), ("nginx", "latest"));
         assert_eq!(reference("nginx:1.25"), ("nginx", "1.25"));
         assert_eq!(reference("here:5000/nginx"), ("here:5000/nginx", "latest"));
@@ -255,27 +266,27 @@ mod tests {
     }
 
     fn reason(attempts: &mut Attempts) -> &'static str {
-        match attempts.say("nginx", false) {
+        match attempts.waiting_error("nginx", false) {
             Error::Image { reason, .. } => reason,
             _ => "",
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failed_pull_is_told_once_and_rests_twice_as_long_each_time() {
+    async fn a_failed_pull_is_reported_once_and_doubles_its_backoff() {
         let mut attempts = Attempts::default();
         assert_eq!(reason(&mut attempts), "ContainerCreating");
-        let mut rests = Vec::new();
+        let mut backs_off = Vec::new();
         for _ in 0..7 {
             attempts.failed("no such host".into());
-            let rest = attempts
+            let backoff = attempts
                 .failure
                 .as_ref()
                 .map(|failure| failure.until - Instant::now());
-            rests.push(rest.unwrap_or_default().as_secs());
+            backs_off.push(backoff.unwrap_or_default().as_secs());
             assert_eq!(reason(&mut attempts), "ErrImagePull");
             assert_eq!(reason(&mut attempts), "ImagePullBackOff");
         }
-        assert_eq!(rests, [10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(backs_off, [10, 20, 40, 80, 160, 300, 300]);
     }
 }

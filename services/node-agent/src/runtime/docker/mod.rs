@@ -1,20 +1,20 @@
-//! Containers of a Docker engine: what `docker ps` shows.
+//! Containers of a Docker engine.
 //!
 //! ```text
-//! k8s_POD_<pod>_<namespace>_<uid>_<attempt>           holds the Pod's address, namespaces and volumes
-//! k8s_<container>_<pod>_<namespace>_<uid>_<attempt>   joins them
+//! k8s_POD_<pod>_<namespace>_<uid>_<attempt>           the pause container: holds the Pod's address, namespaces and volumes
+//! k8s_<container>_<pod>_<namespace>_<uid>_<attempt>   shares them
 //! ```
-//! Labels say whose they are. Memory is a copy of what the engine knows, kept by its events: an agent that comes back
-//! reads it anew and starts nothing twice, for a name can be given to one container only.
+//! Labels identify the Pod. The state in memory is a copy of the engine's, updated by its events. A restarted agent
+//! lists the containers and starts nothing twice, because container names are unique.
 
 mod create;
 mod engine;
 mod identity;
 mod image;
-mod life;
-mod log;
-mod seen;
+mod lifecycle;
 mod settings;
+mod state;
+mod stop;
 mod sweep;
 mod volume;
 mod watch;
@@ -23,8 +23,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bollard::errors::Error as Refusal;
-use bollard::query_parameters::RemoveContainerOptionsBuilder;
+use bollard::errors::Error as BollardError;
+use bollard::query_parameters::{LogsOptionsBuilder, RemoveContainerOptionsBuilder};
+use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use setpoint_controller::Tasks;
 use setpoint_model::Key;
@@ -33,15 +34,15 @@ use tokio_util::task::AbortOnDropHandle;
 use self::image::Images;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Origin, Runtime, Sandbox,
+    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Runtime, Sandbox,
     SandboxConfig, Wake,
 };
 
-pub use self::engine::{Engine, Unusable};
+pub use self::engine::{ConnectError, Engine};
 pub use self::settings::{Fallback, Settings};
 pub use self::sweep::{own_cluster, sweep};
 
-/// Containers of an engine. Cheap to clone.
+/// The docker runtime. Cheap to clone.
 #[derive(Clone)]
 pub struct Docker {
     shared: Arc<Shared>,
@@ -55,23 +56,23 @@ struct Shared {
     wake: Wake,
     images: Arc<Images>,
     table: Mutex<Table>,
-    /// The newest containers that hold Pods together, by the uid of the Pod.
+    /// The newest pause containers, by Pod uid.
     pauses: Mutex<HashMap<String, Pause>>,
 }
 
-/// An attempt at holding a Pod together.
+/// An attempt at a pause container.
 #[derive(Clone, Debug)]
 struct Pause {
     /// The engine's id.
-    handle: String,
+    runtime_id: String,
     attempt: u32,
 }
 
 impl Docker {
-    /// The runtime of a node, with everything that runs there already.
+    /// Opens the runtime of a node, with the containers that exist already.
     ///
     /// # Errors
-    /// When the engine does not say what it has.
+    /// If the engine does not list its containers.
     pub async fn open(
         engine: Engine,
         settings: &Settings,
@@ -89,7 +90,7 @@ impl Docker {
             pauses: Mutex::default(),
         });
         let listed = shared.relist().await;
-        listed.map_err(|error| refused("list the containers of this node", error))?;
+        listed.map_err(|error| engine_error("list the containers of this node", error))?;
         let (watch, tasks) = (Arc::clone(&shared), tasks.clone());
         let watch = tokio::spawn(async move {
             tasks.supervise("engine", "", || watch.watch()).await;
@@ -107,7 +108,7 @@ impl Runtime for Docker {
     const RUNS_IMAGES: bool = true;
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
-        self.shared.table.lock().of(pod)
+        self.shared.table.lock().sandboxes_of(pod)
     }
 
     fn pods(&self) -> Vec<Key> {
@@ -115,21 +116,21 @@ impl Runtime for Docker {
     }
 
     async fn run_sandbox(&self, config: SandboxConfig) -> Result<(), Error> {
-        self.shared.hold_together(config).await
+        self.shared.run_pod_sandbox(config).await
     }
 
-    async fn start(&self, config: ContainerConfig) -> Result<Origin, Error> {
+    async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {
         let new = {
             let mut table = self.shared.table.lock();
             table.insert(Container::starting(&config))?
         };
         if !new {
-            return Ok(Origin::Machine);
+            return Ok(ImageOrigin::Present);
         }
         let launched = self.shared.launch(&config).await;
         match &launched {
-            Ok((container, _)) => self.shared.note(container).await,
-            Err(_) => self.shared.table.lock().forget(&config.id),
+            Ok((container, _)) => self.shared.update(container).await,
+            Err(_) => self.shared.table.lock().discard(&config.id),
         }
         launched.map(|(_, origin)| origin)
     }
@@ -139,17 +140,17 @@ impl Runtime for Docker {
     }
 
     async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
-        let handle = self.shared.table.lock().container(id)?.handle.clone();
-        Ok(log::read(&self.shared.engine, handle, options))
+        let runtime_id = self.shared.table.lock().container(id)?.runtime_id.clone();
+        Ok(read_log(&self.shared.engine, runtime_id, options))
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
-        let handle = match self.shared.table.lock().container(id) {
-            Ok(container) => container.handle.clone(),
+        let runtime_id = match self.shared.table.lock().container(id) {
+            Ok(container) => container.runtime_id.clone(),
             Err(_) => return Ok(()),
         };
         self.shared.table.lock().remove(id)?;
-        self.shared.destroy(&handle).await
+        self.shared.destroy(&runtime_id).await
     }
 
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
@@ -158,50 +159,75 @@ impl Runtime for Docker {
         {
             return Err(Error::Running(container.id.to_string()));
         }
-        self.shared.take_apart(uid).await?;
+        self.shared.remove_pod(uid).await?;
         self.shared.table.lock().remove_sandbox(uid)
     }
 }
 
 impl Shared {
-    /// Removes a container, whatever it does.
-    async fn destroy(&self, handle: &str) -> Result<(), Error> {
-        if handle.is_empty() {
+    /// Removes a container, even if it is running.
+    async fn destroy(&self, runtime_id: &str) -> Result<(), Error> {
+        if runtime_id.is_empty() {
             return Ok(());
         }
         let options = RemoveContainerOptionsBuilder::default()
             .force(true)
             .v(true)
             .build();
-        let removed = self.engine.client.remove_container(handle, Some(options));
-        settle(removed.await).map_err(|error| refused(format!("remove container {handle}"), error))
+        let removed = self
+            .engine
+            .client
+            .remove_container(runtime_id, Some(options));
+        ignore_not_found(removed.await)
+            .map_err(|error| engine_error(format!("remove container {runtime_id}"), error))
     }
 }
 
-fn refused(what: impl Into<String>, source: Refusal) -> Error {
+/// Streams a container's output, both streams in the order of writing.
+fn read_log(engine: &Engine, runtime_id: String, options: &LogOptions) -> Log {
+    let tail = options
+        .tail
+        .map_or("all".to_owned(), |lines| lines.to_string());
+    let since = options.since.unwrap_or_default().clamp(0, i32::MAX.into());
+    let wanted = LogsOptionsBuilder::default()
+        .stdout(true)
+        .stderr(true)
+        .follow(options.follow)
+        .timestamps(options.timestamps)
+        .tail(&tail)
+        .since(i32::try_from(since).unwrap_or_default())
+        .build();
+    let pieces = engine.client.logs(&runtime_id, Some(wanted));
+    let pieces = pieces.map_ok(bollard::container::LogOutput::into_bytes);
+    let failed =
+        move |error| engine_error(format!("read the log of container {runtime_id}"), error);
+    pieces.map_err(failed).boxed()
+}
+
+fn engine_error(what: impl Into<String>, source: BollardError) -> Error {
     let what = what.into();
     let source = Box::new(source);
     Error::Engine { what, source }
 }
 
-/// Does the engine say that there is no such thing?
-fn absent(error: &Refusal) -> bool {
+/// Returns whether the engine reports that the object does not exist.
+fn is_not_found(error: &BollardError) -> bool {
     matches!(
         error,
-        Refusal::DockerResponseServerError {
+        BollardError::DockerResponseServerError {
             status_code: 404,
             ..
         }
     )
 }
 
-/// What is gone, or about to be, needs no removal.
-fn settle(removed: Result<(), Refusal>) -> Result<(), Refusal> {
+/// Ignores the error of removing an object that is absent or already being removed.
+fn ignore_not_found(removed: Result<(), BollardError>) -> Result<(), BollardError> {
     match removed {
-        Err(Refusal::DockerResponseServerError {
+        Err(BollardError::DockerResponseServerError {
             status_code: 404, ..
         }) => Ok(()),
-        Err(Refusal::DockerResponseServerError {
+        Err(BollardError::DockerResponseServerError {
             status_code: 409,
             message,
         }) if message.contains("already in progress") => Ok(()),

@@ -1,4 +1,4 @@
-//! What can be set about the container engine.
+//! Settings of the docker runtime.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where the engine listens.
+    /// Path of the engine's socket.
     pub socket: PathBuf,
-    /// The network of Pods; empty for the one named `pods` of the agent's own Compose project, else `setpoint`.
+    /// The Pod network; empty for the network `pods` of the agent's own Compose project, else `setpoint`.
     pub network: String,
-    /// The image that holds a Pod's namespaces.
+    /// Image of the pause containers.
     pub pause_image: String,
-    /// What runs the containers if no engine answers.
+    /// The runtime to use if no engine answers.
     pub fallback: Fallback,
-    /// Which cluster the containers belong to; empty for the agent's own Compose project, else `setpoint`.
+    /// Cluster label of the containers; empty for the agent's own Compose project, else `setpoint`.
     pub cluster: String,
 }
 
-/// What runs the containers of a docker node if no engine answers.
+/// The runtime of a docker node if no engine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
-    /// Nothing: the agent ends, since a Pod's programs would run as its own user, in its own networks.
+    /// None: the agent ends, because as processes the Pods would run with its user and its networks.
     None,
-    /// Plain processes beside the agent.
+    /// Processes beside the agent.
     Process,
 }
 

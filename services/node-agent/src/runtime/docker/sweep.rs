@@ -1,23 +1,23 @@
-//! Ends everything of a cluster, for an engine that is to be left empty.
+//! Removes everything of a cluster from the engine.
 
 use bollard::Docker;
-use bollard::errors::Error as Refusal;
+use bollard::errors::Error as BollardError;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::engine::{self, Unusable};
+use super::engine::{self, ConnectError};
 use super::identity::{CLUSTER, filter};
 use super::settings::Settings;
-use super::{settle, volume};
+use super::{ignore_not_found, volume};
 
-/// How many containers are removed at once.
-const AT_ONCE: usize = 16;
+/// Number of containers that are removed concurrently.
+const MAX_CONCURRENT: usize = 16;
 
-/// Removes all containers of Pods of this cluster, and their volumes; says how many containers they were.
+/// Removes all containers and volumes of a cluster; returns the number of containers.
 ///
 /// # Errors
-/// When the engine does not answer, or refuses.
-pub async fn sweep(settings: &Settings, cluster: &str) -> Result<usize, Unusable> {
+/// If the engine does not answer or returns an error.
+pub async fn sweep(settings: &Settings, cluster: &str) -> Result<usize, ConnectError> {
     let client = engine::client(settings).await?;
     let labels = [(CLUSTER, cluster)];
     let options = ListContainersOptionsBuilder::default()
@@ -31,25 +31,25 @@ pub async fn sweep(settings: &Settings, cluster: &str) -> Result<usize, Unusable
         .filter_map(|container| container.id)
         .map(|id| remove(&client, id));
     futures::stream::iter(removals)
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(MAX_CONCURRENT)
         .try_collect::<()>()
         .await?;
     volume::remove(&client, &labels).await?;
     Ok(count)
 }
 
-/// The cluster that the agent's own Compose project is, or the usual one.
+/// Returns the agent's Compose project, or the default cluster.
 ///
 /// # Errors
-/// When the engine does not answer.
-pub async fn own_cluster(settings: &Settings) -> Result<String, Unusable> {
+/// If the engine does not answer.
+pub async fn own_cluster(settings: &Settings) -> Result<String, ConnectError> {
     Ok(engine::own_cluster(&engine::client(settings).await?).await)
 }
 
-async fn remove(client: &Docker, id: String) -> Result<(), Refusal> {
+async fn remove(client: &Docker, id: String) -> Result<(), BollardError> {
     let options = RemoveContainerOptionsBuilder::default()
         .force(true)
         .v(true)
         .build();
-    settle(client.remove_container(&id, Some(options)).await)
+    ignore_not_found(client.remove_container(&id, Some(options)).await)
 }

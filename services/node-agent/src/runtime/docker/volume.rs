@@ -1,4 +1,4 @@
-//! A Pod's volumes: named volumes of the engine, filled through the container that holds the Pod together.
+//! A Pod's volumes as named volumes of the engine, filled through the Pod's pause container.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,24 +12,24 @@ use bollard::query_parameters::{
 
 use super::engine::Engine;
 use super::identity::{Labels, filter};
-use super::settle;
+use super::ignore_not_found;
 use crate::runtime::{File, Volume, VolumeKind};
 
-/// Where the volumes are in the container that holds the Pod together.
-const INSIDE: &str = "volumes";
+/// Directory of the volumes in the pause container.
+const MOUNT_ROOT: &str = "volumes";
 
-/// What the engine calls a volume of a Pod.
+/// Returns the engine's name of a volume.
 pub fn name(uid: &str, volume: &str) -> String {
     format!("k8s_{uid}_{volume}")
 }
 
-/// Where a volume is in the container that holds the Pod together.
-pub fn inside(volume: &Volume) -> String {
-    format!("/{INSIDE}/{}", volume.name)
+/// Returns the path of a volume in the pause container.
+pub fn mount_path(volume: &Volume) -> String {
+    format!("/{MOUNT_ROOT}/{}", volume.name)
 }
 
-/// Makes the volumes that are not there yet.
-pub async fn make(
+/// Creates the volumes that do not exist.
+pub async fn create(
     engine: &Engine,
     uid: &str,
     volumes: &[Volume],
@@ -38,7 +38,7 @@ pub async fn make(
     for volume in volumes {
         let request = VolumeCreateRequest {
             name: Some(name(uid, &volume.name)),
-            driver_opts: driver(&volume.kind),
+            driver_opts: driver_options(&volume.kind),
             labels: Some(labels.clone()),
             ..VolumeCreateRequest::default()
         };
@@ -47,7 +47,7 @@ pub async fn make(
     Ok(())
 }
 
-fn driver(kind: &VolumeKind) -> Option<HashMap<String, String>> {
+fn driver_options(kind: &VolumeKind) -> Option<HashMap<String, String>> {
     let size = match kind {
         VolumeKind::Memory(0) | VolumeKind::Files { secret: true, .. } => None,
         VolumeKind::Memory(size) => Some(format!("size={size}")),
@@ -61,8 +61,8 @@ fn driver(kind: &VolumeKind) -> Option<HashMap<String, String>> {
     Some(options)
 }
 
-/// Opens empty volumes to everyone, and puts files into the others. The container must run: what is in memory is there
-/// only as long as somebody uses it.
+/// Makes empty volumes writable for everyone and writes files into the others. The pause container must be running,
+/// because a tmpfs exists only while it is mounted.
 pub async fn fill(engine: &Engine, pause: &str, volumes: &[Volume]) -> Result<(), Error> {
     if volumes.is_empty() {
         return Ok(());
@@ -71,7 +71,7 @@ pub async fn fill(engine: &Engine, pause: &str, volumes: &[Volume]) -> Result<()
     upload(engine, pause, archive).await
 }
 
-/// Copies files into a container that was not started yet.
+/// Copies files into a container that has not been started.
 pub async fn copy(
     engine: &Engine,
     container: &str,
@@ -103,21 +103,21 @@ async fn upload(engine: &Engine, container: &str, archive: Vec<u8>) -> Result<()
 fn archive(volumes: &[Volume]) -> io::Result<Vec<u8>> {
     let mut builder = tar::Builder::new(Vec::new());
     for volume in volumes {
-        let folder = format!("{INSIDE}/{}/", volume.name);
+        let folder = format!("{MOUNT_ROOT}/{}/", volume.name);
         match &volume.kind {
             VolumeKind::Empty | VolumeKind::Memory(_) => {
-                let owned = Owned::folder(0o777, OF_GROUP, volume.group);
-                add_folder(&mut builder, &folder, owned)?;
+                let ownership = Ownership::folder(0o777, RW_MASK, volume.group);
+                add_directory(&mut builder, &folder, ownership)?;
             }
             VolumeKind::Files { files, .. } => {
-                let owned = Owned::folder(0o755, READ_BY_GROUP, volume.group);
-                add_folder(&mut builder, &folder, owned)?;
+                let ownership = Ownership::folder(0o755, RO_MASK, volume.group);
+                add_directory(&mut builder, &folder, ownership)?;
                 for file in files {
                     for (end, _) in file.path.match_indices('/') {
-                        add_folder(
+                        add_directory(
                             &mut builder,
                             &format!("{folder}{}/", &file.path[..end]),
-                            owned,
+                            ownership,
                         )?;
                     }
                     add_file(&mut builder, &folder, file, volume.group)?;
@@ -128,28 +128,28 @@ fn archive(volumes: &[Volume]) -> io::Result<Vec<u8>> {
     builder.into_inner()
 }
 
-/// What a group may do with what is owned by it.
-const OF_GROUP: u32 = 0o660;
-/// The same, where containers only read.
-const READ_BY_GROUP: u32 = 0o440;
-/// What else it may do with a folder; what is made in there later belongs to the group as well.
-const FOLDER: u32 = 0o2110;
+/// Permissions that the owning group of a writable volume gets.
+const RW_MASK: u32 = 0o660;
+/// Permissions that the owning group of a read-only volume gets.
+const RO_MASK: u32 = 0o440;
+/// Permissions added to directories: access, and setgid so that new files inherit the group.
+const DIRECTORY_MASK: u32 = 0o2110;
 
-/// The mode of a file or folder, and its group. Follows the kubelet's handling of fsGroup.
+/// Mode and group of a file or directory, as the kubelet sets them for `fsGroup`.
 #[derive(Clone, Copy)]
-struct Owned {
+struct Ownership {
     mode: u32,
     group: Option<u32>,
 }
 
-impl Owned {
+impl Ownership {
     fn folder(mode: u32, mask: u32, group: Option<u32>) -> Self {
-        let mode = group.map_or(mode, |_| mode | mask | FOLDER);
+        let mode = group.map_or(mode, |_| mode | mask | DIRECTORY_MASK);
         Self { mode, group }
     }
 
     fn file(mode: u32, group: Option<u32>) -> Self {
-        let mode = group.map_or(mode, |_| mode | READ_BY_GROUP);
+        let mode = group.map_or(mode, |_| mode | RO_MASK);
         Self { mode, group }
     }
 
@@ -161,8 +161,12 @@ impl Owned {
     }
 }
 
-fn add_folder(builder: &mut tar::Builder<Vec<u8>>, path: &str, owned: Owned) -> io::Result<()> {
-    let mut header = owned.header();
+fn add_directory(
+    builder: &mut tar::Builder<Vec<u8>>,
+    path: &str,
+    ownership: Ownership,
+) -> io::Result<()> {
+    let mut header = ownership.header();
     header.set_entry_type(tar::EntryType::Directory);
     header.set_size(0);
     builder.append_data(&mut header, path, io::empty())
@@ -175,12 +179,12 @@ fn add_file(
     group: Option<u32>,
 ) -> io::Result<()> {
     let path = format!("{folder}{}", file.path.trim_start_matches('/'));
-    let mut header = Owned::file(file.mode, group).header();
+    let mut header = Ownership::file(file.mode, group).header();
     header.set_size(u64::try_from(file.content.len()).unwrap_or_default());
     builder.append_data(&mut header, path, file.content.as_slice())
 }
 
-/// Removes the volumes that have these labels, and says how many they were.
+/// Removes the volumes with these labels; returns their number.
 pub async fn remove(client: &bollard::Docker, labels: &[(&str, &str)]) -> Result<usize, Error> {
     let options = ListVolumesOptionsBuilder::default()
         .filters(&filter(labels))
@@ -189,7 +193,7 @@ pub async fn remove(client: &bollard::Docker, labels: &[(&str, &str)]) -> Result
     let found = found.unwrap_or_default();
     for volume in &found {
         let removed = client.remove_volume(&volume.name, None::<RemoveVolumeOptions>);
-        settle(removed.await)?;
+        ignore_not_found(removed.await)?;
     }
     Ok(found.len())
 }
@@ -198,7 +202,7 @@ pub async fn remove(client: &bollard::Docker, labels: &[(&str, &str)]) -> Result
 mod tests {
     use super::*;
 
-    /// The path, the mode and the group of each entry of the archive of a `scratch` and a `config` volume.
+    /// Returns path, mode and group of each archive entry of the volumes `scratch` and `config`.
     fn entries(group: Option<u32>) -> Vec<(String, u32, u64)> {
         let file = File {
             path: "conf.d/a.conf".into(),
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_has_every_folder_and_file_with_its_mode() {
+    fn the_archive_has_every_directory_and_file_with_its_mode() {
         let expected = [
             ("volumes/scratch/", 0o777),
             ("volumes/config/", 0o755),
@@ -244,7 +248,7 @@ mod tests {
 
     /// Checks K16.
     #[test]
-    fn with_an_fs_group_everything_belongs_to_it_and_is_readable_by_it() {
+    fn an_fs_group_owns_and_may_read_every_entry() {
         let expected = [
             ("volumes/scratch/", 0o2777),
             ("volumes/config/", 0o2755),

@@ -1,4 +1,5 @@
-//! Keeps memory like the engine: a list first, then events, and a list again whenever they broke off.
+//! Keeps the state in memory up to date: lists the engine's containers, then follows its events, and lists again when
+//! the stream ends.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,22 +14,23 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::identity::{CLUSTER, Identity, NODE, filter};
-use super::seen::{Seen, address, identity, lost, sandbox};
-use super::{Pause, Shared, absent};
+use super::state::{EngineState, address, identity, lost_exit, sandbox};
+use super::{Pause, Shared, is_not_found};
 use crate::runtime::{Container, State};
 
-/// How often everything is looked at though no event said so: an engine that hangs sends none.
+/// Relist interval: an engine that hangs sends no events.
 const RELIST: Duration = Duration::from_secs(60);
-/// Events that come while the list is made must not be missed; the engine counts in seconds.
+/// Seconds by which the event stream starts before the list, so that nothing is missed in between. The engine's `since`
+/// has whole seconds.
 const OVERLAP: i64 = 2;
 
 impl Shared {
-    /// Follows the engine for ever, through its restarts.
+    /// Follows the engine until dropped, and reconnects with backoff.
     pub(super) async fn watch(&self) {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         loop {
             if let Err(error) = self.follow(&mut backoff).await {
-                warn!(%error, "the engine is out of sight");
+                warn!(%error, "lost the connection to the container engine; reconnecting");
             }
             tokio::time::sleep(backoff.next_delay()).await;
         }
@@ -54,7 +56,7 @@ impl Shared {
                 event = events.next() => match event {
                     Some(event) => {
                         let actor = event?.actor.and_then(|actor| actor.id);
-                        self.look(&actor.unwrap_or_default()).await?;
+                        self.refresh(&actor.unwrap_or_default()).await?;
                     }
                     None => return Ok(()),
                 },
@@ -66,7 +68,8 @@ impl Shared {
         }
     }
 
-    /// Looks at all containers of this node, and at those that should be there and are not.
+    /// Refreshes all containers of this node whose listed state differs from the one in memory, including those that
+    /// are no longer listed.
     pub(super) async fn relist(&self) -> Result<(), Error> {
         let filters = filter(&[(CLUSTER, &self.engine.cluster), (NODE, &self.node)]);
         let options = ListContainersOptionsBuilder::default()
@@ -76,109 +79,115 @@ impl Shared {
         let list = self.engine.client.list_containers(Some(options)).await?;
         let known: HashMap<_, _> = self.known().into_iter().collect();
         for summary in list.iter().filter(|summary| is_news(summary, &known)) {
-            self.look(summary.id.as_deref().unwrap_or_default()).await?;
+            self.refresh(summary.id.as_deref().unwrap_or_default())
+                .await?;
         }
         let listed = |id: &String| list.iter().any(|summary| summary.id.as_ref() == Some(id));
         for (id, _) in known.iter().filter(|(id, _)| !listed(id)) {
-            self.look(id).await?;
+            self.refresh(id).await?;
         }
-        self.enforce().await;
+        self.kill_overdue().await;
         Ok(())
     }
 
-    /// The engine's ids of what memory takes to run, or to have ended.
+    /// Returns the engine's ids of all known containers, and whether each has not exited.
     fn known(&self) -> Vec<(String, bool)> {
         let pauses = self.pauses.lock();
-        let pauses = pauses.values().map(|pause| (pause.handle.clone(), true));
+        let pauses = pauses
+            .values()
+            .map(|pause| (pause.runtime_id.clone(), true));
         let table = self.table.lock();
-        let all = table.all().into_iter();
+        let all = table.containers().into_iter();
         let all = all.map(|found| {
             (
-                found.handle.clone(),
+                found.runtime_id.clone(),
                 !matches!(found.state, State::Exited(_)),
             )
         });
         pauses
             .chain(all)
-            .filter(|(handle, _)| !handle.is_empty())
+            .filter(|(runtime_id, _)| !runtime_id.is_empty())
             .collect()
     }
 
-    /// Brings the memory of one container up to what the engine says, and wakes its Pod if that was news.
-    async fn look(&self, handle: &str) -> Result<(), Error> {
-        match self.engine.client.inspect_container(handle, None).await {
-            Ok(container) => self.note(&container).await,
-            Err(error) if absent(&error) => self.miss(handle),
+    /// Updates one container from the engine and wakes its Pod.
+    async fn refresh(&self, runtime_id: &str) -> Result<(), Error> {
+        match self.engine.client.inspect_container(runtime_id, None).await {
+            Ok(container) => self.update(&container).await,
+            Err(error) if is_not_found(&error) => self.mark_gone(runtime_id),
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Takes in what the engine says of a container.
-    pub(super) async fn note(&self, container: &ContainerInspectResponse) {
+    /// Updates the state from an inspected container.
+    pub(super) async fn update(&self, container: &ContainerInspectResponse) {
         let Some(identity) = identity(container) else {
             return;
         };
-        let handle = container.id.clone().unwrap_or_default();
-        let seen = Seen::of(container);
+        let runtime_id = container.id.clone().unwrap_or_default();
+        let state = EngineState::of(container);
         if identity.is_pause() {
             let pause = Pause {
-                handle,
+                runtime_id,
                 attempt: identity.id.attempt,
             };
-            self.note_pause(&identity, pause, &seen, address(container));
+            self.update_pause(&identity, pause, &state, address(container));
             return;
         }
-        if seen == Seen::Unborn {
+        if state == EngineState::Created {
             return;
         }
-        let over = self.note_container(known(container, &identity), &identity, &seen);
-        if over {
-            // Somebody started it again behind the agent's back, and another attempt may run by now.
-            info!(container = %identity.id, "its time was over; it is killed");
-            self.kill(&handle, "SIGKILL").await;
+        let restarted = self.update_container(known(container, &identity), &identity, &state);
+        if restarted {
+            // Another client restarted it; a newer attempt may be running already.
+            info!(container = %identity.id, "killing a container that was restarted after it had exited");
+            self.kill(&runtime_id, "SIGKILL").await;
         }
         (self.wake)(&identity.pod);
     }
 
-    /// Takes in how a container fares; says whether it runs although it had ended.
-    fn note_container(&self, known: Container, identity: &Identity, seen: &Seen) -> bool {
+    /// Updates a container's state; returns whether it runs although it had exited.
+    fn update_container(&self, known: Container, identity: &Identity, state: &EngineState) -> bool {
         let id = &identity.id;
         let mut table = self.table.lock();
         if table.key(&id.uid).is_none() {
             table.add(identity.sandbox());
-            table.lose(&id.uid);
+            table.set_lost(&id.uid);
         }
         let before = table.container(id).map(|known| known.state.clone());
-        table.recognise(&known);
-        // Its sandbox is there: it was added above, if need be.
+        table.update_ids(&known);
+        // Cannot fail: its sandbox was added above.
         let _ = table.insert(known);
-        match seen {
-            Seen::Running(since) => table.started(id, *since),
-            Seen::Exited(exit) => drop(table.exited(id, exit.clone())),
-            Seen::Unborn => {}
+        match state {
+            EngineState::Running(since) => table.set_running(id, *since),
+            EngineState::Exited(exit) => drop(table.set_exited(id, exit.clone())),
+            EngineState::Created => {}
         }
-        matches!((before, seen), (Ok(State::Exited(_)), Seen::Running(_)))
+        matches!(
+            (before, state),
+            (Ok(State::Exited(_)), EngineState::Running(_))
+        )
     }
 
-    /// The engine knows a container no longer.
-    fn miss(&self, handle: &str) {
+    /// Marks a container that the engine no longer has as exited, or a pause container's sandbox as lost.
+    fn mark_gone(&self, runtime_id: &str) {
         let lost_pause = {
             let pauses = self.pauses.lock();
             pauses
                 .iter()
-                .find(|(_, pause)| pause.handle == handle)
+                .find(|(_, pause)| pause.runtime_id == runtime_id)
                 .map(|(uid, _)| uid.clone())
         };
         let mut table = self.table.lock();
         let pod = match lost_pause {
-            Some(uid) => table.lose(&uid),
+            Some(uid) => table.set_lost(&uid),
             None => {
                 let gone = table
                     .alive()
                     .into_iter()
-                    .find(|known| known.handle == handle);
-                gone.and_then(|gone| table.exited(&gone.id, lost()))
+                    .find(|known| known.runtime_id == runtime_id);
+                gone.and_then(|gone| table.set_exited(&gone.id, lost_exit()))
             }
         };
         drop(table);
@@ -188,7 +197,7 @@ impl Shared {
     }
 }
 
-/// A container as the engine describes it, but for how it fares.
+/// Returns a container as the engine describes it, in the state `Starting`.
 fn known(container: &ContainerInspectResponse, identity: &Identity) -> Container {
     let config = container.config.as_ref();
     let image = config.and_then(|config| config.image.clone());
@@ -197,13 +206,13 @@ fn known(container: &ContainerInspectResponse, identity: &Identity) -> Container
         sandbox: sandbox(container),
         image: image.unwrap_or_default(),
         image_id: container.image.clone().unwrap_or_default(),
-        handle: container.id.clone().unwrap_or_default(),
+        runtime_id: container.id.clone().unwrap_or_default(),
         backoff: identity.backoff,
         state: State::Starting,
     }
 }
 
-/// Is what the engine lists of a container other than what memory has?
+/// Returns whether the listed state of a container differs from the one in memory.
 fn is_news(summary: &ContainerSummary, known: &HashMap<String, bool>) -> bool {
     use ContainerSummaryStateEnum as State;
     let runs = matches!(

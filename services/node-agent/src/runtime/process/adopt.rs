@@ -1,4 +1,4 @@
-//! Taking hold of containers: of one just started, or of all that an earlier agent left behind.
+//! Attaches the agent to shims: of a container just started, or of all containers when the agent restarts.
 
 use std::fs;
 use std::io;
@@ -12,24 +12,24 @@ use tokio::process::Child;
 use tracing::{info, warn};
 
 use super::folder::{self, Folder};
-use super::hold::{Hold, Process, kill_marked};
-use super::{Processes, SHIM_START, vanish};
+use super::process_handle::{Process, ProcessHandle, kill_marked};
+use super::{Processes, SHIM_START, remove_dir};
 use crate::runtime::{Container, ContainerId, Exit, SandboxConfig};
 
-/// How often a shim that had no time to say so is asked whether its container runs.
-const ASK: Duration = Duration::from_millis(20);
-/// The exit code of a process that was killed.
+/// Polling interval for the start of a container whose shim was found while starting.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Exit code of a process killed by SIGKILL.
 const KILLED: i32 = 137;
 
 impl Processes {
-    /// Reads every sandbox that the files speak of. A folder that was never finished, or half removed, goes.
+    /// Restores all sandboxes from the state directory. Removes directories that were created or removed only in part.
     pub(super) fn adopt_all(&self) -> io::Result<()> {
         fs::create_dir_all(&self.shared.pods)?;
         for pod in fs::read_dir(&self.shared.pods)? {
             let pod = pod?.path();
             match folder::read::<SandboxConfig>(&pod.join("sandbox.json"))? {
                 Some(config) => self.adopt_sandbox(&pod, config)?,
-                None => vanish(&pod)?,
+                None => remove_dir(&pod)?,
             }
         }
         Ok(())
@@ -40,110 +40,117 @@ impl Processes {
         self.shared.table.lock().add(config);
         for folder in containers(path)? {
             let Ok(config) = folder.config() else {
-                vanish(folder.path())?;
+                remove_dir(folder.path())?;
                 continue;
             };
             let container = Container::starting(&config);
-            // Its sandbox is there: it was added above.
+            // Cannot fail: the sandbox was added above.
             let _ = self.shared.table.lock().insert(container);
             self.adopt(&config.id, &folder, None)?;
         }
         Ok(())
     }
 
-    /// Brings the memory of a container up to its files, and watches over its shim from now on.
+    /// Updates a container's state from its files and supervises its shim from now on.
     pub(super) fn adopt(
         &self,
         id: &ContainerId,
         folder: &Folder,
         child: Option<Child>,
     ) -> io::Result<()> {
-        let hold = match folder.shim()? {
-            Some(shim) => shim.hold()?,
+        let handle = match folder.shim()? {
+            Some(shim) => shim.open()?,
             None => {
-                self.give_up(id, folder);
+                self.abandon_start(id, folder);
                 return Ok(());
             }
         };
-        let Some(hold) = hold.map(Arc::new) else {
-            self.conclude(id, folder);
+        let Some(handle) = handle.map(Arc::new) else {
+            self.record_exit(id, folder);
             return Ok(());
         };
         self.shared
             .shims
             .lock()
-            .insert(id.clone(), Arc::clone(&hold));
+            .insert(id.clone(), Arc::clone(&handle));
         if let Some(started) = folder.started()? {
-            self.shared.table.lock().started(id, started.at);
+            self.shared.table.lock().set_running(id, started.at);
         }
         let (this, id, folder) = (self.clone(), id.clone(), folder.clone());
         let mut child = child;
         tokio::spawn(async move {
-            let watch = || this.watch(&id, &folder, &hold, child.take());
+            let watch = || this.watch(&id, &folder, &handle, child.take());
             supervise("container", |_| {}, watch).await;
         });
         Ok(())
     }
 
-    async fn watch(&self, id: &ContainerId, folder: &Folder, hold: &Hold, child: Option<Child>) {
+    async fn watch(
+        &self,
+        id: &ContainerId,
+        folder: &Folder,
+        handle: &ProcessHandle,
+        child: Option<Child>,
+    ) {
         if matches!(folder.started(), Ok(None)) {
-            self.await_start(id, folder, hold).await;
+            self.await_start(id, folder, handle).await;
         }
-        hold.gone().await;
+        handle.gone().await;
         if let Some(mut child) = child {
             let _ = child.wait().await;
         }
-        self.conclude(id, folder);
+        self.record_exit(id, folder);
     }
 
-    /// A shim met between its claim and its report will write down one or the other soon.
-    async fn await_start(&self, id: &ContainerId, folder: &Folder, hold: &Hold) {
+    /// Waits until the shim has recorded the start of its container, or has ended.
+    async fn await_start(&self, id: &ContainerId, folder: &Folder, handle: &ProcessHandle) {
         let started = async {
             loop {
                 if let Ok(Some(started)) = folder.started() {
                     return started;
                 }
-                tokio::time::sleep(ASK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         tokio::select! {
-            () = hold.gone() => {}
+            () = handle.gone() => {}
             started = tokio::time::timeout(SHIM_START, started) => if let Ok(started) = started {
-                self.shared.table.lock().started(id, started.at);
+                self.shared.table.lock().set_running(id, started.at);
                 self.wake(id);
             }
         }
     }
 
-    /// The shim is gone: notes how the container ended.
-    fn conclude(&self, id: &ContainerId, folder: &Folder) {
+    /// Records the end of a container whose shim has ended.
+    fn record_exit(&self, id: &ContainerId, folder: &Folder) {
         let exit = match folder.exit() {
             Ok(Some(exit)) => exit,
-            _ => bury(id, folder),
+            _ => lost_shim_exit(id, folder),
         };
-        self.end(id, exit);
+        self.set_exited(id, exit);
     }
 
-    /// There is no shim, and there shall be none. One that was faster is taken hold of.
-    pub(super) fn give_up(&self, id: &ContainerId, folder: &Folder) {
+    /// Marks the start as failed and claims the container's directory, so that a late shim cannot start it. If a shim
+    /// was faster, adopts it.
+    pub(super) fn abandon_start(&self, id: &ContainerId, folder: &Folder) {
         match folder.claim(&Process::NONE) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if let Err(error) = self.adopt(id, folder, None) {
-                    warn!(container = %id, %error, "cannot take hold of it");
+                    warn!(container = %id, %error, "cannot adopt the container");
                 }
             }
             _ => {
                 let now = Timestamp::now();
-                let exit = Exit::new(128, now, now).because("StartError", "its shim did not start");
-                keep(id, folder, &exit);
-                self.end(id, exit);
+                let exit = Exit::new(128, now, now).because("StartError", "the shim did not start");
+                persist_exit(id, folder, &exit);
+                self.set_exited(id, exit);
             }
         }
     }
 
-    fn end(&self, id: &ContainerId, exit: Exit) {
+    fn set_exited(&self, id: &ContainerId, exit: Exit) {
         self.shared.shims.lock().remove(id);
-        let pod = self.shared.table.lock().exited(id, exit);
+        let pod = self.shared.table.lock().set_exited(id, exit);
         if let Some(pod) = pod {
             (self.shared.wake)(&pod);
         }
@@ -157,25 +164,26 @@ impl Processes {
     }
 }
 
-/// The shim went without a word, as if killed: nobody watches over what it left, so that is killed too.
-fn bury(id: &ContainerId, folder: &Folder) -> Exit {
+/// Returns the end of a container whose shim ended without recording one, for example because it was killed. Kills the
+/// container's remaining processes, which nothing supervises any more.
+fn lost_shim_exit(id: &ContainerId, folder: &Folder) -> Exit {
     let now = Timestamp::now();
     let started = folder.started().ok().flatten();
     let began = started.as_ref().map_or(now, |started| started.at);
     kill_marked(id);
-    let message = "The container could not be located: the process that watched over it is gone";
+    let message = "The container could not be located: its shim is gone";
     let exit = Exit::new(KILLED, began, now).because("ContainerStatusUnknown", message);
-    keep(id, folder, &exit);
+    persist_exit(id, folder, &exit);
     exit
 }
 
-fn keep(id: &ContainerId, folder: &Folder, exit: &Exit) {
+fn persist_exit(id: &ContainerId, folder: &Folder, exit: &Exit) {
     if let Err(error) = folder.write_exit(exit) {
-        warn!(container = %id, %error, "cannot note how it ended");
+        warn!(container = %id, %error, "cannot record the end of the container");
     }
 }
 
-/// The folders of all attempts at all containers of a sandbox.
+/// Returns the directories of all attempts in a sandbox.
 pub(super) fn containers(sandbox: &Path) -> io::Result<Vec<Folder>> {
     let mut folders = Vec::new();
     for container in subfolders(sandbox)? {

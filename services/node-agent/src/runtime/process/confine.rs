@@ -1,7 +1,7 @@
-//! The last step before a container's program: `node-agent confine <folder>` gives up what the container is not to
-//! have, and becomes the program.
+//! The last step before a container's program: `node-agent confine <folder>` drops privileges, then executes the
+//! program.
 //!
-//! A process of its own, since a process can only give up its own rights, and the shim keeps its own to end the container.
+//! It is a process of its own because the shim must keep its privileges to be able to kill the container.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -15,17 +15,18 @@ use super::folder::Folder;
 use super::shim;
 use crate::runtime::{ContainerConfig, Security};
 
-/// Must the container give up anything before its program begins?
+/// Returns whether the container needs this step.
 pub fn is_needed(security: &Security) -> bool {
     security.no_new_privileges || identity(security).is_some()
 }
 
-/// Says why this agent cannot give a container the user and the groups that it asks for.
-pub fn obstacle(security: &Security) -> Option<String> {
+/// Returns why this agent cannot run a container as the requested user and groups, if it cannot.
+pub fn unsupported_identity(security: &Security) -> Option<String> {
     let identity = identity(security)?;
     if !identity.is_valid() {
         return Some(
-            "runAsUser, runAsGroup and other groups must be between 0 and 2147483647".to_owned(),
+            "runAsUser, runAsGroup and supplemental groups must be between 0 and 2147483647"
+                .to_owned(),
         );
     }
     let own = Uid::effective();
@@ -33,27 +34,27 @@ pub fn obstacle(security: &Security) -> Option<String> {
     let cannot = !own.is_root() && (changes || security.run_as_group.is_some());
     cannot.then(|| {
         format!(
-            "cannot run as user {}: this node's agent is no root, and runs containers as user {own}",
+            "cannot run as user {}: the node agent is not root and runs all containers as user {own}",
             identity.user
         )
     })
 }
 
-/// The command that confines the container of this folder.
+/// Returns the command that confines the container in this directory.
 pub fn command(folder: &Folder) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg("confine").arg(folder.path());
     command
 }
 
-/// Becomes the program of the container of this folder; returns only if it cannot.
+/// Executes the program of the container in this directory; returns only if that fails.
 pub fn main(folder: &Path) -> ExitCode {
     let folder = Folder::new(folder);
-    // Opened while it may be; closed by the program's start.
+    // Opened before privileges are dropped; closed when the program is executed.
     let refused = match (folder.create_start_error(), folder.config()) {
         (Ok(mut file), Ok(config)) => {
-            let error = become_program(&config);
-            file.write_all(shim::explain(&config, &error).as_bytes())
+            let error = exec_program(&config);
+            file.write_all(shim::start_error_message(&config, &error).as_bytes())
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
@@ -63,14 +64,14 @@ pub fn main(folder: &Path) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn become_program(config: &ContainerConfig) -> io::Error {
-    match give_up(&config.security) {
+fn exec_program(config: &ContainerConfig) -> io::Error {
+    match drop_privileges(&config.security) {
         Ok(()) => shim::command(config).exec(),
         Err(error) => error.into(),
     }
 }
 
-fn give_up(security: &Security) -> nix::Result<()> {
+fn drop_privileges(security: &Security) -> nix::Result<()> {
     if let Some(identity) = identity(security)
         && Uid::effective().is_root()
     {
@@ -86,7 +87,7 @@ fn give_up(security: &Security) -> nix::Result<()> {
     Ok(())
 }
 
-/// The user and the groups that a container asks for.
+/// A requested user with its groups.
 struct Identity {
     user: i64,
     group: i64,
@@ -102,7 +103,7 @@ impl Identity {
     }
 }
 
-/// `None` if it asks for none, and so runs as the agent does.
+/// Returns the requested identity; `None` if the container runs as the agent's user.
 fn identity(security: &Security) -> Option<Identity> {
     let groups = &security.supplemental_groups;
     let asked = security.run_as_user.or(security.run_as_group).is_some() || !groups.is_empty();

@@ -1,10 +1,11 @@
-//! The files of one container, which outlive the agent: what it is, who watches over it, how it ended.
+//! The state files of one attempt at a container, which survive restarts of the agent.
 //!
 //! ```text
-//! config.json ─▶ shim.json ─▶ started.json ─▶ exit.json      each written whole or not at all
+//! config.json ─▶ shim.json ─▶ started.json ─▶ exit.json      each written atomically
 //!  (agent)        (claim)       (shim)         (shim, or the agent once the shim is gone)
 //! ```
-//! Whoever links `shim.json` first decides whether the container runs: its shim, or an agent that came back too early.
+//! The first to link `shim.json` decides whether the container runs: its shim, or an agent that considers the start as
+//! failed.
 
 use std::fs;
 use std::io;
@@ -14,19 +15,19 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::hold::Process;
+use super::process_handle::Process;
 use crate::runtime::{ContainerConfig, Exit};
 
-/// Where one attempt at a container keeps its files.
+/// The directory of one attempt at a container.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
-/// The container's process, once there is one.
+/// The process of a started container.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Started {
     /// The leader of its process group.
     pub process: Process,
-    /// When it began.
+    /// Start time.
     pub at: Timestamp,
 }
 
@@ -39,7 +40,7 @@ impl Folder {
         &self.0
     }
 
-    /// Makes the folder of a new container.
+    /// Creates the directory of a new container.
     pub fn create(&self, config: &ContainerConfig) -> io::Result<()> {
         fs::create_dir_all(&self.0)?;
         write(&self.0.join("config.json"), config)
@@ -50,7 +51,10 @@ impl Folder {
         config.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Makes this process the container's shim, unless somebody was faster.
+    /// Claims the container for this shim.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if it is claimed already.
     pub fn claim(&self, shim: &Process) -> io::Result<()> {
         let draft = self.0.join(format!("shim.json.{}", std::process::id()));
         fs::write(&draft, serde_json::to_vec(shim)?)?;
@@ -63,7 +67,7 @@ impl Folder {
         read(&self.0.join("shim.json"))
     }
 
-    /// Notes the container's process; its bare number is there for people, too.
+    /// Records the container's process, and its pid in a file for operators.
     pub fn write_started(&self, started: &Started) -> io::Result<()> {
         fs::write(self.0.join("pid"), format!("{}\n", started.process.pid))?;
         write(&self.0.join("started.json"), started)
@@ -81,18 +85,18 @@ impl Folder {
         read(&self.0.join("exit.json"))
     }
 
-    /// Opens the file for why the container's program could not be started.
+    /// Creates the file for the reason why the program could not be started.
     pub fn create_start_error(&self) -> io::Result<fs::File> {
         fs::File::create(self.0.join("start-error"))
     }
 
-    /// Why the container's program could not be started, if it could not.
+    /// Returns why the program could not be started, if that was recorded.
     pub fn start_error(&self) -> Option<String> {
         let message = fs::read_to_string(self.0.join("start-error")).ok();
         message.filter(|message| !message.is_empty())
     }
 
-    /// Where the container's output goes.
+    /// Opens the log file for appending.
     pub fn log(&self) -> io::Result<fs::File> {
         fs::File::options()
             .create(true)
@@ -101,7 +105,7 @@ impl Folder {
     }
 }
 
-/// The parsed file, or `None` where there is none.
+/// Reads a JSON file; returns `None` if it does not exist.
 pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match fs::read(path) {
         Ok(json) => Ok(Some(serde_json::from_slice(&json)?)),
@@ -110,7 +114,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     }
 }
 
-/// Puts the file in place by one rename, so that nobody ever reads half of it.
+/// Writes a JSON file atomically: to a temporary file that is then renamed.
 pub fn write<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
     let draft = path.with_extension("draft");
     fs::write(&draft, serde_json::to_vec(value)?)?;

@@ -1,4 +1,4 @@
-//! What a container wrote into its file.
+//! Reads the log file of a container.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,74 +11,77 @@ use futures::StreamExt as _;
 use futures::stream::try_unfold;
 use tokio::io::AsyncReadExt as _;
 
-use super::lost;
+use super::state_error;
 use crate::runtime::Error;
 use crate::runtime::log::{Log, LogOptions};
 
-/// How often a file that is followed is looked at.
-const LOOK: Duration = Duration::from_millis(200);
-/// How much is read at once.
-const PIECE: u64 = 32 << 10;
+/// Polling interval of a log that is followed.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum size of one read.
+const CHUNK: u64 = 32 << 10;
 
-/// Reads the file from where it was asked for to its end, or, when followed, until its container is `over`.
+/// Streams the log from the requested line to its end, or if followed, until `has_exited`.
+///
+/// # Errors
+/// If the options need timestamps, which the process runtime does not record, or the file cannot be read.
 pub fn read(
     name: &str,
     path: PathBuf,
     options: &LogOptions,
-    over: impl Fn() -> bool + Send + Sync + 'static,
+    has_exited: impl Fn() -> bool + Send + Sync + 'static,
 ) -> Result<Log, Error> {
     if options.timestamps || options.since.is_some() {
-        let message = "the process runtime does not note when a line was written";
+        let message = "the process runtime does not record timestamps of log lines";
         return Err(Error::Unsupported(message.to_owned()));
     }
     let name = name.to_owned();
     let file = File::open(&path).and_then(|file| at_tail(file, options.tail));
-    let file = file.map_err(|source| lost(&name, source))?;
+    let file = file.map_err(|source| state_error(&name, source))?;
     let file = tokio::fs::File::from_std(file);
-    let (file, follow) = (Newest { path, file }, options.follow);
-    let pieces = try_unfold((file, over), move |(mut file, over)| {
+    let (file, follow) = (Follower { path, file }, options.follow);
+    let pieces = try_unfold((file, has_exited), move |(mut file, has_exited)| {
         let name = name.clone();
         async move {
-            let piece = next(&mut file, &over, follow).await;
-            let piece = piece.map_err(|source| lost(name, source))?;
-            Ok(piece.map(|piece| (piece, (file, over))))
+            let piece = next_chunk(&mut file, &has_exited, follow).await;
+            let piece = piece.map_err(|source| state_error(name, source))?;
+            Ok(piece.map(|piece| (piece, (file, has_exited))))
         }
     });
     Ok(pieces.boxed())
 }
 
-async fn next(
-    log: &mut Newest,
-    over: &(impl Fn() -> bool + Sync),
+async fn next_chunk(
+    log: &mut Follower,
+    has_exited: &(impl Fn() -> bool + Sync),
     follow: bool,
 ) -> io::Result<Option<Bytes>> {
     loop {
-        // Asked before the read: what was written before the end is still read.
-        let ended = !follow || over();
+        // Checked before the read, so that everything written before the exit is still read.
+        let ended = !follow || has_exited();
         let mut piece = Vec::new();
-        if (&mut log.file).take(PIECE).read_to_end(&mut piece).await? > 0 {
+        if (&mut log.file).take(CHUNK).read_to_end(&mut piece).await? > 0 {
             return Ok(Some(piece.into()));
         }
-        if log.has_moved_on().await? {
+        if log.has_rotated().await? {
             continue;
         }
         if ended {
             return Ok(None);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// The file that a container writes to, at the place where it is read.
-struct Newest {
+/// The current log file and the position in it.
+struct Follower {
     path: PathBuf,
     file: tokio::fs::File,
 }
 
-impl Newest {
-    /// Goes on with another file if the one that was read has made way for it. As with the kubelet, nothing is read of
-    /// files that came and went since the last look.
-    async fn has_moved_on(&mut self) -> io::Result<bool> {
+impl Follower {
+    /// Switches to the current log file if the one being read was rotated. As with the kubelet, files that were created
+    /// and rotated since the last poll are skipped.
+    async fn has_rotated(&mut self) -> io::Result<bool> {
         let newest = tokio::fs::File::open(&self.path).await?;
         let (old, new) = (self.file.metadata().await?, newest.metadata().await?);
         let moved = (old.dev(), old.ino()) != (new.dev(), new.ino());
@@ -89,7 +92,7 @@ impl Newest {
     }
 }
 
-/// The file, where its last lines begin.
+/// Positions a file at the start of its last `lines` lines.
 fn at_tail(mut file: File, lines: Option<u64>) -> io::Result<File> {
     let Some(mut lines) = lines else {
         return Ok(file);
@@ -97,7 +100,7 @@ fn at_tail(mut file: File, lines: Option<u64>) -> io::Result<File> {
     let end = file.seek(SeekFrom::End(0))?;
     let mut start = end;
     while start > 0 && lines > 0 {
-        let from = start.saturating_sub(PIECE);
+        let from = start.saturating_sub(CHUNK);
         let mut block = Vec::new();
         file.seek(SeekFrom::Start(from))?;
         (&file).take(start - from).read_to_end(&mut block)?;
@@ -106,7 +109,7 @@ fn at_tail(mut file: File, lines: Option<u64>) -> io::Result<File> {
         let begins = breaks
             .filter(|(_, byte)| **byte == b'\n')
             .map(|(place, _)| from + place as u64 + 1)
-            // The break after the last line begins no line.
+            // A line break at the end of the file begins no line.
             .filter(|after| *after < end);
         for after in begins {
             lines -= 1;
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_found_from_the_end() {
+    fn the_tail_begins_at_the_last_lines() {
         let text = "one\ntwo\nthree\n";
         assert_eq!(tail(text, 1), "three\n");
         assert_eq!(tail(text, 2), "two\nthree\n");
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_longer_than_a_block_are_whole() {
+    fn a_line_longer_than_a_chunk_is_read_whole() {
         let long = "x".repeat(100_000);
         assert_eq!(
             tail(&format!("first\n{long}\nlast\n"), 2),

@@ -1,17 +1,17 @@
-//! Containers as plain processes of this machine: no engine, no image, one shim beside each.
+//! Containers as processes of this machine, without engine or images, each with a shim.
 //!
 //! ```text
 //! <state>/pods/<uid>/sandbox.json                      the Pod
 //! <state>/pods/<uid>/<container>/<attempt>/            config.json shim.json started.json exit.json pid log log.1 …
 //! ```
-//! Memory is a copy of these files: an agent that comes back reads them, takes hold of the shims that are still there,
-//! and goes on. Nothing is started twice, for a container's folder is claimed by one shim only.
+//! The state in memory is a copy of these files. A restarted agent reads them and adopts the shims that still run.
+//! Nothing is started twice, because only one shim can claim a container's directory.
 
 mod adopt;
 pub mod confine;
 mod folder;
-mod hold;
 mod log;
+mod process_handle;
 mod rotation;
 pub mod shim;
 mod sweep;
@@ -35,19 +35,19 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use self::folder::Folder;
-use self::hold::Hold;
+use self::process_handle::ProcessHandle;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Log, LogOptions, Origin, Runtime, Sandbox,
+    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Runtime, Sandbox,
     SandboxConfig, State, Wake, pod_label,
 };
 
 pub use self::sweep::sweep;
 
-/// A shim is up in milliseconds; a machine where it takes this long is in trouble.
+/// Maximum time for a shim to start its container. It usually takes milliseconds.
 const SHIM_START: Duration = Duration::from_secs(10);
 
-/// Containers as processes. Cheap to clone.
+/// The process runtime. Cheap to clone.
 #[derive(Clone)]
 pub struct Processes {
     shared: Arc<Shared>,
@@ -56,23 +56,24 @@ pub struct Processes {
 struct Shared {
     pods: PathBuf,
     program: PathBuf,
-    /// Held as long as the runtime lives: two agents would fight over the containers.
+    /// Held while the runtime exists, because two agents must not manage the same containers.
     _lock: File,
     wake: Wake,
     table: Mutex<Table>,
-    shims: Mutex<HashMap<ContainerId, Arc<Hold>>>,
+    shims: Mutex<HashMap<ContainerId, Arc<ProcessHandle>>>,
 }
 
 impl Processes {
-    /// The runtime whose files are in `state`, and whose shims are this `program`, with everything that still runs.
+    /// Opens the runtime with its state in the directory `state`, and adopts existing containers. `program` is the
+    /// binary of the shims.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// If the files cannot be read, or another agent holds their lock.
     pub fn open(state: &Path, program: impl Into<PathBuf>, wake: Wake) -> Result<Self, Error> {
-        let lock = lock(state).map_err(|source| lost(state.display(), source))?;
+        let lock = lock(state).map_err(|source| state_error(state.display(), source))?;
         let this = Self {
             shared: Arc::new(Shared {
-                // Shims run elsewhere than the agent: a relative path would not mean the same to them.
+                // A shim has another working directory than the agent, so paths must be absolute.
                 pods: std::path::absolute(state)
                     .unwrap_or_else(|_| state.into())
                     .join("pods"),
@@ -84,7 +85,7 @@ impl Processes {
             }),
         };
         this.adopt_all()
-            .map_err(|source| lost(state.display(), source))?;
+            .map_err(|source| state_error(state.display(), source))?;
         Ok(this)
     }
 
@@ -97,17 +98,18 @@ impl Processes {
         Folder::new(name.join(id.attempt.to_string()))
     }
 
-    /// Refuses what would be less confined than it asks to be.
+    /// Refuses a container that would be less confined than requested.
     fn verify(&self, config: &ContainerConfig) -> Result<(), Error> {
         let (security, id) = (&config.security, &config.id);
         let pod = self.shared.table.lock().key(&id.uid).unwrap_or_default();
         let own = nix::unistd::Uid::effective().to_string();
         let verified = security.verify_non_root(&own, &pod_label(&pod, &id.uid), &id.name);
         verified.map_err(Error::Config)?;
-        confine::obstacle(security).map_or(Ok(()), |obstacle| Err(Error::Config(obstacle)))
+        confine::unsupported_identity(security)
+            .map_or(Ok(()), |message| Err(Error::Config(message)))
     }
 
-    /// Starts the shim, and waits until it has started the container or given up.
+    /// Starts the shim and waits until it has started the container or failed; `None` if it did not in time.
     async fn launch(&self, folder: &Folder) -> Result<Option<Child>, io::Error> {
         let mut shim = Command::new(&self.shared.program)
             .arg("shim")
@@ -126,8 +128,13 @@ impl Processes {
         }
     }
 
-    /// Marks the container as stopping by then; says whether it was not before, or `None` if no time is won.
-    fn hurry(&self, id: &ContainerId, deadline: Timestamp) -> Result<Option<bool>, Error> {
+    /// Sets the deadline of a stop. Returns whether it is the first stop of this container, or `None` if it has exited
+    /// or an earlier deadline exists.
+    fn set_stop_deadline(
+        &self,
+        id: &ContainerId,
+        deadline: Timestamp,
+    ) -> Result<Option<bool>, Error> {
         let mut table = self.shared.table.lock();
         Ok(match &mut table.container(id)?.state {
             State::Exited(_) => None,
@@ -147,7 +154,7 @@ impl Runtime for Processes {
     const RUNS_IMAGES: bool = false;
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
-        self.shared.table.lock().of(pod)
+        self.shared.table.lock().sandboxes_of(pod)
     }
 
     fn pods(&self) -> Vec<Key> {
@@ -158,12 +165,12 @@ impl Runtime for Processes {
         let folder = self.sandbox_folder(&config.uid);
         fs::create_dir_all(&folder)
             .and_then(|()| folder::write(&folder.join("sandbox.json"), &config))
-            .map_err(|source| lost(&config.uid, source))?;
+            .map_err(|source| state_error(&config.uid, source))?;
         self.shared.table.lock().add(config);
         Ok(())
     }
 
-    async fn start(&self, config: ContainerConfig) -> Result<Origin, Error> {
+    async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {
         self.verify(&config)?;
         let new = self
             .shared
@@ -171,7 +178,7 @@ impl Runtime for Processes {
             .lock()
             .insert(Container::starting(&config))?;
         if !new {
-            return Ok(Origin::Nowhere);
+            return Ok(ImageOrigin::Unused);
         }
         let (id, folder) = (&config.id, self.folder(&config.id));
         let launched = match folder.create(&config) {
@@ -181,12 +188,13 @@ impl Runtime for Processes {
         match launched {
             Ok(Some(shim)) => self
                 .adopt(id, &folder, Some(shim))
-                .map(|()| Origin::Nowhere)
-                .map_err(|source| lost(id, source)),
+                .map(|()| ImageOrigin::Unused)
+                .map_err(|source| state_error(id, source)),
             failed => {
-                // The folder is claimed in the shim's place, so that a late one cannot run what counts as failed.
-                self.give_up(id, &folder);
-                failed.map_err(|source| lost(id, source))?;
+                // Claims the directory in place of the shim, so that a late shim cannot start a container that counts
+                // as failed.
+                self.abandon_start(id, &folder);
+                failed.map_err(|source| state_error(id, source))?;
                 Err(Error::Shim(id.to_string()))
             }
         }
@@ -194,7 +202,7 @@ impl Runtime for Processes {
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {
         let deadline = after(Timestamp::now(), grace);
-        let Some(first) = self.hurry(id, deadline)? else {
+        let Some(first) = self.set_stop_deadline(id, deadline)? else {
             return Ok(());
         };
         let Some(shim) = self.shared.shims.lock().get(id).cloned() else {
@@ -229,12 +237,12 @@ impl Runtime for Processes {
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
         self.shared.table.lock().remove(id)?;
-        vanish(self.folder(id).path()).map_err(|source| lost(id, source))
+        remove_dir(self.folder(id).path()).map_err(|source| state_error(id, source))
     }
 
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
         self.shared.table.lock().remove_sandbox(uid)?;
-        vanish(&self.sandbox_folder(uid)).map_err(|source| lost(uid, source))
+        remove_dir(&self.sandbox_folder(uid)).map_err(|source| state_error(uid, source))
     }
 }
 
@@ -242,18 +250,18 @@ fn lock(state: &Path) -> io::Result<File> {
     fs::create_dir_all(state)?;
     let lock = File::create(state.join("lock"))?;
     lock.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::other("another agent uses it"),
+        TryLockError::WouldBlock => io::Error::other("locked by another agent"),
         TryLockError::Error(error) => error,
     })?;
     Ok(lock)
 }
 
-fn lost(what: impl ToString, source: io::Error) -> Error {
+fn state_error(what: impl ToString, source: io::Error) -> Error {
     let what = what.to_string();
     Error::State { what, source }
 }
 
-fn vanish(folder: &Path) -> io::Result<()> {
+fn remove_dir(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -1,4 +1,4 @@
-//! The log files of a container: `log` is written to, `log.1` is the one before, and so on.
+//! Log rotation: `log` is the current file, `log.1` the previous one, and so on.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use super::folder::Folder;
 use crate::runtime::LogLimits;
 
-/// How much is read at once.
-const PIECE: usize = 64 << 10;
+/// Maximum size of one read.
+const CHUNK: usize = 64 << 10;
 
-/// A log that begins another file when the one that it writes to is full, and forgets the oldest.
+/// A writer that rotates the log when the current file is full, and removes the oldest file.
 pub struct Rotation {
     folder: Folder,
     limits: LogLimits,
@@ -19,7 +19,7 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// The log of this container, which goes on where it ended.
+    /// Opens the log of a container for appending.
     pub fn open(folder: &Folder, limits: LogLimits) -> io::Result<Self> {
         let file = folder.log()?;
         let size = file.metadata()?.len();
@@ -31,10 +31,10 @@ impl Rotation {
         })
     }
 
-    /// Writes down everything that comes, until there is no more. What the disk does not take is lost: the container
-    /// must not wait for it.
+    /// Copies everything from `from` into the log. Write errors are ignored, because the container must not block on a
+    /// full disk.
     pub fn drain(mut self, mut from: impl Read) {
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = vec![0; CHUNK];
         loop {
             match from.read(&mut buffer) {
                 Ok(0) => return,
@@ -47,7 +47,7 @@ impl Rotation {
         }
     }
 
-    /// Writes a piece, and begins another file where it is full.
+    /// Writes a chunk, and rotates when the file is full.
     fn write(&mut self, mut piece: &[u8]) -> io::Result<()> {
         while !piece.is_empty() {
             let (now, later) = piece.split_at(self.fitting(piece));
@@ -60,7 +60,8 @@ impl Rotation {
         Ok(())
     }
 
-    /// How much of a piece goes into this file: whole lines, unless a line is longer than a file.
+    /// Returns how many bytes of a chunk go into the current file: whole lines, unless a single line exceeds the
+    /// maximum size of a file.
     fn fitting(&self, piece: &[u8]) -> usize {
         let left = self.limits.max_size.saturating_sub(self.size);
         let left = usize::try_from(left).unwrap_or(usize::MAX);
@@ -107,7 +108,7 @@ impl Rotation {
 mod tests {
     use super::*;
 
-    /// The files of a log of at most 10 bytes each, the newest first.
+    /// Returns the files of a log with at most 10 bytes each, newest first.
     fn rotated(pieces: &[&str]) -> Vec<String> {
         let state = tempfile::tempdir().unwrap();
         let folder = Folder::new(state.path());
@@ -126,7 +127,7 @@ mod tests {
 
     /// Checks F31.
     #[test]
-    fn a_full_file_makes_way_for_another_and_the_oldest_goes() {
+    fn a_full_file_is_rotated_and_the_oldest_is_removed() {
         assert_eq!(rotated(&["one\ntwo\n", "six\n"]), ["six\n", "one\ntwo\n"]);
         let many: Vec<_> = (0..9).map(|n| format!("line {n}\n")).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
@@ -137,14 +138,14 @@ mod tests {
 
     /// Checks F31.
     #[test]
-    fn a_line_longer_than_a_file_stays_whole_if_it_comes_in_one_piece() {
+    fn a_line_longer_than_a_file_stays_whole_if_it_is_one_chunk() {
         let files = rotated(&["a\n0123456789012345\nb\n"]);
         assert_eq!(files, ["b\n", "0123456789012345\n", "a\n"]);
     }
 
     /// Checks F31.
     #[test]
-    fn what_has_no_lines_is_rotated_as_well() {
+    fn output_without_line_breaks_is_rotated() {
         let files = rotated(&["0123456789", "0123456789", "0123456789", "0123456789"]);
         assert_eq!(files.len(), 3);
         assert!(files.iter().all(|file| file.len() <= 10), "{files:?}");

@@ -1,7 +1,7 @@
-//! The process that stands beside a container: it owns the process group and writes down how it ended.
+//! The shim: the parent process of one container, which owns its process group and records its end.
 //!
-//! It is the agent's own binary, run again as `node-agent shim <folder>`, and lives on when the agent does not.
-//! SIGTERM is passed on to the container's group; SIGUSR1 kills the group.
+//! It is the agent's binary, run as `node-agent shim <folder>`, and outlives the agent. SIGTERM is forwarded to the
+//! container's process group; SIGUSR1 kills the group.
 
 use std::fs;
 use std::io::{self, PipeReader, Write as _};
@@ -19,21 +19,21 @@ use nix::unistd::{Pid, setsid};
 
 use super::confine;
 use super::folder::{Folder, Started};
-use super::hold::{MARKER, Process};
+use super::process_handle::{MARKER, Process};
 use super::rotation::Rotation;
 use crate::runtime::{ContainerConfig, Exit};
 
-/// What an engine reports for a container whose program could not be started.
+/// Exit code that containerd reports for a program that could not be started.
 const START_ERROR: i32 = 128;
-/// How often the dead are swept up before the shim gives in to a family that breeds faster than it dies.
-const SWEEPS: usize = 1000;
+/// Maximum number of passes to kill remaining processes, in case they fork faster than they are killed.
+const MAX_PASSES: usize = 1000;
 
-/// How long a container's output may stay open once its processes are gone.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Timeout for the output to close once all processes have ended.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs the container of this folder to its end.
+/// Runs the container in this directory until it ends.
 pub fn main(folder: &Path) -> ExitCode {
-    match watch_over(&Folder::new(folder)) {
+    match supervise(&Folder::new(folder)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("shim of {}: {error}", folder.display());
@@ -42,7 +42,7 @@ pub fn main(folder: &Path) -> ExitCode {
     }
 }
 
-/// Sleeps until it is told to stop: stands in for a program that only the image would name.
+/// Sleeps until SIGTERM or SIGINT: the placeholder for a container whose command only its image defines.
 pub fn pause() -> ExitCode {
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
     let _ = signals.thread_block();
@@ -50,7 +50,7 @@ pub fn pause() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn watch_over(folder: &Folder) -> io::Result<()> {
+fn supervise(folder: &Folder) -> io::Result<()> {
     let _ = setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let config = folder.config()?;
@@ -59,14 +59,14 @@ fn watch_over(folder: &Folder) -> io::Result<()> {
     let exit = match spawn(folder, &config) {
         Ok((child, output)) => {
             block_signals(child)?;
-            let written = write_down(folder, &config, output)?;
+            let output_done = copy_output(folder, &config, output)?;
             let process = Process::of(child.as_raw())?;
             folder.write_started(&Started { process, at })?;
-            announce();
-            let code = wait_for(child);
-            sweep(child);
-            // Nobody who could write is left; a descriptor that was given away must not keep the shim.
-            let _ = written.recv_timeout(LAST_WORDS);
+            notify_agent();
+            let code = wait_for_exit(child);
+            kill_remaining(child);
+            // All processes have ended, but one may have passed the descriptor to a process outside the container.
+            let _ = output_done.recv_timeout(OUTPUT_TIMEOUT);
             let exit = Exit::new(code, at, Timestamp::now());
             match folder.start_error() {
                 Some(message) => Exit {
@@ -77,12 +77,12 @@ fn watch_over(folder: &Folder) -> io::Result<()> {
             }
         }
         Err(error) => Exit::new(START_ERROR, at, Timestamp::now())
-            .because("StartError", explain(&config, &error)),
+            .because("StartError", start_error_message(&config, &error)),
     };
     folder.write_exit(&exit)
 }
 
-/// Starts the container's program; gives what it writes as well.
+/// Starts the container's program; returns its pid and its output.
 fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<(Pid, PipeReader)> {
     let (output, input) = io::pipe()?;
     let mut command = match confine::is_needed(&config.security) {
@@ -106,10 +106,10 @@ fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<(Pid, PipeRead
     Ok((Pid::from_raw(child.id().cast_signed()), output))
 }
 
-/// Keeps what the container writes; the receiver is told when it has ended.
+/// Copies the container's output to its log on a thread; the receiver is notified at the end.
 ///
-/// Only once signals are blocked: a thread inherits that.
-fn write_down(
+/// Call it only after signals are blocked, because a thread inherits the mask.
+fn copy_output(
     folder: &Folder,
     config: &ContainerConfig,
     output: PipeReader,
@@ -123,7 +123,7 @@ fn write_down(
     Ok(ended)
 }
 
-/// The container's program and its arguments.
+/// Returns the command line of the container, or of the placeholder.
 pub(super) fn command(config: &ContainerConfig) -> Command {
     match config.line().split_first() {
         Some((program, arguments)) => {
@@ -141,8 +141,8 @@ pub(super) fn command(config: &ContainerConfig) -> Command {
     }
 }
 
-/// Why a program could not be started, in an engine's words.
-pub(super) fn explain(config: &ContainerConfig, error: &io::Error) -> String {
+/// Returns the reason why a program could not be started, in the words of runc.
+pub(super) fn start_error_message(config: &ContainerConfig, error: &io::Error) -> String {
     let program = config.command.first().map_or("pause", String::as_str);
     let dir = config.working_dir.as_str();
     match error.kind() {
@@ -156,9 +156,9 @@ pub(super) fn explain(config: &ContainerConfig, error: &io::Error) -> String {
     }
 }
 
-/// From here on signals to the shim are meant for the container.
+/// Forwards signals from now on to the container.
 ///
-/// Only after the spawn: a child inherits which signals are blocked.
+/// Call it only after the spawn, because a child inherits the mask.
 fn block_signals(child: Pid) -> io::Result<()> {
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGUSR1]);
     signals.thread_block()?;
@@ -174,15 +174,16 @@ fn block_signals(child: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the agent, if it still listens, that the container's state can be read.
-fn announce() {
+/// Notifies the agent, if it is still connected, that the container's state can be read.
+fn notify_agent() {
     let _ = io::stdout()
         .write_all(b"\n")
         .and_then(|()| io::stdout().flush());
 }
 
-/// The container's exit code, as a shell would say it. Buries whatever else becomes the shim's child meanwhile.
-fn wait_for(child: Pid) -> i32 {
+/// Waits for the container's main process and returns its exit code, 128 + n for signal n. Reaps all other children
+/// meanwhile.
+fn wait_for_exit(child: Pid) -> i32 {
     loop {
         match waitpid(None, None) {
             Ok(WaitStatus::Exited(pid, code)) if pid == child => return code,
@@ -193,10 +194,10 @@ fn wait_for(child: Pid) -> i32 {
     }
 }
 
-/// A container ends with its first process: kills the rest of the group, and those who had left it.
-fn sweep(child: Pid) {
+/// Kills the remaining processes of the container: its group, and those that left the group.
+fn kill_remaining(child: Pid) {
     let _ = killpg(child, Signal::SIGKILL);
-    for _ in 0..SWEEPS {
+    for _ in 0..MAX_PASSES {
         for left in children() {
             let _ = kill(left, Signal::SIGKILL);
         }

@@ -1,4 +1,4 @@
-//! Ends every container of a state folder, for a machine that is to be left empty.
+//! Stops all containers of a state directory.
 
 use std::io;
 use std::path::Path;
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use super::adopt::{containers, subfolders};
 use super::folder::Folder;
 
-/// Stops the containers that still run below `state` as a machine does that is switched off, and says how many they were.
+/// Stops the running containers below `state`; returns their number.
 ///
-/// Their files stay: an agent that comes back finds that they ended, and starts them again if their Pods are still wanted.
+/// Their files are kept. A restarted agent finds that they ended, and restarts them if their Pods still exist.
 ///
 /// # Errors
-/// When the files cannot be read, or an agent uses them: it would start again what is stopped.
+/// If the files cannot be read, or an agent is using them, which would restart the containers.
 pub async fn sweep(state: &Path, grace: Duration) -> io::Result<usize> {
     let _lock = super::lock(state)?;
     let pods = match subfolders(&state.join("pods")) {
@@ -32,7 +32,7 @@ pub async fn sweep(state: &Path, grace: Duration) -> io::Result<usize> {
 }
 
 async fn end(folder: &Folder, grace: Duration) -> io::Result<bool> {
-    let shim = folder.shim()?.map_or(Ok(None), |shim| shim.hold())?;
+    let shim = folder.shim()?.map_or(Ok(None), |shim| shim.open())?;
     let Some(shim) = shim else {
         return Ok(false);
     };

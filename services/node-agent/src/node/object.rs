@@ -1,4 +1,4 @@
-//! What is reported of a node. Pure.
+//! The labels, taints and status of a Node object. Pure.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::machine::{Machine, architecture};
 use crate::runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 use crate::settings::Kind;
 
-/// The release of Kubernetes whose behaviour this agent has.
+/// The release of Kubernetes whose kubelet this agent follows.
 const KUBELET_VERSION: &str = concat!("v1.34.0-setpoint.", env!("CARGO_PKG_VERSION"));
 
-/// The condition that says whether the container engine that was asked for is there.
+/// Type of the condition that tells whether the configured container engine is available.
 const ENGINE: &str = "ContainerEngine";
 
-/// The labels that every node has.
+/// Returns the labels that the agent sets.
 pub fn labels(node: &Node) -> BTreeMap<String, String> {
     let labels = [
         ("kubernetes.io/hostname", node.name.as_str()),
@@ -33,9 +33,9 @@ pub fn labels(node: &Node) -> BTreeMap<String, String> {
         .into()
 }
 
-/// The taints that a node registers with; what users make of them later stays.
+/// Returns the taints of a new node. They are not enforced later, so that users may change them.
 ///
-/// A simulated node is there to be big. Where there is a real one, Pods should rather go there.
+/// A simulated node is tainted `PreferNoSchedule`, so that Pods prefer nodes that run them.
 pub fn taints(node: &Node) -> Vec<Taint> {
     let simulated = Taint {
         key: "setpoint.dev/simulated".to_owned(),
@@ -56,7 +56,7 @@ fn runtime(node: &Node) -> &'static str {
     }
 }
 
-/// The node's status now. What others wrote into it stays.
+/// Returns the node's current status. Fields set by others are kept.
 pub fn status(
     node: &Node,
     machine: &Machine,
@@ -130,7 +130,7 @@ fn conditions(node: &Node, reported: &NodeStatus, now: Timestamp) -> Vec<NodeCon
     conditions
 }
 
-/// Where an engine was asked for: is it there?
+/// Returns the condition of the container engine, if one was configured.
 fn engine(node: &Node) -> Option<(&str, &str, &str, &str)> {
     match (node.runtime, node.fallback.as_str()) {
         (Kind::Docker, _) => Some((

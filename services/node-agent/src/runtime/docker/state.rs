@@ -1,4 +1,4 @@
-//! How the engine says a container fares, in our words. Pure.
+//! Converts the engine's container states. Pure.
 
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum};
 use jiff::Timestamp;
@@ -6,23 +6,23 @@ use jiff::Timestamp;
 use super::identity::Identity;
 use crate::runtime::Exit;
 
-/// What containerd's users know as the code of a container whose program could not be started.
+/// Exit code that containerd reports for a program that could not be started.
 const START_ERROR: i32 = 128;
-/// The exit code of a process that was killed.
+/// Exit code of a process killed by SIGKILL.
 pub const KILLED: i32 = 137;
 
-/// What the engine says of one container.
+/// State of a container in the engine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
-    /// It was made, and nobody tried to start it.
-    Unborn,
-    /// Its process runs.
+pub enum EngineState {
+    /// Created, but never started.
+    Created,
+    /// Running since this time.
     Running(Timestamp),
-    /// Its process is no more, or never was.
+    /// Ended, or failed to start.
     Exited(Exit),
 }
 
-impl Seen {
+impl EngineState {
     pub fn of(container: &ContainerInspectResponse) -> Self {
         use ContainerStateStatusEnum as Status;
         let none = ContainerState::default();
@@ -32,7 +32,7 @@ impl Seen {
             Some(Status::RUNNING | Status::PAUSED | Status::RESTARTING) => {
                 Self::Running(time(state.started_at.as_deref()))
             }
-            Some(Status::CREATED) if failure.is_empty() => Self::Unborn,
+            Some(Status::CREATED) if failure.is_empty() => Self::Created,
             Some(Status::CREATED) => {
                 let made = time(container.created.as_deref());
                 let exit = Exit::new(START_ERROR, made, made);
@@ -46,7 +46,7 @@ impl Seen {
 fn exit(state: &ContainerState) -> Exit {
     let code = state.exit_code.and_then(|code| i32::try_from(code).ok());
     let started = time(state.started_at.as_deref());
-    // The engine's clock may step back; an end before its beginning would confuse everyone who reads it.
+    // The engine's clock may step back; an end must not precede its start.
     let finished = time(state.finished_at.as_deref()).max(started);
     let exit = Exit::new(code.unwrap_or(KILLED), started, finished);
     match state.oom_killed {
@@ -55,26 +55,26 @@ fn exit(state: &ContainerState) -> Exit {
     }
 }
 
-/// How a container ended that the engine no longer knows.
-pub fn lost() -> Exit {
+/// Returns the end of a container that the engine no longer has.
+pub fn lost_exit() -> Exit {
     let now = Timestamp::now();
-    let message = "The container could not be located: the engine no longer knows it";
+    let message = "The container could not be located: the container engine no longer has it";
     Exit::new(KILLED, now, now).because("ContainerStatusUnknown", message)
 }
 
-/// The engine's zero, in the year 1, stands for "never".
+/// Parses a time of the engine, now if there is none: the engine's zero is in the year 1.
 fn time(text: Option<&str>) -> Timestamp {
     let time = text.and_then(|text| text.parse::<Timestamp>().ok());
     time.filter(|time| time.as_second() > 0)
         .unwrap_or_else(Timestamp::now)
 }
 
-/// Who a container is, by its labels.
+/// Parses the identity of a container from its labels.
 pub fn identity(container: &ContainerInspectResponse) -> Option<Identity> {
     Identity::parse(container.config.as_ref()?.labels.as_ref()?)
 }
 
-/// The container whose namespaces a container is in.
+/// Returns the id of the pause container whose network namespace the container shares; empty if it shares none.
 pub fn sandbox(container: &ContainerInspectResponse) -> String {
     let host = container.host_config.as_ref();
     let mode = host.and_then(|host| host.network_mode.as_deref());
@@ -82,7 +82,7 @@ pub fn sandbox(container: &ContainerInspectResponse) -> String {
     pause.unwrap_or_default().to_owned()
 }
 
-/// The first address that a container has.
+/// Returns the container's first address.
 pub fn address(container: &ContainerInspectResponse) -> Option<std::net::Ipv4Addr> {
     let networks = container.network_settings.as_ref()?.networks.as_ref()?;
     let addresses = networks
@@ -95,8 +95,8 @@ pub fn address(container: &ContainerInspectResponse) -> Option<std::net::Ipv4Add
 mod tests {
     use super::*;
 
-    fn seen(state: ContainerState) -> Seen {
-        Seen::of(&ContainerInspectResponse {
+    fn parse(state: ContainerState) -> EngineState {
+        EngineState::of(&ContainerInspectResponse {
             state: Some(state),
             created: Some("2026-11-21T07:00:00Z".into()),
             ..ContainerInspectResponse::default()
@@ -114,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_took_too_much_memory_says_so() {
+    fn a_container_that_exceeded_its_memory_ends_as_oom_killed() {
         let state = ContainerState {
             oom_killed: Some(true),
             ..ended()
         };
-        let Seen::Exited(exit) = seen(state) else {
+        let EngineState::Exited(exit) = parse(state) else {
             panic!("it has ended");
         };
         assert_eq!((exit.code, exit.reason()), (137, "OOMKilled"));
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_was_made_and_failed_to_start_has_ended() {
+    fn a_created_container_that_failed_to_start_has_exited() {
         let mut state = ContainerState {
             status: Some(ContainerStateStatusEnum::CREATED),
             ..ContainerState::default()
         };
-        assert_eq!(seen(state.clone()), Seen::Unborn);
+        assert_eq!(parse(state.clone()), EngineState::Created);
         state.error = Some("exec: \"x\": executable file not found in $PATH".into());
-        let Seen::Exited(exit) = seen(state) else {
+        let EngineState::Exited(exit) = parse(state) else {
             panic!("it will never run");
         };
         assert_eq!((exit.code, exit.reason()), (128, "StartError"));

@@ -1,15 +1,15 @@
-//! What a container asks of its runtime, read off its spec. Pure.
+//! Derives parts of a container's runtime configuration from its spec. Pure.
 
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, PodSpec};
 
 use crate::runtime::{Limits, Pull, Security};
 
-/// The profile of seccomp or AppArmor that the runtime brings.
+/// The type of the runtime's default seccomp or AppArmor profile.
 const DEFAULT_PROFILE: &str = "RuntimeDefault";
 
-/// Capabilities that are never granted: with each of them a container can leave its confinement, or change or read the
-/// machine as a whole, which is what `privileged` would give.
+/// Capabilities that are never granted: each of them lets a container leave its confinement or control the whole
+/// machine, as `privileged` would.
 const DENIED: [&str; 12] = [
     "ALL",
     "BPF",
@@ -25,7 +25,7 @@ const DENIED: [&str; 12] = [
     "SYS_TIME",
 ];
 
-/// When its image is to be fetched.
+/// Returns the image pull policy.
 pub fn pull(container: &Container) -> Pull {
     match container.image_pull_policy.as_str() {
         "Always" => Pull::Always,
@@ -34,7 +34,7 @@ pub fn pull(container: &Container) -> Pull {
     }
 }
 
-/// How much it may use.
+/// Returns the resource limits.
 pub fn limits(container: &Container) -> Limits {
     let resources = &container.resources;
     let limit = |name| resources.limits.get(name);
@@ -49,7 +49,7 @@ pub fn limits(container: &Container) -> Limits {
     }
 }
 
-/// What it may do: what it asks for, without the capabilities that no runtime grants.
+/// Returns the security settings, without denied capabilities. Fields of the container override those of the Pod.
 pub fn security(spec: &PodSpec, container: &Container) -> Security {
     let pod = spec.security_context.clone().unwrap_or_default();
     let own = container.security_context.clone().unwrap_or_default();
@@ -82,7 +82,7 @@ pub fn security(spec: &PodSpec, container: &Container) -> Security {
     }
 }
 
-/// The capabilities that a container asks for and no runtime grants.
+/// Returns the requested capabilities that are never granted.
 pub fn denied_capabilities(container: &Container) -> Vec<String> {
     let context = container.security_context.as_ref();
     let asked = context.and_then(|context| context.capabilities.as_ref());
@@ -92,7 +92,7 @@ pub fn denied_capabilities(container: &Container) -> Vec<String> {
         .collect()
 }
 
-/// Returns the name of a capability as Kubernetes documents it, `NET_ADMIN`. Engines take `cap_net_admin` as well.
+/// Normalizes the name of a capability to Kubernetes' form, `NET_ADMIN`. Engines also accept `cap_net_admin`.
 fn capability(name: &str) -> String {
     let upper = name.trim().to_ascii_uppercase();
     upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned()
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_and_the_share_follows_the_request() {
+    fn limits_are_parsed_and_the_cpu_share_follows_the_request() {
         let mut container = Container::default();
         let limits = &mut container.resources.limits;
         limits.insert("cpu".into(), Quantity::new("1500m"));
@@ -145,7 +145,7 @@ mod tests {
 
     /// Checks F14.
     #[test]
-    fn no_spelling_of_a_capability_gives_everything() {
+    fn denied_capabilities_are_recognized_in_every_spelling() {
         let spellings = [
             "ALL",
             "all",
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn other_capabilities_are_granted_by_their_usual_names() {
+    fn other_capabilities_are_granted_under_their_normalized_names() {
         let container = asks(&["cap_net_admin", "NET_RAW"]);
         let security = security(&PodSpec::default(), &container);
         assert_eq!(security.add, ["NET_ADMIN", "NET_RAW"]);

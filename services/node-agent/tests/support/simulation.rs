@@ -1,4 +1,4 @@
-//! A Pod's life on paper: a world that does what plans say, in a time that passes when told to.
+//! A simulated Pod: a world in which plans are executed and time advances on request.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -12,20 +12,20 @@ use setpoint_model::time::{after, seconds_after};
 use setpoint_node_agent::runtime::{
     self, ContainerConfig, ContainerId, Exit, Sandbox, SandboxConfig, State,
 };
-use setpoint_node_agent::{Action, Bound, World, plan, status};
+use setpoint_node_agent::{Action, AssignedPod, World, plan, status};
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
 
 pub const IP: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
 
-pub struct Play {
+pub struct Simulation {
     pub world: World,
-    /// Everything that was done, in order.
+    /// All executed actions, in order.
     pub done: Vec<Action>,
-    /// How often a status was written.
-    pub reports: usize,
+    /// Number of status updates.
+    pub status_updates: usize,
 }
 
-/// A Pod of these containers, bound and new.
+/// Returns a new Pod with these containers, bound to a node.
 pub fn pod(policy: &str, init: &[&str], main: &[&str]) -> Pod {
     let container = |name: &&str| Container {
         name: (*name).to_owned(),
@@ -46,12 +46,12 @@ pub fn pod(policy: &str, init: &[&str], main: &[&str]) -> Pod {
     pod
 }
 
-impl Play {
+impl Simulation {
     pub fn of(object: Pod) -> Self {
         let world = World {
             now: Timestamp::from_second(1_000_000).unwrap(),
             instant: Instant::now(),
-            pod: Some(Bound {
+            pod: Some(AssignedPod {
                 object,
                 host_ip: "10.1.2.1".into(),
                 allocatable: Arc::default(),
@@ -59,12 +59,12 @@ impl Play {
                 runtime: "fake",
             }),
             sandboxes: Vec::new(),
-            troubles: BTreeMap::new(),
+            waiting_reasons: BTreeMap::new(),
         };
         Self {
             world,
             done: Vec::new(),
-            reports: 0,
+            status_updates: 0,
         }
     }
 
@@ -72,36 +72,36 @@ impl Play {
         &mut self.world.pod.as_mut().expect("the Pod exists").object
     }
 
-    /// Does what is planned until nothing is, as the agent does; then reports. Gives when to look again.
-    pub fn settle(&mut self) -> Option<Duration> {
-        let mut turns = 0;
+    /// Executes plans until one is empty, as the agent does, then updates the status. Returns the requeue delay.
+    pub fn converge(&mut self) -> Option<Duration> {
+        let mut passes = 0;
         let again = loop {
             let plan = plan(&self.world);
             if plan.is_empty() {
                 break plan.again;
             }
-            turns += 1;
-            assert!(turns < 16, "it does not come to rest: {:?}", plan.steps);
+            passes += 1;
+            assert!(passes < 16, "plans do not converge: {:?}", plan.steps);
             plan.steps
                 .into_iter()
-                .for_each(|step| self.carry_out(step.action));
+                .for_each(|step| self.execute(step.action));
         };
-        self.report();
+        self.update_status();
         assert!(
             plan(&self.world).is_empty() && status(&self.world).is_none(),
-            "a second look finds nothing"
+            "a second plan is empty"
         );
         again
     }
 
-    fn report(&mut self) {
+    fn update_status(&mut self) {
         if let Some(status) = status(&self.world) {
-            self.reports += 1;
+            self.status_updates += 1;
             self.pod().status = status;
         }
     }
 
-    pub fn carry_out(&mut self, action: Action) {
+    pub fn execute(&mut self, action: Action) {
         self.done.push(action.clone());
         match action {
             Action::RunSandbox { ip } => self.run_sandbox(ip),
@@ -123,7 +123,7 @@ impl Play {
                     .by_ref()
                     .for_each(|sandbox| sandbox.containers.retain(|known| known.id != id));
             }
-            Action::Report => self.report(),
+            Action::UpdateStatus => self.update_status(),
             Action::RemoveSandbox(uid) => {
                 let gone = |sandbox: &Sandbox| sandbox.config.uid == uid;
                 assert!(
@@ -140,7 +140,7 @@ impl Play {
         }
     }
 
-    /// Makes it, or makes it anew.
+    /// Creates the sandbox, or recreates a lost one.
     fn run_sandbox(&mut self, ip: Ipv4Addr) {
         let mut all = self.world.sandboxes.iter_mut();
         match all.find(|sandbox| sandbox.config.uid == "uid-1") {
@@ -149,7 +149,7 @@ impl Play {
         }
     }
 
-    /// What the containers share is lost; the containers do not notice.
+    /// Marks the sandboxes as lost; their containers keep running.
     pub fn lose_sandbox(&mut self) {
         self.world
             .sandboxes
@@ -191,7 +191,7 @@ impl Play {
             sandbox
                 .attempts(&name)
                 .all(|known| matches!(known.state, State::Exited(_))),
-            "two at once"
+            "two attempts run concurrently"
         );
         let prepared = |init: &String| {
             let latest = sandbox
@@ -201,7 +201,7 @@ impl Play {
         };
         assert!(
             init.iter().all(prepared),
-            "{name} starts in a sandbox that is prepared"
+            "{name} starts in an initialized sandbox"
         );
         let id = ContainerId {
             uid: "uid-1".into(),
@@ -210,7 +210,7 @@ impl Play {
         };
         assert!(
             sandbox.containers.iter().all(|known| known.id != id),
-            "an attempt is made once"
+            "attempt numbers are unique"
         );
         let config = ContainerConfig {
             id,
@@ -244,7 +244,7 @@ impl Play {
             .expect("it is known")
     }
 
-    /// The container ends, if it runs.
+    /// Ends a container if it runs.
     pub fn exit(&mut self, name: &str, code: i32) {
         let (now, instant) = (self.world.now, self.world.instant);
         let mut all = self
@@ -258,13 +258,13 @@ impl Play {
         });
         if let Some((container, since)) = running {
             container.state = State::Exited(Exit {
-                noticed: Some(instant),
+                observed: Some(instant),
                 ..Exit::new(code, since, now)
             });
         }
     }
 
-    pub fn pass(&mut self, seconds: u64) {
+    pub fn advance(&mut self, seconds: u64) {
         self.world.now += Duration::from_secs(seconds);
         self.world.instant += Duration::from_secs(seconds);
     }
@@ -277,10 +277,10 @@ impl Play {
     }
 
     pub fn reported(&self, name: &str) -> &ContainerStatus {
-        self.world.reported(name).expect("it was reported")
+        self.world.reported(name).expect("its status was reported")
     }
 
-    /// Phase, and whether ready.
+    /// Returns the phase and whether the Pod is ready.
     pub fn summary(&mut self) -> (String, bool) {
         let status = &self.pod().status;
         (

@@ -1,36 +1,29 @@
-//! What people are told about a Pod, in the kubelet's words where it has words for it.
+//! Events about Pods, with the kubelet's reasons and messages where it has them.
 
 use setpoint_controller::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
 
 use crate::duration;
-use crate::runtime::Origin;
+use crate::runtime::ImageOrigin;
 use crate::status::DEADLINE;
-use crate::world::Trouble;
+use crate::world::WaitingReason;
 
-/// The number of fields that one Event names; its message has at most 1024 bytes.
-const MOST_FIELDS: usize = 10;
+/// Maximum number of fields named in one Event, whose message is limited to 1024 bytes.
+const MAX_FIELDS: usize = 10;
 
-/// Writes Events, unless they are switched off.
+/// Records Events about Pods, unless Events are disabled.
 #[derive(Clone)]
-pub struct Tell {
+pub struct Events {
     recorder: Option<Recorder>,
 }
 
-impl Tell {
-    /// With a recorder; without one, nobody is told anything.
+impl Events {
+    /// Returns a recorder of Events; `None` disables them.
     pub fn new(recorder: Option<Recorder>) -> Self {
         Self { recorder }
     }
 
-    /// Sees to it that what was told is written now, since nothing more will be.
-    pub async fn finish(&self) {
-        if let Some(recorder) = &self.recorder {
-            recorder.finish().await;
-        }
-    }
-
-    /// A container was started, in place of which perhaps only a placeholder runs.
+    /// Records that a container was started, and whether only a placeholder runs in its place.
     pub fn started(&self, pod: &Pod, container: &Container, attempt: u32, placeholder: bool) {
         let Some(recorder) = &self.recorder else {
             return;
@@ -41,50 +34,53 @@ impl Tell {
         recorder.normal(&about, "Started", format!("Started container {name}"));
         if placeholder && attempt == 0 {
             let message = format!(
-                "Image {image:?} is not run: there is no container engine here, and container {name} names no command. A placeholder process stands in for it"
+                "Image {image:?} is not run: the node has no container engine and container {name} specifies no command. A placeholder process runs in its place"
             );
             recorder.warning(&about, "Placeholder", message);
         }
     }
 
-    /// Fields of a Pod have no effect here.
+    /// Records that fields of the Pod have no effect on this node.
     pub fn unsupported(&self, pod: &Pod, fields: &[String]) {
         if fields.is_empty() {
             return;
         }
         self.warning(pod, None, "Unsupported", || {
-            let (named, more) = fields.split_at(fields.len().min(MOST_FIELDS));
+            let (named, more) = fields.split_at(fields.len().min(MAX_FIELDS));
             let more = match more.len() {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            format!("Without effect on this node: {}{more}", named.join(", "))
+            format!(
+                "Fields without effect on this node: {}{more}",
+                named.join(", ")
+            )
         });
     }
 
-    /// A container is asked to stop.
+    /// Records that a container is being stopped.
     pub fn stopping(&self, pod: &Pod, container: &str) {
         self.normal(pod, Some(container), "Killing", || {
             format!("Stopping container {container}")
         });
     }
 
-    /// A container cannot be started.
+    /// Records that a container cannot be started.
     pub fn failed(&self, pod: &Pod, container: &Container, message: &str) {
         self.warning(pod, Some(&container.name), "Failed", || {
             format!("Error: {message}")
         });
     }
 
-    /// A container has its image.
-    pub fn with_image(&self, pod: &Pod, container: &Container, origin: Origin) {
+    /// Records where the container's image came from.
+    pub fn pulled(&self, pod: &Pod, container: &Container, origin: ImageOrigin) {
         let Container { name, image, .. } = container;
         match origin {
-            Origin::Nowhere => {}
-            Origin::Machine => self.normal(pod, Some(name), "Pulled", || {
+            ImageOrigin::Unused => {}
+            ImageOrigin::Present => self.normal(pod, Some(name), "Pulled", || {
                 format!("Container image {image:?} already present on machine")
             }),
-            Origin::Registry(pulled) => self.normal(pod, Some(name), "Pulled", || {
+            ImageOrigin::Pulled(pulled) => self.normal(pod, Some(name), "Pulled", || {
                 format!(
                     "Successfully pulled image {image:?} in {} ({} including waiting). Image size: {} bytes.",
                     duration::print(pulled.took),
@@ -95,17 +91,17 @@ impl Tell {
         }
     }
 
-    /// A container waits for its image, a pull of which has perhaps just begun.
-    pub fn without_image(
+    /// Records why a container's image is unavailable, and that a pull has begun if `pulling`.
+    pub fn image_unavailable(
         &self,
         pod: &Pod,
         container: &Container,
-        trouble: &Trouble,
+        waiting: &WaitingReason,
         pulling: bool,
     ) {
-        match (trouble.reason, pulling) {
+        match (waiting.reason, pulling) {
             ("ContainerCreating", _) | ("ImagePullBackOff", true) => {}
-            _ => self.no_image(pod, container, trouble),
+            _ => self.image_error(pod, container, waiting),
         }
         if pulling {
             self.normal(pod, Some(&container.name), "Pulling", || {
@@ -114,9 +110,9 @@ impl Tell {
         }
     }
 
-    fn no_image(&self, pod: &Pod, container: &Container, trouble: &Trouble) {
+    fn image_error(&self, pod: &Pod, container: &Container, waiting: &WaitingReason) {
         let Container { name, image, .. } = container;
-        let Trouble { reason, message } = trouble;
+        let WaitingReason { reason, message } = waiting;
         match *reason {
             "ErrImagePull" => self.warning(pod, Some(name), "Failed", || {
                 format!("Failed to pull image {image:?}: {message}")
@@ -132,13 +128,13 @@ impl Tell {
         self.warning(pod, Some(name), "Failed", || format!("Error: {reason}"));
     }
 
-    /// A Pod waits for a volume.
+    /// Records that a volume cannot be set up.
     pub fn failed_mount(&self, pod: &Pod, message: &str) {
         self.warning(pod, None, "FailedMount", || message.to_owned());
     }
 
-    /// A Pod has no room to run in.
-    pub fn no_sandbox(&self, pod: &Pod, message: &str) {
+    /// Records that the sandbox cannot be created.
+    pub fn sandbox_failed(&self, pod: &Pod, message: &str) {
         if !message.is_empty() {
             self.warning(pod, None, "FailedCreatePodSandBox", || {
                 format!("Failed to create pod sandbox: {message}")
@@ -146,8 +142,8 @@ impl Tell {
         }
     }
 
-    /// A new status is reported.
-    pub fn reported(&self, pod: &Pod, status: &PodStatus) {
+    /// Records the Events that belong to a new status: backoff, exceeded deadline, rejection.
+    pub fn status_updated(&self, pod: &Pod, status: &PodStatus) {
         let all = status
             .init_container_statuses
             .iter()

@@ -1,4 +1,4 @@
-//! A process of this machine, told apart from any later one with the same number.
+//! Handles to processes that are safe against the reuse of pids.
 
 use std::fs;
 use std::io;
@@ -12,42 +12,42 @@ use tokio::io::unix::AsyncFd;
 
 use crate::runtime::ContainerId;
 
-/// A process number, and when in the machine's life it was given out.
+/// A pid with the start time of its process, which identifies the process until the next boot.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// The pid.
     pub pid: i32,
-    /// When it began, in clock ticks since boot.
+    /// Start time, in clock ticks since boot.
     pub ticks: u64,
 }
 
 impl Process {
-    /// No process at all.
+    /// A placeholder that matches no process.
     pub const NONE: Self = Self { pid: 0, ticks: 0 };
 
-    /// The process that has this number now.
+    /// Returns the process that currently has this pid.
     pub fn of(pid: i32) -> io::Result<Self> {
-        let (_, ticks) = look(pid)?;
+        let (_, ticks) = stat(pid)?;
         Ok(Self { pid, ticks })
     }
 
-    /// This process.
+    /// Returns this process.
     pub fn current() -> io::Result<Self> {
         Self::of(std::process::id().cast_signed())
     }
 
-    /// Is it still there, and not only as an entry that nobody has removed?
-    fn runs(&self) -> bool {
-        look(self.pid)
+    /// Returns whether the process exists and is not a zombie.
+    fn is_running(&self) -> bool {
+        stat(self.pid)
             .is_ok_and(|(state, ticks)| ticks == self.ticks && !matches!(state, 'Z' | 'X'))
     }
 
-    /// A hold on it; `None` if it is gone.
+    /// Opens a handle to the process; `None` if it has ended.
     #[allow(
         deprecated,
-        reason = "`AsyncFd::new` is unsound for descriptors that may be closed by others; this one is owned"
+        reason = "`AsyncFd::new` is unsound only for descriptors that others may close; this one is owned"
     )]
-    pub fn hold(&self) -> io::Result<Option<Hold>> {
+    pub fn open(&self) -> io::Result<Option<ProcessHandle>> {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return Ok(None);
         };
@@ -55,34 +55,34 @@ impl Process {
             Err(Errno::SRCH) => return Ok(None),
             fd => fd?,
         };
-        // Looked at after the open: from here on the number cannot come to mean another process.
-        if !self.runs() {
+        // Checked after opening: the pidfd keeps referring to this process, even if its pid is reused.
+        if !self.is_running() {
             return Ok(None);
         }
-        Ok(Some(Hold(AsyncFd::new(fd)?)))
+        Ok(Some(ProcessHandle(AsyncFd::new(fd)?)))
     }
 }
 
-/// The variable that every process of a container inherits: its container's id.
+/// Environment variable with the container's id, inherited by every process of a container.
 pub const MARKER: &str = "SETPOINT_CONTAINER";
 
-/// How often the processes of a container are looked for before it is left to a family that breeds faster than it dies.
-const SWEEPS: usize = 100;
-/// The rest between two looks: a process that was killed needs a moment to go.
-const REST: Duration = Duration::from_millis(1);
+/// Maximum number of passes over all processes in [`kill_marked`], in case they fork faster than they are killed.
+const MAX_PASSES: usize = 100;
+/// Delay between two passes, in which killed processes end.
+const PASS_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Kills all processes of a container, those included that left its group and its session. For a container whose shim
-/// is gone, with the family tree that would say whose they are.
+/// Kills all processes of a container, including those that left its process group or session. Needed if the shim is
+/// gone, because the process tree no longer tells which processes belong to the container.
 ///
-/// A process that has cleared its environment is not found.
+/// A process that cleared its environment is not found.
 pub fn kill_marked(id: &ContainerId) {
     let entry = format!("{MARKER}={id}");
-    for _ in 0..SWEEPS {
+    for _ in 0..MAX_PASSES {
         let left = processes().filter(|pid| kill_if_marked(*pid, entry.as_bytes()));
         if left.count() == 0 {
             return;
         }
-        std::thread::sleep(REST);
+        std::thread::sleep(PASS_INTERVAL);
     }
 }
 
@@ -92,9 +92,9 @@ fn processes() -> impl Iterator<Item = Pid> {
     numbers.filter_map(Pid::from_raw)
 }
 
-/// Kills a process whose environment has this entry; says whether it has.
+/// Kills a process whose environment contains `entry`; returns whether it was killed.
 fn kill_if_marked(pid: Pid, entry: &[u8]) -> bool {
-    // Opened before the look: the number cannot come to mean another process in between.
+    // Opened before reading the environment, so that a reused pid is never killed.
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
         return false;
     };
@@ -104,10 +104,11 @@ fn kill_if_marked(pid: Pid, entry: &[u8]) -> bool {
     marked && pidfd_send_signal(&process, Signal::KILL).is_ok()
 }
 
-/// The state of the process that has this number, and when it began.
-fn look(pid: i32) -> io::Result<(char, u64)> {
+/// Returns the state and the start time of the process with this pid.
+fn stat(pid: i32) -> io::Result<(char, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The second field is the program's name, in parentheses, and may hold anything; state is the third, `starttime` the 22nd.
+    // The second field, the program's name in parentheses, may contain any characters. The state is the third field,
+    // `starttime` the 22nd.
     let mut fields = stat
         .rsplit_once(')')
         .map_or("", |(_, rest)| rest)
@@ -119,16 +120,16 @@ fn look(pid: i32) -> io::Result<(char, u64)> {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// A process that can be waited for and signalled, though it may be nobody's child here.
-pub struct Hold(AsyncFd<OwnedFd>);
+/// A handle to wait for a process and to signal it. The process need not be a child.
+pub struct ProcessHandle(AsyncFd<OwnedFd>);
 
-impl Hold {
-    /// Waits until it has ended.
+impl ProcessHandle {
+    /// Waits until the process has ended.
     pub async fn gone(&self) {
         let _ = self.0.readable().await;
     }
 
-    /// Sends it a signal; to one that has ended, nothing.
+    /// Sends a signal; does nothing if the process has ended.
     pub fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(self.0.get_ref(), signal);
     }

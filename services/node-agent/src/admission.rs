@@ -1,0 +1,348 @@
+//! Admits Pods to the nodes of this process: checks that they fit and assigns their addresses.
+
+#![warn(clippy::arithmetic_side_effects)]
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+
+use parking_lot::Mutex;
+use setpoint_model::Key;
+use setpoint_model::pod::Requests;
+
+/// The address of an admitted Pod, or the reason of its rejection.
+pub type AdmitResult = Result<Ipv4Addr, InsufficientResource>;
+
+/// The resource that a node lacks for a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsufficientResource {
+    /// `cpu` (in thousandths of a core), `memory` (in bytes) or `pods`.
+    pub resource: &'static str,
+    /// Amount that the Pod requests.
+    pub requested: i64,
+    /// Amount requested by admitted Pods.
+    pub used: i64,
+    /// Amount that the node can allocate.
+    pub capacity: i64,
+}
+
+/// The allocatable resources of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeCapacity {
+    /// CPU and memory.
+    pub requests: Requests,
+    /// Maximum number of Pods.
+    pub pods: usize,
+    /// The /24 network of the Pods: host 1 is the node, 2 to 254 are for Pods.
+    pub network: Ipv4Addr,
+}
+
+/// The admitted Pods of all nodes of this process.
+#[derive(Default)]
+pub struct Admission {
+    allocations: Mutex<Allocations>,
+}
+
+#[derive(Default)]
+struct Allocations {
+    nodes: HashMap<String, NodeAllocation>,
+    pods: HashMap<Key, AdmittedPod>,
+}
+
+struct NodeAllocation {
+    capacity: NodeCapacity,
+    used: Used,
+    hosts: BTreeSet<u8>,
+}
+
+/// Sum of requests. A request may be any 64-bit number; 128 bits hold any sum of them, so that a subtraction exactly
+/// reverses its addition.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    millicpu: i128,
+    memory: i128,
+}
+
+impl Used {
+    fn add(&mut self, requests: Requests) {
+        self.millicpu = self.millicpu.saturating_add(requests.millicpu.into());
+        self.memory = self.memory.saturating_add(requests.memory.into());
+    }
+
+    fn subtract(&mut self, requests: Requests) {
+        self.millicpu = self.millicpu.saturating_sub(requests.millicpu.into());
+        self.memory = self.memory.saturating_sub(requests.memory.into());
+    }
+}
+
+struct AdmittedPod {
+    uid: String,
+    node: String,
+    requests: Requests,
+    host: u8,
+}
+
+impl Admission {
+    /// Returns an empty record of these nodes.
+    pub fn new(nodes: impl IntoIterator<Item = (String, NodeCapacity)>) -> Self {
+        let allocation = |capacity| NodeAllocation {
+            capacity,
+            used: Used::default(),
+            hosts: BTreeSet::new(),
+        };
+        let nodes = nodes
+            .into_iter()
+            .map(|(name, capacity)| (name, allocation(capacity)))
+            .collect();
+        let pods = HashMap::new();
+        Self {
+            allocations: Mutex::new(Allocations { nodes, pods }),
+        }
+    }
+
+    /// Admits a Pod, or returns the address that it was already assigned.
+    pub fn admit(&self, pod: &Key, uid: &str, node: &str, requests: Requests) -> AdmitResult {
+        let mut allocations = self.allocations.lock();
+        if let Some(address) = allocations.address_of(pod, uid) {
+            return Ok(address);
+        }
+        allocations.remove(pod);
+        let fits = allocations
+            .nodes
+            .get(node)
+            .map_or(Ok(()), |allocation| allocation.fits(requests));
+        fits?;
+        Ok(allocations.insert(pod, uid, node, requests, None))
+    }
+
+    /// Admits a Pod that was admitted before the agent restarted, without checking that it fits.
+    pub fn restore(
+        &self,
+        pod: &Key,
+        uid: &str,
+        node: &str,
+        requests: Requests,
+        ip: Option<Ipv4Addr>,
+    ) {
+        let mut allocations = self.allocations.lock();
+        if allocations.address_of(pod, uid).is_none() {
+            allocations.insert(pod, uid, node, requests, ip);
+        }
+    }
+
+    /// Releases a Pod's resources and address.
+    pub fn release(&self, pod: &Key) {
+        self.allocations.lock().remove(pod);
+    }
+}
+
+impl Allocations {
+    fn address_of(&self, pod: &Key, uid: &str) -> Option<Ipv4Addr> {
+        let admitted = self.pods.get(pod).filter(|admitted| admitted.uid == uid)?;
+        Some(self.nodes.get(&admitted.node)?.address(admitted.host))
+    }
+
+    fn insert(
+        &mut self,
+        pod: &Key,
+        uid: &str,
+        node: &str,
+        requests: Requests,
+        ip: Option<Ipv4Addr>,
+    ) -> Ipv4Addr {
+        let Some(allocation) = self.nodes.get_mut(node) else {
+            return Ipv4Addr::UNSPECIFIED;
+        };
+        let host = allocation.allocate(requests, ip);
+        let (uid, node) = (uid.to_owned(), node.to_owned());
+        let address = allocation.address(host);
+        self.pods.insert(
+            pod.clone(),
+            AdmittedPod {
+                uid,
+                node,
+                requests,
+                host,
+            },
+        );
+        address
+    }
+
+    fn remove(&mut self, pod: &Key) {
+        let Some(admitted) = self.pods.remove(pod) else {
+            return;
+        };
+        if let Some(allocation) = self.nodes.get_mut(&admitted.node) {
+            allocation.used.subtract(admitted.requests);
+            allocation.hosts.remove(&admitted.host);
+        }
+    }
+}
+
+impl NodeAllocation {
+    fn fits(&self, requests: Requests) -> Result<(), InsufficientResource> {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let (capacity, used) = (&self.capacity, &self.used);
+        [
+            (
+                "cpu",
+                requests.millicpu,
+                used.millicpu,
+                capacity.requests.millicpu,
+            ),
+            (
+                "memory",
+                requests.memory,
+                used.memory,
+                capacity.requests.memory,
+            ),
+            (
+                "pods",
+                1,
+                count(self.hosts.len()).into(),
+                count(capacity.pods),
+            ),
+        ]
+        .into_iter()
+        .find(|(_, requested, used, capacity)| {
+            *requested > 0 && used.saturating_add((*requested).into()) > (*capacity).into()
+        })
+        .map_or(Ok(()), |(resource, requested, used, capacity)| {
+            Err(InsufficientResource {
+                resource,
+                requested,
+                used: i64::try_from(used).unwrap_or(i64::MAX),
+                capacity,
+            })
+        })
+    }
+
+    fn allocate(&mut self, requests: Requests, ip: Option<Ipv4Addr>) -> u8 {
+        self.used.add(requests);
+        let previous = ip
+            .map(|ip| ip.octets()[3])
+            .filter(|host| !self.hosts.contains(host));
+        let free = || (2..=254).find(|host| !self.hosts.contains(host));
+        // 255 is shared by all Pods beyond the 253rd, which only `restore` admits.
+        let host = previous.or_else(free).unwrap_or(u8::MAX);
+        self.hosts.insert(host);
+        host
+    }
+
+    fn address(&self, host: u8) -> Ipv4Addr {
+        let [a, b, c, _] = self.capacity.network.octets();
+        Ipv4Addr::new(a, b, c, host)
+    }
+}
+
+impl InsufficientResource {
+    /// Returns the status reason of a rejected Pod.
+    pub fn reason(&self) -> String {
+        format!("OutOf{}", self.resource)
+    }
+
+    /// Returns the kubelet's message for a rejected Pod.
+    pub fn message(&self) -> String {
+        let Self {
+            resource,
+            requested,
+            used,
+            capacity,
+        } = self;
+        format!(
+            "Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission() -> Admission {
+        let capacity = NodeCapacity {
+            requests: Requests {
+                millicpu: 1000,
+                memory: 1000,
+            },
+            pods: 3,
+            network: Ipv4Addr::new(10, 1, 2, 0),
+        };
+        Admission::new([("node".to_owned(), capacity)])
+    }
+
+    fn admit(admission: &Admission, name: &str, millicpu: i64) -> Result<[u8; 4], String> {
+        let requests = Requests {
+            millicpu,
+            memory: 1,
+        };
+        let admission = admission.admit(&Key::new("a", name), name, "node", requests);
+        admission
+            .map(|ip| ip.octets())
+            .map_err(|insufficient| insufficient.reason())
+    }
+
+    /// Checks N8.
+    #[test]
+    fn a_pod_that_does_not_fit_is_rejected_until_another_is_released() {
+        let admission = admission();
+        assert_eq!(admit(&admission, "first", 600), Ok([10, 1, 2, 2]));
+        assert_eq!(admit(&admission, "second", 600), Err("OutOfcpu".into()));
+        assert_eq!(admit(&admission, "third", 400), Ok([10, 1, 2, 3]));
+        admission.release(&Key::new("a", "first"));
+        assert_eq!(admit(&admission, "second", 600), Ok([10, 1, 2, 2]));
+    }
+
+    /// Checks N8.
+    #[test]
+    fn a_node_admits_no_more_than_its_maximum_of_pods() {
+        let admission = admission();
+        let admitted = ["a", "b", "c", "d"].map(|name| admit(&admission, name, 0).is_ok());
+        assert_eq!(admitted, [true, true, true, false]);
+    }
+
+    #[test]
+    fn admitting_a_pod_again_returns_the_same_address() {
+        let admission = admission();
+        assert_eq!(
+            admit(&admission, "first", 600),
+            admit(&admission, "first", 600)
+        );
+    }
+
+    /// Checks F13.
+    #[test]
+    fn requests_of_any_size_neither_overflow_nor_leak() {
+        let admission = admission();
+        let most = Requests {
+            millicpu: i64::MAX,
+            memory: i64::MAX,
+        };
+        for name in ["a", "b"] {
+            admission.restore(&Key::new("a", name), name, "node", most, None);
+        }
+        assert_eq!(admit(&admission, "new", 1), Err("OutOfcpu".into()));
+        for name in ["a", "b"] {
+            admission.release(&Key::new("a", name));
+        }
+        assert!(admit(&admission, "new", 1000).is_ok());
+        assert!(admit(&admission, "newer", i64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_restored_pod_keeps_its_address_even_if_it_no_longer_fits() {
+        let admission = admission();
+        let ip = Ipv4Addr::new(10, 1, 2, 77);
+        admission.restore(
+            &Key::new("a", "old"),
+            "old",
+            "node",
+            Requests {
+                millicpu: 5000,
+                memory: 0,
+            },
+            Some(ip),
+        );
+        assert_eq!(admit(&admission, "old", 5000), Ok(ip.octets()));
+        assert_eq!(admit(&admission, "new", 1), Err("OutOfcpu".into()));
+    }
+}

@@ -1,0 +1,243 @@
+//! Creates, starts and removes containers.
+
+#![warn(clippy::arithmetic_side_effects)]
+
+use bollard::errors::Error as BollardError;
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse};
+use bollard::query_parameters::{CreateContainerOptionsBuilder, ListContainersOptionsBuilder};
+use setpoint_model::Key;
+
+use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
+use super::state::{EngineState, address, identity};
+use super::{Pause, Shared, create, engine_error, volume};
+use crate::runtime::{ContainerConfig, Error, ImageOrigin, Pull, SandboxConfig, pod_label};
+
+impl Shared {
+    /// Creates and starts a Pod's pause container, unless it runs, and fills the Pod's volumes.
+    pub(super) async fn run_pod_sandbox(&self, mut config: SandboxConfig) -> Result<(), Error> {
+        if self
+            .table
+            .lock()
+            .sandbox(&config.uid)
+            .is_ok_and(|known| known.ready)
+        {
+            return Ok(());
+        }
+        let volumes = std::mem::take(&mut config.volumes);
+        let (pod, uid) = (config.pod(), config.uid.clone());
+        let image = &self.pause_image;
+        let container_key = (uid.clone(), PAUSE.to_owned());
+        self.images
+            .ensure(&pod, container_key, image, Pull::IfNotPresent)
+            .await?;
+
+        let before = self.pauses.lock().get(&uid).cloned();
+        let identity = Identity::of_pause(
+            &config,
+            before
+                .as_ref()
+                .map_or(0, |pause| pause.attempt.saturating_add(1)),
+        );
+        let (engine, node) = (&self.engine, self.node.as_str());
+        let labels = pod_labels(&config, &engine.cluster, node);
+        let made = volume::create(engine, &uid, &volumes, &labels).await;
+        made.map_err(|error| engine_error(format!("create the volumes of {pod}"), error))?;
+        let body = create::pause(engine, node, image, &identity, &config, &volumes);
+        let runtime_id = self.create(&identity, body).await?;
+        let what = |step: &str| format!("{step} the sandbox of {pod}");
+        let started = engine.client.start_container(&runtime_id, None).await;
+        started.map_err(|error| engine_error(what("start"), error))?;
+        let filled = volume::fill(engine, &runtime_id, &volumes).await;
+        filled.map_err(|error| engine_error(what("fill the volumes of"), error))?;
+        let inspected = engine.client.inspect_container(&runtime_id, None).await;
+        let inspected = inspected.map_err(|error| engine_error(what("inspect"), error))?;
+        self.table.lock().add(config);
+        let pause = Pause {
+            runtime_id,
+            attempt: identity.id.attempt,
+        };
+        self.update_pause(
+            &identity,
+            pause,
+            &EngineState::of(&inspected),
+            address(&inspected),
+        );
+        match before {
+            Some(before) => self.destroy(&before.runtime_id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Updates a sandbox from the state of its pause container. Ignores attempts older than the newest.
+    pub(super) fn update_pause(
+        &self,
+        identity: &Identity,
+        pause: Pause,
+        state: &EngineState,
+        address: Option<std::net::Ipv4Addr>,
+    ) {
+        let (uid, runtime_id) = (&identity.id.uid, pause.runtime_id.clone());
+        {
+            let mut pauses = self.pauses.lock();
+            match pauses.get(uid) {
+                Some(newer) if newer.attempt > pause.attempt => return,
+                _ => drop(pauses.insert(uid.clone(), pause)),
+            }
+        }
+        {
+            let mut table = self.table.lock();
+            table.add(identity.sandbox());
+            table.set_sandbox_id(uid, runtime_id);
+            match state {
+                EngineState::Running(_) => table.set_ready(uid, address),
+                _ => drop(table.set_lost(uid)),
+            }
+        }
+        (self.wake)(&identity.pod);
+    }
+
+    /// Creates and starts a container; returns its state in the engine and the origin of its image.
+    pub(super) async fn launch(
+        &self,
+        config: &ContainerConfig,
+    ) -> Result<(ContainerInspectResponse, ImageOrigin), Error> {
+        let id = &config.id;
+        let pod = self.table.lock().key(&id.uid);
+        let pod = pod.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
+        let container_key = (id.uid.clone(), id.name.clone());
+        let images = &self.images;
+        let origin = images
+            .ensure(&pod, container_key, &config.image, config.pull)
+            .await?;
+        let pause = self.pauses.lock().get(&id.uid).cloned();
+        let pause = pause.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
+        let user = self.image_user(config).await?;
+        self.verify(config, &pod, &user)?;
+        let identity = Identity::of(pod, config);
+        let engine = &self.engine;
+        let body = create::container(
+            engine,
+            &self.node,
+            &identity,
+            config,
+            &pause.runtime_id,
+            &user,
+        );
+        let runtime_id = self.create(&identity, body).await?;
+        for mount in &config.mounts {
+            let copied = volume::copy(&self.engine, &runtime_id, &mount.copies, mount.group).await;
+            copied.map_err(|error| engine_error(format!("copy files to {id}"), error))?;
+        }
+        let started = self.engine.client.start_container(&runtime_id, None).await;
+        let inspected = self
+            .engine
+            .client
+            .inspect_container(&runtime_id, None)
+            .await;
+        let inspected =
+            inspected.map_err(|error| engine_error(format!("inspect container {id}"), error))?;
+        match (EngineState::of(&inspected), started) {
+            (EngineState::Created, Err(error)) => {
+                self.destroy(&runtime_id).await?;
+                Err(engine_error(format!("start container {id}"), error))
+            }
+            // It was started, or the engine keeps the reason why it was not.
+            _ => Ok((inspected, origin)),
+        }
+    }
+
+    /// Returns the image's user if the container's identity depends on it, else an empty string.
+    async fn image_user(&self, config: &ContainerConfig) -> Result<String, Error> {
+        let security = &config.security;
+        let matters = security.run_as_non_root || security.run_as_group.is_some();
+        if security.run_as_user.is_some() || !matters {
+            return Ok(String::new());
+        }
+        let image = self.engine.client.inspect_image(&config.image).await;
+        let image = image
+            .map_err(|error| engine_error(format!("inspect image {}", config.image), error))?;
+        let user = image.config.and_then(|config| config.user);
+        Ok(user.unwrap_or_default())
+    }
+
+    /// Refuses a container that would be less confined than requested.
+    fn verify(&self, config: &ContainerConfig, pod: &Key, image_user: &str) -> Result<(), Error> {
+        let (security, id) = (&config.security, &config.id);
+        let verified = security.verify_non_root(image_user, &pod_label(pod, &id.uid), &id.name);
+        verified.map_err(Error::Config)?;
+        let wanted = [
+            (security.seccomp, "seccomp"),
+            (security.app_armor, "apparmor"),
+        ];
+        let missing =
+            |(wanted, name): &&(bool, &str)| *wanted && !self.engine.has_security_option(name);
+        match wanted.iter().find(missing) {
+            Some((_, name)) => Err(Error::Config(format!(
+                "cannot enforce the profile RuntimeDefault: the container engine runs without {name}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Creates a container and returns its id. If a container of this name exists because the answer to an earlier call
+    /// was lost, it is used if it was started, and recreated if not.
+    async fn create(
+        &self,
+        identity: &Identity,
+        body: ContainerCreateBody,
+    ) -> Result<String, Error> {
+        let name = identity.name();
+        let create = || {
+            let options = CreateContainerOptionsBuilder::default().name(&name).build();
+            self.engine
+                .client
+                .create_container(Some(options), body.clone())
+        };
+        let what = || format!("create container {name}");
+        match create().await {
+            Ok(created) => return Ok(created.id),
+            Err(BollardError::DockerResponseServerError {
+                status_code: 409, ..
+            }) => {}
+            Err(error) => return Err(engine_error(what(), error)),
+        }
+        let there = self.engine.client.inspect_container(&name, None).await;
+        let there = there.map_err(|error| engine_error(what(), error))?;
+        let runtime_id = there.id.clone().unwrap_or_default();
+        if self::identity(&there).as_ref() == Some(identity)
+            && EngineState::of(&there) != EngineState::Created
+            && !identity.is_pause()
+        {
+            return Ok(runtime_id);
+        }
+        self.destroy(&runtime_id).await?;
+        create()
+            .await
+            .map(|created| created.id)
+            .map_err(|error| engine_error(what(), error))
+    }
+
+    /// Removes all containers and volumes of a Pod from the engine.
+    pub(super) async fn remove_pod(&self, uid: &str) -> Result<(), Error> {
+        let labels = [
+            (CLUSTER, self.engine.cluster.as_str()),
+            (NODE, &self.node),
+            (UID, uid),
+        ];
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filter(&labels))
+            .build();
+        let what = || format!("remove the containers and volumes of Pod {uid}");
+        let left = self.engine.client.list_containers(Some(options)).await;
+        for container in left.map_err(|error| engine_error(what(), error))? {
+            self.destroy(container.id.as_deref().unwrap_or_default())
+                .await?;
+        }
+        let removed = volume::remove(&self.engine.client, &labels).await;
+        removed.map_err(|error| engine_error(what(), error))?;
+        self.pauses.lock().remove(uid);
+        self.images.forget(uid);
+        Ok(())
+    }
+}
