@@ -1,4 +1,4 @@
-//! What compose.yaml may say, checked without an engine.
+//! Rules for compose.yaml that are checked without an engine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ fn nothing_runs_with_more_rights_than_it_needs_and_nothing_has_a_fixed_name() {
     }
 }
 
-/// The networks that each service is in, in the order of compose.yaml; one that does not say is in `control`.
+/// Returns the networks of each service, in the order of compose.yaml; the default is `control`.
 fn networks() -> Vec<(String, String)> {
     let text = text("compose.yaml");
     let (_, services) = text
@@ -55,7 +55,7 @@ fn pods_reach_nothing_of_the_cluster_and_only_gateways_reach_etcd() {
         in_it.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(named("store"), ["etcd", "gateway"]);
-    assert_eq!(named("pods"), ["pods"], "that one listens to nobody");
+    assert_eq!(named("pods"), ["pods"], "it serves no port");
     assert!(named("control").contains(&"node-agent"), "{networks:?}");
     assert!(
         !text("compose.yaml").contains("FALLBACK"),
@@ -119,7 +119,7 @@ fn every_service_takes_the_settings_file_that_is_shipped_for_it() {
             .arg(&file)
             .output()
             .expect("services are built with their tests");
-        // Nobody can be asked on port 0; wrong settings are another thing, and exit 64.
+        // A health check on port 0 fails with 1; wrong settings would exit with 64.
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{}: {text}", file.display());
     }

@@ -3,4 +3,4 @@
 mod chaos;
 mod file;
 mod project;
-mod story;
+mod scenario;

@@ -1,4 +1,4 @@
-//! One Compose project: the repository's compose.yaml under a name and a port of its own, and nothing of it when dropped.
+//! A Compose project: the repository's compose.yaml with a name and a port of its own, removed when dropped.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use setpoint_tests::{Kubectl, free_port};
 use tempfile::TempDir;
 
-/// Where compose.yaml is.
+/// The directory of compose.yaml.
 pub fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().expect("the workspace's root").to_owned()
@@ -23,7 +23,8 @@ pub struct Project {
 }
 
 impl Project {
-    /// Prepares the images and a project that is not up yet. `None`, and a loud word, without this Compose or an engine.
+    /// Prepares the images and a project that is not up yet. Returns `None`, with a message, without this Compose version or
+    /// without an engine.
     pub fn new(compose: &'static [&'static str]) -> Option<Self> {
         for (command, what) in [
             (&["docker", "info"][..], "container engine"),
@@ -51,12 +52,12 @@ impl Project {
         Some(project)
     }
 
-    /// The project's name, which is the cluster's too.
+    /// Returns the name of the project, which is also that of the cluster.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// kubectl with deploy/kubeconfig, on the project's own port.
+    /// Returns a kubectl with deploy/kubeconfig and the port of the project.
     pub fn kubectl(&self) -> Kubectl {
         Kubectl::new(self.folder.path().to_owned())
     }
@@ -81,11 +82,11 @@ impl Project {
 
     /// Runs Compose's `down`.
     ///
-    /// Once in some dozens of times an engine counts an endpoint whose container is gone, and keeps the network until it
-    /// is restarted (moby issue 43286). Nothing of a project can help that: it is said, and that network forgiven.
+    /// Once in some dozens of runs an engine keeps a network with the endpoint of a removed container until the engine is
+    /// restarted (moby issue 43286). A project cannot avoid this, so such a network is reported and ignored.
     ///
     /// # Panics
-    /// When it fails for another reason.
+    /// If it fails for another reason.
     pub fn down(&self, options: &str) {
         let output = self.run(&format!("down {options}"));
         let words = String::from_utf8_lossy(&output.stderr);
@@ -99,7 +100,7 @@ impl Project {
             is_empty(network) && try_docker(&["network", "rm", network]).is_err()
         });
         self.haunted.borrow_mut().extend(haunted);
-        // Compose 1 ends at the first network that is kept: what it would have removed after that one is left.
+        // Compose 1 stops at the first network that is kept, and leaves what it would have removed next.
         if options.contains("-v") {
             for volume in self.volumes() {
                 docker(&["volume", "rm", &volume]);
@@ -129,14 +130,14 @@ impl Project {
             .expect("it ran before")
     }
 
-    /// The ids of a service's containers that run.
+    /// Returns the ids of a service's running containers.
     pub fn service(&self, service: &str) -> Vec<String> {
         let project = format!("label=com.docker.compose.project={}", self.name);
         let service = format!("label=com.docker.compose.service={service}");
         ids(&["ps", "-q", "-f", &project, "-f", &service])
     }
 
-    /// `name id` of the containers of Pods, those that hold them together left out.
+    /// Returns `name id` of the containers of Pods, without their sandboxes.
     pub fn pod_containers(&self) -> Vec<String> {
         let cluster = format!("label=setpoint.dev/cluster={}", self.name);
         let mut containers = ids(&["ps", "-f", &cluster, "--format", "{{.Names}} {{.ID}}"]);
@@ -145,7 +146,7 @@ impl Project {
         containers
     }
 
-    /// What the engine still has of the project and its Pods, volumes of the project's own left out unless asked for.
+    /// Returns what the engine still has of the project and its Pods; the project's volumes only on request.
     pub fn left(&self, volumes: bool) -> Vec<String> {
         let project = format!("label=com.docker.compose.project={}", self.name);
         let cluster = format!("label=setpoint.dev/cluster={}", self.name);
@@ -172,7 +173,7 @@ impl Drop for Project {
     }
 }
 
-/// Where the programs under test are.
+/// Returns the directory of the programs under test.
 pub fn binaries() -> PathBuf {
     let test = std::env::current_exe().expect("a test is a program");
     let folder = test.ancestors().nth(2);
@@ -181,7 +182,7 @@ pub fn binaries() -> PathBuf {
         .to_owned()
 }
 
-/// The images of compose.yaml, our own out of the binaries under test. An image that is as it should be is left alone.
+/// Builds the images of compose.yaml, ours from the binaries under test. Images that are up to date are kept.
 fn images() {
     let output = Command::new(root().join("deploy/offline"))
         .arg("--binaries")
@@ -202,7 +203,7 @@ pub fn docker(arguments: &[&str]) -> String {
 /// Runs docker.
 ///
 /// # Errors
-/// What it says when it fails.
+/// Its output, if it fails.
 pub fn try_docker(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("docker")
         .args(arguments)
@@ -216,7 +217,7 @@ pub fn try_docker(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Whether nothing is attached to this network.
+/// Whether no container is attached to this network.
 fn is_empty(network: &str) -> bool {
     let attached = docker(&["network", "inspect", "-f", "{{len .Containers}}", network]);
     attached.trim() == "0"
@@ -245,7 +246,7 @@ fn answers(words: &[&str]) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// A Compose that says what it says when the engine does not let go of a network.
+/// A Compose that fails like the real one when the engine does not remove a network.
 const KEPT: &[&str] = &[
     "sh",
     "-c",
@@ -253,7 +254,7 @@ const KEPT: &[&str] = &[
 ];
 
 #[test]
-fn a_network_that_the_engine_keeps_is_forgiven_if_nothing_is_attached_to_it() {
+fn a_network_that_the_engine_keeps_is_ignored_if_no_container_is_attached() {
     let Some(project) = Project::new(KEPT) else {
         return;
     };
@@ -272,7 +273,7 @@ fn a_network_that_the_engine_keeps_is_forgiven_if_nothing_is_attached_to_it() {
     let volumes = project.volumes();
     let kept = ids(&["network", "ls", "-q", "-f", &format!("name={used}")]);
     docker(&["rm", "-f", client.trim()]);
-    // It may do just what is forgiven here.
+    // The failure is the one that is ignored.
     if let Err(why) = try_docker(&["network", "rm", &used]) {
         eprintln!("the engine keeps a network: {why}");
     }

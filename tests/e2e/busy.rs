@@ -1,22 +1,22 @@
-//! A client that asks for as much as it can, and leaders that must renew their Leases meanwhile.
+//! Leaders renew their Leases in time while clients put a heavy load on the gateway.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use setpoint_tests::{Cluster, Entry, History, Reign, Size, election, eventually, http};
+use setpoint_tests::{Cluster, Entry, EtcdLog, LeadershipTerm, Size, election, eventually, http};
 
 const LEADERS: [&str; 3] = [
     "deployment-controller",
     "replicaset-controller",
     "scheduler",
 ];
-/// The election's retry period with its jitter, and what a renewal may be late.
+/// Maximum time between two renewals: the retry period with its jitter, and a tolerance.
 const APART: Duration = Duration::from_millis(360 + 1000);
 const CONNECTIONS: usize = 64;
 const RENEWALS: usize = 20;
 
-/// Checks F2: lists of megabytes, asked for by 64 connections at once, do not keep a leader from its Lease.
+/// Checks F2: large lists over 64 connections do not keep a leader from renewing its Lease.
 #[test]
 fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_second() {
     let size = Size {
@@ -29,7 +29,7 @@ fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_sec
     let url = cluster.gateway_url();
     let address = url.trim_start_matches("http://");
     let before = fill(address);
-    let history = History::of(cluster.etcd_url());
+    let history = EtcdLog::of(cluster.etcd_url());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..CONNECTIONS {
@@ -47,7 +47,7 @@ fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_sec
     let entries = history.all();
     for service in LEADERS {
         assert_eq!(
-            Reign::all(&entries, service).len(),
+            LeadershipTerm::all(&entries, service).len(),
             1,
             "{service} kept its Lease"
         );
@@ -60,7 +60,7 @@ fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_sec
     }
 }
 
-/// Makes some megabytes of ConfigMaps; returns the revision of the last.
+/// Creates some megabytes of ConfigMaps; returns the revision of the last.
 fn fill(address: &str) -> i64 {
     let value = "x".repeat(8 << 10);
     let mut last = 0;
@@ -79,14 +79,14 @@ fn fill(address: &str) -> i64 {
     last
 }
 
-/// Asks for everything again and again. Answers do not matter, those that ask for patience neither.
+/// Lists everything repeatedly. Answers are ignored, also those with status 429.
 fn keep_busy(address: &str, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         let _ = http::get(address, "/api/v1/configmaps");
     }
 }
 
-/// When each write of a service's Lease after that revision was made, in nanoseconds since 1970.
+/// Returns the times of all writes of a service's Lease after a revision, in nanoseconds since 1970.
 fn renewals(entries: &[Entry], service: &str, after: i64) -> Vec<i64> {
     let key = format!("/registry/leases/setpoint-system/{service}");
     let entries = entries.iter();

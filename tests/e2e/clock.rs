@@ -1,17 +1,17 @@
-//! Wall clocks of replicas jump by an hour, as when somebody sets them: who leads goes on to lead.
+//! Jumps of the replicas' wall clocks by an hour do not change the leader.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use setpoint_tests::{Cluster, History, Kubectl, Reign, WallClock, election, eventually};
+use setpoint_tests::{Cluster, EtcdLog, Kubectl, LeadershipTerm, WallClock, election, eventually};
 
 const SERVICE: &str = "replicaset-controller";
 const HOUR: i64 = 3600;
-/// What a clock that was set may differ from that by, on a busy machine.
+/// Tolerance between a clock and the time it was set to, on a busy machine.
 const SLACK: i64 = 30;
-/// More than fit into the time that a lease lasts.
+/// Number of renewals that takes longer than the lease duration.
 const RENEWALS: usize = 14;
 
-/// Checks L1 (skew) and L2: only monotonic clocks decide who leads.
+/// Checks L1 (skew) and L2: leadership depends on monotonic clocks only.
 #[test]
 fn a_wall_clock_that_jumps_by_an_hour_changes_no_leader() {
     let Some(mut pair) = Pair::start() else {
@@ -22,20 +22,23 @@ fn a_wall_clock_that_jumps_by_an_hour_changes_no_leader() {
         pair.jump(replica, ahead);
         pair.until_renewed();
         pods += 5;
-        pair.until_there_are(pods);
+        pair.scale_to(pods);
     }
-    let reigns = pair.reigns();
-    assert_eq!(reigns.len(), 1, "nobody took over: {reigns:?}");
-    assert!(reigns[0].holder.starts_with(&name(0)), "{reigns:?}");
-    // Its last renewal is dated an hour from now, two by the other's clock, and that delays nobody.
+    let terms = pair.terms();
+    assert_eq!(terms.len(), 1, "there is one term: {terms:?}");
+    assert!(terms[0].holder.starts_with(&name(0)), "{terms:?}");
+    // The time of the last renewal is an hour ahead, two hours by the other's clock; that must not delay the takeover.
     pair.cluster.process(&name(0)).kill();
-    pair.until_there_are(pods + 5);
-    let reigns = pair.reigns();
-    let [first, second] = reigns.as_slice() else {
-        panic!("{reigns:?}")
+    pair.scale_to(pods + 5);
+    let terms = pair.terms();
+    let [first, second] = terms.as_slice() else {
+        panic!("{terms:?}")
     };
     let handover = first.handover(second);
-    assert!(handover.leaderless < 5 * first.lasts, "{handover:?}");
+    assert!(
+        handover.leaderless < 5 * first.lease_duration,
+        "{handover:?}"
+    );
 }
 
 fn name(replica: usize) -> String {
@@ -46,7 +49,7 @@ fn name(replica: usize) -> String {
 struct Pair {
     cluster: Cluster,
     kubectl: Kubectl,
-    history: History,
+    history: EtcdLog,
     clocks: [WallClock; 2],
 }
 
@@ -54,7 +57,7 @@ impl Pair {
     fn start() -> Option<Self> {
         let clocks = [WallClock::new()?, WallClock::new()?];
         let mut cluster = Cluster::bare();
-        // Its log is how one sees what time it is for a replica that only stands by.
+        // The log is the only place where a standby shows its time.
         let log = vec!["--log".into(), "debug".into()];
         let flags = [election("4s", "3s"), log].concat();
         for (replica, clock) in clocks.iter().enumerate() {
@@ -66,26 +69,26 @@ impl Pair {
         assert!(output.success, "{}", output.stderr);
         Some(Self {
             kubectl,
-            history: History::of(cluster.etcd_url()),
+            history: EtcdLog::of(cluster.etcd_url()),
             cluster,
             clocks,
         })
     }
 
-    /// Sets a replica's clock, and makes sure that the replica has noticed.
+    /// Sets a replica's clock, and waits until the replica's log shows the new time.
     fn jump(&mut self, replica: usize, ahead: i64) {
         self.clocks[replica].set(ahead);
         let process = self.cluster.process(&name(replica));
         eventually("the clock has jumped", || {
             let log = process.log();
-            let told = log.lines().rev().find_map(time).ok_or("it says nothing")?;
-            let off = told.as_second() - Timestamp::now().as_second();
+            let shown = log.lines().rev().find_map(time).ok_or("the log is empty")?;
+            let off = shown.as_second() - Timestamp::now().as_second();
             let jumped = (off - ahead).abs() < SLACK;
             jumped.then_some(()).ok_or(format!("it is {off} s ahead"))
         });
     }
 
-    /// Waits for renewals over more time than the lease lasts.
+    /// Waits for renewals over more than the lease duration.
     fn until_renewed(&self) {
         let before = self.renewals();
         eventually("the leader renews", || {
@@ -102,8 +105,8 @@ impl Pair {
         history.iter().filter(|entry| entry.key == lease).count()
     }
 
-    /// Asks for so many Pods, and waits for them.
-    fn until_there_are(&self, count: usize) {
+    /// Scales to `count` Pods and waits until they exist.
+    fn scale_to(&self, count: usize) {
         self.kubectl
             .ok(&format!("scale rs/demo --replicas={count}"));
         eventually("all Pods are there", || {
@@ -115,13 +118,13 @@ impl Pair {
         });
     }
 
-    /// Panics if two led at once, or a write was accepted that was not the leader's.
-    fn reigns(&self) -> Vec<Reign> {
-        Reign::all(&self.history.all(), SERVICE)
+    /// Panics if two replicas led at once, or a write of another replica than the leader was accepted.
+    fn terms(&self) -> Vec<LeadershipTerm> {
+        LeadershipTerm::all(&self.history.all(), SERVICE)
     }
 }
 
-/// When a line was written, as its process saw it.
+/// Returns the timestamp of a log line, by the clock of its process.
 fn time(line: &str) -> Option<Timestamp> {
     let line: Value = serde_json::from_str(line).ok()?;
     line["timestamp"].as_str()?.parse().ok()

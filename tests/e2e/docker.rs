@@ -33,7 +33,7 @@ spec:
     )
 }
 
-/// One story in one cluster, since starting one is what takes long.
+/// One test, because starting a cluster takes most of the time.
 #[test]
 fn a_pod_is_containers_that_survive_kills_and_agents() {
     let Some(engine) = Engine::find() else { return };
@@ -71,7 +71,7 @@ fn ready(kubectl: &Kubectl, restarts: [i64; 2]) -> Value {
     )
 }
 
-/// How often its init container has run again.
+/// Returns how often the init container was restarted.
 fn prepared_again(pod: &Value) -> Option<i64> {
     pod.pointer("/status/initContainerStatuses/0/restartCount")?
         .as_i64()
@@ -96,7 +96,7 @@ fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
         "inspect -f {{{{range.NetworkSettings.Networks}}}}{{{{.IPAddress}}}}{{{{end}}}} {pause}"
     ));
     assert_eq!(text(&pod, "/status/podIP"), address.trim());
-    // A container is ready before its program has said anything.
+    // A container is ready before its program has written anything.
     eventually("docker has its words", || {
         let log = engine.docker(&format!("logs {main}"));
         (log == "hello $(NAME)\n").then_some(()).ok_or(log)
@@ -154,7 +154,7 @@ fn an_agent_that_comes_back_starts_nothing_twice(
     cluster.process("node-agent-0").kill();
     assert_eq!(engine.running(), before);
     engine.start_agent(cluster);
-    // What the agent does for a Pod that comes later, it did for those that were there before.
+    // Once a later Pod is handled, the earlier ones have been handled as well.
     let later = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: later}}\nspec: {{containers: [{{name: main, image: '{IMAGE}'}}]}}\n"
     );

@@ -1,4 +1,4 @@
-//! A Docker engine for one test: what it has of the test's cluster, and nothing of it when dropped.
+//! The objects of one test's cluster on a Docker engine, removed when dropped.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,13 +9,13 @@ use setpoint_tests::{Cluster, Size, eventually};
 pub const IMAGE: &str = "setpoint-test/e2e:1";
 const NODE: &str = "node-0";
 
-/// What the engine has of one cluster.
+/// A cluster whose only node runs containers on the Docker engine.
 pub struct Engine {
     cluster: String,
 }
 
 impl Engine {
-    /// `None`, and a word about it, where no engine answers.
+    /// Returns `None`, with a message, if no engine answers.
     pub fn find() -> Option<Self> {
         let answers = Command::new("docker")
             .arg("info")
@@ -31,7 +31,7 @@ impl Engine {
         Some(Self { cluster })
     }
 
-    /// Controllers and a scheduler; the agent comes with [`Engine::start_agent`].
+    /// Starts controllers and a scheduler. [`Engine::start_agent`] starts the agent.
     pub fn cluster(&self) -> Cluster {
         let mut cluster = Cluster::start(Size {
             process_nodes: 0,
@@ -75,12 +75,12 @@ impl Engine {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// `name id` of what runs.
+    /// Returns `name id` of all running containers.
     pub fn running(&self) -> Vec<String> {
         self.containers("")
     }
 
-    /// `name id` of all there is.
+    /// Returns `name id` of all containers.
     pub fn all(&self) -> Vec<String> {
         self.containers("--all")
     }
@@ -94,7 +94,7 @@ impl Engine {
         listed
     }
 
-    /// Kills the container whose name begins so.
+    /// Kills the container whose name begins with `name`.
     pub fn kill(&self, name: &str) {
         let running = self.running();
         let found = running.iter().find(|found| found.starts_with(name));
@@ -122,7 +122,7 @@ impl Drop for Engine {
     }
 }
 
-/// Makes the image, which no registry has, unless it is there.
+/// Builds the image, which no registry has, unless it exists.
 fn known_image() {
     let known = Command::new("docker")
         .args(["image", "inspect", IMAGE])
@@ -133,7 +133,7 @@ fn known_image() {
     }
 }
 
-/// Makes an image; one with a mark of its own shares nothing with others.
+/// Builds an image; a unique mark keeps it from sharing layers with other images.
 pub fn import(name: &str, mark: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let script = format!(

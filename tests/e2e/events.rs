@@ -1,4 +1,4 @@
-//! Events as users of kubectl know them: who tells what of whom, counted instead of repeated.
+//! Events as `kubectl describe` shows them; repeated Events are counted.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -7,7 +7,7 @@ use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use crate::web;
 
-/// The lines of `kubectl describe` below "Events:", each without the space between its columns.
+/// Returns the lines of `kubectl describe` below "Events:", with single spaces.
 fn events(kubectl: &Kubectl, what: &str) -> Vec<String> {
     let text = kubectl.ok(&format!("describe {what} -n production"));
     let (_, events) = text.split_once("Events:").unwrap_or_default();
@@ -15,8 +15,8 @@ fn events(kubectl: &Kubectl, what: &str) -> Vec<String> {
     events.lines().map(words).collect()
 }
 
-/// Waits for an Event with these words, apart from its age.
-pub fn told(kubectl: &Kubectl, what: &str, before: &str, after: &str) {
+/// Waits for an Event that contains these words; ages are ignored.
+pub fn wait_for_event(kubectl: &Kubectl, what: &str, before: &str, after: &str) {
     eventually(&format!("{what}: {before} … {after}"), || {
         let lines = events(kubectl, what);
         let found = lines.iter().any(|line| {
@@ -27,7 +27,7 @@ pub fn told(kubectl: &Kubectl, what: &str, before: &str, after: &str) {
 }
 
 #[test]
-fn describe_tells_what_each_loop_did_in_the_usual_words() {
+fn describe_shows_the_events_of_each_loop_as_in_kubernetes() {
     let cluster = Cluster::start(Size::default());
     let kubectl = cluster.kubectl();
     web::apply(&kubectl);
@@ -35,13 +35,13 @@ fn describe_tells_what_each_loop_did_in_the_usual_words() {
     let pod = web::text(&pods[0], "/metadata/name");
     let set = web::text(&pods[0], "/metadata/ownerReferences/0/name");
     let node = web::text(&pods[0], "/spec/nodeName");
-    told(
+    wait_for_event(
         &kubectl,
         "deployment web-frontend",
         "Normal ScalingReplicaSet",
         &format!("deployment-controller Scaled up replica set {set} from 0 to 3"),
     );
-    told(
+    wait_for_event(
         &kubectl,
         &format!("rs {set}"),
         "Normal SuccessfulCreate",
@@ -56,17 +56,17 @@ fn describe_tells_what_each_loop_did_in_the_usual_words() {
         ("Created", "kubelet Created container: nginx".to_owned()),
         ("Started", "kubelet Started container nginx".to_owned()),
     ] {
-        told(&kubectl, &of_pod, &format!("Normal {reason}"), &message);
+        wait_for_event(&kubectl, &of_pod, &format!("Normal {reason}"), &message);
     }
     kubectl.ok("scale deployment/web-frontend -n production --replicas=2");
     web::until_ready(&kubectl, 2);
-    told(
+    wait_for_event(
         &kubectl,
         "deployment web-frontend",
         "Normal ScalingReplicaSet",
         &format!("deployment-controller Scaled down replica set {set} from 3 to 2"),
     );
-    told(
+    wait_for_event(
         &kubectl,
         &format!("rs {set}"),
         "Normal SuccessfulDelete",
@@ -88,7 +88,7 @@ fn every_event_names_its_loop(kubectl: &Kubectl) {
             "kubelet" => instance == web::text(event, "/source/host"),
             _ => false,
         };
-        assert!(loops, "nobody reports it: {event}");
+        assert!(loops, "no component: {event}");
         assert_eq!(web::text(event, "/source/component"), component);
     }
 }
@@ -99,7 +99,7 @@ fn pod(name: &str, spec: Value) -> String {
 }
 
 #[test]
-fn what_happens_again_is_counted_and_what_waits_says_why() {
+fn repeated_events_are_counted_and_waiting_pods_have_a_reason() {
     let cluster = Cluster::start(Size::default());
     let kubectl = cluster.kubectl();
     web::apply(&kubectl);
@@ -109,13 +109,13 @@ fn what_happens_again_is_counted_and_what_waits_says_why() {
         let output = kubectl.with("apply", &pod(name, spec));
         assert!(output.success, "{}", output.stderr);
     }
-    told(
+    wait_for_event(
         &kubectl,
         "pod waits",
         "Warning FailedScheduling",
         "default-scheduler 0/3 nodes are available:",
     );
-    told(
+    wait_for_event(
         &kubectl,
         "pod crashes",
         "Warning BackOff",

@@ -1,10 +1,10 @@
-//! Leaders die in the middle of a rollout; what they began is finished, and nothing is doubled.
+//! Leaders are killed during a rollout: their successors finish it without extra Pods.
 
 use setpoint_tests::{Cluster, Size, eventually};
 
 use crate::web::{apply, text, until_ready};
 
-/// Checks R3 and L4 with real processes: the standby finishes the rollout, and no Pod is doubled.
+/// Checks R3 and L4 with real processes: the standby finishes the rollout, and no Pod is created twice.
 #[test]
 fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
     let size = Size {
@@ -36,7 +36,7 @@ fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
             pods.iter()
                 .all(|pod| text(pod, "/spec/containers/0/image") == image)
         );
-        // Its lease is taken over only now, if its work was done when it ended.
+        // If the rollout was complete before the leader ended, the lease is taken over only now.
         eventually(&format!("the standby leads {service}"), || {
             let now = cluster.leader(service);
             (now != leader).then_some(()).ok_or(now)

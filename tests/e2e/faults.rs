@@ -1,4 +1,4 @@
-//! etcd dies, the gateway is restarted: nothing acknowledged is lost, and everyone comes back by themselves.
+//! etcd is killed and the gateway is restarted: no acknowledged write is lost, and all services recover.
 
 use setpoint_tests::{Cluster, Size, eventually};
 
@@ -14,7 +14,7 @@ fn a_gateway_without_etcd_waits_and_says_so() {
         output.success.then_some(()).ok_or(output.stderr)
     });
     assert!(!kubectl.run("get --raw /readyz").success);
-    eventually("it says what it waits for", || {
+    eventually("the log names what it waits for", || {
         let log = cluster.process("gateway-0").log();
         log.contains("etcd").then_some(()).ok_or(log)
     });
@@ -29,7 +29,7 @@ fn a_gateway_without_etcd_waits_and_says_so() {
 
 /// Checks S4 in its simple form: acknowledged writes survive kill -9 of etcd under load.
 #[test]
-fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_goes_on() {
+fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_recovers() {
     let mut cluster = Cluster::start(Size {
         process_nodes: 0,
         simulated_nodes: 2,
@@ -52,7 +52,7 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_goes_on() {
     };
     for n in 0..2 {
         cluster.process("etcd").restart();
-        // The next one is killed at work, too.
+        // The next kill must also hit writes in progress.
         eventually("etcd takes writes again", || {
             let output = kubectl.run(&format!("label namespace default kills={n} --overwrite"));
             output.success.then_some(()).ok_or(output.stderr)
@@ -75,7 +75,7 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_goes_on() {
     until_ready(&kubectl, 6);
 }
 
-/// Checks I3: watches resume where they were; nobody lists everything again.
+/// Checks I3: watches resume at their last revision; no client lists again.
 #[test]
 fn a_restarted_gateway_is_found_again_without_relists() {
     let mut cluster = Cluster::start(Size {
@@ -105,12 +105,12 @@ fn malformed_and_oversize_requests_are_refused_with_a_reason() {
     let kubectl = cluster.kubectl();
     let url = |path: &str| format!("{}{path}", cluster.gateway_url());
     let post = |body: &[u8]| {
-        let file = cluster.folder().join("body");
+        let file = cluster.directory().join("body");
         std::fs::write(&file, body).expect("it is writable");
         let output = std::process::Command::new("curl")
             .args([
                 "-s",
-                // However late the server says that it does not want it: a large body waits for its word.
+                // A large body is sent only after the server's 100-continue.
                 "--expect100-timeout",
                 "60",
                 "-X",

@@ -1,12 +1,14 @@
-//! A leader freezes in the middle of its work and thaws when another leads: none of its late writes is accepted.
+//! A leader is frozen while it writes and continues when another replica leads: none of its late writes is accepted.
 //!
-//! Its wire to the gateway holds back what it has just sent, so that in each round there certainly are late writes.
+//! Its link to the gateway holds back requests, so that each round has late writes.
 
 use std::collections::BTreeMap;
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use setpoint_tests::{Cluster, History, Kubectl, Reign, Wire, eventually, fast_election, http};
+use setpoint_tests::{
+    Cluster, EtcdLog, Kubectl, LeadershipTerm, Link, eventually, fast_election, http,
+};
 
 const SERVICE: &str = "replicaset-controller";
 const PODS: usize = 100;
@@ -14,40 +16,40 @@ const PODS: usize = 100;
 /// Checks L4 and L5 with real processes.
 #[test]
 fn no_late_write_of_a_frozen_leader_is_accepted() {
-    Arena::open().freeze_leaders(3);
+    Fixture::open().freeze_leaders(3);
 }
 
-/// Checks L5, for as long as it takes to be sure.
+/// Checks L5 in many rounds.
 #[test]
 #[ignore = "takes minutes"]
 fn no_late_write_of_a_frozen_leader_is_accepted_in_fifty_rounds() {
-    Arena::open().freeze_leaders(50);
+    Fixture::open().freeze_leaders(50);
 }
 
-/// Two replicas of one controller, each with a wire of its own.
-struct Arena {
+/// Two replicas of one controller, each with a link of its own to the gateway.
+struct Fixture {
     cluster: Cluster,
     kubectl: Kubectl,
-    history: History,
-    wires: BTreeMap<String, Wire>,
+    history: EtcdLog,
+    links: BTreeMap<String, Link>,
 }
 
-impl Arena {
+impl Fixture {
     fn open() -> Self {
         let mut cluster = Cluster::bare();
         let gateway = cluster.gateway_url();
-        let mut wires = BTreeMap::new();
+        let mut links = BTreeMap::new();
         for n in 0..2 {
             let name = format!("{SERVICE}-{n}");
-            let wire = Wire::to(gateway.trim_start_matches("http://"));
-            cluster.service_through(&wire.url(), &name, SERVICE, &fast_election());
-            wires.insert(name, wire);
+            let link = Link::to(&gateway);
+            cluster.service_through(&link.url(), &name, SERVICE, &fast_election());
+            links.insert(name, link);
         }
         Self {
             kubectl: cluster.kubectl(),
-            history: History::of(cluster.etcd_url()),
+            history: EtcdLog::of(cluster.etcd_url()),
             cluster,
-            wires,
+            links,
         }
     }
 
@@ -60,10 +62,10 @@ impl Arena {
                 (now != frozen).then_some(()).ok_or(now)
             });
             if round % 2 == 0 {
-                // Otherwise the late writes come while the other one still works.
+                // In the other rounds the late writes arrive while the new leader still works.
                 self.until_all_is_done(round);
             }
-            self.wires[&frozen].release();
+            self.links[&frozen].release();
             eventually("late writes are refused and counted", || {
                 let now = self.fenced();
                 (now > fenced).then_some(()).ok_or(format!("{now}"))
@@ -76,25 +78,25 @@ impl Arena {
                 self.fenced() - fenced
             );
         }
-        self.judge(rounds);
+        self.verify(rounds);
     }
 
-    fn judge(&self, rounds: usize) {
+    fn verify(&self, rounds: usize) {
         let history = self.history.all();
-        // Panics if a write was accepted under another term than the one that stood.
-        let reigns = Reign::all(&history, SERVICE);
-        assert!(reigns.len() > rounds, "{reigns:?}");
+        // Panics if a write was accepted under another term than the current one.
+        let terms = LeadershipTerm::all(&history, SERVICE);
+        assert!(terms.len() > rounds, "{terms:?}");
         for set in (0..rounds).flat_map(sets) {
             let prefix = format!("/registry/pods/default/{set}-");
             let pods = history
                 .iter()
                 .filter(|entry| entry.key.starts_with(&prefix));
             let created = pods.filter(|entry| entry.created).count();
-            assert_eq!(created, PODS, "Pods of {set} were doubled");
+            assert_eq!(created, PODS, "wrong number of Pods of {set}");
         }
     }
 
-    /// Freezes it in the middle of a big scale-up, when it has sent writes that have not arrived.
+    /// Freezes the leader during a large scale-up, when its link holds back writes. Returns its name.
     fn freeze_the_leader(&mut self, round: usize) -> String {
         let leader = self.cluster.leader(SERVICE);
         let [early, late] = sets(round);
@@ -105,11 +107,11 @@ impl Arena {
             let begun = history.iter().any(|entry| entry.key.starts_with(&prefix));
             begun.then_some(()).ok_or_else(String::new)
         });
-        self.wires[&leader].hold();
-        // It may have been faster than we; now it has work again, and sees it.
+        self.links[&leader].hold_requests();
+        // The leader may have finished the first set before the hold, so it gets a second one.
         self.scale_up(&late);
         eventually("a Pod of the second set is on its way", || {
-            let delayed = self.wires[&leader].delayed();
+            let delayed = self.links[&leader].backlog();
             let name = format!("{late}-");
             let mut parts = delayed.windows(name.len());
             let under_way = parts.any(|part| part == name.as_bytes());
@@ -121,7 +123,7 @@ impl Arena {
         leader
     }
 
-    /// At once: a leader whose renewals are held back leads for a moment only, and kubectl takes its time.
+    /// Creates a set by HTTP, because kubectl is too slow: a leader whose renewals are held back soon stops leading.
     fn scale_up(&self, set: &str) {
         let labels = json!({"app": set});
         let containers = json!([{"name": "app", "image": "app:1"}]);

@@ -1,4 +1,4 @@
-//! Two clients that fight over a field are told of, once, however many gateways look on.
+//! Two clients that overwrite each other's field are reported once, by one of several gateways.
 
 use serde_json::Value;
 use setpoint_tests::{Cluster, Size, eventually};
@@ -34,7 +34,7 @@ fn two_clients_that_undo_each_other_are_named_with_their_field_and_controllers_a
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     for round in 0..4 {
-        // Each at a gateway of its own; the controllers write sets and status in between.
+        // Each client uses a gateway of its own; the controllers write sets and status in between.
         for (n, (manager, replicas)) in [("alice", 2), ("bob", 4)].into_iter().enumerate() {
             let patch = format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#);
             let kubectl = cluster.kubectl_at(n);
@@ -45,14 +45,14 @@ fn two_clients_that_undo_each_other_are_named_with_their_field_and_controllers_a
             assert!(kubectl.run(done).success, "round {round}");
         }
     }
-    // Eight turns are twice four.
-    let events = eventually("both flaps are told", || {
+    // Eight writes are two flaps of four.
+    let events = eventually("both flaps are reported", || {
         let events = flapping(&kubectl);
-        let told = events
+        let count = events
             .iter()
             .filter_map(|event| event["count"].as_i64())
             .sum::<i64>();
-        (told == 2)
+        (count == 2)
             .then_some(events.clone())
             .ok_or(format!("{events:?}"))
     });
@@ -62,7 +62,7 @@ fn two_clients_that_undo_each_other_are_named_with_their_field_and_controllers_a
     assert_eq!(text(event, "/type"), "Warning");
     let message = "alice and bob undo each other's writes of spec.replicas";
     assert_eq!(text(event, "/message"), message);
-    // Whoever tells counts afterwards, and the other gateway hears of it later.
+    // The gateway counts after it has reported, and the other gateway sees the report later.
     eventually("both flaps are counted", || {
         let counted = counted(&cluster, gateways);
         let both = (counted - 2.0).abs() < 0.1;

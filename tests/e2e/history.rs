@@ -1,4 +1,4 @@
-//! `setpoint history`: who changed what when, as far back as etcd remembers.
+//! `setpoint history` lists the writes of an object that etcd still has.
 
 use serde_json::Value;
 use setpoint_tests::{Cluster, eventually};
@@ -22,7 +22,7 @@ fn compact(cluster: &Cluster, revision: i64) {
 }
 
 #[test]
-fn every_write_is_told_with_its_writer_and_its_fields_until_the_store_forgets() {
+fn history_lists_every_write_with_its_writer_and_fields_until_compaction() {
     let cluster = Cluster::bare_with(2);
     let kubectl = cluster.kubectl();
     kubectl.ok("create configmap settings --from-literal=size=1 --field-manager=alice");
@@ -35,7 +35,7 @@ fn every_write_is_told_with_its_writer_and_its_fields_until_the_store_forgets() 
     patch("alice", r#"{"data":{"size":null,"colour":"red"}}"#);
 
     let history = cluster.setpoint_json(1, HISTORY).expect("it exists");
-    let told = versions(&history).iter().map(|version| {
+    let shown = versions(&history).iter().map(|version| {
         let changes = version["changes"].as_array().cloned().unwrap_or_default();
         let changes = changes.iter().map(|change| {
             let parts = ["/path", "/before", "/after"];
@@ -52,7 +52,7 @@ fn every_write_is_told_with_its_writer_and_its_fields_until_the_store_forgets() 
         r#"bob changed: data[size] "1" "2""#,
         "alice created: ",
     ];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
     assert_eq!(history["ends"], "created");
     let written = versions(&history)[0]["cause"]["writtenNs"].as_i64();
     assert!(written.is_some_and(|written| written > 0), "{history}");
@@ -60,7 +60,7 @@ fn every_write_is_told_with_its_writer_and_its_fields_until_the_store_forgets() 
     assert!(page.contains(r#"    data[size]: "1" → "2""#), "{page}");
 
     kubectl.ok("delete configmap settings");
-    let gone = eventually("its end is told", || {
+    let gone = eventually("the deletion is listed", || {
         let history = cluster.setpoint_json(1, HISTORY)?;
         let deleted = versions(&history)[0]["what"] == "deleted";
         deleted
@@ -84,7 +84,10 @@ fn every_write_is_told_with_its_writer_and_its_fields_until_the_store_forgets() 
     assert_eq!(left["ends"], "compacted");
     let unknown = cluster.setpoint_at(0, "history cm/none");
     assert!(
-        !unknown.success && unknown.stdout.contains("Nothing is known"),
+        !unknown.success
+            && unknown
+                .stdout
+                .contains("No writes of such an object are known"),
         "{unknown:?}"
     );
 }

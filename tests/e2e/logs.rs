@@ -1,4 +1,4 @@
-//! kubectl logs, where containers are processes.
+//! `kubectl logs` with containers that run as processes.
 
 use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
@@ -19,7 +19,7 @@ spec:
     command: [sh, -c, 'echo begun; sleep 2; echo done']
 ";
 
-/// Waits until each container has been started, and perhaps has ended: before that nobody has its log.
+/// Waits until each container has been started; before that it has no log.
 fn until_started(kubectl: &Kubectl) {
     eventually("both containers have been started", || {
         let pod = kubectl.json("get pod talker");
@@ -33,7 +33,7 @@ fn until_started(kubectl: &Kubectl) {
 }
 
 #[test]
-fn what_containers_write_is_read_by_kubectl() {
+fn kubectl_logs_returns_the_output_of_containers() {
     let cluster = Cluster::start(Size {
         process_nodes: 1,
         simulated_nodes: 0,

@@ -1,4 +1,4 @@
-//! The main job: apply, look, scale, delete, roll, kill.
+//! The main use: apply, get, scale, delete, roll out, kill.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -12,10 +12,10 @@ use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use crate::web::{apply, is_ready, manifest, pods, text, until_ready};
 
-/// Longer than controllers take from one write to the next.
+/// Longer than controllers take between two writes.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// The whole story of the README in one cluster, since starting one is what takes long.
+/// All steps of the README in one test, because starting a cluster takes most of the time.
 #[test]
 fn a_deployment_is_applied_scaled_healed_and_rolled() {
     let cluster = Cluster::start(Size {
@@ -26,7 +26,7 @@ fn a_deployment_is_applied_scaled_healed_and_rolled() {
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     three_pods_run_on_three_nodes(&kubectl);
-    kubectl_shows_them_as_its_users_know_it(&kubectl);
+    kubectl_shows_the_usual_tables(&kubectl);
     applying_again_changes_nothing(&kubectl);
     a_watch_streams_scaling(&kubectl);
     a_deleted_pod_is_replaced(&kubectl);
@@ -45,7 +45,7 @@ fn three_pods_run_on_three_nodes(kubectl: &Kubectl) {
     );
 }
 
-/// The lines of a table, each with one space between its columns, once it shows that all is well.
+/// Returns the lines of a table with single spaces, once it shows the expected state.
 fn table_of_what_is_ready(kubectl: &Kubectl) -> Vec<String> {
     let is_deployment = |line: &&String| {
         line.starts_with("deployment.apps/web-frontend ")
@@ -68,7 +68,7 @@ fn table_of_what_is_ready(kubectl: &Kubectl) -> Vec<String> {
     })
 }
 
-fn kubectl_shows_them_as_its_users_know_it(kubectl: &Kubectl) {
+fn kubectl_shows_the_usual_tables(kubectl: &Kubectl) {
     let table = table_of_what_is_ready(kubectl);
     let heads = [
         "NAME READY UP-TO-DATE AVAILABLE AGE CONTAINERS IMAGES SELECTOR",
@@ -83,8 +83,8 @@ fn kubectl_shows_them_as_its_users_know_it(kubectl: &Kubectl) {
     }
     eventually("describe tells of the scaling", || {
         let described = kubectl.ok("describe deployment web-frontend -n production");
-        let told = described.contains("ScalingReplicaSet");
-        told.then_some(()).ok_or(described)
+        let shown = described.contains("ScalingReplicaSet");
+        shown.then_some(()).ok_or(described)
     });
 }
 
@@ -185,14 +185,14 @@ fn restarted(kubectl: &Kubectl, name: &str, times: u64) -> Result<(), String> {
         .ok_or(format!("restartCount {count:?}"))
 }
 
-/// Kills the Pod's process, which its agent keeps note of in `<state-dir>/pods/<uid>/<container>/<attempt>/pid`.
+/// Kills the Pod's process, whose id the agent records in `<state-dir>/pods/<uid>/<container>/<attempt>/pid`.
 fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
     let pod = kubectl.json(&format!("get pod {name} -n production"));
     let id = text(&pod, "/status/containerStatuses/0/containerID");
     let attempt = id.strip_prefix("process://").expect("a process runs it");
     let agent = text(&pod, "/spec/nodeName").replace("node-", "node-agent-");
     let note = cluster
-        .folder()
+        .directory()
         .join(agent)
         .join("pods")
         .join(attempt)
@@ -207,7 +207,7 @@ fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
 
 fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
     until_ready(kubectl, 3);
-    // The Deployment hears later than its Pods that all of them are back.
+    // The Deployment's status is updated after that of its Pods.
     kubectl.ok("wait deployment/web-frontend -n production --for=jsonpath={.status.readyReplicas}=3 --timeout=60s");
     kubectl.ok("set image deployment/web-frontend -n production nginx=nginx:1.26");
     eventually("the rollout ends", || {

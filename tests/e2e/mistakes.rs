@@ -1,4 +1,4 @@
-//! A user's mistakes get Kubernetes' answers.
+//! Invalid requests get the same answers as from Kubernetes.
 
 use setpoint_tests::{Cluster, Kubectl};
 

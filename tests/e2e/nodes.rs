@@ -1,4 +1,4 @@
-//! Nodes that come and go.
+//! Nodes are added and removed.
 
 use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};

@@ -15,7 +15,7 @@ const SIZE: Size = Size {
 /// Both controllers, the scheduler, an agent for each node.
 const CLIENTS: usize = 5;
 
-/// The tasks that are restarted after a panic, in all services. That of a Docker engine is not among them.
+/// The tasks of all services that are restarted after a panic, except that of a Docker engine.
 const TASKS: [&str; 17] = [
     "cache-consistent-read",
     "cache-differences",
@@ -31,12 +31,12 @@ const TASKS: [&str; 17] = [
     "heartbeat",
     "informer",
     "leader",
-    "namespaces",
     "membership",
+    "namespaces",
     "scheduling",
 ];
 
-/// Each task of each process panics when it starts, and the cluster does its work all the same.
+/// Each task of each process panics at its start, and the cluster works nevertheless.
 #[test]
 fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
     let cluster = Cluster::with_environment(SIZE, &["SETPOINT_PANIC_ONCE=true"]);

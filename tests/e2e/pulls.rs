@@ -1,10 +1,10 @@
-//! Images out of a registry, and what the kubelet's Events say of them.
+//! Images are pulled from a registry, with the Events of a kubelet.
 
 use setpoint_testkit::ImageRegistry;
 use setpoint_tests::{Kubectl, eventually};
 
 use crate::engine::{Engine, import};
-use crate::events::told;
+use crate::events::wait_for_event;
 
 fn apply(kubectl: &Kubectl, name: &str, image: &str, policy: &str) {
     let pod = format!(
@@ -37,7 +37,7 @@ fn image_in(registry: &ImageRegistry, engine: &Engine) -> String {
     image
 }
 
-/// One story in one cluster, since starting one is what takes long.
+/// One test, because starting a cluster takes most of the time.
 #[test]
 fn a_pod_has_its_image_pulled_as_its_policy_says() {
     let Some(engine) = Engine::find() else { return };
@@ -48,20 +48,20 @@ fn a_pod_has_its_image_pulled_as_its_policy_says() {
     let kubectl = cluster.kubectl();
     kubectl.ok("create namespace production");
     let image = &image_in(&registry, &engine);
-    a_pod_that_never_pulls_goes_without(&kubectl, image);
+    a_pod_that_never_pulls_has_no_image(&kubectl, image);
     a_missing_image_is_pulled(&kubectl, image);
     an_image_that_is_there_is_used(&kubectl, image);
     an_image_that_is_there_is_pulled_if_wanted(&kubectl, image);
     an_image_that_the_registry_lacks_is_tried_again(&kubectl, image);
 }
 
-fn a_pod_that_never_pulls_goes_without(kubectl: &Kubectl, image: &str) {
+fn a_pod_that_never_pulls_has_no_image(kubectl: &Kubectl, image: &str) {
     apply(kubectl, "never", image, "Never");
     shows(kubectl, "never", "ErrImageNeverPull");
     let message =
         format!("kubelet Container image \"{image}\" is not present with pull policy of Never");
-    told(kubectl, "pod never", "Warning ErrImageNeverPull", &message);
-    told(
+    wait_for_event(kubectl, "pod never", "Warning ErrImageNeverPull", &message);
+    wait_for_event(
         kubectl,
         "pod never",
         "Warning Failed",
@@ -73,10 +73,10 @@ fn a_missing_image_is_pulled(kubectl: &Kubectl, image: &str) {
     apply(kubectl, "pulls", image, "IfNotPresent");
     runs(kubectl, "pulls");
     let pulling = format!("kubelet Pulling image \"{image}\"");
-    told(kubectl, "pod pulls", "Normal Pulling", &pulling);
+    wait_for_event(kubectl, "pod pulls", "Normal Pulling", &pulling);
     let pulled = format!("kubelet Successfully pulled image \"{image}\" in ");
-    told(kubectl, "pod pulls", "Normal Pulled", &pulled);
-    told(
+    wait_for_event(kubectl, "pod pulls", "Normal Pulled", &pulled);
+    wait_for_event(
         kubectl,
         "pod pulls",
         "Normal Pulled",
@@ -89,9 +89,9 @@ fn an_image_that_is_there_is_used(kubectl: &Kubectl, image: &str) {
         apply(kubectl, name, image, policy);
         runs(kubectl, name);
         let there = format!("kubelet Container image \"{image}\" already present on machine");
-        told(kubectl, &format!("pod {name}"), "Normal Pulled", &there);
+        wait_for_event(kubectl, &format!("pod {name}"), "Normal Pulled", &there);
     }
-    // What went without has an image now.
+    // The Pod whose image was missing has it now.
     runs(kubectl, "never");
 }
 
@@ -99,7 +99,7 @@ fn an_image_that_is_there_is_pulled_if_wanted(kubectl: &Kubectl, image: &str) {
     apply(kubectl, "always", image, "Always");
     runs(kubectl, "always");
     let pulled = format!("kubelet Successfully pulled image \"{image}\" in ");
-    told(kubectl, "pod always", "Normal Pulled", &pulled);
+    wait_for_event(kubectl, "pod always", "Normal Pulled", &pulled);
 }
 
 fn an_image_that_the_registry_lacks_is_tried_again(kubectl: &Kubectl, image: &str) {
@@ -119,6 +119,6 @@ fn an_image_that_the_registry_lacks_is_tried_again(kubectl: &Kubectl, image: &st
         ),
         ("Warning Failed", "Error: ImagePullBackOff".to_owned()),
     ] {
-        told(kubectl, "pod lacks", before, &format!("kubelet {after}"));
+        wait_for_event(kubectl, "pod lacks", before, &format!("kubelet {after}"));
     }
 }

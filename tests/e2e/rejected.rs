@@ -1,4 +1,4 @@
-//! Pods that their node rejects.
+//! Pods that their node rejects are replaced with growing delays.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use setpoint_tests::{Cluster, Size, eventually};
 
 use crate::web::text;
 
-/// Bound by its own template to a node that has far less.
+/// A template that binds its Pods to a node with too few resources.
 const TOO_LARGE: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
@@ -24,7 +24,7 @@ spec:
       - {name: main, image: web, resources: {requests: {cpu: 100}}}
 "#;
 
-/// Checks F6, R8: the delays between attempts double, also over a restart of the controller.
+/// Checks F6, R8: the delays between attempts double, also across a restart of the controller.
 #[test]
 fn a_deployment_whose_pods_its_node_rejects_makes_a_few_and_not_hundreds() {
     let mut cluster = Cluster::start(Size {

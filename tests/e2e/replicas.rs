@@ -1,4 +1,4 @@
-//! Several gateways side by side: one dies, freezes, lags or is cut off, and its clients go on where they were.
+//! Several gateways: one is killed, frozen, delayed or cut off, and its clients resume at their last revision.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use setpoint_controller::client::ListOptions;
 use setpoint_model::Revision;
 use setpoint_proto::core::ConfigMap;
-use setpoint_tests::{Audience, Cluster, Proxy, Traffic, client, eventually, happened};
+use setpoint_tests::{Cluster, Link, Watchers, Writers, client, config_map_revisions, eventually};
 use tokio::time::sleep;
 
 fn config_map(name: &str) -> ConfigMap {
@@ -18,13 +18,13 @@ fn config_map(name: &str) -> ConfigMap {
     object
 }
 
-/// Creates one, by any of these gateways; when was that?
+/// Creates a ConfigMap through any of these gateways, and returns its revision.
 async fn mark(urls: &str, name: &str) -> Revision {
     let created = client(urls).create(&config_map(name)).await;
     created.expect("a gateway answers").revision
 }
 
-/// What a gateway counts under this name, over all labels that `line` lets through.
+/// Returns the sum of a gateway's metric over all series that contain `line`.
 fn metric(cluster: &Cluster, gateway: usize, name: &str, line: &str) -> f64 {
     let text = cluster.kubectl_at(gateway).ok("get --raw /metrics");
     let counted = text
@@ -35,24 +35,27 @@ fn metric(cluster: &Cluster, gateway: usize, name: &str, line: &str) -> f64 {
         .sum()
 }
 
-/// Every watcher was told of exactly what happened, each once and in order.
-async fn assert_whole(cluster: &Cluster, audience: &Audience, after: Revision, until: Revision) {
-    audience.reach(until).await;
-    let happened = happened(cluster.etcd_url(), after, until).await;
-    for told in audience.told() {
-        let told: Vec<_> = told.into_iter().filter(|at| *at > after.raw()).collect();
-        assert_eq!(told, happened);
+/// Asserts that every watcher has received exactly the changes in etcd, each once and in order.
+async fn assert_complete(cluster: &Cluster, watchers: &Watchers, after: Revision, until: Revision) {
+    watchers.wait_for(until).await;
+    let expected = config_map_revisions(cluster.etcd_url(), after, until).await;
+    for received in watchers.received() {
+        let received: Vec<_> = received
+            .into_iter()
+            .filter(|at| *at > after.raw())
+            .collect();
+        assert_eq!(received, expected);
     }
 }
 
-/// Checks S1, S2, S3 over several gateways, each of which dies without warning and is stopped in good order, under load.
+/// Checks S1, S2, S3 with several gateways under load, each of which is killed once and stopped once.
 #[tokio::test(flavor = "multi_thread")]
-async fn watchers_miss_nothing_and_hear_nothing_twice_while_gateways_come_and_go() {
+async fn watchers_receive_every_change_once_while_gateways_are_killed_and_restarted() {
     let mut cluster = Cluster::bare_with(2);
     let urls = cluster.gateway_urls();
-    let audience = Audience::gather(&urls, 10, 2).await;
+    let watchers = Watchers::start(&urls, 10, 2).await;
     let start = mark(&urls, "start").await;
-    let traffic = Traffic::begin(&urls, 4);
+    let writers = Writers::start(&urls, 4);
     for _ in 0..2 {
         for n in 0..2 {
             let gateway = cluster.process(&format!("gateway-{n}"));
@@ -60,20 +63,20 @@ async fn watchers_miss_nothing_and_hear_nothing_twice_while_gateways_come_and_go
                 0 => gateway.kill(),
                 _ => assert!(gateway.stop(), "it ends in good order"),
             }
-            // A little load while one is missing.
+            // Some load while one gateway is missing.
             sleep(Duration::from_millis(500)).await;
             gateway.restart();
             cluster.wait_for_gateway(n);
         }
     }
-    let sure = traffic.end().await;
-    // A machine that is busy with other things does few writes; some of each writer are enough.
+    let sure = writers.stop_and_verify().await;
+    // A busy machine does few writes; some of each writer are enough.
     assert!(sure > 20, "only {sure} objects are certain");
     let end = mark(&urls, "end").await;
-    assert_whole(&cluster, &audience, start, end).await;
+    assert_complete(&cluster, &watchers, start, end).await;
 }
 
-/// Checks I3: five hundred watchers move to the other gateway, and none asks for the whole state.
+/// Checks I3: five hundred watchers move to the other gateway, and none lists again.
 #[tokio::test(flavor = "multi_thread")]
 async fn five_hundred_watchers_of_a_killed_gateway_resume_on_the_other_without_a_list() {
     let mut cluster = Cluster::bare_with(2);
@@ -81,7 +84,7 @@ async fn five_hundred_watchers_of_a_killed_gateway_resume_on_the_other_without_a
     for n in 0..20 {
         mark(&urls, &format!("here-{n}")).await;
     }
-    let audience = Audience::gather(&urls, 25, 20).await;
+    let watchers = Watchers::start(&urls, 25, 20).await;
     let start = mark(&urls, "start").await;
     let asked = |cluster: &Cluster| {
         metric(cluster, 1, "apiserver_init_events_total", "configmaps")
@@ -90,7 +93,7 @@ async fn five_hundred_watchers_of_a_killed_gateway_resume_on_the_other_without_a
     let before = asked(&cluster);
     cluster.process("gateway-0").kill();
     let end = mark(&urls, "end").await;
-    assert_whole(&cluster, &audience, start, end).await;
+    assert_complete(&cluster, &watchers, start, end).await;
     eventually("all watch the one that is left", || {
         let open = metric(&cluster, 1, "apiserver_longrunning_requests", "configmaps");
         (open >= 500.0).then_some(()).ok_or(format!("{open}"))
@@ -114,15 +117,15 @@ async fn a_gateway_that_was_frozen_for_long_answers_with_what_happened_meanwhile
 async fn freeze(pause: Duration) {
     let mut cluster = Cluster::bare_with(2);
     let (frozen, awake) = (cluster.gateway_url_at(0), cluster.gateway_url_at(1));
-    let audience = Audience::gather(&frozen, 2, 2).await;
+    let watchers = Watchers::start(&frozen, 2, 2).await;
     let start = mark(&awake, "start").await;
-    audience.reach(start).await;
+    watchers.wait_for(start).await;
     cluster.process("gateway-0").signal(Signal::SIGSTOP);
-    let traffic = Traffic::begin(&awake, 2);
+    let writers = Writers::start(&awake, 2);
     sleep(pause).await;
-    traffic.end().await;
+    writers.stop_and_verify().await;
     let end = mark(&awake, "end").await;
-    // It is asked before it wakes, so that this is the first thing that it does.
+    // The request is sent before the gateway continues, so that it is handled first.
     let first = cluster
         .kubectl_at(0)
         .command("get configmap end --request-timeout=60s -o jsonpath={.metadata.resourceVersion}")
@@ -133,18 +136,18 @@ async fn freeze(pause: Duration) {
     cluster.process("gateway-0").signal(Signal::SIGCONT);
     let read = first.wait_with_output().expect("kubectl ends");
     assert_eq!(String::from_utf8_lossy(&read.stdout), end.to_string());
-    assert_whole(&cluster, &audience, start, end).await;
+    assert_complete(&cluster, &watchers, start, end).await;
 }
 
-/// Checks S7 with real gateways: what one has acknowledged, no other one unsays, however late it hears of it.
+/// Checks S7 with real gateways: a gateway whose watch lags does not return an older state than another has acknowledged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_lags_does_not_show_what_was_deleted_by_another() {
     let mut cluster = Cluster::without_etcd();
     cluster.start_etcd();
-    let proxy = Proxy::start(cluster.etcd_url()).await;
+    let link = Link::to(cluster.etcd_url());
     cluster.add_gateway();
     cluster.start_gateway_at(0);
-    cluster.start_gateway_over(1, &proxy.url());
+    cluster.start_gateway_over(1, &link.url());
     cluster.wait_until_ready();
     let (ahead, behind) = (
         client(&cluster.gateway_url_at(0)),
@@ -158,72 +161,72 @@ async fn a_gateway_that_lags_does_not_show_what_was_deleted_by_another() {
     };
     assert_eq!(names().await.expect("it follows"), ["doomed"]);
     assert_eq!(
-        proxy.connections(),
+        link.connections(),
         2,
-        "one for calls, then one for changes"
+        "first the connection for calls, then the one for the watch"
     );
-    proxy.hold(1);
+    link.hold_connection(1);
     let key = setpoint_model::Key::of(&created.object.metadata);
     let deleted = ahead.delete::<ConfigMap>(&key, Default::default(), None);
     deleted.await.expect("deleted");
     let refused = names().await.expect_err("it knows that it lags");
     assert_eq!(refused.reason, setpoint_proto::Reason::Timeout);
     assert!(behind.get::<ConfigMap>(&key).await.is_err());
-    proxy.release();
+    link.release();
     assert!(names().await.expect("it has caught up").is_empty());
 }
 
-/// Checks I1: a network that swallows everything is noticed, and the watch goes on where it was.
+/// Checks I1: a watch detects a network that loses all bytes, and resumes at its last revision.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_survives_a_network_that_loses_everything_without_a_word() {
     let cluster = Cluster::bare();
-    let proxy = Proxy::start(&cluster.gateway_url()).await;
-    let audience = Audience::gather(&proxy.url(), 3, 4).await;
+    let link = Link::to(&cluster.gateway_url());
+    let watchers = Watchers::start(&link.url(), 3, 4).await;
     let start = mark(&cluster.gateway_url(), "start").await;
-    audience.reach(start).await;
+    watchers.wait_for(start).await;
     let initial = || metric(&cluster, 0, "apiserver_init_events_total", "configmaps");
     let before = initial();
-    proxy.lose();
+    link.lose_open_connections();
     let end = mark(&cluster.gateway_url(), "end").await;
-    assert_whole(&cluster, &audience, start, end).await;
-    assert_eq!(initial(), before, "nobody began anew");
-    eventually("the gateway has forgotten those who are cut off", || {
+    assert_complete(&cluster, &watchers, start, end).await;
+    assert_eq!(initial(), before, "no watcher listed again");
+    eventually("the gateway has closed the lost watches", || {
         let open = metric(&cluster, 0, "apiserver_longrunning_requests", "configmaps");
         (open == 12.0).then_some(()).ok_or(format!("{open}"))
     });
 }
 
-/// A gateway without its store is left for one that has it, though its connections are as good as ever.
+/// Clients move from a gateway without its store to another one, although their connections are intact.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_leave_a_gateway_that_has_lost_its_store() {
     let mut cluster = Cluster::without_etcd();
     cluster.start_etcd();
-    let proxy = Proxy::start(cluster.etcd_url()).await;
+    let link = Link::to(cluster.etcd_url());
     cluster.add_gateway();
     cluster.start_gateway_at(0);
-    cluster.start_gateway_over(1, &proxy.url());
+    cluster.start_gateway_over(1, &link.url());
     cluster.wait_until_ready();
     let urls = cluster.gateway_urls();
-    let audience = Audience::gather(&urls, 12, 1).await;
+    let watchers = Watchers::start(&urls, 12, 1).await;
     let start = mark(&urls, "start").await;
-    audience.reach(start).await;
-    proxy.cut();
+    watchers.wait_for(start).await;
+    link.cut();
     let open = || metric(&cluster, 1, "apiserver_longrunning_requests", "configmaps");
-    eventually("nobody watches there any more", || {
+    eventually("the gateway has no watchers", || {
         (open() == 0.0).then_some(()).ok_or(format!("{}", open()))
     });
     let end = mark(&cluster.gateway_url_at(0), "end").await;
-    assert_whole(&cluster, &audience, start, end).await;
+    assert_complete(&cluster, &watchers, start, end).await;
     let unready = cluster.kubectl_at(1).fails("get --raw /readyz");
     assert!(unready.contains("etcd"), "{unready}");
 }
 
-/// Nobody holds up a gateway that should stop: not a person who watches, and not a controller.
+/// Neither `kubectl get -w` nor a controller delays the shutdown of a gateway.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_is_watched_stops_at_once() {
     let mut cluster = Cluster::bare_with(2);
     let urls = cluster.gateway_urls();
-    let audience = Audience::gather(&urls, 8, 2).await;
+    let watchers = Watchers::start(&urls, 8, 2).await;
     let start = mark(&urls, "start").await;
     let mut person = watch_by_kubectl(&cluster);
     eventually("kubectl watches", || {
@@ -234,12 +237,12 @@ async fn a_gateway_that_is_watched_stops_at_once() {
     let log = cluster.process("gateway-0").log();
     assert!(!log.contains("did not end in time"), "{log}");
     let end = mark(&urls, "end").await;
-    assert_whole(&cluster, &audience, start, end).await;
+    assert_complete(&cluster, &watchers, start, end).await;
     person.kill().expect("kubectl can be killed");
     person.wait().expect("it was ours");
 }
 
-/// Checks I2: a client that reads nothing holds up nobody, and is cut off for a reason that is counted.
+/// Checks I2: a client that does not read does not delay others, and is disconnected with a counted reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
     let mut cluster = Cluster::without_etcd();
@@ -248,7 +251,7 @@ async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
     cluster.start_gateway();
     cluster.wait_until_ready();
     let url = cluster.gateway_url();
-    let audience = Audience::gather(&url, 1, 2).await;
+    let watchers = Watchers::start(&url, 1, 2).await;
     let start = mark(&url, "start").await;
     let address = url.trim_start_matches("http://");
     let mut deaf = std::net::TcpStream::connect(address).expect("it listens");
@@ -260,13 +263,13 @@ async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
     });
     let writer = client(&url);
     for n in 0..40 {
-        // More in all than the buffers on the way can hold.
+        // More than all buffers on the way can hold.
         let mut large = config_map(&format!("large-{n}"));
         large.data = [("text".to_owned(), "x".repeat(512 << 10))].into();
         writer.create(&large).await.expect("it is taken");
     }
     let end = mark(&url, "end").await;
-    assert_whole(&cluster, &audience, start, end).await;
+    assert_complete(&cluster, &watchers, start, end).await;
     eventually("it is cut off", || {
         let cut = metric(&cluster, 0, "setpoint_connections_cut_total", "stalled");
         (cut == 1.0 && open() == 2.0)

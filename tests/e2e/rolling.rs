@@ -1,4 +1,4 @@
-//! Every service is restarted, one after the other, while people work: nothing acknowledged is lost, nothing is doubled.
+//! All processes are restarted one at a time under load: no acknowledged write is lost, no Pod is created twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use parking_lot::Mutex;
 use setpoint_controller::Whole;
 use setpoint_proto::core::Pod;
-use setpoint_tests::{Cluster, Kubectl, Size, Traffic, client, eventually};
+use setpoint_tests::{Cluster, Kubectl, Size, Writers, client, eventually};
 use tokio_util::sync::CancellationToken;
 
 use crate::web::{apply, until_ready};
@@ -20,14 +20,14 @@ const SIZE: Size = Size {
     simulated_nodes: 2,
 };
 
-/// Checks S4: a restart of everything is not noticed, but for a moment.
+/// Checks S4: a rolling restart of all processes causes only short interruptions.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_of_all_services_under_load_loses_and_doubles_nothing() {
+async fn a_rolling_restart_of_all_services_under_load_loses_no_write_and_duplicates_no_pod() {
     let mut cluster = Cluster::start(SIZE);
     apply(&cluster.kubectl());
     let urls = cluster.gateway_urls();
-    let nodes = note_nodes(&urls);
-    let traffic = Traffic::begin(&urls, 3);
+    let nodes = record_nodes(&urls);
+    let writers = Writers::start(&urls, 3);
     let scaler = Scaler::begin([cluster.kubectl_at(0), cluster.kubectl_at(1)]);
     for name in names() {
         let process = cluster.process(&name);
@@ -36,7 +36,7 @@ async fn a_rolling_restart_of_all_services_under_load_loses_and_doubles_nothing(
         cluster.wait_until_ready();
     }
     let (acknowledged, replicas) = scaler.end();
-    let sure = traffic.end().await;
+    let sure = writers.stop_and_verify().await;
     assert!(acknowledged > 5 && sure > 100, "{acknowledged}, {sure}");
 
     let kubectl = cluster.kubectl();
@@ -46,20 +46,20 @@ async fn a_rolling_restart_of_all_services_under_load_loses_and_doubles_nothing(
         let exact = pods.lines().count() == replicas;
         exact.then_some(()).ok_or(pods)
     });
-    eventually("the one ReplicaSet says so", || {
+    eventually("there is one ReplicaSet of this size", || {
         let sets = kubectl.json("get rs -n production");
         let sets = sets["items"].as_array().cloned().unwrap_or_default();
         assert_eq!(sets.len(), 1, "{sets:?}");
-        let told = [&sets[0]["spec"], &sets[0]["status"]].map(|part| &part["replicas"]);
-        let exact = told.iter().all(|told| **told == replicas);
-        exact.then_some(()).ok_or(format!("{told:?}"))
+        let shown = [&sets[0]["spec"], &sets[0]["status"]].map(|part| &part["replicas"]);
+        let exact = shown.iter().all(|shown| **shown == replicas);
+        exact.then_some(()).ok_or(format!("{shown:?}"))
     });
     for (pod, nodes) in nodes.lock().iter() {
         assert!(nodes.len() <= 1, "{pod} was on {nodes:?}");
     }
 }
 
-/// Every process but etcd.
+/// Returns all processes except etcd.
 fn names() -> Vec<String> {
     let services = [
         ("gateway", SIZE.gateways),
@@ -76,24 +76,24 @@ fn names() -> Vec<String> {
 
 type Nodes = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 
-/// On which nodes was each Pod ever seen?
-fn note_nodes(urls: &str) -> Nodes {
+/// Starts to record the nodes to which each Pod is ever bound.
+fn record_nodes(urls: &str) -> Nodes {
     let nodes = Nodes::default();
-    let notes = nodes.clone();
+    let record = nodes.clone();
     let informer = client(urls)
         .informer::<Whole<Pod>>()
         .on_event(move |delta| {
             let Some(pod) = &delta.new else { return };
             let node = pod.object.spec.node_name.clone();
-            let mut notes = notes.lock();
-            let seen = notes.entry(pod.meta.uid.clone()).or_default();
+            let mut record = record.lock();
+            let seen = record.entry(pod.meta.uid.clone()).or_default();
             seen.extend((!node.is_empty()).then_some(node));
         });
     tokio::spawn(informer.run(CancellationToken::new()));
     nodes
 }
 
-/// A person who scales the Deployment up and down, and looks after each time whether the other gateway agrees.
+/// A client that scales the Deployment up and down, and reads each result through the other gateway.
 struct Scaler {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<(usize, usize)>,
@@ -102,7 +102,7 @@ struct Scaler {
 impl Scaler {
     fn begin(gateways: [Kubectl; 2]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = stop.clone();
+        let stopping = stop.clone();
         let thread = thread::spawn(move || {
             let mut acknowledged = 0;
             for n in 0.. {
@@ -112,20 +112,20 @@ impl Scaler {
                     acknowledged += 1;
                     check(&gateways[(n + 1) % 2], replicas);
                 }
-                // It ends with one that is certain.
-                if scaled && asked.load(Ordering::Relaxed) {
+                // The last write must be acknowledged, so that the final state is known.
+                if scaled && stopping.load(Ordering::Relaxed) {
                     return (acknowledged, replicas);
                 }
             }
-            unreachable!("there are numbers enough");
+            unreachable!("the loop is endless");
         });
         Self { stop, thread }
     }
 
-    /// How often it was acknowledged, and how many replicas it ended with.
+    /// Returns the number of acknowledged writes, and the last number of replicas.
     fn end(self) -> (usize, usize) {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the person does not panic")
+        self.thread.join().expect("the client does not panic")
     }
 }
 
@@ -134,7 +134,7 @@ fn scale(kubectl: &Kubectl, replicas: usize) -> bool {
     kubectl.run(&format!("{scale}={replicas}")).success
 }
 
-/// A gateway that is away says nothing; but none says anything else.
+/// Asserts that a gateway shows this number of replicas; errors are ignored, because the gateway may be restarting.
 fn check(kubectl: &Kubectl, replicas: usize) {
     let get = "get deployment web-frontend -n production -o jsonpath={.spec.replicas}";
     let output = kubectl.run(get);

@@ -1,4 +1,4 @@
-//! Pods that have to wait for a node.
+//! Pods that wait for a suitable node.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::web::text;
 
 const PODS: usize = 200;
 
-/// Checks F3 and C6: nodes that become schedulable while the scheduler still writes its refusals are not missed.
+/// Checks F3 and C6: nodes that become schedulable while the scheduler marks Pods unschedulable are not missed.
 #[test]
 fn pods_that_are_being_refused_when_nodes_become_schedulable_get_these_nodes() {
     let mut cluster = Cluster::start(Size {
@@ -59,7 +59,7 @@ fn manifests() -> String {
     manifests
 }
 
-/// Checks F5: what is not evaluated does not look satisfied, and a port of a node is for one Pod.
+/// Checks F5: constraints that are not evaluated do not count as satisfied, and a host port is used by one Pod only.
 #[test]
 fn a_pod_whose_hard_constraint_is_not_met_or_not_evaluated_waits_and_says_why() {
     let cluster = Cluster::start(Size {
@@ -112,7 +112,7 @@ fn until_unschedulable(kubectl: &Kubectl, name: &str, reason: &str) {
         let events = kubectl.json(&format!(
             "get events --field-selector reason=FailedScheduling,involvedObject.name={name}"
         ));
-        let told = events["items"].to_string().contains(reason);
-        (refused && told).then_some(()).ok_or(pod.to_string())
+        let shown = events["items"].to_string().contains(reason);
+        (refused && shown).then_some(()).ok_or(pod.to_string())
     });
 }

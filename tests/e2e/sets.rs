@@ -1,4 +1,4 @@
-//! ReplicaSets that somebody else than their Deployment changes.
+//! ReplicaSets changed by other clients than their Deployment's controller.
 
 use setpoint_tests::{Cluster, Size, eventually};
 

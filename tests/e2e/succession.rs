@@ -1,7 +1,7 @@
-//! Leaders come and go in real processes: never two at a time, and a successor soon. Judged by etcd's own history.
+//! Changes of leaders in real processes: never two at a time, and short gaps, checked against etcd's history.
 
 use nix::sys::signal::Signal;
-use setpoint_tests::{Cluster, History, Reign, Size, Wire, election, eventually};
+use setpoint_tests::{Cluster, EtcdLog, LeadershipTerm, Link, Size, election, eventually};
 
 use crate::web::{apply, until_ready};
 
@@ -16,34 +16,37 @@ fn size(replicas: usize) -> Size {
     }
 }
 
-/// Checks L6, L7: with a lease of fifteen seconds a successor that waited for it to expire would be late.
+/// Checks L6, L7: a successor takes over a released lease at once, without waiting for the fifteen seconds to expire.
 #[test]
 fn a_leader_that_is_asked_to_stop_finishes_its_rounds_and_hands_over_at_once() {
     let mut cluster = Cluster::start_as_shipped(size(2));
-    let (history, kubectl) = (History::of(cluster.etcd_url()), cluster.kubectl());
+    let (history, kubectl) = (EtcdLog::of(cluster.etcd_url()), cluster.kubectl());
     apply(&kubectl);
     let leader = cluster.leader(SERVICE);
     kubectl.ok("scale deployment/web-frontend -n production --replicas=100");
     assert!(cluster.process(&leader).stop(), "it ends in good order");
     until_ready(&kubectl, 100);
     let history = history.all();
-    let reigns = Reign::all(&history, SERVICE);
-    let [first, second] = reigns.as_slice() else {
-        panic!("{reigns:?}")
+    let terms = LeadershipTerm::all(&history, SERVICE);
+    let [first, second] = terms.as_slice() else {
+        panic!("{terms:?}")
     };
     assert!(first.released);
     let handover = first.handover(second);
-    assert!(handover.leaderless < first.lasts / 2, "{handover:?}");
+    assert!(
+        handover.leaderless < first.lease_duration / 2,
+        "{handover:?}"
+    );
     let pods = history.iter().filter(|entry| entry.created);
     let pods = pods.filter(|entry| entry.key.starts_with("/registry/pods/"));
     assert_eq!(pods.count(), 100, "no Pod is doubled");
 }
 
-/// Checks L8: here, too, a successor that waited for a lease to expire would be late.
+/// Checks L8: a successor takes over a released lease at once.
 #[test]
-fn a_rolling_restart_has_one_leader_at_a_time_and_soon_another() {
+fn a_rolling_restart_has_one_leader_at_a_time_and_short_gaps() {
     let mut cluster = Cluster::start_as_shipped(size(3));
-    let (history, kubectl) = (History::of(cluster.etcd_url()), cluster.kubectl());
+    let (history, kubectl) = (EtcdLog::of(cluster.etcd_url()), cluster.kubectl());
     apply(&kubectl);
     for n in 0..3 {
         let replicas = 20 * (n + 1);
@@ -55,65 +58,65 @@ fn a_rolling_restart_has_one_leader_at_a_time_and_soon_another() {
         cluster.process(&name).restart();
         until_ready(&kubectl, replicas);
     }
-    // Panics if two led at once.
-    let reigns = Reign::all(&history.all(), SERVICE);
-    assert!((2..=4).contains(&reigns.len()), "{reigns:?}");
-    for pair in reigns.windows(2) {
+    // Panics if two replicas led at once.
+    let terms = LeadershipTerm::all(&history.all(), SERVICE);
+    assert!((2..=4).contains(&terms.len()), "{terms:?}");
+    for pair in terms.windows(2) {
         let [old, new] = pair else { continue };
         assert!(old.released, "{old:?}");
         let handover = old.handover(new);
-        assert!(handover.leaderless < old.lasts, "{handover:?}");
+        assert!(handover.leaderless < old.lease_duration, "{handover:?}");
     }
 }
 
-/// Checks L3, L11: a renewal that hangs, not one that fails, ends the term before another's begins.
+/// Checks L3, L11: a leader whose renewals hang stops before another replica can lead.
 #[test]
 fn a_leader_whose_calls_hang_has_stopped_when_another_leads() {
     let mut cluster = Cluster::bare();
     let gateway = cluster.gateway_url();
-    let wire = Wire::to(gateway.trim_start_matches("http://"));
+    let link = Link::to(&gateway);
     let (first, second) = (format!("{SERVICE}-0"), format!("{SERVICE}-1"));
-    // From the one's end to the other's beginning there is time enough to write a line.
+    // Between the end of one term and the start of the next there is time to write to the log.
     let flags = election("6s", "3s");
-    cluster.service_through(&wire.url(), &first, SERVICE, &flags);
+    cluster.service_through(&link.url(), &first, SERVICE, &flags);
     assert_eq!(cluster.leader(SERVICE), first);
     cluster.service(&second, SERVICE, &flags);
-    let history = History::of(cluster.etcd_url());
-    wire.hold();
+    let history = EtcdLog::of(cluster.etcd_url());
+    link.hold_requests();
     eventually("the standby leads", || {
         let now = cluster.leader(SERVICE);
         (now == second).then_some(()).ok_or(now)
     });
     let log = cluster.process(&first).log();
     assert!(log.contains("leadership lost"), "{log}");
-    wire.release();
-    assert_eq!(Reign::all(&history.all(), SERVICE).len(), 2);
+    link.release();
+    assert_eq!(LeadershipTerm::all(&history.all(), SERVICE).len(), 2);
 }
 
 /// Checks L9.
 #[test]
 fn a_store_that_is_lost_for_a_while_leaves_one_leader_and_no_flapping() {
-    // The store is lost for longer than the lease lasts.
+    // The store is lost for longer than the lease duration.
     let mut cluster = Cluster::start_with(size(3), &election("4s", "3s"));
-    let history = History::of(cluster.etcd_url());
+    let history = EtcdLog::of(cluster.etcd_url());
     lose_the_store(&mut cluster, &history, 5);
 }
 
-/// Checks L9 with the times that users get.
+/// Checks L9 with the default lease timing.
 #[test]
 #[ignore = "takes minutes"]
 fn a_store_that_is_lost_for_a_minute_leaves_one_leader_and_no_flapping() {
     let mut cluster = Cluster::start_as_shipped(size(3));
-    let history = History::of(cluster.etcd_url());
+    let history = EtcdLog::of(cluster.etcd_url());
     lose_the_store(&mut cluster, &history, 60);
 }
 
-fn lose_the_store(cluster: &mut Cluster, history: &History, seconds: u64) {
+fn lose_the_store(cluster: &mut Cluster, history: &EtcdLog, seconds: u64) {
     let kubectl = cluster.kubectl();
     apply(&kubectl);
-    let before = Reign::all(&history.all(), SERVICE).len();
+    let before = LeadershipTerm::all(&history.all(), SERVICE).len();
     cluster.process("etcd").signal(Signal::SIGSTOP);
-    // Not to wait for anything: this is how long the store is lost.
+    // The duration of the fault, not a wait for a condition.
     std::thread::sleep(std::time::Duration::from_secs(seconds));
     cluster.process("etcd").signal(Signal::SIGCONT);
     cluster.wait_until_ready();
@@ -124,11 +127,11 @@ fn lose_the_store(cluster: &mut Cluster, history: &History, seconds: u64) {
         let now = self::renewals(history);
         (now > renewals + 10).then_some(()).ok_or(now.to_string())
     });
-    let reigns = Reign::all(&history.all(), SERVICE);
-    assert!(reigns.len() <= before + 1, "{reigns:?}");
+    let terms = LeadershipTerm::all(&history.all(), SERVICE);
+    assert!(terms.len() <= before + 1, "{terms:?}");
 }
 
-fn renewals(history: &History) -> usize {
+fn renewals(history: &EtcdLog) -> usize {
     let lease = format!("/registry/leases/setpoint-system/{SERVICE}");
     let history = history.all();
     history.iter().filter(|entry| entry.key == lease).count()

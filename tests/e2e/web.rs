@@ -1,9 +1,9 @@
-//! The Deployment of the main job, and what can be seen of it.
+//! The Deployment of the README's example, and queries about it.
 
 use serde_json::Value;
 use setpoint_tests::{Kubectl, eventually};
 
-/// The manifest that the README applies.
+/// The manifest of the README's example.
 pub fn manifest() -> String {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -19,7 +19,7 @@ pub fn apply(kubectl: &Kubectl) {
     kubectl.ok("rollout status deployment/web-frontend -n production --timeout=60s");
 }
 
-/// The Pods of the Deployment that are not on their way out.
+/// Returns the Pods of the Deployment that are not being deleted.
 pub fn pods(kubectl: &Kubectl) -> Vec<Value> {
     let list = kubectl.json("get pods -n production -l app=web-frontend");
     let items = list["items"].as_array().cloned().unwrap_or_default();
@@ -27,14 +27,14 @@ pub fn pods(kubectl: &Kubectl) -> Vec<Value> {
     items.into_iter().filter(stays).collect()
 }
 
-/// Is the Pod Ready?
+/// Whether the Pod is Ready.
 pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     let ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
     conditions.is_some_and(|conditions| conditions.iter().any(ready))
 }
 
-/// Waits until exactly `count` Pods are there and Ready, and answers them.
+/// Waits until exactly `count` Pods exist and are Ready, and returns them.
 pub fn until_ready(kubectl: &Kubectl, count: usize) -> Vec<Value> {
     eventually(&format!("{count} Pods are Ready"), || {
         let pods = pods(kubectl);
@@ -45,7 +45,7 @@ pub fn until_ready(kubectl: &Kubectl, count: usize) -> Vec<Value> {
     })
 }
 
-/// A text field of an object, by its path.
+/// Returns a text field of an object by its JSON pointer.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)

@@ -1,11 +1,11 @@
-//! `setpoint why`: what an object waits for, and who did what about it, asked of any gateway.
+//! `setpoint why` explains the state of an object, through any gateway.
 
 use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use crate::web::{apply, text};
 
-/// Two of everything: whoever is asked, all that know something answer.
+/// Two replicas of every service: any gateway collects the answers of all.
 fn cluster(process_nodes: usize, simulated_nodes: usize) -> Cluster {
     Cluster::start(Size {
         gateways: 2,
@@ -22,15 +22,15 @@ fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// What is waited for, by its reason.
+/// Returns the wait with this reason.
 fn wait<'a>(why: &'a Value, reason: &str) -> Option<&'a Value> {
     list(why, "/waits")
         .iter()
         .find(|wait| wait["reason"] == reason)
 }
 
-/// What a gateway answers, as soon as that is as it should be: those that it asks hear of things, and note what they did,
-/// one after the other, and who is slow to answer is left out.
+/// Returns the answer of a gateway once it is as expected. Replicas record their decisions at different times, and slow
+/// ones are missing in an answer.
 fn until(cluster: &Cluster, gateway: usize, object: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(&format!("all is known of {object}"), || {
         let why = cluster.setpoint_json(gateway, &format!("why {object} -n production"))?;
@@ -41,13 +41,13 @@ fn until(cluster: &Cluster, gateway: usize, object: &str, is_so: impl Fn(&Value)
     })
 }
 
-/// Those that did not answer.
+/// Returns the replicas that did not answer.
 fn silent(why: &Value) -> usize {
     let observers = list(why, "/observers").iter();
     observers.filter(|one| one["silent"] != "").count()
 }
 
-/// The rounds of a service, whichever replica leads.
+/// Returns the reconcile rounds of all replicas of a service.
 fn rounds<'a>(why: &'a Value, service: &str) -> Vec<&'a Value> {
     let observers = list(why, "/observers").iter();
     let of_service = observers.filter(|observer| observer["service"] == service);
@@ -68,7 +68,7 @@ fn steps(round: &Value) -> String {
     steps.collect::<Vec<_>>().join("; ")
 }
 
-/// Did a service take such a step of late?
+/// Whether a service has recently taken such a step.
 fn has_stepped(why: &Value, service: &str, step: &str) -> bool {
     let rounds = rounds(why, service);
     rounds.iter().any(|round| steps(round).contains(step))
@@ -86,7 +86,7 @@ fn pod(name: &str, container: &str) -> String {
 }
 
 #[test]
-fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
+fn a_pod_that_fits_nowhere_lists_the_reason_of_each_node() {
     let mut cluster = cluster(0, 2);
     let kubectl = cluster.kubectl();
     kubectl.ok("create namespace production");
@@ -97,7 +97,7 @@ fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
             "{name: a, image: a, resources: {requests: {cpu: '1000'}}}",
         ),
     );
-    // Two of each are there, leading or not, and the agent of both nodes.
+    // Two replicas of each service, leading or not, and the agents of both nodes.
     let observers = 2 * 3 + 1;
     let why = until(&cluster, 1, "po/big", |why| {
         let wait = wait(why, "Unschedulable");
@@ -151,7 +151,7 @@ fn a_pod_that_fits_nowhere_is_told_what_speaks_against_each_node() {
 }
 
 #[test]
-fn a_pod_whose_container_crashes_is_told_until_when_it_rests() {
+fn why_shows_the_end_of_a_crashing_containers_backoff() {
     let cluster = cluster(1, 0);
     let kubectl = cluster.kubectl();
     kubectl.ok("create namespace production");
@@ -159,20 +159,20 @@ fn a_pod_whose_container_crashes_is_told_until_when_it_rests() {
         &kubectl,
         &pod("crash", "{name: a, image: a, command: [sh, -c, exit 3]}"),
     );
-    // Events wait for each other before they are written: the wait is known sooner.
+    // Events are written in batches, so the wait is known earlier.
     let why = until(&cluster, 1, "pod/crash", |why| {
         let until = wait(why, "CrashLoopBackOff").and_then(|wait| wait["untilNs"].as_i64());
         let events = list(why, "/events");
-        let told = |reason| events.iter().any(|one| one["reason"] == reason);
+        let reported = |reason| events.iter().any(|one| one["reason"] == reason);
         let started = has_stepped(why, "node-agent", "Start");
-        until > Some(0) && told("BackOff") && told("Scheduled") && started
+        until > Some(0) && reported("BackOff") && reported("Scheduled") && started
     });
     let wait = wait(&why, "CrashLoopBackOff").expect("it was just there");
     assert!(text(wait, "/message").contains("exit code 3"), "{wait}");
 }
 
 #[test]
-fn a_rollout_that_is_blocked_names_the_pod_and_what_became_of_a_deleted_pod_is_still_known() {
+fn why_names_the_pod_that_blocks_a_rollout_and_still_explains_a_deleted_pod() {
     let cluster = cluster(0, 2);
     let kubectl = cluster.kubectl();
     apply(&kubectl);

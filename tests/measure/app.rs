@@ -1,9 +1,9 @@
-//! The app that is deployed over and over: the least that a Pod can be.
+//! The minimal app that the benchmarks deploy.
 
 use setpoint_proto::core::{Container, PodSpec, PodTemplateSpec};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 
-/// Of the object that keeps its Pods.
+/// Metadata of its Deployment or ReplicaSet.
 pub fn metadata(name: &str) -> ObjectMeta {
     ObjectMeta {
         namespace: "default".to_owned(),
@@ -12,7 +12,7 @@ pub fn metadata(name: &str) -> ObjectMeta {
     }
 }
 
-/// Finds its Pods.
+/// The selector of its Pods.
 pub fn selector(name: &str) -> LabelSelector {
     LabelSelector {
         match_labels: [label(name)].into(),
@@ -20,7 +20,7 @@ pub fn selector(name: &str) -> LabelSelector {
     }
 }
 
-/// What each of its Pods is like.
+/// The template of its Pods.
 pub fn template(name: &str) -> PodTemplateSpec {
     PodTemplateSpec {
         metadata: ObjectMeta {

@@ -1,4 +1,4 @@
-//! From one Deployment to N Pods Running, on ten simulated nodes.
+//! Measures the time from the creation of a Deployment until N Pods run, on ten simulated nodes.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,18 @@ use serde_json::json;
 use setpoint_controller::client::Client;
 use setpoint_model::Key;
 use setpoint_proto::apps::{Deployment, DeploymentSpec};
-use setpoint_tests::{Cluster, Size};
+use setpoint_tests::{Cluster, Size, client};
 
+use crate::app;
 use crate::process::{SERVICES, cpu};
 use crate::report::Report;
-use crate::{app, client};
 
-/// How many Pods, and how often: one alone takes a few milliseconds, of which a single late timer is a good part.
+/// Number of Pods and of runs. A single Pod takes a few milliseconds, so that one late timer matters; it has more runs.
 const RUNS: [(i32, usize); 3] = [(1, 31), (100, 3), (1000, 3)];
-/// What a run leaves to do, such as Events of its end, does not count towards the next.
+/// Pause between two runs, for work that a run leaves behind, such as Events.
 pub const REST: Duration = Duration::from_millis(300);
 
-/// The median of some runs for 1, 100 and 1 000 Pods.
+/// Reports the median of the runs for 1, 100 and 1 000 Pods.
 pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let size = Size {
         replicas: 1,
@@ -26,7 +26,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
         ..Size::default()
     };
     let mut cluster = Cluster::start(size);
-    let gateway = client::connect(cluster.gateway_url())?;
+    let gateway = client(&cluster.gateway_url());
     for (replicas, runs) in RUNS {
         let mut times = Vec::new();
         let pids = SERVICES.map(|name| cluster.process(name).pid());

@@ -1,18 +1,20 @@
-//! How long nobody works after a leader was stopped or killed: from its last accepted write to its successor's first.
+//! Measures the gap after a leader was stopped or killed: from its last accepted write to its successor's first.
 
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetSpec};
-use setpoint_tests::{Cluster, Handover, History, Reign, eventually, fast_election};
+use setpoint_tests::{
+    Cluster, EtcdLog, Handover, LeadershipTerm, client, eventually, fast_election,
+};
 use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::interval;
 
+use crate::app;
 use crate::report::Report;
-use crate::{app, client};
 
 const SERVICE: &str = "replicaset-controller";
-/// A set of one Pod so often: the leader always has something to write.
+/// Interval of the load: a new set of one Pod each, so that the leader always has something to write.
 const LOAD: Duration = Duration::from_millis(10);
 
 struct Plan {
@@ -22,7 +24,7 @@ struct Plan {
     rounds: usize,
 }
 
-/// Both profiles, with leaders that are asked to stop and leaders that crash.
+/// Measures both profiles, with stopped and with killed leaders.
 pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let fast = fast_election;
     let plans = [
@@ -38,7 +40,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
             stop,
             rounds,
         };
-        tell(report, &plan, replace_leaders(&plan).await?);
+        add_handovers(report, &plan, replace_leaders(&plan).await?);
     }
     Ok(())
 }
@@ -48,7 +50,7 @@ async fn replace_leaders(plan: &Plan) -> anyhow::Result<Vec<Handover>> {
     for n in 0..2 {
         cluster.service(&format!("{SERVICE}-{n}"), SERVICE, &plan.flags);
     }
-    let history = History::of(cluster.etcd_url());
+    let history = EtcdLog::of(cluster.etcd_url());
     let load = load(&cluster)?;
     block_in_place(|| {
         for _ in 0..plan.rounds {
@@ -63,34 +65,34 @@ async fn replace_leaders(plan: &Plan) -> anyhow::Result<Vec<Handover>> {
                 (now != leader).then_some(()).ok_or(now)
             });
             until_it_works(&history);
-            bring_back(&mut cluster, &leader);
+            restart_replica(&mut cluster, &leader);
         }
     });
     load.abort();
-    let reigns = block_in_place(|| Reign::all(&history.all(), SERVICE));
-    anyhow::ensure!(reigns.len() > plan.rounds, "{reigns:?}");
-    let pairs = reigns.windows(2);
+    let terms = block_in_place(|| LeadershipTerm::all(&history.all(), SERVICE));
+    anyhow::ensure!(terms.len() > plan.rounds, "{terms:?}");
+    let pairs = terms.windows(2);
     Ok(pairs.map(|pair| pair[0].handover(&pair[1])).collect())
 }
 
-/// Creates sets without a pause between them that a person would notice.
+/// Creates sets continuously in the background.
 fn load(cluster: &Cluster) -> anyhow::Result<JoinHandle<()>> {
-    let gateway = client::connect(cluster.gateway_url())?;
+    let gateway = client(&cluster.gateway_url());
     Ok(tokio::spawn(async move {
         let mut ticks = interval(LOAD);
         for n in 0_u64.. {
             ticks.tick().await;
-            // What is not created now is created with the next tick.
+            // Failed creates are not repeated: the next tick creates another set.
             let _ = gateway.create(&set(&format!("load-{n}"))).await;
         }
     }))
 }
 
-/// The present leader has written since this was asked.
-fn until_it_works(history: &History) {
+/// Waits until the current leader writes.
+fn until_it_works(history: &EtcdLog) {
     let writes = || {
-        let reigns = Reign::all(&history.so_far(), SERVICE);
-        reigns.last().and_then(|reign| reign.writes)
+        let terms = LeadershipTerm::all(&history.so_far(), SERVICE);
+        terms.last().and_then(|term| term.writes)
     };
     let before = writes();
     eventually("the leader writes", || {
@@ -101,8 +103,8 @@ fn until_it_works(history: &History) {
     });
 }
 
-/// Starts a replica again, and waits until it has said that it is there.
-fn bring_back(cluster: &mut Cluster, replica: &str) {
+/// Restarts a replica, and waits for its heartbeat.
+fn restart_replica(cluster: &mut Cluster, replica: &str) {
     let kubectl = cluster.kubectl();
     let renewed = || {
         let asked =
@@ -117,7 +119,7 @@ fn bring_back(cluster: &mut Cluster, replica: &str) {
     });
 }
 
-fn tell(report: &mut Report, plan: &Plan, handovers: Vec<Handover>) {
+fn add_handovers(report: &mut Report, plan: &Plan, handovers: Vec<Handover>) {
     let how = match plan.stop {
         Signal::SIGTERM => "clean",
         _ => "crash",
@@ -125,14 +127,14 @@ fn tell(report: &mut Report, plan: &Plan, handovers: Vec<Handover>) {
     let writeless = handovers.iter().filter_map(|handover| handover.writeless);
     let leaderless = handovers.iter().map(|handover| handover.leaderless);
     for (what, gaps) in [
-        ("nobody writes", writeless.collect::<Vec<_>>()),
-        ("nobody leads", leaderless.collect()),
+        ("no leader writes", writeless.collect::<Vec<_>>()),
+        ("no leader", leaderless.collect()),
     ] {
-        tell_of(report, &format!("{what} ({how}, {})", plan.profile), gaps);
+        add_gaps(report, &format!("{what} ({how}, {})", plan.profile), gaps);
     }
 }
 
-fn tell_of(report: &mut Report, what: &str, mut gaps: Vec<Duration>) {
+fn add_gaps(report: &mut Report, what: &str, mut gaps: Vec<Duration>) {
     gaps.sort();
     let milliseconds = |gap: &Duration| gap.as_secs_f64() * 1000.0;
     let count = gaps.len();

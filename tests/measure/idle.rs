@@ -1,4 +1,4 @@
-//! What the cluster costs while nothing happens.
+//! Measures memory and CPU of an idle cluster.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use setpoint_tests::{Cluster, Size};
 use crate::process::{SERVICES, cpu, memory};
 use crate::report::Report;
 
-/// Memory of one of each service, and the CPU of all together over `seconds`.
+/// Reports the memory of one process of each service, and the CPU of all together over `seconds`.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let size = Size {
         replicas: 1,

@@ -1,23 +1,22 @@
-//! What a Pod costs in a controller's cache.
+//! Measures the memory of a Pod in a controller's cache.
 
 use std::time::Duration;
 
 use setpoint_proto::core::{Container, EnvVar, Pod, PodSpec};
 use setpoint_proto::meta::ObjectMeta;
-use setpoint_tests::Cluster;
+use setpoint_tests::{Cluster, client};
 
-use crate::client;
 use crate::process::memory;
 use crate::report::Report;
 
 const PODS: usize = 10_000;
 
-/// The growth of the replicaset-controller's resident memory by ten thousand Pods that it does not own.
+/// Reports the growth of the replicaset-controller's resident memory by ten thousand Pods that it does not own.
 pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let mut cluster = Cluster::bare();
     cluster.service("replicaset-controller-0", "replicaset-controller", &[]);
     let pid = cluster.process("replicaset-controller-0").pid();
-    let gateway = client::connect(cluster.gateway_url())?;
+    let gateway = client(&cluster.gateway_url());
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = memory(pid);
     let creates = (0..PODS).map(|n| {

@@ -1,10 +1,10 @@
-//! Many callers at once, for a while; what they managed and how long each call took.
+//! A load test: many concurrent callers for a fixed time.
 
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, join_all};
 
-/// What a load test saw.
+/// The result of a load test.
 pub struct Load {
     /// Calls per second.
     pub rate: f64,
@@ -12,7 +12,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The latency that `share` of the calls stayed below, in milliseconds.
+    /// Returns the latency below which `share` of the calls stayed, in milliseconds.
     pub fn percentile(&self, share: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
         let index = (last as f64 * share) as usize;
@@ -21,7 +21,7 @@ impl Load {
     }
 }
 
-/// Runs `call(caller, n)` over and over from `callers` tasks for so many seconds, after a tenth of that to warm up.
+/// Calls `call(caller, n)` repeatedly from `callers` tasks for `seconds`, after a tenth of that to warm up.
 pub async fn run(
     callers: usize,
     seconds: f64,

@@ -2,7 +2,6 @@
 
 mod app;
 mod cascade;
-mod client;
 mod failover;
 mod idle;
 mod informer;
@@ -24,29 +23,29 @@ use report::Report;
 #[derive(Parser)]
 #[command(version)]
 struct Options {
-    /// What to measure; everything when left out.
+    /// The parts to measure; all by default.
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// Where the figures go as JSON.
+    /// File for the results as JSON.
     #[arg(long, default_value = "target/bench.json")]
     output: PathBuf,
     /// Seconds for each rate.
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
-    /// Seconds over which the idle cluster is watched.
+    /// Seconds for the measurement of the idle cluster.
     #[arg(long, default_value_t = 30.0)]
     idle: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Part {
-    /// Creates through the gateway against raw etcd.
+    /// Creates through the gateway compared with raw etcd.
     Writes,
     /// Deliveries to 1, 16 and 256 watchers.
     Watch,
-    /// From one Deployment to N Pods Running.
+    /// Time from the creation of a Deployment until N Pods run.
     Cascade,
-    /// What exporting every span costs.
+    /// The cost of exporting every span.
     Tracing,
     /// Bytes per cached Pod.
     Informer,
@@ -54,7 +53,7 @@ enum Part {
     Idle,
     /// Time until the gateway is ready.
     Start,
-    /// Time without a leader's writes after the leader was stopped or killed.
+    /// Time without writes after a leader was stopped or killed.
     Failover,
 }
 

@@ -1,8 +1,8 @@
-//! What a process has used so far, from /proc.
+//! CPU time and memory of a process, from /proc.
 
 use std::time::Duration;
 
-/// One of each service.
+/// One process of each service.
 pub const SERVICES: [&str; 5] = [
     "gateway-0",
     "deployment-controller-0",
@@ -11,7 +11,7 @@ pub const SERVICES: [&str; 5] = [
     "node-agent-0",
 ];
 
-/// CPU time of a process, all threads, user and system.
+/// Returns the CPU time of all threads of a process, user and system.
 pub fn cpu(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name may hold spaces; the fields after its closing parenthesis do not.
@@ -26,7 +26,7 @@ pub fn cpu(pid: u32) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Resident memory of a process, in bytes.
+/// Returns the resident memory of a process in bytes.
 pub fn memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

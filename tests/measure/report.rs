@@ -1,11 +1,11 @@
-//! The figures: a table for people, JSON for programs.
+//! The results, as a table and as JSON.
 
 use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
 
-/// Everything measured in one run.
+/// All results of a run.
 #[derive(Default, Serialize)]
 pub struct Report {
     figures: Vec<Figure>,
@@ -19,7 +19,7 @@ struct Figure {
 }
 
 impl Report {
-    /// Notes a figure, and says so at once, since a run takes minutes.
+    /// Adds a result and prints it at once, because a run takes minutes.
     pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &'static str) {
         let figure = Figure {
             name: name.into(),
@@ -30,7 +30,7 @@ impl Report {
         self.figures.push(figure);
     }
 
-    /// Writes the figures as JSON.
+    /// Writes the results as JSON.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(path, serde_json::to_vec_pretty(self)?)?;

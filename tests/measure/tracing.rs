@@ -1,4 +1,4 @@
-//! The cost of tracing: the same work on two clusters in turn, one of which exports every span.
+//! Measures the cost of tracing: the same work on two clusters in turn, one of which exports every span.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
-use setpoint_tests::{Cluster, Size};
+use setpoint_tests::{Cluster, Size, client};
 use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use crate::process::{SERVICES, cpu};
 use crate::report::Report;
-use crate::{cascade, client, writes};
+use crate::{cascade, writes};
 
 /// Pairs of clusters: two clusters that do the same differ by a few percent, as often in either direction.
 const PAIRS: usize = 4;
@@ -78,7 +78,7 @@ async fn compare(collector: &str, seconds: f64, results: &mut Results) -> anyhow
     }
     for turn in 0..=TURNS {
         for (side, cluster) in clusters.iter_mut().enumerate() {
-            let gateway = client::connect(cluster.gateway_url())?;
+            let gateway = client(&cluster.gateway_url());
             let pids = SERVICES.map(|name| cluster.process(name).pid());
             let spent = || pids.iter().map(|&pid| cpu(pid)).sum::<Duration>();
             tokio::time::sleep(cascade::REST).await;

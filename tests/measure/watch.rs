@@ -1,4 +1,4 @@
-//! What one change costs to deliver to many watchers.
+//! Measures the delivery of changes to many watchers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,16 +8,16 @@ use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_tests::Cluster;
+use setpoint_tests::{Cluster, client};
 use tonic::transport::Endpoint;
 
+use crate::load;
 use crate::process::cpu;
 use crate::report::Report;
-use crate::{client, load};
 
 const WRITERS: usize = 8;
 
-/// For 1, 16 and 256 watchers: deliveries per second, and the gateway's CPU for each.
+/// Reports deliveries per second and the gateway's CPU time for each, with 1, 16 and 256 watchers.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     for watchers in [1, 16, 256] {
         let mut cluster = Cluster::bare();
@@ -50,7 +50,7 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Seconds of the gateway's CPU for one write that nobody watches.
+/// Returns the gateway's CPU time for a write without watchers, in seconds.
 async fn without_watchers(url: &str, gateway: u32, seconds: f64) -> anyhow::Result<f64> {
     let before = cpu(gateway);
     let load = writes(url, "alone", seconds / 2.0).await?;
@@ -58,7 +58,7 @@ async fn without_watchers(url: &str, gateway: u32, seconds: f64) -> anyhow::Resu
 }
 
 async fn writes(url: &str, prefix: &str, seconds: f64) -> anyhow::Result<load::Load> {
-    let gateway = client::connect(url.to_owned())?;
+    let gateway = client(url);
     let prefix = prefix.to_owned();
     load::run(WRITERS, seconds, move |caller, n| {
         let gateway = gateway.clone();
@@ -79,7 +79,7 @@ async fn writes(url: &str, prefix: &str, seconds: f64) -> anyhow::Result<load::L
     .await
 }
 
-/// Starts the watchers, sixteen to a connection, and counts what reaches them all together.
+/// Starts the watchers, sixteen per connection, and counts the events that all receive together.
 async fn watch(url: &str, watchers: usize) -> anyhow::Result<Arc<AtomicU64>> {
     let delivered = Arc::new(AtomicU64::new(0));
     let mut channel = None;

@@ -1,18 +1,18 @@
-//! Creates of a 1 KB ConfigMap through the gateway, against compare-and-set in etcd itself.
+//! Measures creates of a 1 KB ConfigMap through the gateway, compared with compare-and-set in etcd itself.
 
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::ObjectMeta;
-use setpoint_tests::Cluster;
+use setpoint_tests::{Cluster, client};
 
+use crate::load;
 use crate::process::cpu;
 use crate::report::Report;
-use crate::{client, load};
 
 const CALLERS: usize = 64;
 const SIZE: usize = 1024;
 
-/// Both rates in turn, on the same etcd.
+/// Reports both rates, measured in turn on the same etcd.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let mut cluster = Cluster::bare();
     let raw = raw_etcd(cluster.etcd_url(), seconds).await?;
@@ -53,9 +53,9 @@ async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
     .await
 }
 
-/// Creates that no `turn` before has made.
+/// Runs creates with names that are unique to this `turn`.
 pub async fn creates(url: &str, turn: usize, seconds: f64) -> anyhow::Result<load::Load> {
-    let gateway = client::connect(url.to_owned())?;
+    let gateway = client(url);
     let data = "x".repeat(SIZE);
     load::run(CALLERS, seconds, move |caller, n| {
         let gateway = gateway.clone();

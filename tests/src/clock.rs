@@ -1,4 +1,4 @@
-//! A wall clock of one process's own, which can be set while that runs. Debian's package faketime makes it so.
+//! A wall clock for a single process that can be set while the process runs, based on Debian's package faketime.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,37 +7,37 @@ use tempfile::TempDir;
 
 use crate::{Process, eventually};
 
-/// What the library leaves behind when its process is killed, and stumbles over when the process id is used again.
+/// Prefixes of files that libfaketime leaves behind when its process is killed; a new process with the same id would fail.
 const LEFTOVERS: [&str; 2] = ["faketime_shm_", "sem.faketime_sem_"];
 
-/// Stands in for CLOCK_REALTIME and nothing else: monotonic clocks and timers go on as they are.
+/// Replaces CLOCK_REALTIME only: monotonic clocks and timers are not affected.
 pub struct WallClock {
     library: PathBuf,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl WallClock {
-    /// A clock that is right. `None`, and a loud word, where the package is not installed.
+    /// Creates a clock with the true time. Returns `None`, with a message, if the package is not installed.
     pub fn new() -> Option<Self> {
         let Some(library) = library() else {
             eprintln!("SKIPPED: no clock can be set (Debian: apt-get install faketime)");
             return None;
         };
-        let folder = TempDir::new().expect("a temporary folder");
-        let clock = Self { library, folder };
+        let directory = TempDir::new().expect("a temporary directory");
+        let clock = Self { library, directory };
         clock.set(0);
         Some(clock)
     }
 
-    /// Sets it so many seconds ahead of the true time, or behind.
+    /// Sets the clock `ahead` seconds ahead of the true time; a negative number sets it behind.
     pub fn set(&self, ahead: i64) {
-        let (new, file) = (self.folder.path().join("new"), self.file());
+        let (new, file) = (self.directory.path().join("new"), self.file());
         fs::write(&new, format!("{ahead:+}\n")).expect("it is writable");
-        // At one move: the file is read whenever the process asks for the time.
+        // Renamed atomically, because the process may read the file at any time.
         fs::rename(new, file).expect("it is writable");
     }
 
-    /// The environment of a process that goes by it.
+    /// Returns the environment of a process that uses this clock.
     pub(crate) fn environment(&self) -> [String; 4] {
         [
             format!("LD_PRELOAD={}", self.library.display()),
@@ -47,10 +47,10 @@ impl WallClock {
         ]
     }
 
-    /// Removes what a process that goes by such a clock needs for its start only.
+    /// Removes the files that a process with such a clock needs only during its start.
     ///
     /// # Panics
-    /// When it has not started after a minute.
+    /// If the process has not started after a minute.
     pub(crate) fn clear_up(process: &Process) {
         eventually("the process runs", || {
             let log = process.log();
@@ -58,18 +58,19 @@ impl WallClock {
         });
         for name in LEFTOVERS {
             let file = Path::new("/dev/shm").join(format!("{name}{}", process.pid()));
-            // The process has it open, and may have ended meanwhile.
+            // The process has the file open, or has ended and removed it.
             let _ = fs::remove_file(file);
         }
     }
 
     fn file(&self) -> PathBuf {
-        self.folder.path().join("ahead")
+        self.directory.path().join("ahead")
     }
 }
 
 fn library() -> Option<PathBuf> {
-    let folders = fs::read_dir("/usr/lib").ok()?.flatten();
-    let mut paths = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
+    let directories = fs::read_dir("/usr/lib").ok()?.flatten();
+    let mut paths =
+        directories.map(|directory| directory.path().join("faketime/libfaketimeMT.so.1"));
     paths.find(|path| path.is_file())
 }

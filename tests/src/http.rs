@@ -1,31 +1,31 @@
-//! The simplest HTTP client there is: one request, one connection.
+//! A minimal HTTP client: one request per connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::wait::DEADLINE;
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
-    /// Its HTTP status.
+    /// The HTTP status code; 0 if the response has none.
     pub status: u16,
-    /// Its text.
+    /// The body.
     pub body: String,
 }
 
-/// Asks `<host>:<port>` for a path.
+/// Sends a GET request to `address`, `<host>:<port>`.
 ///
 /// # Errors
-/// When nobody answers.
+/// The connection fails, or there is no response in time.
 pub fn get(address: &str, path: &str) -> std::io::Result<Reply> {
     send("GET", address, path, &[], "")
 }
 
-/// Sends a request; headers say of what type its body is.
+/// Sends a request. `headers` must contain the type of the body.
 ///
 /// # Errors
-/// When nobody answers.
+/// The connection fails, or there is no response in time.
 pub fn send(
     method: &str,
     address: &str,

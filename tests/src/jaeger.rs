@@ -1,4 +1,4 @@
-//! A stand-in for Jaeger: takes spans by OTLP, and serves Jaeger's own UI and query API over them.
+//! A stand-in for Jaeger: receives spans over OTLP, keeps them in memory, and serves Jaeger's UI and query API.
 
 use std::future::Future;
 use std::io;
@@ -14,15 +14,15 @@ use tonic::transport::server::TcpIncoming;
 use crate::http;
 use crate::trace::Trace;
 
-/// One export may hold thousands of spans.
+/// Size limit of an export, which may hold thousands of spans.
 const MESSAGE_MAX: usize = 64 << 20;
 
-/// How much it keeps; the oldest traces go first.
+/// Limits of the memory; the oldest traces are dropped first.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// So many traces.
+    /// Maximum number of traces.
     pub traces: u32,
-    /// So many bytes, roughly.
+    /// Approximate maximum size in bytes.
     pub memory: usize,
 }
 
@@ -38,7 +38,7 @@ impl Default for Limits {
 /// Serves OTLP over gRPC on one listener, UI and query API on the other, until `stop` resolves.
 ///
 /// # Errors
-/// When a listener fails.
+/// A listener failed.
 pub async fn serve(
     otlp: TcpListener,
     ui: TcpListener,
@@ -62,7 +62,7 @@ pub async fn serve(
     }
 }
 
-/// One that runs inside a test, until dropped.
+/// A stand-in inside a test, stopped when dropped.
 pub struct Jaeger {
     otlp: SocketAddr,
     ui: SocketAddr,
@@ -70,12 +70,12 @@ pub struct Jaeger {
 }
 
 impl Jaeger {
-    /// Starts it on ports that are free.
+    /// Starts it on free ports.
     pub fn start() -> Self {
         Self::start_at(0)
     }
 
-    /// Starts it where somebody already sends spans to; 0 is any port that is free.
+    /// Starts it with a given OTLP port, to which processes may already send spans; 0 is any free port.
     pub fn start_at(port: u16) -> Self {
         let runtime = Runtime::new().expect("threads can be started");
         let bind = |port| runtime.block_on(TcpListener::bind(("127.0.0.1", port)));
@@ -86,7 +86,7 @@ impl Jaeger {
         let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
         let (spans, pages) = (address(&otlp), address(&ui));
         let limits = Limits {
-            // Its reckoning overshoots, and what is over the limit is forgotten as a whole.
+            // The store overestimates its size, and drops whole traces above the limit.
             memory: 8 << 30,
             ..Limits::default()
         };
@@ -98,17 +98,17 @@ impl Jaeger {
         }
     }
 
-    /// Where spans go.
+    /// Returns the URL of the OTLP receiver.
     pub fn collector(&self) -> String {
         format!("http://{}", self.otlp)
     }
 
-    /// Where its pages are.
+    /// Returns the URL of the UI and the query API.
     pub fn url(&self) -> String {
         format!("http://{}", self.ui)
     }
 
-    /// One trace, as far as it has arrived; empty if nothing of it has.
+    /// Returns the spans of a trace that have arrived.
     pub fn trace(&self, id: &str) -> Trace {
         let answer = self.get(&format!("/api/traces/{id}"));
         answer
@@ -116,7 +116,7 @@ impl Jaeger {
             .unwrap_or_default()
     }
 
-    /// Every trace of which all parents have arrived.
+    /// Returns all traces without missing parents.
     pub fn traces(&self) -> Vec<Trace> {
         let answer = self.get("/api/traces?limit=1000000");
         let answer = answer.expect("all are asked for, and there are none or some");
@@ -124,7 +124,7 @@ impl Jaeger {
         traces.iter().filter_map(Trace::read).collect()
     }
 
-    /// What it answers, unless it knows of no such thing.
+    /// Sends a query; `None` unless the status is 200.
     fn get(&self, path: &str) -> Option<Value> {
         let reply = http::get(&self.ui.to_string(), path).expect("it answers");
         (reply.status == 200).then(|| serde_json::from_str(&reply.body).expect("it is JSON"))

@@ -1,32 +1,27 @@
-//! Several real services at once: a cluster of real processes over real etcd, and the kubectl that drives it.
+//! Test harness: clusters of real processes over a real etcd, the clients that drive them, and faults between them.
 
-mod audience;
+mod cli;
 mod clock;
 mod cluster;
-mod happened;
-mod history;
+mod etcd_log;
 pub mod http;
 pub mod jaeger;
-mod kubectl;
+mod leadership;
+mod link;
 mod process;
-mod proxy;
-mod reign;
-mod setpoint;
 pub mod trace;
-mod traffic;
 mod wait;
-mod wire;
+mod watchers;
+mod writers;
 
-pub use audience::{Audience, client};
+pub use cli::{Kubectl, Output};
 pub use clock::WallClock;
 pub use cluster::{Cluster, Size, election, fast_election};
-pub use happened::happened;
-pub use history::{Entry, History};
-pub use kubectl::{Kubectl, Output};
+pub use etcd_log::{Entry, EtcdLog, config_map_revisions};
+pub use leadership::{Handover, LeadershipTerm};
+pub use link::Link;
 pub use process::Process;
-pub use proxy::Proxy;
-pub use reign::{Handover, Reign};
 pub use setpoint_testkit::free_port;
-pub use traffic::Traffic;
 pub use wait::eventually;
-pub use wire::Wire;
+pub use watchers::{Watchers, client};
+pub use writers::Writers;

@@ -1,4 +1,4 @@
-//! One service of the cluster under test, as a process that can be killed and frozen.
+//! A process of the cluster under test that can be killed and frozen.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command`, with its output in `<folder>/<name>.log`.
-    pub fn start(folder: &Path, name: &str, command: Vec<String>) -> Self {
-        let log = folder.join(format!("{name}.log"));
+    /// Starts `command` with its output appended to `<directory>/<name>.log`.
+    pub fn start(directory: &Path, name: &str, command: Vec<String>) -> Self {
+        let log = directory.join(format!("{name}.log"));
         let child = spawn(&command, &log);
         let name = name.to_owned();
         Self {
@@ -29,42 +29,42 @@ impl Process {
         }
     }
 
-    /// As it was named.
+    /// Returns the name given at the start.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends a signal: SIGSTOP freezes it, SIGCONT thaws it.
+    /// Sends a signal: SIGSTOP freezes the process, SIGCONT continues it.
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid()).expect("process ids are small");
         kill(Pid::from_raw(pid), signal).expect("it runs");
     }
 
-    /// Ends it without warning.
+    /// Kills the process and waits for its end.
     pub fn kill(&mut self) {
-        // It may have ended by itself, and that is no fault here.
+        // Fails if the process has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Asks it to end, and answers whether it did so in good order.
+    /// Sends SIGTERM and waits for the end. Returns whether the exit code was 0.
     pub fn stop(&mut self) -> bool {
         self.signal(Signal::SIGTERM);
         self.child.wait().expect("it was ours").success()
     }
 
-    /// Starts it anew, with the same command.
+    /// Kills the process and starts the same command again.
     pub fn restart(&mut self) {
         self.kill();
         self.child = spawn(&self.command, &self.log);
     }
 
-    /// What it has written so far.
+    /// Returns the output so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -88,9 +88,9 @@ impl Drop for Process {
     }
 }
 
-/// Ends the containers of the process nodes whose state is below `folder`: they outlive their agents.
-pub(crate) fn end_containers(folder: &Path) {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+/// Ends the containers of process nodes whose state is below `directory`; they outlive their agents.
+pub(crate) fn end_containers(directory: &Path) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
         if path.is_dir() {
             end_containers(&path);
@@ -105,7 +105,7 @@ fn end_container(shim: &Path) -> Option<()> {
     let pid = i32::try_from(shim["pid"].as_i64()?).ok()?;
     let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
     if command.contains("\0shim\0") {
-        // It may be over meanwhile, which is what is wanted.
+        // The process may have ended in the meantime.
         let _ = kill(Pid::from_raw(pid), Signal::SIGUSR1);
     }
     Some(())

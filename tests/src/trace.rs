@@ -1,4 +1,4 @@
-//! A trace as Jaeger's query API tells it, and what can be asked of it.
+//! A trace read from Jaeger's query API, and queries on it.
 
 use std::collections::BTreeSet;
 
@@ -7,37 +7,37 @@ use serde_json::Value;
 /// All spans of one trace id.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// 32 hex digits.
+    /// The trace id, 32 hex digits.
     pub id: String,
-    /// By start.
+    /// The spans, sorted by start.
     pub spans: Vec<Span>,
 }
 
-/// One span; times in microseconds since 1970.
+/// A span. Times are in microseconds since 1970.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// 16 hex digits.
+    /// The span id, 16 hex digits.
     pub id: String,
-    /// Empty for a root.
+    /// The id of the parent; empty for a root.
     pub parent: String,
-    /// `service.name` of whoever sent it.
+    /// The `service.name` of the process that exported it.
     pub service: String,
-    /// What was done.
+    /// The name of the operation.
     pub name: String,
-    /// When it began.
+    /// Start time.
     pub start: u64,
-    /// When it ended.
+    /// End time.
     pub end: u64,
-    /// Traces that it is linked to.
+    /// The ids of linked traces.
     pub links: Vec<String>,
-    /// Its attributes.
+    /// The attributes.
     pub tags: Vec<(String, Value)>,
-    /// What happened in it: of each of its events the values of all fields, the name among them.
+    /// The span events, each as the JSON of its fields.
     pub marks: Vec<String>,
 }
 
 impl Trace {
-    /// Reads one entry of `data` in an answer of `/api/traces`.
+    /// Parses an entry of `data` in an answer of `/api/traces`.
     pub fn read(json: &Value) -> Option<Self> {
         let processes = &json["processes"];
         let spans = json["spans"].as_array()?;
@@ -50,19 +50,19 @@ impl Trace {
         Some(Self { id, spans })
     }
 
-    /// Who has a part in it.
+    /// Returns the services that recorded spans.
     pub fn services(&self) -> BTreeSet<&str> {
         self.spans.iter().map(|span| &*span.service).collect()
     }
 
-    /// Spans whose parent has not arrived.
+    /// Returns the spans whose parent is missing.
     pub fn orphans(&self) -> Vec<&Span> {
         let ids: BTreeSet<_> = self.spans.iter().map(|span| &span.id).collect();
         let lost = |span: &&Span| !span.parent.is_empty() && !ids.contains(&span.parent);
         self.spans.iter().filter(lost).collect()
     }
 
-    /// Spans without a parent.
+    /// Returns the spans without a parent.
     pub fn roots(&self) -> Vec<&Span> {
         self.spans
             .iter()
@@ -70,9 +70,8 @@ impl Trace {
             .collect()
     }
 
-    /// The ends of every path that goes from a root by these steps, each a service and a span's name, from parent to child.
-    ///
-    /// A name that ends with `…` stands for all that begin like it.
+    /// Returns the last spans of all paths from a root, parent to child, that match `path`: a service and a span name for
+    /// each step. A name that ends with `…` matches all names with that prefix.
     pub fn follow(&self, path: &[(&str, &str)]) -> Vec<&Span> {
         let mut reached: Vec<&Span> = Vec::new();
         for (depth, step) in path.iter().enumerate() {
@@ -88,14 +87,14 @@ impl Trace {
         reached
     }
 
-    /// From its first moment to its last, in microseconds.
+    /// Returns the time from the first start to the last end, in microseconds.
     pub fn lasted(&self) -> u64 {
         let start = self.spans.iter().map(|span| span.start).min();
         let end = self.spans.iter().map(|span| span.end).max();
         end.unwrap_or_default() - start.unwrap_or_default()
     }
 
-    /// Which part of its time lies within a span.
+    /// Returns the share of the trace's duration that is covered by spans.
     pub fn explained(&self) -> f64 {
         let (mut covered, mut reached) = (0, 0);
         for span in &self.spans {
@@ -105,7 +104,7 @@ impl Trace {
         covered as f64 / self.lasted().max(1) as f64
     }
 
-    /// The spans as an indented list, for whoever reads why a test failed.
+    /// Formats the spans as an indented list, for the messages of failed tests.
     pub fn tree(&self) -> String {
         let mut lines = String::new();
         let first = self.spans.first().map_or(0, |span| span.start);
@@ -172,13 +171,13 @@ impl Span {
         })
     }
 
-    /// An attribute.
+    /// Returns the value of an attribute.
     pub fn tag(&self, key: &str) -> Option<&Value> {
         let found = self.tags.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value)
     }
 
-    /// Is it this service's step of this name? One that ends with `…` stands for all that begin like it.
+    /// Whether the span has this service and name. A name that ends with `…` matches all names with that prefix.
     pub fn is(&self, (service, name): &(&str, &str)) -> bool {
         let named = match name.strip_suffix('…') {
             Some(beginning) => self.name.starts_with(beginning),

@@ -1,15 +1,15 @@
-//! Waiting for something to become true.
+//! Waiting for a condition.
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take on a busy machine before a test gives up.
+/// Time limit for every condition; generous because the machine may be busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks again and again until `holds` answers `Ok`, and gives that answer back.
+/// Calls `holds` until it returns `Ok`, and returns that value.
 ///
 /// # Panics
-/// After a minute, with what `holds` said last.
+/// After a minute, with the last error of `holds`.
 pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Result<T, String>) -> T {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! What can be typed after `setpoint`.
+//! The command line of `setpoint`.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,65 +7,65 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
-use crate::folder::Folder;
-use crate::reach::Reach;
+use crate::connection::Connection;
+use crate::state_dir::StateDir;
 use crate::{chaos, down, history, leaders, relay, status, trace, up, why};
 
-/// Brings a Setpoint cluster up and down on this machine, and shows what kubectl does not.
+/// Starts and stops a Setpoint cluster on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
 #[command(name = "setpoint", version)]
 pub struct Cli {
-    /// Folder of all state: data, logs, process ids, kubeconfig [default: .setpoint in the repository]
+    /// Directory of all state: data, logs, process ids, kubeconfig [default: .setpoint in the repository]
     #[arg(long, global = true, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// The gateway's address, for a cluster that `setpoint up` did not start, such as http://127.0.0.1:6443
+    /// Address of a gateway, for a cluster that `setpoint up` did not start, such as http://127.0.0.1:6443
     #[arg(long, global = true, value_name = "URL")]
     gateway: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
 
-/// Each has a file of its own, with its options and what it does.
+/// The subcommands. The options and the code of each are in the module of the same name.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Start the cluster, or what is missing of it, and wait until all of it is ready
+    /// Start the cluster, or its missing processes, and wait until all are ready
     Up(up::Options),
-    /// Stop the cluster in order; its objects stay for the next `up`
+    /// Stop the cluster; its objects are kept for the next `up`
     Down,
-    /// Say what runs and what is ready; exits with 1 if something is not
+    /// List all processes and whether they are ready; exits with 1 if one is not
     Status,
-    /// Show who leads each service, who stands by, and how fresh their leases are
+    /// Show the leader and the standbys of each service, and the age of their leases
     Leaders(leaders::Options),
-    /// Show the last cascade of an object as a waterfall: who did what when, and why
+    /// Show the trace of an object's last write, with all writes that it caused, as a waterfall
     Trace(trace::Options),
-    /// Break replicas of a service under load, again and again, and say what that has cost
+    /// Inject faults into the replicas of a service under load, and report their effects
     Chaos(chaos::Options),
-    /// Say why an object is as it is: who wrote it, what each controller did about it, and what it waits for
+    /// Explain the state of an object: its writers, the decisions of each controller, and what it waits for
     Why(why::Options),
-    /// Show an object's writes as far back as the store remembers: when, who, which fields
+    /// List the writes of an object that the store still has: time, writer and fields
     History(history::Options),
-    /// Pass connections on; `setpoint up --relays` starts these
+    /// Forward TCP connections; started by `setpoint up --relays`
     #[command(hide = true)]
     Relay(relay::Options),
 }
 
 impl Cli {
-    /// Does what was asked.
+    /// Runs the subcommand and returns the exit code.
     ///
     /// # Errors
-    /// What went wrong, in one line.
+    /// The failure of the subcommand; its error chain is meant to be printed on one line.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let here = env::current_dir().context("the current folder")?;
-        let reach = Reach::new(Folder::find(&here, self.state), self.gateway);
+        let here = env::current_dir().context("cannot find the current directory")?;
+        let connection = Connection::new(StateDir::find(&here, self.state), self.gateway);
         match self.command {
-            Command::Up(options) => up::up(&reach.folder, &options).await,
-            Command::Down => down::down(&reach.folder).await,
-            Command::Status => status::status(&reach.folder).await,
-            Command::Leaders(options) => leaders::leaders(&reach, &options).await,
-            Command::Trace(options) => trace::trace(&reach, &options).await,
-            Command::Chaos(options) => chaos::chaos(&reach, &options).await,
-            Command::Why(options) => why::why(&reach, &options).await,
-            Command::History(options) => history::history(&reach, &options).await,
+            Command::Up(options) => up::up(&connection.state_dir, &options).await,
+            Command::Down => down::down(&connection.state_dir).await,
+            Command::Status => status::status(&connection.state_dir).await,
+            Command::Leaders(options) => leaders::leaders(&connection, &options).await,
+            Command::Trace(options) => trace::trace(&connection, &options).await,
+            Command::Chaos(options) => chaos::chaos(&connection, &options).await,
+            Command::Why(options) => why::why(&connection, &options).await,
+            Command::History(options) => history::history(&connection, &options).await,
             Command::Relay(options) => relay::relay(&options).await,
         }
     }
@@ -83,8 +83,8 @@ mod tests {
         command.clone().debug_assert();
         for command in command.get_subcommands() {
             assert!(command.get_about().is_some(), "{}", command.get_name());
-            let silent = command.get_arguments().find(|arg| arg.get_help().is_none());
-            assert!(silent.is_none(), "{silent:?}");
+            let undocumented = command.get_arguments().find(|arg| arg.get_help().is_none());
+            assert!(undocumented.is_none(), "{undocumented:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `setpoint down`: everything stops, in the order in which it is not missed.
+//! `setpoint down`: stops all processes in the reverse order of their start.
 
 use std::fs;
 use std::process::ExitCode;
@@ -7,61 +7,61 @@ use anyhow::{Context, bail};
 use futures::future::join_all;
 use tokio::process::Command;
 
-use crate::folder::Folder;
 use crate::launch;
-use crate::member::{PATIENCE, Running, forget};
-use crate::roster::{NODES, stage};
+use crate::process::{RunningProcess, STOP_TIMEOUT, remove_records};
+use crate::state_dir::StateDir;
+use crate::topology::{NODES, stage};
 
-/// Stops the cluster; its objects stay.
-pub async fn down(folder: &Folder) -> anyhow::Result<ExitCode> {
-    if !folder.state().exists() {
+/// Stops the cluster; its objects are kept.
+pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
+    if !state_dir.state().exists() {
         println!("Setpoint is not running.");
         return Ok(ExitCode::SUCCESS);
     }
-    let _lock = folder.lock()?;
-    let stopped = stop(folder, &folder.recorded()).await;
-    sweep(folder).await?;
-    // Only a cluster that runs has a shape; the next one is chosen anew.
-    let _ = fs::remove_file(folder.shape());
+    let _lock = state_dir.lock()?;
+    let stopped = stop(state_dir, &state_dir.recorded()).await;
+    sweep(state_dir).await?;
+    // The record describes a running cluster only; the next `up` starts from the defaults.
+    let _ = fs::remove_file(state_dir.cluster_spec());
     match stopped {
         0 => println!("Setpoint is not running."),
         count => println!(
             "Setpoint is down: {count} processes stopped; its objects are in {}",
-            folder.shown(&folder.etcd())
+            state_dir.shown(&state_dir.etcd())
         ),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stops those named, the last stage first: controllers give their leases back while there is a gateway to take them,
-/// and the gateway answers for as long as anyone asks. Answers how many ran.
-pub async fn stop(folder: &Folder, names: &[String]) -> usize {
+/// Stops the named processes, last stage first, so that controllers can release their leases through a gateway. Returns
+/// how many were running.
+pub async fn stop(state_dir: &StateDir, names: &[String]) -> usize {
     let mut count = 0;
     for number in [2, 1, 0] {
         let in_stage = || names.iter().filter(|name| stage(name) == number);
-        let running = in_stage().filter_map(|name| Running::find(folder, name));
+        let running = in_stage().filter_map(|name| RunningProcess::find(state_dir, name));
         let running: Vec<_> = running.collect();
         count += running.len();
-        join_all(running.iter().map(end)).await;
-        in_stage().for_each(|name| forget(folder, name));
+        join_all(running.iter().map(stop_one)).await;
+        in_stage().for_each(|name| remove_records(state_dir, name));
     }
     count
 }
 
-async fn end(running: &Running) {
-    match running.stop(PATIENCE).await {
+async fn stop_one(running: &RunningProcess) {
+    match running.stop(STOP_TIMEOUT).await {
         true => println!("  {:<29} stopped", running.name),
         false => println!(
-            "  {:<29} killed: it did not stop within {PATIENCE:?}",
+            "  {:<29} killed: it did not stop within {STOP_TIMEOUT:?}",
             running.name
         ),
     }
 }
 
-/// Ends the containers that the agents left running, as they should when only they are restarted.
-pub async fn sweep(folder: &Folder) -> anyhow::Result<()> {
+/// Ends the containers of all nodes. Node agents leave them running when they stop, so that an agent can be restarted.
+pub async fn sweep(state_dir: &StateDir) -> anyhow::Result<()> {
     for node in NODES
-        .map(|node| folder.node(node))
+        .map(|node| state_dir.node(node))
         .iter()
         .filter(|node| node.exists())
     {
@@ -70,8 +70,8 @@ pub async fn sweep(folder: &Folder) -> anyhow::Result<()> {
             .arg(node)
             .output()
             .await;
-        let output =
-            output.with_context(|| format!("cannot end the containers of {}", node.display()))?;
+        let output = output
+            .with_context(|| format!("cannot stop_one the containers of {}", node.display()))?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
             bail!(

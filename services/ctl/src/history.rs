@@ -1,4 +1,4 @@
-//! `setpoint history`: what became of an object, write by write.
+//! `setpoint history`: lists the writes of an object.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -8,49 +8,49 @@ use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::explain_client::ExplainClient;
 use setpoint_proto::setpoint::{Change, HistoryRequest, HistoryResponse, Version};
 
-use crate::moment::relative;
-use crate::reach::Reach;
-use crate::subject::Named;
+use crate::connection::Connection;
+use crate::subject::ObjectArgs;
+use crate::time_format::relative;
 
-/// So many fields are named in a line.
-const FIELDS: usize = 3;
+/// Number of changed fields shown on a line.
+const MAX_FIELDS: usize = 3;
 
-/// What to show of which object.
+/// The options of `setpoint history`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     #[command(flatten)]
-    named: Named,
-    /// Also show from what to what each field changed
+    named: ObjectArgs,
+    /// Also show the old and the new value of each changed field
     #[arg(long)]
     diff: bool,
-    /// How many writes, the newest first
+    /// Number of writes to show, newest first
     #[arg(long, default_value_t = 50)]
     limit: u32,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// How to print an answer.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// Prints the versions of an object.
+/// Prints the versions of an object. The exit code is a failure if none is known.
 ///
 /// # Errors
-/// What the gateway refused, or that there is none.
-pub async fn history(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
+/// No gateway is reachable, or the gateway refused the request.
+pub async fn history(connection: &Connection, options: &Options) -> anyhow::Result<ExitCode> {
     let request = HistoryRequest {
         subject: Some(options.named.subject()?),
         limit: options.limit,
         diff: options.diff,
     };
-    let mut client = ExplainClient::new(reach.gateway()?.channel());
+    let mut client = ExplainClient::new(connection.gateway()?.channel());
     let answer = client.history(request).await.map_err(ApiError::from)?;
     let answer = answer.into_inner();
     match options.output {
@@ -92,10 +92,10 @@ fn text(answer: &HistoryResponse, diff: bool) -> String {
             version
                 .changes
                 .iter()
-                .for_each(|change| values(&mut text, change));
+                .for_each(|change| write_values(&mut text, change));
         }
     }
-    text.push_str(end(&answer.ends));
+    text.push_str(end_note(&answer.ends));
     text
 }
 
@@ -123,17 +123,17 @@ fn row(version: &Version, diff: bool) -> [String; 5] {
 fn fields(changes: &[Change]) -> String {
     let named: Vec<_> = changes
         .iter()
-        .take(FIELDS)
+        .take(MAX_FIELDS)
         .map(|change| &*change.path)
         .collect();
-    match changes.len().saturating_sub(FIELDS) {
-        0 if named.is_empty() => "nothing that is shown".to_owned(),
+    match changes.len().saturating_sub(MAX_FIELDS) {
+        0 if named.is_empty() => "no visible field".to_owned(),
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }
 }
 
-fn values(text: &mut String, change: &Change) {
+fn write_values(text: &mut String, change: &Change) {
     let value = |value: &str| match value {
         "" => "(not set)".to_owned(),
         value => value.to_owned(),
@@ -143,11 +143,11 @@ fn values(text: &mut String, change: &Change) {
     let _ = writeln!(text, "    {}: {before} → {after}", change.path);
 }
 
-fn end(ends: &str) -> &'static str {
+fn end_note(ends: &str) -> &'static str {
     match ends {
-        "compacted" => "What was before is forgotten: the store has been compacted since.\n",
-        "limit" => "There is more: --limit shows it.\n",
-        "unknown" => "Nothing is known of such an object.\n",
+        "compacted" => "Earlier writes have been compacted away by the store.\n",
+        "limit" => "There are more writes; raise --limit to show them.\n",
+        "unknown" => "No writes of such an object are known.\n",
         _ => "",
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_write_is_a_line_and_with_diff_each_field_another() {
+    fn each_write_is_a_line_and_with_diff_each_field_is_another() {
         let cause = |writer: &str, term| Cause {
             writer: writer.to_owned(),
             term,

@@ -1,4 +1,4 @@
-//! Starting a process of the cluster and waiting until it is ready.
+//! Starts a process of the cluster and waits until it is ready.
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -12,37 +12,37 @@ use setpoint_host::probe;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::folder::Folder;
-use crate::member::{MARK, mark};
-use crate::roster::{Member, health};
+use crate::process::{MARKER_VARIABLE, marker};
+use crate::state_dir::StateDir;
+use crate::topology::{ProcessSpec, health_path};
 
-/// Between two questions whether a process is ready.
-const ASK: Duration = Duration::from_millis(25);
-/// A process that is not ready by then will not be.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to be silent about a process that takes its time, at first.
-const SILENCE: Duration = Duration::from_secs(5);
+/// Interval between two readiness checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+/// A process that is not ready after this time has failed to start.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time until the first message about a process that is not ready yet; doubles with each message.
+const PROGRESS_DELAY: Duration = Duration::from_secs(5);
 
 /// A process that was just started.
 pub struct Started<'a> {
-    member: &'a Member,
-    folder: &'a Folder,
+    process: &'a ProcessSpec,
+    state_dir: &'a StateDir,
     port: u16,
     child: Child,
     since: Instant,
 }
 
-/// Finds the program of a service: beside this one, or this one for a relay, or for etcd wherever the shell finds it.
+/// Finds the program of a service: in the directory of this program; for a relay, this program itself; for etcd, in `PATH`.
 pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "etcd" {
         let path = env::var_os("PATH").unwrap_or_default();
         let found = env::split_paths(&path)
-            .map(|folder| folder.join(service))
+            .map(|state_dir| state_dir.join(service))
             .find(|path| path.is_file());
         return found
             .context("etcd is not installed (Debian and Ubuntu: apt-get install etcd-server)");
     }
-    let own = env::current_exe().context("where this program is")?;
+    let own = env::current_exe().context("cannot find the path of this program")?;
     if service == "relay" {
         return Ok(own);
     }
@@ -53,93 +53,105 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Starts `member` apart from this process and this terminal, listening on `port`.
-pub fn start<'a>(folder: &'a Folder, member: &'a Member, port: u16) -> anyhow::Result<Started<'a>> {
-    let program = program(member.service)?;
-    let child = command(folder, member, &program, port)
+/// Starts `process` in the background, in its own process group, listening on `port`.
+pub fn start<'a>(
+    state_dir: &'a StateDir,
+    process: &'a ProcessSpec,
+    port: u16,
+) -> anyhow::Result<Started<'a>> {
+    let program = program(process.service)?;
+    let child = command(state_dir, process, &program, port)
         .and_then(|mut command| command.spawn())
         .with_context(|| format!("cannot start {}", program.display()))?;
     let pid = child
         .id()
         .context("a process that was just started has an id")?;
-    fs::write(folder.pid(&member.name), format!("{pid}\n"))
+    fs::write(state_dir.pid(&process.name), format!("{pid}\n"))
         .context("cannot record the process id")?;
-    fs::write(folder.port(&member.name), format!("{port}\n")).context("cannot record the port")?;
+    fs::write(state_dir.port(&process.name), format!("{port}\n"))
+        .context("cannot record the port")?;
     Ok(Started {
-        member,
-        folder,
+        process,
+        state_dir,
         port,
         child,
         since: Instant::now(),
     })
 }
 
-fn command(folder: &Folder, member: &Member, program: &Path, port: u16) -> io::Result<Command> {
+fn command(
+    state_dir: &StateDir,
+    process: &ProcessSpec,
+    program: &Path,
+    port: u16,
+) -> io::Result<Command> {
     let log = File::options()
         .create(true)
         .append(true)
-        .open(folder.log(&member.name))?;
+        .open(state_dir.log(&process.name))?;
     let mut command = Command::new(program);
     command
-        .args(&member.args)
-        .current_dir(folder.root())
-        .env(MARK, mark(folder, &member.name))
+        .args(&process.args)
+        .current_dir(state_dir.root())
+        .env(MARKER_VARIABLE, marker(state_dir, &process.name))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // Ctrl-C in this terminal is not for them.
+        // Ctrl-C in this terminal must not reach the process.
         .process_group(0);
-    match member.service {
-        // Debian's etcd refuses to run on arm64 unless told that this is meant.
+    match process.service {
+        // Debian's etcd refuses to run on arm64 without this.
         "etcd" if cfg!(target_arch = "aarch64") => command.env("ETCD_UNSUPPORTED_ARCH", "arm64"),
         "etcd" => &mut command,
-        // Few threads need few heaps; each one more is memory that idles.
-        _ => command.env("MALLOC_ARENA_MAX", "2").args(own(member, port)),
+        // The services have few threads; more heaps would only hold idle memory.
+        _ => command
+            .env("MALLOC_ARENA_MAX", "2")
+            .args(instance_args(process, port)),
     };
     Ok(command)
 }
 
-fn own(member: &Member, port: u16) -> [String; 4] {
+fn instance_args(process: &ProcessSpec, port: u16) -> [String; 4] {
     [
         "--instance".to_owned(),
-        member.name.clone(),
+        process.name.clone(),
         "--listen".to_owned(),
         format!("127.0.0.1:{port}"),
     ]
 }
 
 impl Started<'_> {
-    /// Waits until it is ready, and answers how long that took.
+    /// Waits until the process is ready, and returns the time since its start.
     ///
     /// # Errors
-    /// It ended, or takes too long; says where its log is.
+    /// The process ended or is not ready in time; the error names its log.
     pub async fn ready(&mut self) -> anyhow::Result<Duration> {
-        let (name, log) = (&self.member.name, self.folder.log(&self.member.name));
-        let log = self.folder.shown(&log);
-        let asking = until_ready(name, self.port, health(name));
+        let (name, log) = (&self.process.name, self.state_dir.log(&self.process.name));
+        let log = self.state_dir.shown(&log);
+        let asking = until_ready(name, self.port, health_path(name));
         tokio::select! {
-            ended = self.child.wait() => bail!("{name} ended during its start ({}); its log: {log}", how(ended)),
-            ready = timeout(PATIENCE, asking) => match ready {
+            ended = self.child.wait() => bail!("{name} ended during its start ({}); its log: {log}", exit_reason(ended)),
+            ready = timeout(READY_TIMEOUT, asking) => match ready {
                 Ok(()) => Ok(self.since.elapsed()),
-                Err(_) => bail!("{name} is not ready after {PATIENCE:?}; its log: {log}"),
+                Err(_) => bail!("{name} is not ready after {READY_TIMEOUT:?}; its log: {log}"),
             },
         }
     }
 }
 
-fn how(ended: io::Result<ExitStatus>) -> String {
+fn exit_reason(ended: io::Result<ExitStatus>) -> String {
     ended.map_or_else(|error| error.to_string(), |status| status.to_string())
 }
 
-/// Asks until the answer is yes; says now and then what it waits for.
+/// Polls the readiness check until it succeeds; prints the reason of the delay from time to time.
 async fn until_ready(name: &str, port: u16, path: &str) {
-    let (begin, mut silence) = (Instant::now(), SILENCE);
+    let (begin, mut next_progress) = (Instant::now(), PROGRESS_DELAY);
     let address = (Ipv4Addr::LOCALHOST, port).into();
     while let Err(why) = probe::ask(address, path).await {
-        if begin.elapsed() >= silence {
+        if begin.elapsed() >= next_progress {
             println!("  {name:<29} {why}");
-            silence *= 2;
+            next_progress *= 2;
         }
-        sleep(ASK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,27 +1,27 @@
-//! The setpoint command: what kubectl lacks.
+//! The `setpoint` command: local clusters, and views of a cluster that kubectl does not have.
 //!
-//! `setpoint up` starts a cluster as processes of this machine and leaves; the processes stay. What it knows of them
-//! is in the state folder: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`,
-//! and while it runs how large it is: `cluster.json`.
+//! `setpoint up` starts a cluster as background processes of this machine and exits. Their records are files of the state
+//! directory: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`, and, while the
+//! cluster runs, its size and ports in `cluster.json`.
 
-mod bring;
 mod chaos;
 mod cli;
-mod columns;
+mod cluster_spec;
+mod connection;
+mod converge;
 mod down;
-mod folder;
 mod history;
 mod launch;
 mod leaders;
-mod member;
-mod moment;
 mod port;
-mod reach;
+mod process;
 mod relay;
-mod roster;
-mod shape;
+mod state_dir;
 mod status;
 mod subject;
+mod table;
+mod time_format;
+mod topology;
 mod trace;
 mod up;
 mod why;

@@ -1,23 +1,23 @@
-//! Ports on loopback: which are free, which are taken.
+//! Finds and checks free TCP ports on 127.0.0.1.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::Context;
 
-/// `count` ports that nobody uses now.
+/// Returns `count` different ports that are free now. Another process may take them before they are used.
 pub fn free(count: usize) -> anyhow::Result<Vec<u16>> {
     let held: io::Result<Vec<_>> = (0..count)
         .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
         .collect();
-    // All are held until the last is found, or the same port would be found again.
+    // All listeners stay open until the last port is found, so that the ports differ.
     let held = held.context("no free port on 127.0.0.1")?;
     held.iter()
         .map(|listener| Ok(listener.local_addr()?.port()))
         .collect()
 }
 
-/// Fails if somebody else listens on `port`, which is wanted for `what`.
+/// Fails if another process listens on `port`; the error names `what` the port is for.
 pub fn check(port: u16, what: &str) -> anyhow::Result<()> {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
         Ok(_) => Ok(()),

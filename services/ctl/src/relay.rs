@@ -1,7 +1,7 @@
-//! `setpoint relay`: stands between one process and the gateways, so that the network between them can be cut.
+//! `setpoint relay`: forwards TCP connections of one process to the gateways, to simulate network faults between them.
 //!
-//! It knows nothing of what it passes on. A cut is made from outside: a relay that is frozen (SIGSTOP) is a network that
-//! has fallen silent, without a word to either side; what it holds when it goes on arrives late, like what TCP sends again.
+//! A fault is injected from outside by freezing the relay (SIGSTOP): bytes stop arriving and neither side gets an error, as
+//! in a network partition. After SIGCONT the bytes held back arrive late, like TCP retransmissions.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,44 +16,46 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
-/// Enough for the head of a request, of which nothing is looked at.
-const HEAD: usize = 1 << 10;
-/// After a connection could not be taken.
-const REST: Duration = Duration::from_millis(10);
+/// Buffer size for the head of a health request; its content is ignored.
+const REQUEST_HEAD: usize = 1 << 10;
+/// Delay after `accept` failed, for example because of too many open files.
+const ACCEPT_RETRY: Duration = Duration::from_millis(10);
 
-/// What to pass on.
+/// The addresses of a relay.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Its name
+    /// Name of the relay
     #[arg(long, value_name = "NAME")]
     instance: String,
-    /// Where it says that it is ready
+    /// Address of the readiness check
     #[arg(long, value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// The IP at which it takes connections, on the ports of those that they are passed on to
+    /// IP address to listen on, on the same ports as the targets
     #[arg(long, value_name = "IP")]
     at: IpAddr,
-    /// To whom, on their own ports
+    /// Target of the connections to this port; may be repeated
     #[arg(long, value_name = "ADDRESS", required = true)]
     to: Vec<SocketAddr>,
 }
 
-/// Passes connections on until it is asked to stop.
+/// Forwards connections until SIGTERM or SIGINT. Open connections end with the process.
 pub async fn relay(options: &Options) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let targets = options.to.iter();
-    let ways = targets.map(|target| open(options.at, *target));
-    for (listener, target) in try_join_all(ways).await? {
-        tokio::spawn(pass_all(listener, target));
+    let listeners = targets.map(|target| open(options.at, *target));
+    for (listener, target) in try_join_all(listeners).await? {
+        tokio::spawn(forward_all(listener, target));
     }
-    tokio::spawn(answer_all(bind(options.listen).await?));
-    println!("{} passes on from {}", options.instance, options.at);
+    tokio::spawn(serve_health(bind(options.listen).await?));
+    println!(
+        "{} forwards connections to {}",
+        options.instance, options.at
+    );
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    // Whoever is still connected learns of the end from that of the process.
     Ok(ExitCode::SUCCESS)
 }
 
@@ -66,26 +68,26 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     listener.with_context(|| format!("cannot listen at {address}"))
 }
 
-async fn pass_all(listener: TcpListener, target: SocketAddr) {
+async fn forward_all(listener: TcpListener, target: SocketAddr) {
     loop {
-        let near = next(&listener).await;
-        // However that ends, both sides see it.
-        tokio::spawn(pass(near, target));
+        let near = accept(&listener).await;
+        // Both sides see an error as the end of their connection.
+        tokio::spawn(forward(near, target));
     }
 }
 
-/// The next connection. One that fails as it is made is the caller's trouble, too many of them are everybody's for a while.
-async fn next(listener: &TcpListener) -> TcpStream {
+/// Accepts the next connection; retries after errors.
+async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
-            Err(_) => sleep(REST).await,
+            Err(_) => sleep(ACCEPT_RETRY).await,
         }
     }
 }
 
-/// Passes on both ways through a buffer each, and an end of one way as an end of that way only.
-async fn pass(mut near: TcpStream, target: SocketAddr) -> io::Result<()> {
+/// Forwards both directions. The end of one direction does not end the other.
+async fn forward(mut near: TcpStream, target: SocketAddr) -> io::Result<()> {
     let mut far = TcpStream::connect(target).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
@@ -93,18 +95,18 @@ async fn pass(mut near: TcpStream, target: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-async fn answer_all(listener: TcpListener) {
+async fn serve_health(listener: TcpListener) {
     loop {
-        tokio::spawn(answer(next(&listener).await));
+        tokio::spawn(answer(accept(&listener).await));
     }
 }
 
-/// Whoever takes connections is ready, whatever was asked.
-async fn answer(mut asking: TcpStream) -> io::Result<()> {
-    // Unread questions would break the connection off before the answer has arrived.
-    let _length = asking.read(&mut [0; HEAD]).await?;
-    asking.write_all(b"HTTP/1.0 200 OK\r\n\r\nok").await?;
-    asking.shutdown().await
+/// Answers 200 to any request: a relay that accepts connections is ready.
+async fn answer(mut stream: TcpStream) -> io::Result<()> {
+    // Closing a socket with unread bytes resets the connection, and the answer may be lost.
+    let _length = stream.read(&mut [0; REQUEST_HEAD]).await?;
+    stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nok").await?;
+    stream.shutdown().await
 }
 
 #[cfg(test)]
@@ -115,34 +117,34 @@ mod tests {
 
     use super::*;
 
-    /// A relay to whoever listens here.
+    /// Starts a relay, and returns its target and a connection through it.
     async fn through() -> (TcpListener, TcpStream) {
         let target = bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
         let to = target.local_addr().unwrap();
         let (listener, to) = open([127, 0, 99, 1].into(), to).await.unwrap();
         let at = listener.local_addr().unwrap();
-        tokio::spawn(pass_all(listener, to));
+        tokio::spawn(forward_all(listener, to));
         (target, TcpStream::connect(at).await.unwrap())
     }
 
     #[tokio::test]
-    async fn both_ways_are_passed_on_and_one_may_end_before_the_other() {
+    async fn each_direction_is_forwarded_until_its_own_end() {
         let (target, mut near) = through().await;
         let (mut far, _) = target.accept().await.unwrap();
         near.write_all(b"question").await.unwrap();
         near.shutdown().await.unwrap();
-        let mut heard = String::new();
-        far.read_to_string(&mut heard).await.unwrap();
-        assert_eq!(heard, "question");
+        let mut received = String::new();
+        far.read_to_string(&mut received).await.unwrap();
+        assert_eq!(received, "question");
         far.write_all(b"answer").await.unwrap();
         drop(far);
-        heard.clear();
-        near.read_to_string(&mut heard).await.unwrap();
-        assert_eq!(heard, "answer");
+        received.clear();
+        near.read_to_string(&mut received).await.unwrap();
+        assert_eq!(received, "answer");
     }
 
     #[tokio::test]
-    async fn who_is_passed_on_to_nobody_is_told() {
+    async fn a_connection_ends_when_its_target_is_gone() {
         let (target, mut near) = through().await;
         let (far, _) = target.accept().await.unwrap();
         drop((far, target));
@@ -155,7 +157,7 @@ mod tests {
     async fn a_relay_that_listens_is_ready() {
         let health = bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
         let address = health.local_addr().unwrap();
-        tokio::spawn(answer_all(health));
+        tokio::spawn(serve_health(health));
         assert_eq!(probe::ask(address, "/readyz").await, Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! `setpoint status`: what runs, and is it ready?
+//! `setpoint status`: lists the processes of the cluster and whether they are ready.
 
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
@@ -6,49 +6,46 @@ use std::process::ExitCode;
 use futures::future::join_all;
 use setpoint_host::probe;
 
-use crate::folder::Folder;
-use crate::member::Running;
-use crate::roster::{health, stages};
-use crate::shape::Shape;
+use crate::cluster_spec::ClusterSpec;
+use crate::process::RunningProcess;
+use crate::state_dir::StateDir;
+use crate::topology::{health_path, stages};
 
-/// One process, as the table shows it.
-struct Line {
+/// One row of the table.
+struct Row {
     name: String,
     pid: String,
     port: String,
     state: Result<&'static str, String>,
 }
 
-/// Prints one line a process; fails unless all of them are ready.
-pub async fn status(folder: &Folder) -> anyhow::Result<ExitCode> {
-    let shape = Shape::load(folder)?.unwrap_or_default();
-    let members = stages(folder, &shape).into_iter().flatten();
-    let mut names: Vec<_> = members.map(|member| member.name).collect();
-    let runs = |name: &String| Running::find(folder, name).is_some();
-    let others = folder.recorded().into_iter().filter(runs);
+/// Prints a row for each process. The exit code is a failure unless all are ready.
+pub async fn status(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
+    let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
+    let processes = stages(state_dir, &spec).into_iter().flatten();
+    let mut names: Vec<_> = processes.map(|process| process.name).collect();
+    let runs = |name: &String| RunningProcess::find(state_dir, name).is_some();
+    let others = state_dir.recorded().into_iter().filter(runs);
     let others: Vec<_> = others.filter(|name| !names.contains(name)).collect();
     names.extend(others);
-    let lines = join_all(names.into_iter().map(|name| look(folder, name))).await;
+    let rows = join_all(names.into_iter().map(|name| inspect(state_dir, name))).await;
     println!("{:<29} {:>8} {:>6}  STATE", "NAME", "PID", "PORT");
-    for line in &lines {
-        let state = line
+    for row in &rows {
+        let state = row
             .state
             .as_ref()
             .map_or_else(String::as_str, |state| *state);
-        println!(
-            "{:<29} {:>8} {:>6}  {state}",
-            line.name, line.pid, line.port
-        );
+        println!("{:<29} {:>8} {:>6}  {state}", row.name, row.pid, row.port);
     }
-    match lines.iter().all(|line| line.state.is_ok()) {
+    match rows.iter().all(|row| row.state.is_ok()) {
         true => Ok(ExitCode::SUCCESS),
         false => Ok(ExitCode::FAILURE),
     }
 }
 
-async fn look(folder: &Folder, name: String) -> Line {
-    let Some(running) = Running::find(folder, &name) else {
-        return Line {
+async fn inspect(state_dir: &StateDir, name: String) -> Row {
+    let Some(running) = RunningProcess::find(state_dir, &name) else {
+        return Row {
             name,
             pid: "-".to_owned(),
             port: "-".to_owned(),
@@ -57,11 +54,11 @@ async fn look(folder: &Folder, name: String) -> Line {
     };
     let port = running.port();
     let state = match port {
-        Some(port) => probe::ask((Ipv4Addr::LOCALHOST, port).into(), health(&name)).await,
-        None => Err("cannot be asked: its port is not recorded".to_owned()),
+        Some(port) => probe::ask((Ipv4Addr::LOCALHOST, port).into(), health_path(&name)).await,
+        None => Err("unknown: its port is not recorded".to_owned()),
     };
     let port = port.map_or_else(|| "-".to_owned(), |port| port.to_string());
-    Line {
+    Row {
         name,
         pid: running.pid.to_string(),
         port,

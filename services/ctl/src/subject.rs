@@ -1,25 +1,25 @@
-//! An object as people name it: `deploy/web-frontend`, or `deploy web-frontend`.
+//! Command-line arguments that name an object: `deploy/web-frontend` or `deploy web-frontend`.
 
 use anyhow::bail;
 use clap::Args;
 use setpoint_proto::setpoint::Subject;
 
-/// Which object.
+/// The arguments that name an object.
 #[derive(Args, Clone, Debug)]
-pub struct Named {
-    /// What: `pod/NAME`, `deploy/NAME`, or any kind and name that kubectl takes
+pub struct ObjectArgs {
+    /// The object: `pod/NAME`, `deploy/NAME`, or any kind and name that kubectl accepts
     #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
     object: Vec<String>,
-    /// Where it is
+    /// The namespace of the object
     #[arg(short, long, default_value = "default")]
     namespace: String,
 }
 
-impl Named {
-    /// The object that is meant.
+impl ObjectArgs {
+    /// Returns the named object.
     ///
     /// # Errors
-    /// When kind or name is missing.
+    /// The kind or the name is missing.
     pub fn subject(&self) -> anyhow::Result<Subject> {
         let parts = match self.object.as_slice() {
             [whole] => whole.split_once('/'),
@@ -44,15 +44,15 @@ mod tests {
     fn named(object: &[&str]) -> anyhow::Result<Subject> {
         let object = object.iter().map(|&part| part.to_owned()).collect();
         let namespace = "production".to_owned();
-        Named { object, namespace }.subject()
+        ObjectArgs { object, namespace }.subject()
     }
 
     #[test]
-    fn an_object_is_named_as_kubectl_takes_it() {
+    fn kind_and_name_are_one_or_two_arguments() {
         for object in [&["deploy/web"] as &[&str], &["deploy", "web"]] {
             let subject = named(object).unwrap();
-            let told = [subject.resource, subject.namespace, subject.name];
-            assert_eq!(told, ["deploy", "production", "web"]);
+            let parts = [subject.resource, subject.namespace, subject.name];
+            assert_eq!(parts, ["deploy", "production", "web"]);
         }
         for object in [&["web"] as &[&str], &["/web"], &["deploy/"], &["", "web"]] {
             assert!(named(object).is_err(), "{object:?}");

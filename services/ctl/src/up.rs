@@ -1,4 +1,4 @@
-//! `setpoint up`: from nothing, or from what is left, to a cluster that is ready.
+//! `setpoint up`: starts a local cluster, or changes the running one, until all processes are ready.
 
 use std::fs;
 use std::path::Path;
@@ -8,136 +8,136 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::{Args, value_parser};
 
-use crate::bring::{Change, seconds};
+use crate::cluster_spec::{ClusterSpec, Profile};
+use crate::converge::Plan;
 use crate::down::{stop, sweep};
-use crate::folder::Folder;
 use crate::launch;
-use crate::member::Running;
 use crate::port;
-use crate::roster::{Member, stages};
-use crate::shape::{Profile, Shape};
+use crate::process::RunningProcess;
+use crate::state_dir::StateDir;
+use crate::time_format::seconds;
+use crate::topology::{self, ProcessSpec};
 
-/// How to bring the cluster up. What is not asked for stays as it is in a cluster that runs.
+/// Options of `setpoint up`. A running cluster keeps the values of options that are not given.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Start empty: stop what runs and delete all objects first
+    /// Stop the running cluster and delete all objects first
     #[arg(long)]
     fresh: bool,
-    /// Port of the API, on loopback [default: 6443]
+    /// Port of the Kubernetes API on 127.0.0.1 [default: 6443]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Client port of etcd, on loopback [default: 2379]
+    /// Client port of etcd on 127.0.0.1 [default: 2379]
     #[arg(long, value_name = "PORT")]
     etcd_port: Option<u16>,
-    /// Peer port of etcd, on loopback [default: 2380]
+    /// Peer port of etcd on 127.0.0.1 [default: 2380]
     #[arg(long, value_name = "PORT")]
     etcd_peer_port: Option<u16>,
-    /// Gateways, the further ones on free ports after that of the first [default: 1]
+    /// Number of gateways; further ones listen on the free ports after the first [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=16))]
     gateways: Option<u8>,
-    /// Replicas of each controller and of the scheduler, of which one leads [default: 2]
+    /// Number of replicas of each controller and of the scheduler; one of them leads [default: 2]
     #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=16))]
     replicas: Option<u8>,
-    /// How soon a standby takes over from a leader that crashed [default: standard]
+    /// Lease timing: how soon a standby takes over from a crashed leader [default: standard]
     #[arg(long, value_enum)]
     profile: Option<Profile>,
     /// Connect each controller, scheduler and node agent to the gateways through a relay of its own, which `chaos
-    /// partition` can silence; `--relays=false` takes them out again [default: false]
+    /// partition` can freeze; `--relays=false` removes the relays [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     relays: Option<bool>,
 }
 
 impl Options {
-    /// What is asked for, and otherwise what is there.
-    fn shape(&self, there: Shape) -> anyhow::Result<Shape> {
-        let mut shape = there;
-        if let Some(port) = self.port.filter(|port| *port != shape.gateways[0]) {
-            shape.gateways[0] = port;
+    /// Returns the `current` spec with the given options applied.
+    fn apply_to(&self, current: ClusterSpec) -> anyhow::Result<ClusterSpec> {
+        let mut spec = current;
+        if let Some(port) = self.port.filter(|port| *port != spec.gateways[0]) {
+            spec.gateways[0] = port;
         }
-        shape.etcd = self.etcd_port.unwrap_or(shape.etcd);
-        shape.etcd_peer = self.etcd_peer_port.unwrap_or(shape.etcd_peer);
-        shape.profile = self.profile.unwrap_or(shape.profile);
-        shape.relays = self.relays.unwrap_or(shape.relays);
-        shape.replicas = self.replicas.map_or(shape.replicas, usize::from);
-        let gateways = self.gateways.map_or(shape.gateways.len(), usize::from);
-        shape.resize(gateways)?;
-        Ok(shape)
+        spec.etcd = self.etcd_port.unwrap_or(spec.etcd);
+        spec.etcd_peer = self.etcd_peer_port.unwrap_or(spec.etcd_peer);
+        spec.profile = self.profile.unwrap_or(spec.profile);
+        spec.relays = self.relays.unwrap_or(spec.relays);
+        spec.replicas = self.replicas.map_or(spec.replicas, usize::from);
+        let gateways = self.gateways.map_or(spec.gateways.len(), usize::from);
+        spec.resize(gateways)?;
+        Ok(spec)
     }
 }
 
-/// Starts whatever does not run yet, and stops what is not asked for any more.
-pub async fn up(folder: &Folder, options: &Options) -> anyhow::Result<ExitCode> {
-    let _lock = folder.lock()?;
-    let shape = options.shape(there(folder)?)?;
-    let everyone = stages(folder, &shape);
-    for service in everyone.iter().flatten().map(|member| member.service) {
+/// Starts, restarts and stops processes until the running cluster has the wanted size.
+pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    let _lock = state_dir.lock()?;
+    let spec = options.apply_to(current_spec(state_dir)?)?;
+    let stages = topology::stages(state_dir, &spec);
+    for service in stages.iter().flatten().map(|process| process.service) {
         launch::program(service)?;
     }
     if options.fresh {
-        stop(folder, &folder.recorded()).await;
-        sweep(folder).await?;
-        folder.clear()?;
+        stop(state_dir, &state_dir.recorded()).await;
+        sweep(state_dir).await?;
+        state_dir.clear()?;
     }
-    let change = Change::of(folder, &everyone);
-    if change.is_none() {
+    let plan = Plan::compute(state_dir, &stages);
+    if plan.is_empty() {
         println!("Setpoint is running already; nothing was changed.");
-        print!("{}", farewell(folder));
+        print!("{}", next_steps(state_dir));
         return Ok(ExitCode::SUCCESS);
     }
-    agree(folder, &everyone)?;
-    claim(&change.missing, &shape)?;
-    announce(folder, &change, everyone.iter().map(Vec::len).sum());
+    check_ports_kept(state_dir, &stages)?;
+    check_ports_free(&plan.missing, &spec)?;
+    announce(state_dir, &plan, stages.iter().map(Vec::len).sum());
     let begin = Instant::now();
-    shape.save(folder)?;
-    change.carry_out(folder).await?;
-    write_kubeconfig(folder, shape.gateways[0])?;
+    spec.save(state_dir)?;
+    plan.execute(state_dir).await?;
+    write_kubeconfig(state_dir, spec.gateways[0])?;
     println!("Setpoint is ready after {}.", seconds(begin.elapsed()));
-    print!("{}", farewell(folder));
+    print!("{}", next_steps(state_dir));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The shape of the cluster that runs here, at least in part.
-fn there(folder: &Folder) -> anyhow::Result<Shape> {
-    let mut recorded = folder.recorded().into_iter();
-    let shape = match recorded.any(|name| Running::find(folder, &name).is_some()) {
-        true => Shape::load(folder)?,
+/// Returns the spec of the running cluster, or the default if none of its processes runs.
+fn current_spec(state_dir: &StateDir) -> anyhow::Result<ClusterSpec> {
+    let mut recorded = state_dir.recorded().into_iter();
+    let spec = match recorded.any(|name| RunningProcess::find(state_dir, &name).is_some()) {
+        true => ClusterSpec::load(state_dir)?,
         false => None,
     };
-    let shape = shape.filter(|shape| !shape.gateways.is_empty());
-    Ok(shape.unwrap_or_default())
+    let spec = spec.filter(|spec| !spec.gateways.is_empty());
+    Ok(spec.unwrap_or_default())
 }
 
-fn announce(folder: &Folder, change: &Change, all: usize) {
-    let count = change.count();
+fn announce(state_dir: &StateDir, plan: &Plan, all: usize) {
+    let count = plan.count();
     if count == all {
-        let logs = folder.state().join("log");
+        let logs = state_dir.state().join("log");
         println!(
             "Starting Setpoint: {all} processes, logs in {}",
-            folder.shown(&logs)
+            state_dir.shown(&logs)
         );
     } else if count > 0 {
-        println!("Setpoint runs in part: starting the {count} of {all} processes that are missing");
+        println!("Starting the {count} of {all} processes that do not run");
     }
-    if !change.misinformed.is_empty() {
-        let count = change.misinformed.len();
-        println!(
-            "Restarting {count} processes, one after the other, to tell them what has changed"
-        );
+    if !plan.outdated.is_empty() {
+        let count = plan.outdated.len();
+        println!("Restarting {count} processes with changed options, one at a time");
     }
-    if !change.surplus.is_empty() {
-        println!("Stopping {} processes too many", change.surplus.len());
+    if !plan.surplus.is_empty() {
+        println!("Stopping {} surplus processes", plan.surplus.len());
     }
 }
 
-/// What runs must be where the newcomers will look for it.
-fn agree(folder: &Folder, everyone: &[Vec<Member>]) -> anyhow::Result<()> {
-    for member in everyone.iter().flatten() {
-        let runs = Running::find(folder, &member.name).and_then(|running| running.port());
-        match (runs, member.port) {
+/// Fails if a running process listens on another port than the spec says: new processes could not reach it.
+fn check_ports_kept(state_dir: &StateDir, stages: &[Vec<ProcessSpec>]) -> anyhow::Result<()> {
+    for process in stages.iter().flatten() {
+        let runs =
+            RunningProcess::find(state_dir, &process.name).and_then(|running| running.port());
+        match (runs, process.port) {
             (Some(runs), Some(wanted)) if runs != wanted => {
                 bail!(
                     "{} runs on port {runs}, not {wanted}; ./deploy/down first, or ask for {runs}",
-                    member.name
+                    process.name
                 )
             }
             _ => {}
@@ -146,21 +146,21 @@ fn agree(folder: &Folder, everyone: &[Vec<Member>]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Are the ports free that cannot be chosen freely?
-fn claim(missing: &[Vec<Member>], shape: &Shape) -> anyhow::Result<()> {
-    for member in missing.iter().flatten() {
-        if let Some(port) = member.port {
-            port::check(port, &member.name)?;
+/// Fails if another process uses one of the required ports.
+fn check_ports_free(missing: &[Vec<ProcessSpec>], spec: &ClusterSpec) -> anyhow::Result<()> {
+    for process in missing.iter().flatten() {
+        if let Some(port) = process.port {
+            port::check(port, &process.name)?;
         }
-        if member.service == "etcd" {
-            port::check(shape.etcd_peer, "etcd-0's peers")?;
+        if process.service == "etcd" {
+            port::check(spec.etcd_peer, "etcd-0's peers")?;
         }
     }
     Ok(())
 }
 
-fn write_kubeconfig(folder: &Folder, port: u16) -> anyhow::Result<()> {
-    let path = folder.kubeconfig();
+fn write_kubeconfig(state_dir: &StateDir, port: u16) -> anyhow::Result<()> {
+    let path = state_dir.kubeconfig();
     fs::write(&path, kubeconfig(port)).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -178,15 +178,15 @@ fn kubeconfig(port: u16) -> String {
     )
 }
 
-/// What to type next.
-fn farewell(folder: &Folder) -> String {
+/// Returns the commands to try next.
+fn next_steps(state_dir: &StateDir) -> String {
     let example = Path::new("deploy/manifests/web-frontend.yaml");
     format!(
         "Try next:\n  \
          export KUBECONFIG={}\n  \
          kubectl apply -f {}\n  \
          kubectl get deploy,rs,pods -n production -o wide\n",
-        folder.kubeconfig().display(),
+        state_dir.kubeconfig().display(),
         example.display(),
     )
 }

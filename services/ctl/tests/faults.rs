@@ -1,4 +1,4 @@
-//! What `setpoint up` says when it cannot, and that it leaves nothing behind.
+//! Failures of `setpoint up`: the error messages, and that no process is left behind.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -19,25 +19,29 @@ const SERVICES: [&str; 5] = [
     "node-agent",
 ];
 
-/// A `setpoint` among services that are shell scripts.
-struct Stage {
+/// A `setpoint` program in a directory whose services are shell scripts.
+struct Fixture {
     root: TempDir,
     ports: [u16; 3],
 }
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
-        let stage = Self {
+        let fixture = Self {
             root: tempfile::tempdir().unwrap(),
             ports: [(); 3].map(|()| free_port()),
         };
-        fs::create_dir_all(stage.bin()).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_setpoint"), stage.bin().join("setpoint")).unwrap();
+        fs::create_dir_all(fixture.bin()).unwrap();
+        fs::copy(
+            env!("CARGO_BIN_EXE_setpoint"),
+            fixture.bin().join("setpoint"),
+        )
+        .unwrap();
         for service in SERVICES {
-            stage.script(service, "exit 0");
+            fixture.script(service, "exit 0");
         }
-        stage.script("etcd", "exec tail -f /dev/null");
-        stage
+        fixture.script("etcd", "exec tail -f /dev/null");
+        fixture
     }
 
     fn bin(&self) -> PathBuf {
@@ -50,7 +54,7 @@ impl Stage {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Runs it where etcd is the script, or is not at all.
+    /// Runs `setpoint` with the scripts first in `PATH`.
     fn run(&self, arguments: &[&str]) -> Output {
         let system = std::env::var("PATH").unwrap();
         let path = format!("{}:{system}", self.bin().display());
@@ -76,14 +80,14 @@ impl Stage {
         ])
     }
 
-    fn nothing_runs(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         let run = self.root.path().join(".setpoint/run");
-        fs::read_dir(run).unwrap().count() == 0 && !carries_mark(self.root.path())
+        fs::read_dir(run).unwrap().count() == 0 && !has_marked_process(self.root.path())
     }
 }
 
-/// Does any process live that was started for the cluster in `root`?
-fn carries_mark(root: &Path) -> bool {
+/// Whether a process runs that was started for the cluster in `root`.
+fn has_marked_process(root: &Path) -> bool {
     let mark = format!("SETPOINT_MEMBER={}", root.display());
     let carries = |process: fs::DirEntry| {
         let environment = fs::read(process.path().join("environ")).unwrap_or_default();
@@ -94,8 +98,8 @@ fn carries_mark(root: &Path) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(carries)
 }
 
-/// The one line that it failed with.
-fn line(output: &Output) -> String {
+/// Returns the error message; asserts that it is one line and the exit code is 1.
+fn error_line(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -105,26 +109,26 @@ fn line(output: &Output) -> String {
 #[test]
 fn a_port_that_is_taken_is_named() {
     for taken in 0..3 {
-        let stage = Stage::new();
-        let port = stage.ports[taken];
+        let fixture = Fixture::new();
+        let port = fixture.ports[taken];
         let _held = TcpListener::bind(("127.0.0.1", port)).unwrap();
-        let line = line(&stage.up());
+        let line = error_line(&fixture.up());
         assert!(
             line.starts_with(&format!("setpoint: port {port} for ")),
             "{line}"
         );
-        assert!(stage.nothing_runs());
+        assert!(fixture.is_stopped());
     }
 }
 
 #[test]
 fn without_etcd_it_says_how_to_get_it() {
-    let stage = Stage::new();
-    fs::remove_file(stage.bin().join("etcd")).unwrap();
-    let line = line(
-        &stage
+    let fixture = Fixture::new();
+    fs::remove_file(fixture.bin().join("etcd")).unwrap();
+    let line = error_line(
+        &fixture
             .command(&["up"])
-            .env("PATH", stage.bin())
+            .env("PATH", fixture.bin())
             .output()
             .unwrap(),
     );
@@ -134,9 +138,9 @@ fn without_etcd_it_says_how_to_get_it() {
 
 #[test]
 fn without_a_service_it_says_who_builds_it() {
-    let stage = Stage::new();
-    fs::remove_file(stage.bin().join("scheduler")).unwrap();
-    let line = line(&stage.up());
+    let fixture = Fixture::new();
+    fs::remove_file(fixture.bin().join("scheduler")).unwrap();
+    let line = error_line(&fixture.up());
     assert!(
         line.contains("bin/scheduler is missing; ./deploy/up builds it"),
         "{line}"
@@ -145,28 +149,28 @@ fn without_a_service_it_says_who_builds_it() {
 
 #[test]
 fn a_process_that_dies_at_once_takes_the_others_with_it() {
-    let stage = Stage::new();
-    stage.script("etcd", "echo no space left >&2; exit 7");
-    let line = line(&stage.up());
+    let fixture = Fixture::new();
+    fixture.script("etcd", "echo no space left >&2; exit 7");
+    let line = error_line(&fixture.up());
     let expected = "setpoint: etcd-0 ended during its start (exit status: 7); its log: .setpoint/log/etcd-0.log\n";
     assert_eq!(line, expected);
-    let log = fs::read_to_string(stage.root.path().join(".setpoint/log/etcd-0.log")).unwrap();
+    let log = fs::read_to_string(fixture.root.path().join(".setpoint/log/etcd-0.log")).unwrap();
     assert_eq!(log, "no space left\n");
-    assert!(stage.nothing_runs());
+    assert!(fixture.is_stopped());
 }
 
 #[test]
 fn down_where_nothing_runs_is_no_error() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     for _ in 0..2 {
-        let output = stage.run(&["down"]);
+        let output = fixture.run(&["down"]);
         assert!(output.status.success());
         assert_eq!(
             String::from_utf8(output.stdout).unwrap(),
             "Setpoint is not running.\n"
         );
     }
-    let status = stage.run(&["status"]);
+    let status = fixture.run(&["status"]);
     assert_eq!(status.status.code(), Some(1));
     assert!(
         String::from_utf8(status.stdout)

@@ -1,4 +1,4 @@
-//! Convergence is counted once a generation, whoever is restarted in between and through whichever gateway.
+//! Convergence is counted once per generation, across restarts and gateways.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -7,7 +7,7 @@ use setpoint_tests::{Cluster, Size, eventually, http};
 use super::scene::Scene;
 use crate::web;
 
-/// How many generations of a kind the gateways have seen met, together.
+/// Returns the number of converged generations of a kind, over all gateways.
 fn met(addresses: &[String], kind: &str) -> u64 {
     let series = format!("setpoint_convergence_seconds_count{{kind=\"{kind}\"}} ");
     let count = |address: &String| {
@@ -59,7 +59,7 @@ fn each_generation_is_counted_once_over_gateways_and_restarts() {
     let pod = web::text(&web::pods(&kubectl)[0], "/metadata/name").to_owned();
     kubectl.ok(&format!("delete pod {pod} -n production --wait=true"));
     web::until_ready(&kubectl, 4);
-    // The Deployment, too, has heard that all are ready: it would have been counted again.
+    // The Deployment's status is complete as well, so a second count would have happened by now.
     kubectl.ok("rollout status deployment/web-frontend -n production --timeout=60s");
     let replaced = [("Deployment", 2), ("Pod", 5)];
     counted("the new Pod is new, the Deployment is not", &replaced);

@@ -1,4 +1,4 @@
-//! What the dashboards ask for.
+//! The series that the dashboards query.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What our metrics, and those of upstream that we have, begin with.
+/// Prefixes of our metrics and of upstream's metrics that we have.
 const PREFIXES: [&str; 9] = [
     "apiserver_",
     "controller_runtime_",
@@ -23,12 +23,12 @@ fn folder() -> std::path::PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/dashboards").into()
 }
 
-/// A file of `deploy/dashboards`.
+/// Reads a file of `deploy/dashboards`.
 pub fn file(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap()
 }
 
-/// Every expression of every dashboard.
+/// Returns all expressions of all dashboards.
 pub fn expressions() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(folder()).unwrap() {
@@ -54,7 +54,7 @@ fn collect(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The series that an expression names.
+/// Returns the series that an expression names.
 pub fn names(expression: &str) -> Vec<String> {
     let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':');
     let words = expression.split(word);

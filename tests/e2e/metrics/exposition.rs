@@ -1,4 +1,4 @@
-//! Prometheus' text format, read strictly.
+//! A strict parser of Prometheus' text format.
 
 #![allow(
     clippy::panic,
@@ -15,10 +15,10 @@ pub struct Family {
     pub samples: usize,
 }
 
-/// Every metric in the text, by its name.
+/// Parses all metrics of a text, by name.
 ///
 /// # Panics
-/// When a line is none, or a sample comes before its HELP and TYPE.
+/// If a line is invalid, or a sample comes before its HELP and TYPE.
 pub fn read(text: &str) -> BTreeMap<String, Family> {
     let mut families = BTreeMap::<String, Family>::new();
     for line in text.lines() {
@@ -39,7 +39,7 @@ pub fn read(text: &str) -> BTreeMap<String, Family> {
     families
 }
 
-/// The metric that a series belongs to: histograms have three series.
+/// Returns the metric that a series belongs to; a histogram has three series.
 pub fn family_of(families: &BTreeMap<String, Family>, series: &str) -> Option<String> {
     let parts = ["_bucket", "_sum", "_count"];
     let base = parts.iter().find_map(|part| series.strip_suffix(part));
@@ -52,7 +52,7 @@ pub fn family_of(families: &BTreeMap<String, Family>, series: &str) -> Option<St
     name.map(str::to_owned)
 }
 
-/// The name of the series in a line, which has a number at its end.
+/// Returns the name of the series of a sample; asserts that the line ends with a number.
 fn sample(line: &str) -> &str {
     let (series, value) = line.rsplit_once(' ').unwrap_or((line, ""));
     let number = value.parse::<f64>().is_ok() || value == "+Inf" || value == "-Inf";

@@ -1,4 +1,4 @@
-//! Metrics: valid, documented, and there where a dashboard asks for them.
+//! Metrics are valid, documented, and exist where a dashboard queries them.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -16,7 +16,7 @@ use setpoint_tests::eventually;
 use exposition::Family;
 use scene::Scene;
 
-/// Documented, but only there once something has gone wrong.
+/// Documented metrics that exist only after a failure.
 const RARE: &[&str] = &[
     "apiserver_flowcontrol_rejected_requests_total",
     "apiserver_flowcontrol_request_wait_duration_seconds",
@@ -28,7 +28,7 @@ const RARE: &[&str] = &[
     "setpoint_watchers_stalled_total",
 ];
 
-/// The names in the table of `deploy/dashboards/README.md`.
+/// Returns the names in the table of `deploy/dashboards/README.md`.
 fn documented() -> BTreeSet<String> {
     let text = dashboards::file("README.md");
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -36,7 +36,7 @@ fn documented() -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// What nobody tells although it is documented, or asked for by a dashboard.
+/// Returns metrics that no process exports although they are documented or used by a dashboard.
 fn missing(metrics: &BTreeMap<String, Family>, documented: &BTreeSet<String>) -> Vec<String> {
     let is_there = |name: &&String| metrics.contains_key(*name) || RARE.contains(&name.as_str());
     let documented = documented.iter().filter(|name| !is_there(name));
@@ -49,16 +49,16 @@ fn missing(metrics: &BTreeMap<String, Family>, documented: &BTreeSet<String>) ->
             let family = exposition::family_of(metrics, name);
             family.is_none_or(|family| metrics[&family].samples == 0)
         });
-        missing.extend(silent.map(|name| format!("{name}, as asked for by: {expression}")));
+        missing.extend(silent.map(|name| format!("{name}, used by: {expression}")));
     }
     missing
 }
 
 #[test]
 fn every_metric_says_what_it_means_and_is_documented() {
-    let scene = Scene::play();
+    let scene = Scene::start();
     let documented = documented();
-    let metrics = eventually("all that should be told is told", || {
+    let metrics = eventually("no metric is missing", || {
         let metrics = scene.metrics();
         let missing = missing(&metrics, &documented);
         missing
@@ -76,7 +76,7 @@ fn every_metric_says_what_it_means_and_is_documented() {
     }
 }
 
-/// Prometheus' own judgement, where it is installed.
+/// Runs promtool's check, if it is installed.
 fn lint(text: &str) {
     let mut command = Command::new("promtool");
     let command = command.args(["check", "metrics"]).stdin(Stdio::piped());
@@ -85,7 +85,7 @@ fn lint(text: &str) {
         .stderr(Stdio::piped())
         .spawn()
     else {
-        eprintln!("SKIPPED: promtool is not installed, so it cannot judge the metrics");
+        eprintln!("SKIPPED: promtool is not installed, so it cannot verify the metrics");
         return;
     };
     let mut stdin = promtool.stdin.take().unwrap();
@@ -93,7 +93,7 @@ fn lint(text: &str) {
     drop(stdin);
     let output = promtool.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Upstream's own names break some of its wishes.
+    // Upstream's own names violate some of the rules.
     let ours = said
         .lines()
         .filter(|line| line.starts_with("setpoint_") || line.contains("error"));

@@ -13,7 +13,7 @@ use super::dashboards;
 use super::scene::Scene;
 
 #[test]
-fn prometheus_finds_every_replica_and_every_panel_shows_something() {
+fn prometheus_scrapes_every_replica_and_every_panel_has_data() {
     if Command::new("prometheus")
         .arg("--version")
         .output()
@@ -22,7 +22,7 @@ fn prometheus_finds_every_replica_and_every_panel_shows_something() {
         eprintln!("SKIPPED: prometheus is not installed (Debian: apt-get install prometheus)");
         return;
     }
-    let scene = Scene::play();
+    let scene = Scene::start();
     let targets = scene.targets();
     let replicas = targets.values().flatten().count();
     let (_process, address) = start(&scene, &targets);
@@ -33,10 +33,10 @@ fn prometheus_finds_every_replica_and_every_panel_shows_something() {
             .then_some(())
             .ok_or(format!("{up} of {replicas}"))
     });
-    // A rate needs something that happens between two looks.
-    scene.act();
-    scene.fenced();
-    scene.fight();
+    // A rate needs changes between two scrapes.
+    scene.scale();
+    scene.send_fenced_write();
+    scene.overwrite_each_other();
     for expression in dashboards::expressions() {
         let asked = expression.replace("$__rate_interval", "1m");
         eventually(&format!("there is data for {expression}"), || {
@@ -48,7 +48,7 @@ fn prometheus_finds_every_replica_and_every_panel_shows_something() {
     }
 }
 
-/// The settings that are shipped find replicas by DNS, which there is none of here.
+/// The shipped settings find replicas by DNS, which a local cluster does not have.
 #[test]
 fn the_settings_for_prometheus_are_valid_and_name_every_service() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/prometheus.yml");
@@ -67,7 +67,7 @@ fn the_settings_for_prometheus_are_valid_and_name_every_service() {
         .output()
     {
         Ok(output) => assert!(output.status.success(), "{output:?}"),
-        Err(_) => eprintln!("SKIPPED: promtool is not installed, so it cannot judge the settings"),
+        Err(_) => eprintln!("SKIPPED: promtool is not installed, so it cannot verify the settings"),
     }
 }
 
@@ -81,7 +81,7 @@ fn start(scene: &Scene, targets: &BTreeMap<String, Vec<String>>) -> (Process, St
         )
         .unwrap();
     }
-    let folder = scene.cluster.folder();
+    let folder = scene.cluster.directory();
     let file = folder.join("prometheus.yml");
     std::fs::write(&file, config).unwrap();
     let address = format!("127.0.0.1:{}", free_port());
@@ -100,7 +100,7 @@ fn start(scene: &Scene, targets: &BTreeMap<String, Vec<String>>) -> (Process, St
     (Process::start(folder, "prometheus", command), address)
 }
 
-/// The values of an instant query.
+/// Returns the values of an instant query.
 fn query(address: &str, expression: &str) -> Result<Vec<String>, String> {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),

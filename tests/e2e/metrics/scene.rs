@@ -1,4 +1,4 @@
-//! A cluster in which everything has happened that metrics tell of, and where its services answer.
+//! A cluster in which every event has happened that metrics count.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -15,7 +15,7 @@ const SIZE: Size = Size {
     process_nodes: 2,
     simulated_nodes: 1,
 };
-/// All processes but the gateways: both controllers, the scheduler, an agent a node.
+/// All processes except the gateways: both controllers, the scheduler, and an agent per node.
 const REPLICAS: usize = 3 * SIZE.replicas + SIZE.process_nodes + SIZE.simulated_nodes;
 
 /// A running cluster with some history.
@@ -25,23 +25,23 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Two gateways, a rollout, a scale, a fenced write, and two managers at odds.
-    pub fn play() -> Self {
+    /// Starts two gateways; performs a rollout, a scale, a fenced write, and conflicting writes of two managers.
+    pub fn start() -> Self {
         let cluster = Cluster::start(SIZE);
         let kubectl = cluster.kubectl();
         web::apply(&kubectl);
         let scene = Self { cluster, kubectl };
-        scene.act();
-        scene.fenced();
+        scene.scale();
+        scene.send_fenced_write();
         scene
             .kubectl
             .ok("create configmap prize --from-literal=owner=nobody");
-        scene.fight();
+        scene.overwrite_each_other();
         scene
     }
 
-    /// Something that makes every loop turn.
-    pub fn act(&self) {
+    /// Causes work for every control loop.
+    pub fn scale(&self) {
         let kubectl = &self.kubectl;
         for replicas in [5, 3] {
             kubectl.ok(&format!(
@@ -51,8 +51,8 @@ impl Scene {
         }
     }
 
-    /// A write under a term that does not stand.
-    pub fn fenced(&self) {
+    /// Sends a write under a term that is not the current one.
+    pub fn send_fenced_write(&self) {
         let leader = self.cluster.leader("scheduler");
         let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late"}}"#;
         let path = "/api/v1/namespaces/default/configmaps";
@@ -64,8 +64,8 @@ impl Scene {
         assert_eq!(reply.status, 409, "{leader} leads: {}", reply.body);
     }
 
-    /// Two managers take a field from each other.
-    pub fn fight(&self) {
+    /// Lets two managers overwrite each other's field.
+    pub fn overwrite_each_other(&self) {
         for manager in ["alice", "bob"].iter().cycle().take(8) {
             let patch = format!(r#"{{"data":{{"owner":"{manager}"}}}}"#);
             self.kubectl.ok(&format!(
@@ -74,14 +74,14 @@ impl Scene {
         }
     }
 
-    /// Where the gateways listen.
+    /// Returns the addresses of the gateways.
     pub fn gateways(&self) -> Vec<String> {
         let urls = self.cluster.gateway_urls();
         let addresses = urls.split(',').map(|url| url.trim_start_matches("http://"));
         addresses.map(str::to_owned).collect()
     }
 
-    /// Where every replica listens, by its service, once all have said so.
+    /// Returns the addresses of all replicas by service, once all are known.
     pub fn targets(&self) -> BTreeMap<String, Vec<String>> {
         let mut targets = BTreeMap::from([("gateway".to_owned(), self.gateways())]);
         let leases = eventually("all replicas have said where they are", || {
@@ -102,7 +102,7 @@ impl Scene {
         targets
     }
 
-    /// The text of a process's metrics.
+    /// Returns the metrics of a process as text.
     pub fn text(address: &str) -> String {
         eventually(&format!("{address} tells its metrics"), || {
             let reply = http::get(address, "/metrics").map_err(|error| error.to_string())?;
@@ -112,7 +112,7 @@ impl Scene {
         })
     }
 
-    /// All metrics of all processes.
+    /// Returns all metrics of all processes.
     pub fn metrics(&self) -> BTreeMap<String, Family> {
         let mut all = BTreeMap::new();
         for address in self.targets().into_values().flatten() {

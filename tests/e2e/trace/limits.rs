@@ -1,4 +1,4 @@
-//! The limits of tracing: it delays nothing, and traces end.
+//! Failures of the collector do not delay the cluster, and traces end.
 
 use std::net::TcpListener;
 
@@ -17,7 +17,7 @@ const SMALL: Size = Size {
 
 /// A collector that accepts connections and never answers delays neither the cluster nor its shutdown.
 #[test]
-fn a_collector_that_hangs_holds_nothing_up() {
+fn a_hanging_collector_delays_nothing() {
     let deaf = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = deaf.local_addr().expect("it is bound");
     let mut cluster = Cluster::traced(SMALL, &format!("http://{address}"));
@@ -60,14 +60,14 @@ fn a_collector_that_is_away_is_logged_once_and_used_when_it_returns() {
         let traces = jaeger.traces();
         let names = traces.iter().flat_map(|trace| &trace.spans);
         let names: Vec<_> = names.map(|span| span.name.as_str()).collect();
-        let told = ["POST replicasets", "schedule", "Start"]
+        let exported = ["POST replicasets", "schedule", "Start"]
             .iter()
             .all(|name| names.contains(name));
-        told.then_some(()).ok_or(format!("{names:?}"))
+        exported.then_some(()).ok_or(format!("{names:?}"))
     });
 }
 
-/// Each line that belongs to a span says so, in the words of OpenTelemetry.
+/// Log lines within a span carry the ids of trace and span, in OpenTelemetry's names.
 #[test]
 fn a_log_line_leads_to_its_span() {
     let jaeger = Jaeger::start();
@@ -105,7 +105,7 @@ fn a_log_line_leads_to_its_span() {
     }
 }
 
-/// What follows from an old trace begins another, with a link back.
+/// Effects of an old trace start another one, with a link back.
 #[test]
 fn a_trace_is_cut_when_it_has_become_old() {
     let jaeger = Jaeger::start();

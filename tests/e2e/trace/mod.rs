@@ -1,28 +1,28 @@
-//! What a user sets off is one trace: through real processes, into a real collector, read by Jaeger's query API.
+//! A user's write and all its effects are one trace: through real processes and a real collector, read from Jaeger's query API.
 
 mod limits;
 mod picture;
-mod story;
+mod scenario;
 mod watched;
 
 use setpoint_tests::Size;
 
 use watched::Watched;
 
-/// One cluster for the whole story, since starting one is what takes long.
+/// One test, because starting a cluster takes most of the time.
 #[test]
-fn what_a_user_sets_off_is_one_trace_that_explains_its_time() {
+fn each_write_of_a_user_and_its_effects_are_one_trace_without_gaps() {
     let watched = Watched::start(Size {
         replicas: 1,
         process_nodes: 2,
         simulated_nodes: 0,
         ..Size::default()
     });
-    story::an_apply(&watched);
-    story::a_scale(&watched);
-    story::a_rollout(&watched);
-    story::a_deleted_pod(&watched);
-    story::nothing_else_was_drawn(&watched);
+    scenario::an_apply(&watched);
+    scenario::a_scale(&watched);
+    scenario::a_rollout(&watched);
+    scenario::a_deleted_pod(&watched);
+    scenario::no_other_traces(&watched);
 }
 
 /// A successor continues the trace of what it finishes, and a process that stops exports all its spans.
@@ -34,8 +34,8 @@ fn a_cascade_through_stops_and_kills_stays_one_trace() {
         simulated_nodes: 3,
         ..Size::default()
     });
-    story::an_apply(&watched);
-    story::a_stopped_leader(&mut watched);
-    story::a_killed_leader(&mut watched);
-    story::a_restarted_gateway(&mut watched);
+    scenario::an_apply(&watched);
+    scenario::a_stopped_leader(&mut watched);
+    scenario::a_killed_leader(&mut watched);
+    scenario::a_restarted_gateway(&mut watched);
 }

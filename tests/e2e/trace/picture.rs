@@ -1,4 +1,4 @@
-//! The trace's page, as a person sees it.
+//! The page of a trace in Jaeger's UI.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,16 +8,16 @@ use setpoint_tests::trace::Trace;
 
 use super::watched::Watched;
 
-/// Renders the page where Chromium is installed, and reads on it what a person would.
+/// Renders the page and checks its text; does nothing if Chromium is not installed.
 ///
-/// `SETPOINT_PICTURE` names a file that keeps the picture.
+/// `SETPOINT_PICTURE` names a file to write a screenshot to.
 pub fn shows(watched: &Watched, trace: &Trace) {
     if Command::new("chromium").arg("--version").output().is_err() {
         eprintln!("SKIPPED: the trace's page is not looked at, since there is no chromium");
         return;
     }
     let url = format!("{}/trace/{}", watched.jaeger.url(), trace.id);
-    let folder = watched.cluster.folder();
+    let folder = watched.cluster.directory();
     eventually("the page shows the trace", || {
         let page = chromium(folder, &["--dump-dom", &url]);
         let words = [

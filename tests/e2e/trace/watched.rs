@@ -1,4 +1,4 @@
-//! A cluster whose every span arrives at a Jaeger of its own.
+//! A cluster that exports all spans to a Jaeger of its own.
 
 use setpoint_controller::client::{Client, Settings};
 use setpoint_model::Key;
@@ -8,10 +8,10 @@ use setpoint_tests::jaeger::Jaeger;
 use setpoint_tests::trace::Trace;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
-/// Spans of one step, each below the one before.
+/// A path of spans, parent to child.
 pub type Path<'p> = &'p [(&'p str, &'p str)];
 
-/// Whoever has a part in a rollout.
+/// The services that take part in a rollout.
 pub const SERVICES: [&str; 5] = [
     "deployment-controller",
     "gateway",
@@ -45,7 +45,7 @@ impl Watched {
         }
     }
 
-    /// Returns the trace of the last write of the Deployment, once all services have a part in it, each path is in it at
+    /// Returns the trace of the last write of the Deployment, once all services have spans in it, each path is in it at
     /// least as often as given, and `lacks` returns `None`.
     pub fn cascade(
         &self,
@@ -53,7 +53,7 @@ impl Watched {
         lacks: impl Fn(&Trace) -> Option<String>,
     ) -> Trace {
         eventually("the cascade is drawn", || {
-            // The Deployment's status is written after that of its Pods.
+            // The status of the Deployment is written after that of its Pods.
             let id = self.last_cause();
             let trace = self.jaeger.trace(&id);
             match missing(&trace, paths).or_else(|| lacks(&trace)) {
@@ -79,7 +79,7 @@ impl Watched {
     }
 }
 
-/// Returns what has not arrived yet of a cascade.
+/// Returns what is missing of a cascade.
 fn missing(trace: &Trace, paths: &[(Path<'_>, usize)]) -> Option<String> {
     let part = trace.services();
     if let Some(service) = SERVICES.iter().find(|service| !part.contains(*service)) {

@@ -1,13 +1,13 @@
-//! A cluster that can be broken: processes or containers of this machine.
+//! The cluster that faults are injected into: processes or containers of this machine.
 
 use std::net::SocketAddr;
 
 use super::compose::Compose;
 use super::local::Local;
 use super::options::{Fault, Options};
-use crate::reach::Reach;
+use crate::connection::Connection;
 
-/// Processes or containers.
+/// A cluster of processes or of containers.
 pub enum Cluster {
     /// Started by `setpoint up`.
     Local(Local),
@@ -16,22 +16,28 @@ pub enum Cluster {
 }
 
 impl Cluster {
-    /// The cluster that is meant, and the way to its API.
-    pub async fn open(reach: &Reach, options: &Options) -> anyhow::Result<(Self, Reach)> {
+    /// Finds the cluster of the options, and a connection to its API.
+    ///
+    /// # Errors
+    /// No such cluster runs here, or it does not support the fault.
+    pub async fn open(
+        connection: &Connection,
+        options: &Options,
+    ) -> anyhow::Result<(Self, Connection)> {
         let Some(project) = &options.compose else {
-            let local = Local::open(&reach.folder)?;
-            local.ensure(options.fault, &options.service)?;
-            return Ok((Self::Local(local), reach.clone()));
+            let local = Local::open(&connection.state_dir)?;
+            local.check_supported(options.fault, &options.service)?;
+            return Ok((Self::Local(local), connection.clone()));
         };
         let compose = Compose::open(project).await?;
-        let reach = match reach.given() {
-            Some(_) => reach.clone(),
-            None => reach.at(compose.published().await?),
+        let connection = match connection.given() {
+            Some(_) => connection.clone(),
+            None => connection.at(compose.published().await?),
         };
-        Ok((Self::Compose(compose), reach))
+        Ok((Self::Compose(compose), connection))
     }
 
-    /// The instances of a service that run.
+    /// Returns the names of the running instances of a service.
     pub async fn replicas(&self, service: &str) -> anyhow::Result<Vec<String>> {
         match self {
             Self::Local(local) => Ok(local.replicas(service)),
@@ -39,7 +45,7 @@ impl Cluster {
         }
     }
 
-    /// Where the gateways tell their metrics.
+    /// Returns the addresses of the gateways' metrics.
     pub async fn gateways(&self) -> anyhow::Result<Vec<SocketAddr>> {
         match self {
             Self::Local(local) => Ok(local.gateways()),
@@ -47,15 +53,15 @@ impl Cluster {
         }
     }
 
-    /// Breaks an instance.
-    pub async fn inflict(&mut self, fault: Fault, name: &str) -> anyhow::Result<()> {
+    /// Injects a fault into an instance.
+    pub async fn inject(&mut self, fault: Fault, name: &str) -> anyhow::Result<()> {
         match self {
-            Self::Local(local) => local.inflict(fault, name).await,
-            Self::Compose(compose) => compose.inflict(fault, name).await,
+            Self::Local(local) => local.inject(fault, name).await,
+            Self::Compose(compose) => compose.inject(fault, name).await,
         }
     }
 
-    /// Undoes what is broken, if anything is.
+    /// Undoes the current fault, if there is one.
     pub async fn heal(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Local(local) => local.heal().await,

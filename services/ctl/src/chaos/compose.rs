@@ -1,4 +1,4 @@
-//! Faults in a cluster of containers that compose started.
+//! Injects faults into a cluster of containers that Docker Compose started.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -11,21 +11,21 @@ use bollard::models::{
 use bollard::query_parameters::ListContainersOptions;
 
 use super::options::Fault;
-use crate::shape::address;
+use crate::cluster_spec::address;
 
-/// Where gateways listen inside their containers.
-const PORT: u16 = 6443;
-/// As much of a container's id as is its host name.
-const SHORT: usize = 12;
+/// The port of a gateway inside its container.
+const GATEWAY_PORT: u16 = 6443;
+/// Length of a container's host name, a prefix of its id.
+const SHORT_ID: usize = 12;
 
-/// The containers of a compose project on this machine's engine.
+/// The containers of a Compose project on this machine's Docker engine.
 pub struct Compose {
     docker: Docker,
     project: String,
     pending: Option<Pending>,
 }
 
-/// What is to be undone, and to which container.
+/// How to undo the current fault of a container.
 enum Pending {
     Start(String),
     Thaw(String),
@@ -33,54 +33,63 @@ enum Pending {
 }
 
 impl Compose {
-    /// The project's containers, if it has any.
+    /// Connects to the engine of this machine.
+    ///
+    /// # Errors
+    /// The engine is on another machine or not reachable, or the project has no running container.
     pub async fn open(project: &str) -> anyhow::Result<Self> {
         if std::env::var("DOCKER_HOST").is_ok_and(|host| !host.starts_with("unix://")) {
-            bail!("DOCKER_HOST is another machine's engine: chaos is for clusters that run here");
+            bail!(
+                "DOCKER_HOST is on another machine: chaos works only on clusters of this machine"
+            );
         }
-        let docker = Docker::connect_with_unix_defaults().context("no Docker engine runs here")?;
+        let docker = Docker::connect_with_unix_defaults()
+            .context("no Docker engine runs on this machine")?;
         let compose = Self {
             docker,
             project: project.to_owned(),
             pending: None,
         };
         if compose.containers(None).await?.is_empty() {
-            bail!("the compose project {project} has no container that runs");
+            bail!("the compose project {project} has no running container");
         }
         Ok(compose)
     }
 
-    /// Where on this machine the gateways are published, by whichever container.
+    /// Returns the address of a gateway's published port.
     pub async fn published(&self) -> anyhow::Result<String> {
         let containers = self.containers(None).await?;
         let mut ports = containers
             .into_iter()
             .flat_map(|container| container.ports.unwrap_or_default());
-        let port = ports.find_map(|port| port.public_port.filter(|_| port.private_port == PORT));
+        let port = ports.find_map(|port| {
+            port.public_port
+                .filter(|_| port.private_port == GATEWAY_PORT)
+        });
         let project = &self.project;
         let port = port.with_context(|| {
-            format!("{project} publishes no gateway; --gateway says where it is")
+            format!("{project} publishes no gateway port; give its address with --gateway")
         })?;
         Ok(address(port))
     }
 
-    /// The instances of a service that run: `<service>-<host name>`.
+    /// Returns the names of the running instances of a service, `<service>-<host name>`.
     pub async fn replicas(&self, service: &str) -> anyhow::Result<Vec<String>> {
         let containers = self.containers(Some(service)).await?;
         let ids = containers.into_iter().filter_map(|container| container.id);
-        let names = ids.map(|id| format!("{service}-{}", id.get(..SHORT).unwrap_or(&id)));
+        let names = ids.map(|id| format!("{service}-{}", id.get(..SHORT_ID).unwrap_or(&id)));
         Ok(names.collect())
     }
 
-    /// Where the gateways tell their metrics: the engine's networks are reached from this machine.
+    /// Returns the addresses of the gateways' metrics. The engine's networks are reachable from this machine.
     pub async fn gateways(&self) -> anyhow::Result<Vec<SocketAddr>> {
         let containers = self.containers(Some("gateway")).await?;
         let addresses = containers.into_iter().filter_map(ip);
-        Ok(addresses.map(|ip| (ip, PORT).into()).collect())
+        Ok(addresses.map(|ip| (ip, GATEWAY_PORT).into()).collect())
     }
 
-    /// Breaks a container. What is to be undone is known before anything is done.
-    pub async fn inflict(&mut self, fault: Fault, name: &str) -> anyhow::Result<()> {
+    /// Injects a fault into a container. Records how to undo it first, so that an interruption leaves nothing broken.
+    pub async fn inject(&mut self, fault: Fault, name: &str) -> anyhow::Result<()> {
         let id = name.rsplit('-').next().unwrap_or(name).to_owned();
         match fault {
             Fault::Kill => {
@@ -95,15 +104,15 @@ impl Compose {
                 self.pending = Some(Pending::Thaw(id.clone()));
                 self.docker.pause_container(&id).await?;
             }
-            Fault::Partition => self.cut(&id).await?,
+            Fault::Partition => self.disconnect(&id).await?,
             Fault::Delay => bail!(
-                "delay needs a cluster of `setpoint up --relays`: the engine's networks cut, but hold nothing back"
+                "delay needs a cluster of `setpoint up --relays`: Docker networks can be disconnected, but do not delay traffic"
             ),
         }
         Ok(())
     }
 
-    /// Undoes what is broken, if anything is.
+    /// Undoes the current fault, if there is one.
     pub async fn heal(&mut self) -> anyhow::Result<()> {
         match self.pending.take() {
             None => {}
@@ -126,10 +135,10 @@ impl Compose {
             ..ListContainersOptions::default()
         };
         let listed = self.docker.list_containers(Some(options)).await;
-        listed.context("cannot ask the Docker engine")
+        listed.context("cannot list the containers")
     }
 
-    async fn cut(&mut self, id: &str) -> anyhow::Result<()> {
+    async fn disconnect(&mut self, id: &str) -> anyhow::Result<()> {
         let container = self.docker.inspect_container(id, None).await?;
         let settings = container.network_settings.unwrap_or_default();
         let networks: Vec<_> = settings.networks.unwrap_or_default().into_iter().collect();
@@ -144,7 +153,7 @@ impl Compose {
         Ok(())
     }
 
-    /// Under its former names: without them nobody would find it.
+    /// Connects a container to a network under its former aliases, by which other containers find it.
     async fn connect(
         &self,
         id: &str,

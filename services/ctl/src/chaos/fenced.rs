@@ -1,4 +1,4 @@
-//! How many writes of former leaders the gateways have refused.
+//! Counts the writes of former leaders that the gateways refused, from their metrics.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,30 +8,30 @@ use futures::future::join_all;
 use setpoint_host::probe;
 use tokio::time::timeout;
 
-/// The counter, of which there is one for each lease.
+/// The counter of refused writes; one time series per lease.
 const COUNTER: &str = "setpoint_fenced_writes_total";
-/// More than a gateway ever tells.
-const LONGEST: u64 = 8 << 20;
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Limit for the size of a gateway's metrics.
+const MAX_BYTES: u64 = 8 << 20;
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What each gateway has counted since its start. One that does not answer is left out.
+/// The count of each gateway since its start. Gateways that do not answer are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fenced(BTreeMap<SocketAddr, u64>);
 
 impl Fenced {
-    /// Asks all gateways.
-    pub async fn ask(gateways: &[SocketAddr]) -> Self {
-        let asked = gateways.iter().map(|gateway| async {
-            let answer = timeout(PATIENCE, probe::fetch(*gateway, "/metrics", LONGEST)).await;
+    /// Reads the metrics of all gateways.
+    pub async fn fetch(gateways: &[SocketAddr]) -> Self {
+        let fetched = gateways.iter().map(|gateway| async {
+            let answer = timeout(TIMEOUT, probe::fetch(*gateway, "/metrics", MAX_BYTES)).await;
             Some((*gateway, sum(&answer.ok()?.ok()?.body)))
         });
-        Self(join_all(asked).await.into_iter().flatten().collect())
+        Self(join_all(fetched).await.into_iter().flatten().collect())
     }
 
-    /// How many were refused since `former`. A gateway that was started anew has counted from zero.
-    pub fn since(&self, former: &Self) -> u64 {
+    /// Returns the number of writes refused since `earlier`. A restarted gateway counts from zero again.
+    pub fn since(&self, earlier: &Self) -> u64 {
         let grown = self.0.iter().map(|(gateway, now)| {
-            let before = former.0.get(gateway).copied().unwrap_or_default();
+            let before = earlier.0.get(gateway).copied().unwrap_or_default();
             now.checked_sub(before).unwrap_or(*now)
         });
         grown.sum()
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_leases_count() {
+    fn the_counters_of_all_leases_are_added() {
         let metrics = "# TYPE setpoint_fenced_writes_total counter\n\
             setpoint_fenced_writes_total{lease=\"a\"} 2\nsetpoint_fenced_writes_total{lease=\"b\"} 3\nother 9\n";
         assert_eq!(sum(metrics), 5);

@@ -1,4 +1,5 @@
-//! The load: a Deployment in a namespace of its own that is scaled and rolled without end, and what was acknowledged of it.
+//! The load during faults: a Deployment in its own namespace that is scaled and rolled continuously. It records which
+//! writes were acknowledged, to detect lost ones.
 
 use std::time::Duration;
 
@@ -12,36 +13,36 @@ use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::{sleep, timeout};
 
-use super::witness::Witness;
+use super::observer::Observer;
 
-/// Where the load lives; it is deleted with all that is in it.
+/// The namespace of the load; it is deleted afterwards with all its objects.
 pub const NAMESPACE: &str = "setpoint-chaos";
 /// The Deployment's name.
 const NAME: &str = "load";
-/// Where the number of the last step stands.
-const STEP: &str = "setpoint.dev/chaos-step";
-/// Pods at rest, and at most.
-const FEWEST: u64 = 3;
-const MOST: u64 = 9;
-/// At most, where so much work is wanted that some of it is always under way.
-const MANY: u64 = 60;
-/// So many steps lead to the most.
-const STEPS: u64 = 6;
-/// Between two steps, so that something is always under way: simulated containers start at once, others do not.
-const BRISK: Duration = Duration::from_millis(60);
-const CALM: Duration = Duration::from_millis(250);
-/// Every so many steps the template changes, too.
-const ROLL: u64 = 3;
-/// Everything has come to rest by then, or never will.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at what is being deleted.
-const LOOK: Duration = Duration::from_millis(100);
+/// Annotation of the Deployment with the number of its last step.
+const STEP_ANNOTATION: &str = "setpoint.dev/chaos-step";
+/// Number of Pods at the start of a round, and the maximum during a round.
+const MIN_PODS: u64 = 3;
+const MAX_PODS: u64 = 9;
+/// The maximum of a heavy load.
+const MAX_PODS_HEAVY: u64 = 60;
+/// Number of steps from the minimum to the maximum.
+const SCALE_STEPS: u64 = 6;
+/// Pauses between two steps, short enough that work is always in progress. Simulated containers start faster.
+const SIMULATED_PAUSE: Duration = Duration::from_millis(60);
+const REAL_PAUSE: Duration = Duration::from_millis(250);
+/// The Pod template changes once in this many steps.
+const STEPS_PER_ROLLOUT: u64 = 3;
+/// Time for the load to settle, and for its namespace to be deleted.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Interval between two attempts to delete the namespace.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The load and its acknowledged writes.
+/// The load and its acknowledged writes: the created ConfigMaps, and the last step of the Deployment.
 pub struct Load {
     gateway: Client,
     simulated: bool,
-    most: u64,
+    max_pods: u64,
     tried: u64,
     scaled: u64,
     step: u64,
@@ -49,12 +50,12 @@ pub struct Load {
 }
 
 impl Load {
-    /// A load through this gateway; on `simulated` nodes only, where Pods cost little.
+    /// Creates a load; with `simulated`, its Pods run on simulated nodes only.
     pub fn new(gateway: &Client, simulated: bool) -> Self {
         Self {
             gateway: gateway.clone(),
             simulated,
-            most: MOST,
+            max_pods: MAX_PODS,
             tried: 0,
             scaled: 0,
             step: 0,
@@ -62,13 +63,16 @@ impl Load {
         }
     }
 
-    /// The same, with so much work that some of it is always under way.
+    /// Raises the maximum number of Pods, so that a controller has writes in progress at any time.
     #[must_use]
     pub fn heavy(self) -> Self {
-        Self { most: MANY, ..self }
+        Self {
+            max_pods: MAX_PODS_HEAVY,
+            ..self
+        }
     }
 
-    /// Makes it, after removing what an earlier one left.
+    /// Creates the objects, after deleting those of an earlier run.
     pub async fn prepare(&self) -> anyhow::Result<()> {
         self.remove().await?;
         let mut namespace = Namespace::default();
@@ -79,35 +83,39 @@ impl Load {
         Ok(())
     }
 
-    /// Takes step after step, for ever. What fails was not acknowledged, and is no loss.
+    /// Performs steps until it is cancelled. Errors are ignored: a failed write is not acknowledged.
     pub async fn run(&mut self) {
-        let pause = if self.simulated { BRISK } else { CALM };
+        let pause = if self.simulated {
+            SIMULATED_PAUSE
+        } else {
+            REAL_PAUSE
+        };
         loop {
             self.tried += 1;
             self.scaled += 1;
             let _ = self.create().await;
-            let _ = self.change().await;
+            let _ = self.patch().await;
             sleep(pause).await;
         }
     }
 
-    /// As few Pods as at the beginning, and waits until that is so.
-    pub async fn rest(&mut self, witness: &Witness) -> anyhow::Result<()> {
+    /// Scales down to the minimum and waits until the load has settled.
+    pub async fn reset(&mut self, observer: &Observer) -> anyhow::Result<()> {
         self.tried += 1;
         self.scaled = 0;
-        self.change().await?;
-        self.settle(witness).await
+        self.patch().await?;
+        self.settle(observer).await
     }
 
-    /// Waits until the Deployment is rolled out and no Pod is missing or left over.
-    pub async fn settle(&self, witness: &Witness) -> anyhow::Result<()> {
-        let settled = witness.until(|witness| self.is_settled(witness));
-        let settled = timeout(PATIENCE, settled).await;
-        settled.map_err(|_| anyhow!("the load has not come to rest within {PATIENCE:?}"))
+    /// Waits until the Deployment is rolled out and the number of Pods is right.
+    pub async fn settle(&self, observer: &Observer) -> anyhow::Result<()> {
+        let settled = observer.until(|observer| self.is_settled(observer));
+        let settled = timeout(SETTLE_TIMEOUT, settled).await;
+        settled.map_err(|_| anyhow!("the load has not settled within {SETTLE_TIMEOUT:?}"))
     }
 
-    fn is_settled(&self, witness: &Witness) -> bool {
-        let Some(view) = witness.deployment(&key()) else {
+    fn is_settled(&self, observer: &Observer) -> bool {
+        let Some(view) = observer.deployment(&key()) else {
             return false;
         };
         let (spec, status) = (&view.object.spec, &view.object.status);
@@ -120,15 +128,15 @@ impl Load {
         step_of(&view.object) >= self.step
             && status.observed_generation >= view.object.metadata.generation
             && numbers.iter().all(|number| *number == wanted)
-            && i32::try_from(witness.active()) == Ok(wanted)
+            && i32::try_from(observer.active()) == Ok(wanted)
     }
 
-    /// How many writes were acknowledged.
+    /// Returns the number of acknowledged writes.
     pub fn acknowledged(&self) -> usize {
         self.created.len() + usize::try_from(self.step).unwrap_or_default()
     }
 
-    /// How many acknowledged writes are there no more.
+    /// Returns the number of acknowledged writes that the store does not contain any more.
     pub async fn lost(&self) -> anyhow::Result<usize> {
         let within = ListOptions {
             namespace: NAMESPACE.to_owned(),
@@ -142,7 +150,7 @@ impl Load {
         Ok(gone.count() + usize::from(undone))
     }
 
-    /// Deletes everything, and waits until it is gone.
+    /// Deletes the namespace and waits until it is gone.
     pub async fn remove(&self) -> anyhow::Result<()> {
         let key = Key::new("", NAMESPACE);
         let removing = async {
@@ -152,15 +160,15 @@ impl Load {
                         .delete::<Namespace>(&key, Preconditions::default(), None);
                 match deleted.await {
                     Err(error) if error.reason == Reason::NotFound => return,
-                    // On its way, or a gateway is on its way back.
-                    _ => sleep(LOOK).await,
+                    // Deletion is in progress, or no gateway is available at the moment.
+                    _ => sleep(POLL_INTERVAL).await,
                 }
             }
         };
-        match timeout(PATIENCE, removing).await {
+        match timeout(SETTLE_TIMEOUT, removing).await {
             Ok(()) => Ok(()),
             Err(_) => bail!(
-                "the namespace {NAMESPACE} is not gone after {PATIENCE:?}: kubectl delete namespace {NAMESPACE}"
+                "the namespace {NAMESPACE} is not gone after {SETTLE_TIMEOUT:?}: kubectl delete namespace {NAMESPACE}"
             ),
         }
     }
@@ -174,8 +182,8 @@ impl Load {
         Ok(())
     }
 
-    async fn change(&mut self) -> Result<(), ApiError> {
-        let patch = change(self.tried, self.scaled, self.most);
+    async fn patch(&mut self) -> Result<(), ApiError> {
+        let patch = patch(self.tried, self.scaled, self.max_pods);
         self.gateway.patch::<Deployment>(&key(), "", patch).await?;
         self.step = self.tried;
         Ok(())
@@ -187,16 +195,16 @@ fn key() -> Key {
 }
 
 fn step_of(deployment: &Deployment) -> u64 {
-    let step = deployment.metadata.annotations.get(STEP);
+    let step = deployment.metadata.annotations.get(STEP_ANNOTATION);
     step.and_then(|step| step.parse().ok()).unwrap_or_default()
 }
 
-/// A few Pods more with each step until there are enough, and now and then another template.
-fn change(step: u64, scaled: u64, most: u64) -> Value {
-    let replicas = most.min(FEWEST + scaled * (most - FEWEST) / STEPS);
-    let roll = (step / ROLL).to_string();
+/// Returns the patch of a step: the number of Pods for `scaled` steps since the reset, and the Pod template for `step`.
+fn patch(step: u64, scaled: u64, max_pods: u64) -> Value {
+    let replicas = max_pods.min(MIN_PODS + scaled * (max_pods - MIN_PODS) / SCALE_STEPS);
+    let roll = (step / STEPS_PER_ROLLOUT).to_string();
     json!({
-        "metadata": {"annotations": {STEP: step.to_string()}},
+        "metadata": {"annotations": {STEP_ANNOTATION: step.to_string()}},
         "spec": {
             "replicas": replicas,
             "template": {"metadata": {"annotations": {"setpoint.dev/chaos-roll": roll}}},
@@ -213,7 +221,7 @@ fn deployment(simulated: bool) -> Value {
     json!({
         "metadata": {"namespace": NAMESPACE, "name": NAME},
         "spec": {
-            "replicas": FEWEST,
+            "replicas": MIN_PODS,
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": labels},
             "template": {
@@ -233,18 +241,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_only_ever_scales_up_so_that_a_pod_too_many_cannot_hide() {
-        for most in [MOST, MANY] {
-            let change = |scaled| change(scaled, scaled, most);
-            let replicas = |scaled| change(scaled)["spec"]["replicas"].as_u64().unwrap();
+    fn a_round_only_scales_up_so_that_extra_pods_stay_visible() {
+        for max_pods in [MAX_PODS, MAX_PODS_HEAVY] {
+            let patch = |scaled| patch(scaled, scaled, max_pods);
+            let replicas = |scaled| patch(scaled)["spec"]["replicas"].as_u64().unwrap();
             let steps: Vec<_> = (0..20).map(replicas).collect();
             assert!(steps.is_sorted());
-            assert_eq!((steps[0], steps[19]), (FEWEST, most));
+            assert_eq!((steps[0], steps[19]), (MIN_PODS, max_pods));
         }
     }
 
     #[test]
-    fn the_load_is_a_deployment() {
+    fn the_manifest_is_a_valid_deployment() {
         let made: Deployment = serde_json::from_value(deployment(true)).unwrap();
         assert_eq!(made.spec.template.spec.node_selector.len(), 1);
         assert_eq!(made.metadata.namespace, NAMESPACE);

@@ -1,4 +1,4 @@
-//! Faults in a cluster of processes that `setpoint up` started.
+//! Injects faults into a cluster of processes that `setpoint up` started.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -9,93 +9,94 @@ use nix::fcntl::Flock;
 use nix::sys::signal::Signal;
 use tokio::time::sleep;
 
-use super::held::held;
 use super::options::Fault;
-use crate::folder::Folder;
+use super::relay_backlog::backlog;
+use crate::cluster_spec::ClusterSpec;
 use crate::launch;
-use crate::member::{PATIENCE, Running};
 use crate::port;
-use crate::roster::{Member, relay, service, stages};
-use crate::shape::Shape;
+use crate::process::{RunningProcess, STOP_TIMEOUT};
+use crate::state_dir::StateDir;
+use crate::topology::{ProcessSpec, relay_name, service_of, stages};
 
-/// The processes of a state folder, which nobody else changes meanwhile.
+/// The processes of a state directory; its lock keeps other commands from changing them.
 pub struct Local {
-    folder: Folder,
-    shape: Shape,
+    state_dir: StateDir,
+    spec: ClusterSpec,
     pending: Option<Pending>,
     _lock: Flock<File>,
 }
 
-/// What is to be undone.
+/// How to undo the current fault.
 enum Pending {
     Start(String),
-    /// One after the other.
+    /// Continue these processes, in this order.
     Thaw(Vec<String>),
 }
 
-/// Whoever is at work has sent something to hold back after so many looks, or does not work.
-const LOOKS: usize = 25;
-/// How long a relay is frozen for a look, and how long it goes on after one in vain.
-const CLOSED: Duration = Duration::from_millis(25);
-const OPEN: Duration = Duration::from_millis(10);
-/// More bytes than signs of life take: one of them at least is of a real write.
-const WORTH: usize = 1000;
-/// Between two that are frozen or go on: what the first holds back has arrived before the second is heard of again.
-const MOMENT: Duration = Duration::from_millis(200);
+/// Number of checks for a backlog, after which the process counts as idle.
+const MAX_CHECKS: usize = 25;
+/// How long the relay is frozen before a check, and how long it continues after one without a backlog.
+const FROZEN: Duration = Duration::from_millis(25);
+const THAWED: Duration = Duration::from_millis(10);
+/// Backlog in bytes that contains at least one write: lease renewals and pings take less.
+const MIN_BACKLOG: usize = 1000;
+/// Delay between signals to a relay and its client, so that the relay's backlog arrives before the client continues.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Local {
-    /// The cluster that runs from `folder`.
-    pub fn open(folder: &Folder) -> anyhow::Result<Self> {
-        let Some(shape) = Shape::load(folder)? else {
-            bail!("no cluster runs in {}", folder.shown(folder.state()));
+    /// Opens and locks the cluster of `state_dir`.
+    pub fn open(state_dir: &StateDir) -> anyhow::Result<Self> {
+        let Some(spec) = ClusterSpec::load(state_dir)? else {
+            bail!("no cluster runs in {}", state_dir.shown(state_dir.state()));
         };
         Ok(Self {
-            folder: folder.clone(),
-            shape,
+            state_dir: state_dir.clone(),
+            spec,
             pending: None,
-            _lock: folder.lock()?,
+            _lock: state_dir.lock()?,
         })
     }
 
-    /// Can this be done to a process of `service` at all?
-    pub fn ensure(&self, fault: Fault, service: &str) -> anyhow::Result<()> {
+    /// Fails if the fault cannot be injected into processes of `service`.
+    pub fn check_supported(&self, fault: Fault, service: &str) -> anyhow::Result<()> {
         if !matches!(fault, Fault::Partition | Fault::Delay) {
             return Ok(());
         }
-        if !self.shape.relays {
+        if !self.spec.relays {
             bail!(
-                "there are no relays to freeze between replicas and gateways: `setpoint up --relays` puts them into this \
-                 cluster while it runs"
+                "this fault needs relays between replicas and gateways: `setpoint up --relays` adds them to the running \
+                 cluster"
             );
         }
-        let members = stages(&self.folder, &self.shape);
-        let mut members = members.iter().flatten();
-        let has_relay = members.any(|member| member.name == relay(&format!("{service}-0")));
+        let processes = stages(&self.state_dir, &self.spec);
+        let mut processes = processes.iter().flatten();
+        let has_relay =
+            processes.any(|process| process.name == relay_name(&format!("{service}-0")));
         match has_relay {
             true => Ok(()),
             false => bail!(
-                "this is for controllers, the scheduler and node agents: there is no relay before {service}"
+                "{service} has no relay: this fault is for controllers, the scheduler and node agents"
             ),
         }
     }
 
-    /// The names of a service's processes that run.
+    /// Returns the names of the running processes of a service.
     pub fn replicas(&self, of: &str) -> Vec<String> {
-        let recorded = self.folder.recorded().into_iter();
-        let runs = |name: &String| Running::find(&self.folder, name).is_some();
+        let recorded = self.state_dir.recorded().into_iter();
+        let runs = |name: &String| RunningProcess::find(&self.state_dir, name).is_some();
         recorded
-            .filter(|name| service(name) == of && runs(name))
+            .filter(|name| service_of(name) == of && runs(name))
             .collect()
     }
 
-    /// Where the gateways tell their metrics.
+    /// Returns the addresses of the gateways' metrics.
     pub fn gateways(&self) -> Vec<SocketAddr> {
-        let ports = self.shape.gateways.iter();
+        let ports = self.spec.gateways.iter();
         ports.map(|port| ([127, 0, 0, 1], *port).into()).collect()
     }
 
-    /// Breaks a process. What is to be undone is known before anything is done.
-    pub async fn inflict(&mut self, fault: Fault, name: &str) -> anyhow::Result<()> {
+    /// Injects a fault into a process. Records how to undo it first, so that an interruption leaves nothing broken.
+    pub async fn inject(&mut self, fault: Fault, name: &str) -> anyhow::Result<()> {
         match fault {
             Fault::Kill => {
                 let running = self.running(name)?;
@@ -105,20 +106,20 @@ impl Local {
             Fault::Restart => {
                 let running = self.running(name)?;
                 self.pending = Some(Pending::Start(name.to_owned()));
-                running.stop(PATIENCE).await;
+                running.stop(STOP_TIMEOUT).await;
             }
             Fault::Pause => self.freeze(vec![name.to_owned()]).await?,
-            // A network that has fallen silent, without a word to either side.
-            Fault::Partition => self.freeze(vec![relay(name)]).await?,
+            // Traffic stops without an error to either side, as in a network partition.
+            Fault::Partition => self.freeze(vec![relay_name(name)]).await?,
             Fault::Delay => self.delay(name).await?,
         }
         Ok(())
     }
 
-    /// Undoes what is broken, if anything is, and waits until the process is ready.
+    /// Undoes the current fault, if there is one. Waits until a restarted process is ready.
     pub async fn heal(&mut self) -> anyhow::Result<()> {
         if let Some(Pending::Thaw(names)) = &self.pending {
-            // Forgotten only afterwards: an interruption may come between two.
+            // `pending` is cleared afterwards, because an interruption may come between two signals.
             self.signal(names, Signal::SIGCONT).await?;
         }
         if let Some(Pending::Start(name)) = self.pending.take() {
@@ -132,31 +133,34 @@ impl Local {
         self.signal(&names, Signal::SIGSTOP).await
     }
 
-    /// Holds a process's writes back in its relay as soon as there are any, and freezes it: it cannot take them back, as one
-    /// would that is only cut off.
+    /// Freezes the relay of a process when it holds back writes, then the process itself. A process that runs on would
+    /// cancel its unanswered writes.
     async fn delay(&mut self, name: &str) -> anyhow::Result<()> {
-        let relay = relay(name);
-        let ip = self.member(&relay)?.at.context("relays have an IP")?;
+        let relay = relay_name(name);
+        let ip = self
+            .spec_of(&relay)?
+            .relay_ip
+            .context("relays have an IP")?;
         self.freeze(vec![relay.clone()]).await?;
-        let passing = self.running(&relay)?;
-        for _ in 0..LOOKS {
-            sleep(CLOSED).await;
-            if held(ip) >= WORTH {
+        let running_relay = self.running(&relay)?;
+        for _ in 0..MAX_CHECKS {
+            sleep(FROZEN).await;
+            if backlog(ip) >= MIN_BACKLOG {
                 break;
             }
-            passing.signal(Signal::SIGCONT);
-            sleep(OPEN).await;
-            passing.signal(Signal::SIGSTOP);
+            running_relay.signal(Signal::SIGCONT);
+            sleep(THAWED).await;
+            running_relay.signal(Signal::SIGSTOP);
         }
         self.freeze(vec![relay, name.to_owned()]).await
     }
 
-    /// Signals those named, with a moment between two of them; fails after the last if one did not run.
+    /// Signals the named processes with [`SIGNAL_INTERVAL`] in between. All are signalled even if one does not run.
     async fn signal(&self, names: &[String], signal: Signal) -> anyhow::Result<()> {
         let mut outcome = Ok(());
         for (position, name) in names.iter().enumerate() {
             if position > 0 {
-                sleep(MOMENT).await;
+                sleep(SIGNAL_INTERVAL).await;
             }
             let sent = self.running(name).map(|running| running.signal(signal));
             outcome = outcome.and(sent);
@@ -164,27 +168,30 @@ impl Local {
         outcome
     }
 
-    fn running(&self, name: &str) -> anyhow::Result<Running> {
-        Running::find(&self.folder, name).with_context(|| format!("{name} does not run"))
+    fn running(&self, name: &str) -> anyhow::Result<RunningProcess> {
+        RunningProcess::find(&self.state_dir, name)
+            .with_context(|| format!("{name} is not running"))
     }
 
     async fn start(&self, name: &str) -> anyhow::Result<()> {
-        if let Some(running) = Running::find(&self.folder, name) {
-            running.gone(PATIENCE).await;
+        if let Some(running) = RunningProcess::find(&self.state_dir, name) {
+            running.wait_for_exit(STOP_TIMEOUT).await;
         }
-        let member = self.member(name)?;
-        let port = match member.port {
+        let process = self.spec_of(name)?;
+        let port = match process.port {
             Some(port) => port,
             None => port::free(1)?[0],
         };
-        launch::start(&self.folder, &member, port)?.ready().await?;
+        launch::start(&self.state_dir, &process, port)?
+            .ready()
+            .await?;
         Ok(())
     }
 
-    fn member(&self, name: &str) -> anyhow::Result<Member> {
-        let members = stages(&self.folder, &self.shape);
-        let mut members = members.into_iter().flatten();
-        let found = members.find(|member| member.name == name);
-        found.with_context(|| format!("{name} is no member of this cluster"))
+    fn spec_of(&self, name: &str) -> anyhow::Result<ProcessSpec> {
+        let processes = stages(&self.state_dir, &self.spec);
+        let mut processes = processes.into_iter().flatten();
+        let found = processes.find(|process| process.name == name);
+        found.with_context(|| format!("{name} is not a process of this cluster"))
     }
 }

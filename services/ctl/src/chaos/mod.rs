@@ -1,19 +1,19 @@
-//! `setpoint chaos`: breaks replicas under load, and reckons what that has cost.
+//! `setpoint chaos`: injects faults into replicas under load, and measures their effects.
 //!
-//! Bounded in count and time, on this machine only; whatever it broke is healed, and its load removed, however it ends.
+//! It works on clusters of this machine only. Faults are undone and the load is removed even if it fails or is interrupted.
 
-mod account;
 mod cluster;
 mod compose;
 mod fenced;
-mod held;
-mod here;
 mod load;
 mod local;
+mod loopback_guard;
+mod observer;
 mod options;
+mod relay_backlog;
 mod report;
+mod report_data;
 mod round;
-mod witness;
 
 use std::process::ExitCode;
 
@@ -24,22 +24,25 @@ use setpoint_controller::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use crate::reach::Reach;
+use crate::connection::Connection;
 use cluster::Cluster;
 use load::{Load, NAMESPACE};
+use observer::Observer;
 use options::Fault;
 pub use options::Options;
 use report::{Row, table};
 use round::Round;
-use witness::Witness;
 
-/// Plays the rounds; fails if anything was doubled, lost or late.
-pub async fn chaos(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
-    if let Some(given) = reach.given() {
-        here::ensure(given).await?;
+/// Runs all rounds and prints the report.
+///
+/// # Errors
+/// A round failed, or the report counts a late write, an extra Pod or a lost write.
+pub async fn chaos(connection: &Connection, options: &Options) -> anyhow::Result<ExitCode> {
+    if let Some(given) = connection.given() {
+        loopback_guard::require_local(given).await?;
     }
-    let (mut cluster, reach) = Cluster::open(reach, options).await?;
-    let gateway = reach.gateway()?;
+    let (mut cluster, connection) = Cluster::open(connection, options).await?;
+    let gateway = connection.gateway()?;
     if cluster.replicas(&options.service).await?.is_empty() {
         bail!("no replica of {} runs", options.service);
     }
@@ -49,20 +52,20 @@ pub async fn chaos(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode>
         _ => load,
     };
     let mut rows = Vec::new();
-    let played = play(options, &gateway, &mut cluster, &mut load, &mut rows).await;
-    // Both, whatever has failed.
-    let healed = cluster.heal().await.context("a fault was not undone");
+    let outcome = run(options, &gateway, &mut cluster, &mut load, &mut rows).await;
+    // Clean up even if a round has failed.
+    let healed = cluster.heal().await.context("cannot undo the fault");
     let removed = load.remove().await;
     report(&rows, &load);
-    played.and(healed).and(removed)?;
+    outcome.and(healed).and(removed)?;
     match rows.iter().all(Row::is_clean) {
         true => Ok(ExitCode::SUCCESS),
-        false => bail!("what must be 0 is not: LATE, TWICE and LOST in the table above"),
+        false => bail!("LATE, EXTRA and LOST must be 0 in the table above"),
     }
 }
 
-/// All rounds, until the last, a failure or Ctrl-C.
-async fn play(
+/// Runs all rounds; stops at the first failure or at Ctrl-C.
+async fn run(
     options: &Options,
     gateway: &Client,
     cluster: &mut Cluster,
@@ -74,7 +77,7 @@ async fn play(
         signal(SignalKind::terminate())?,
     );
     tokio::select! {
-        played = rounds(options, gateway, cluster, load, rows) => played,
+        outcome = rounds(options, gateway, cluster, load, rows) => outcome,
         _ = interrupt.recv() => Err(anyhow!("interrupted")),
         _ = terminate.recv() => Err(anyhow!("interrupted")),
     }
@@ -92,11 +95,11 @@ async fn rounds(
         .unwrap_or_else(|| rand::random_range(0..1_000_000));
     println!(
         "Chaos: {}, under load in the namespace {NAMESPACE}; seed {seed}",
-        options.described()
+        options.description()
     );
-    let mut dice = StdRng::seed_from_u64(seed);
+    let mut rng = StdRng::seed_from_u64(seed);
     load.prepare().await?;
-    let mut witness = Witness::begin(gateway, NAMESPACE, &options.service).await;
+    let mut observer = Observer::start(gateway, NAMESPACE, &options.service).await;
     let begin = Instant::now();
     for number in 1..=options.rounds() {
         if options.time.is_some_and(|time| begin.elapsed() >= time) {
@@ -107,10 +110,10 @@ async fn rounds(
             gateway,
             cluster,
             load,
-            witness: &mut witness,
-            dice: &mut dice,
+            observer: &mut observer,
+            rng: &mut rng,
         };
-        let row = round.play(number).await?;
+        let row = round.run(number).await?;
         println!("  {}", row.line());
         rows.push(row);
     }

@@ -1,76 +1,76 @@
-//! What to break, how often and for how long.
+//! The options of `setpoint chaos`.
 
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::SignedDuration;
 
-/// As many rounds as there are without `--rounds` and `--for`.
-const FEW: u32 = 3;
+/// Number of rounds without `--rounds` and `--for`.
+const DEFAULT_ROUNDS: u32 = 3;
 
-/// What to do to a process.
+/// A fault of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fault {
-    /// End it without warning, and start it again once another has taken over
+    /// Kill the process, and restart it when another replica has taken over
     Kill,
-    /// Freeze it for longer than its lease lasts, then let it go on
+    /// Freeze the process for longer than its lease duration
     Pause,
-    /// Cut it off the gateways for longer than its lease lasts (a local cluster needs `setpoint up --relays` for it)
+    /// Cut the connection to the gateways for longer than the lease duration (local clusters need `setpoint up --relays`)
     Partition,
-    /// Hold back what it sends, freeze it, and let that arrive when another leads (only with `setpoint up --relays`)
+    /// Delay writes until another replica leads, with the process frozen meanwhile (needs `setpoint up --relays`)
     Delay,
-    /// Stop it in good order and start it again
+    /// Stop the process gracefully and restart it
     Restart,
 }
 
-/// How to break it.
+/// The faults to inject.
 #[derive(Args, Clone, Debug)]
-#[command(group(ArgGroup::new("whom").required(true).args(["leader", "random"])))]
+#[command(group(ArgGroup::new("target").required(true).args(["leader", "random"])))]
 pub struct Options {
-    /// What to do
+    /// The fault to inject
     #[arg(value_enum)]
     pub fault: Fault,
-    /// To whom: a service, such as replicaset-controller
+    /// The service to break, such as replicaset-controller
     #[arg(long, value_name = "NAME")]
     pub service: String,
-    /// To the replica that leads
+    /// Break the leader
     #[arg(long)]
     pub leader: bool,
-    /// To any replica, as the seed has it
+    /// Break a random replica, chosen by the seed
     #[arg(long)]
     pub random: bool,
-    /// How often [default: 3, or as often as --for allows]
+    /// Number of rounds [default: 3, or unlimited with --for]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// Begin no round after so long, such as 10m
+    /// Start no round after this time, such as 10m
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub time: Option<Duration>,
-    /// How long a pause, a partition or a delay lasts, such as 5s [default: 2s longer than the lease]
+    /// Duration of a pause, a partition or a delay, such as 5s [default: the lease duration + 2s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub pause: Option<Duration>,
-    /// The same seed makes the same choices [default: any, and printed]
+    /// Seed of all random choices [default: random; it is printed]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// Break containers of this compose project, instead of a cluster that `setpoint up` started
+    /// Break containers of this Compose project instead of a cluster started by `setpoint up`
     #[arg(long, value_name = "PROJECT")]
     pub compose: Option<String>,
 }
 
 impl Options {
-    /// The most rounds.
+    /// Returns the maximum number of rounds.
     pub fn rounds(&self) -> u32 {
-        let unlimited = self.time.map_or(FEW, |_| u32::MAX);
+        let unlimited = self.time.map_or(DEFAULT_ROUNDS, |_| u32::MAX);
         self.rounds.unwrap_or(unlimited)
     }
 
-    /// What is done to whom, in words.
-    pub fn described(&self) -> String {
-        let whom = if self.leader {
+    /// Describes the fault and its target in words.
+    pub fn description(&self) -> String {
+        let target = if self.leader {
             "the leader"
         } else {
             "a random replica"
         };
-        format!("{} {whom} of {}", self.fault.verb(), self.service)
+        format!("{} {target} of {}", self.fault.verb(), self.service)
     }
 }
 
@@ -85,15 +85,15 @@ impl Fault {
         }
     }
 
-    /// Is the process to stay broken for a while, whoever takes over meanwhile?
-    pub fn lasts(self) -> bool {
+    /// Whether the fault lasts for a configured time, rather than until another replica has taken over.
+    pub fn has_duration(self) -> bool {
         matches!(self, Self::Pause | Self::Partition | Self::Delay)
     }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|error| format!("{error}"))?;
-    let duration = Duration::try_from(parsed).map_err(|_| "it lies in the past".to_owned())?;
+    let duration = Duration::try_from(parsed).map_err(|_| "it must not be negative".to_owned())?;
     match duration.is_zero() {
         true => Err("it must be longer than zero".to_owned()),
         false => Ok(duration),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_as_people_write_them() {
+    fn durations_have_units_and_are_positive() {
         assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("300ms"), Ok(Duration::from_millis(300)));
         for wrong in ["0s", "-1s", "5", "soon"] {

@@ -1,60 +1,60 @@
-//! What the rounds have cost, as people read it.
+//! Formats the effects of all rounds as a table.
 
 use std::time::Duration;
 
-use crate::columns::columns;
+use crate::table::render;
 
-/// What one round has cost.
+/// The effects of one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Which, from 1.
+    /// The number of the round, from 1.
     pub round: u32,
-    /// Who was broken.
+    /// The replica with the fault.
     pub target: String,
-    /// Who leads instead, if the target led.
+    /// The new leader, if the target was leading.
     pub successor: Option<String>,
     /// From the last write of the old leader to the first write of the new one.
     pub leaderless: Option<Duration>,
-    /// Writes of former leaders that were refused.
+    /// Writes of former leaders that the gateways refused.
     pub fenced: u64,
-    /// Writes of former leaders that were committed: must be 0.
+    /// Writes of former leaders committed after the new leader's first: must be 0.
     pub late: usize,
-    /// Pods beyond what their ReplicaSet asked for: must be 0.
-    pub twice: usize,
-    /// Acknowledged writes that are there no more: must be 0.
+    /// Pods beyond the replicas of their ReplicaSet: must be 0.
+    pub extra: usize,
+    /// Acknowledged writes that the store has lost: must be 0.
     pub lost: usize,
 }
 
 impl Row {
-    /// Is everything 0 that must be?
+    /// Whether all counts that must be 0 are 0.
     pub fn is_clean(&self) -> bool {
-        (self.late, self.twice, self.lost) == (0, 0, 0)
+        (self.late, self.extra, self.lost) == (0, 0, 0)
     }
 
-    /// The round in one line.
+    /// Describes the round in one line.
     pub fn line(&self) -> String {
         let successor = self.successor.as_ref().map(|name| format!(" → {name}"));
         let leaderless = self
             .leaderless
-            .map(|time| format!(", nobody led for {}", shown(time)));
+            .map(|time| format!(", no leader for {}", format_time(time)));
         let Self {
             round,
             target,
             fenced,
             late,
-            twice,
+            extra,
             lost,
             ..
         } = self;
         format!(
-            "round {round}: {target}{}{}; {fenced} writes fenced, {late} late, {twice} Pods twice, {lost} writes lost",
+            "round {round}: {target}{}{}; {fenced} writes fenced, {late} late, {extra} extra Pods, {lost} writes lost",
             successor.unwrap_or_default(),
             leaderless.unwrap_or_default()
         )
     }
 }
 
-/// All rounds, then what they come to.
+/// Formats all rounds, followed by median, maximum and totals.
 pub fn table(rows: &[Row]) -> String {
     let header = [
         "ROUND",
@@ -63,7 +63,7 @@ pub fn table(rows: &[Row]) -> String {
         "LEADERLESS",
         "FENCED",
         "LATE",
-        "TWICE",
+        "EXTRA",
         "LOST",
     ];
     let none = || "-".to_owned();
@@ -72,16 +72,16 @@ pub fn table(rows: &[Row]) -> String {
             row.round.to_string(),
             row.target.clone(),
             row.successor.clone().unwrap_or_else(none),
-            row.leaderless.map_or_else(none, shown),
+            row.leaderless.map_or_else(none, format_time),
             row.fenced.to_string(),
             row.late.to_string(),
-            row.twice.to_string(),
+            row.extra.to_string(),
             row.lost.to_string(),
         ]
     });
     let times = times(rows);
     let summary = |name: &str, time: Option<Duration>| {
-        let time = time.map_or_else(none, shown);
+        let time = time.map_or_else(none, format_time);
         let empty = String::new;
         [
             name.to_owned(),
@@ -98,8 +98,8 @@ pub fn table(rows: &[Row]) -> String {
     total[3] = String::new();
     total[4] = rows.iter().map(|row| row.fenced).sum::<u64>().to_string();
     total[5] = rows.iter().map(|row| row.late).sum::<usize>().to_string();
-    total[6] = rows.iter().map(|row| row.twice).sum::<usize>().to_string();
-    // Each round looks for all that was ever acknowledged.
+    total[6] = rows.iter().map(|row| row.extra).sum::<usize>().to_string();
+    // Each round checks all writes acknowledged so far, so its count contains those of earlier rounds.
     total[7] = rows
         .iter()
         .map(|row| row.lost)
@@ -107,7 +107,7 @@ pub fn table(rows: &[Row]) -> String {
         .unwrap_or_default()
         .to_string();
     let median = summary("median", median(&times));
-    columns(
+    render(
         header,
         of_round.chain([median, summary("max", times.last().copied()), total]),
     )
@@ -125,7 +125,7 @@ fn median(sorted: &[Duration]) -> Option<Duration> {
     Some((*lower + *upper) / 2)
 }
 
-fn shown(time: Duration) -> String {
+fn format_time(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),
         _ => format!("{:.2} s", time.as_secs_f64()),
@@ -151,7 +151,7 @@ mod tests {
     fn the_table_ends_with_median_max_and_totals() {
         let text = table(&[row(1, 2310, 0), row(2, 87, 4), row(3, 2400, 1)]);
         let expected = "\
-ROUND    TARGET        SUCCESSOR     LEADERLESS   FENCED   LATE   TWICE   LOST
+ROUND    TARGET        SUCCESSOR     LEADERLESS   FENCED   LATE   EXTRA   LOST
 1        scheduler-1   scheduler-0   2.31 s       0        0      0       0
 2        scheduler-0   scheduler-1   87 ms        4        0      0       0
 3        scheduler-1   scheduler-0   2.40 s       1        0      0       0
@@ -171,7 +171,7 @@ total                                             5        0      0       0
     }
 
     #[test]
-    fn each_of_what_must_be_zero_spoils_a_round() {
+    fn a_late_write_an_extra_pod_or_a_lost_write_makes_a_round_unclean() {
         assert!(row(1, 1, 9).is_clean());
         let spoilt = [
             Row {
@@ -179,7 +179,7 @@ total                                             5        0      0       0
                 ..Row::default()
             },
             Row {
-                twice: 1,
+                extra: 1,
                 ..Row::default()
             },
             Row {
@@ -191,13 +191,13 @@ total                                             5        0      0       0
     }
 
     #[test]
-    fn a_round_that_changed_no_leader_has_no_time_without_one() {
+    fn a_round_without_a_change_of_leader_has_no_leaderless_time() {
         let row = Row {
             round: 1,
             target: "gateway-1".to_owned(),
             ..Row::default()
         };
-        let expected = "round 1: gateway-1; 0 writes fenced, 0 late, 0 Pods twice, 0 writes lost";
+        let expected = "round 1: gateway-1; 0 writes fenced, 0 late, 0 extra Pods, 0 writes lost";
         assert_eq!(row.line(), expected);
         assert!(table(&[row]).contains("gateway-1   -           -            0"));
     }

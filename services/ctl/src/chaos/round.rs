@@ -1,4 +1,4 @@
-//! One round: wait until the service is at work, break a replica, wait for another to take over, heal, reckon.
+//! One round: waits until the service writes, injects a fault, waits for the takeover, undoes the fault, and counts.
 
 use std::time::Duration;
 
@@ -8,70 +8,70 @@ use rand::rngs::StdRng;
 use setpoint_controller::Client;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::account::{late, leaderless};
 use super::cluster::Cluster;
 use super::fenced::Fenced;
 use super::load::Load;
+use super::observer::Observer;
 use super::options::Options;
 use super::report::Row;
-use super::witness::Witness;
-use crate::leaders::{self, Standing};
+use super::report_data::{late_writes, leaderless_time};
+use crate::leaders::{self, Leadership};
 
-/// So many writes under the term, and the service is in the middle of its work.
-const WRITES: usize = 3;
-/// The fault strikes at any moment of so many milliseconds.
-const MOMENT: u64 = 300;
-/// A service that has not written by then does not work.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a replica is broken that nobody needs to replace.
-const MISSED: Duration = Duration::from_secs(3);
-/// How long to watch whoever comes back: what it still wants to write, it tries at once.
-const AFTERMATH: Duration = Duration::from_secs(1);
+/// Number of writes after which the service counts as busy.
+const MIN_WRITES: usize = 3;
+/// Maximum of the random delay before the fault, in milliseconds.
+const MAX_DELAY_MS: u64 = 300;
+/// Time for the service to start writing, and for a takeover in addition to two lease durations.
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a replica stays down that does not lead.
+const NON_LEADER_OUTAGE: Duration = Duration::from_secs(3);
+/// How long to observe a recovered replica: late writes of a former leader are sent at once.
+const OBSERVATION_TIME: Duration = Duration::from_secs(1);
 
-/// What a round needs.
+/// The inputs of a round.
 pub struct Round<'a> {
-    /// What was asked for.
+    /// The options of the command.
     pub options: &'a Options,
-    /// The way to the cluster's API.
+    /// A client of the cluster.
     pub gateway: &'a Client,
-    /// What is broken and healed.
+    /// The cluster to inject the fault into.
     pub cluster: &'a mut Cluster,
-    /// What keeps the service busy.
+    /// The load that keeps the service busy.
     pub load: &'a mut Load,
-    /// Who sees what happens.
-    pub witness: &'a mut Witness,
-    /// Where choices come from.
-    pub dice: &'a mut StdRng,
+    /// Records the writes of the service and the changes of Pods.
+    pub observer: &'a mut Observer,
+    /// Source of random choices.
+    pub rng: &'a mut StdRng,
 }
 
-/// Who is broken, and what that means.
+/// The replica to break.
 struct Target {
     name: String,
-    /// The service's standing, if it elects a leader.
-    standing: Option<Standing>,
-    /// Others of the service that can take over.
+    /// The leadership of its service, if it elects a leader.
+    leadership: Option<Leadership>,
+    /// Number of other replicas that can take over.
     others: usize,
 }
 
 impl Target {
     fn leads(&self) -> bool {
         let leader = self
-            .standing
+            .leadership
             .as_ref()
-            .and_then(|standing| standing.leader.as_ref());
+            .and_then(|leadership| leadership.leader.as_ref());
         leader == Some(&self.name)
     }
 
     fn term(&self) -> u64 {
-        let standing = self.standing.as_ref();
-        standing.map_or(0, |standing| standing.term)
+        let leadership = self.leadership.as_ref();
+        leadership.map_or(0, |leadership| leadership.term)
     }
 
     fn lease(&self) -> Duration {
         let seconds = self
-            .standing
+            .leadership
             .as_ref()
-            .map(|standing| standing.lease_duration_seconds);
+            .map(|leadership| leadership.lease_duration_seconds);
         Duration::from_secs(
             seconds
                 .and_then(|seconds| u64::try_from(seconds).ok())
@@ -81,124 +81,127 @@ impl Target {
 }
 
 impl Round<'_> {
-    /// Plays it.
+    /// Runs the round and returns its effects.
     ///
     /// # Errors
-    /// The cluster did not do what it must, or cannot be broken so.
-    pub async fn play(&mut self, number: u32) -> anyhow::Result<Row> {
-        self.load.rest(self.witness).await?;
-        self.witness.open();
+    /// The service did not work, no replica took over, the load did not settle, or the fault cannot be injected.
+    pub async fn run(&mut self, number: u32) -> anyhow::Result<Row> {
+        self.load.reset(self.observer).await?;
+        self.observer.begin_round();
         let gateways = self.cluster.gateways().await?;
-        let before = Fenced::ask(&gateways).await;
+        let before = Fenced::fetch(&gateways).await;
         let target = {
             let Self {
                 options,
                 gateway,
                 cluster,
                 load,
-                witness,
-                dice,
+                observer,
+                rng,
             } = self;
-            let mut scene = Scene {
+            let mut phase = FaultPhase {
                 options,
                 gateway,
                 cluster,
-                witness,
-                dice,
+                observer,
+                rng,
             };
             tokio::select! {
                 () = load.run() => bail!("the load ended"),
-                target = scene.play() => target?,
+                target = phase.run() => target?,
             }
         };
-        self.load.settle(self.witness).await?;
-        let fenced = Fenced::ask(&gateways).await.since(&before);
-        let (writes, twice) = self.witness.close();
+        self.load.settle(self.observer).await?;
+        let fenced = Fenced::fetch(&gateways).await.since(&before);
+        let (writes, extra) = self.observer.end_round();
         let leader = leader(self.gateway, &self.options.service).await?;
         Ok(Row {
             round: number,
-            leaderless: leaderless(&writes, target.term()).filter(|_| target.leads()),
+            leaderless: leaderless_time(&writes, target.term()).filter(|_| target.leads()),
             successor: leader.filter(|_| target.leads()),
             target: target.name,
             fenced,
-            late: late(&writes),
-            twice,
+            late: late_writes(&writes),
+            extra,
             lost: self.load.lost().await?,
         })
     }
 }
 
-/// The part of a round that is played while the load runs.
-struct Scene<'a> {
+/// The part of a round during which the load runs.
+struct FaultPhase<'a> {
     options: &'a Options,
     gateway: &'a Client,
     cluster: &'a mut Cluster,
-    witness: &'a Witness,
-    dice: &'a mut StdRng,
+    observer: &'a Observer,
+    rng: &'a mut StdRng,
 }
 
-impl Scene<'_> {
-    async fn play(&mut self) -> anyhow::Result<Target> {
-        self.until_at_work().await?;
-        sleep(Duration::from_millis(self.dice.random_range(0..MOMENT))).await;
+impl FaultPhase<'_> {
+    async fn run(&mut self) -> anyhow::Result<Target> {
+        self.until_writing().await?;
+        sleep(Duration::from_millis(
+            self.rng.random_range(0..MAX_DELAY_MS),
+        ))
+        .await;
         let target = self.choose().await?;
         let begin = Instant::now();
         self.cluster
-            .inflict(self.options.fault, &target.name)
+            .inject(self.options.fault, &target.name)
             .await?;
-        // Whoever is alone is replaced by nobody but itself.
+        // A single replica can only take over from itself, after it has recovered.
         if target.leads() && target.others > 0 {
             self.until_taken_over(&target).await?;
         }
-        let hold = self.hold(&target);
-        sleep(hold.saturating_sub(begin.elapsed())).await;
+        let outage = self.outage(&target);
+        sleep(outage.saturating_sub(begin.elapsed())).await;
         self.cluster.heal().await?;
         if target.leads() && target.others == 0 {
             self.until_taken_over(&target).await?;
         }
-        sleep(AFTERMATH).await;
+        sleep(OBSERVATION_TIME).await;
         Ok(target)
     }
 
-    /// Services that elect a leader write; of the others it is not known.
-    async fn until_at_work(&self) -> anyhow::Result<()> {
+    /// Waits until the service has written. Only writes of services that elect a leader are observed.
+    async fn until_writing(&self) -> anyhow::Result<()> {
         let service = &self.options.service;
-        if standing(self.gateway, service).await?.is_none() {
+        if leadership(self.gateway, service).await?.is_none() {
             return Ok(());
         }
-        let at_work = self
-            .witness
-            .until(|witness| witness.writes().len() >= WRITES);
-        let at_work = timeout(PATIENCE, at_work).await;
-        at_work.map_err(|_| anyhow!("{service} has not begun to work within {PATIENCE:?}"))
+        let writing = self
+            .observer
+            .until(|observer| observer.writes().len() >= MIN_WRITES);
+        let writing = timeout(TAKEOVER_TIMEOUT, writing).await;
+        writing.map_err(|_| anyhow!("{service} has not written within {TAKEOVER_TIMEOUT:?}"))
     }
 
     async fn choose(&mut self) -> anyhow::Result<Target> {
         let service = &self.options.service;
         let mut replicas = self.cluster.replicas(service).await?;
         replicas.sort();
-        let standing = standing(self.gateway, service).await?;
-        let name = match (self.options.leader, &standing) {
+        let leadership = leadership(self.gateway, service).await?;
+        let name = match (self.options.leader, &leadership) {
             (true, None) => {
-                bail!("{service} elects no leader: --random breaks any of its replicas")
+                bail!("{service} elects no leader; use --random to break one of its replicas")
             }
-            (true, Some(standing)) => {
-                let leader = standing.leader.clone();
-                leader.with_context(|| format!("nobody leads {service}"))?
+            (true, Some(leadership)) => {
+                let leader = leadership.leader.clone();
+                leader.with_context(|| format!("{service} has no leader"))?
             }
             (false, _) if replicas.is_empty() => bail!("no replica of {service} runs"),
-            (false, _) => replicas[self.dice.random_range(0..replicas.len())].clone(),
+            (false, _) => replicas[self.rng.random_range(0..replicas.len())].clone(),
         };
         if !replicas.contains(&name) {
             bail!(
-                "{name} leads {service}, and is none of those that run here: {}",
+                "the leader of {service} is {name}, which is not one of the replicas that run here: {}",
                 replicas.join(", ")
             );
         }
         let others = replicas.len() - 1;
         Ok(Target {
             name,
-            standing,
+            leadership,
             others,
         })
     }
@@ -206,32 +209,32 @@ impl Scene<'_> {
     async fn until_taken_over(&self, target: &Target) -> anyhow::Result<()> {
         let term = target.term();
         let later = self
-            .witness
-            .until(|witness| witness.writes().iter().any(|write| write.term > term));
-        let patience = PATIENCE + 2 * target.lease();
-        let taken = timeout(patience, later).await;
-        taken.map_err(|_| anyhow!("nobody took over from {} within {patience:?}", target.name))
+            .observer
+            .until(|observer| observer.writes().iter().any(|write| write.term > term));
+        let limit = TAKEOVER_TIMEOUT + 2 * target.lease();
+        let taken = timeout(limit, later).await;
+        taken.map_err(|_| anyhow!("no replica took over from {} within {limit:?}", target.name))
     }
 
-    fn hold(&self, target: &Target) -> Duration {
+    fn outage(&self, target: &Target) -> Duration {
         let beyond = target.lease() + Duration::from_secs(2);
-        match (self.options.fault.lasts(), target.leads()) {
+        match (self.options.fault.has_duration(), target.leads()) {
             (true, _) => self.options.pause.unwrap_or(beyond),
             (false, true) => Duration::ZERO,
-            (false, false) => MISSED,
+            (false, false) => NON_LEADER_OUTAGE,
         }
     }
 }
 
-async fn standing(gateway: &Client, service: &str) -> anyhow::Result<Option<Standing>> {
-    let standings = leaders::ask(gateway).await?;
-    Ok(standings
+async fn leadership(gateway: &Client, service: &str) -> anyhow::Result<Option<Leadership>> {
+    let leaderships = leaders::fetch(gateway).await?;
+    Ok(leaderships
         .into_iter()
-        .find(|standing| standing.service == service))
+        .find(|leadership| leadership.service == service))
 }
 
 async fn leader(gateway: &Client, service: &str) -> anyhow::Result<Option<String>> {
-    Ok(standing(gateway, service)
+    Ok(leadership(gateway, service)
         .await?
-        .and_then(|standing| standing.leader))
+        .and_then(|leadership| leadership.leader))
 }

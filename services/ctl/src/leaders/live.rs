@@ -1,4 +1,4 @@
-//! Standings as they change: what the gateway's watch tells, and who was silent for how long.
+//! The leaderships as they change, from watches of the Leases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,37 +14,38 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::standing::{REPLICAS, Standing, TERMS, holder, standings};
+use super::leadership::{LEADER_NAMESPACE, Leadership, REPLICA_NAMESPACE, holder, leaderships};
 
-/// How long services were without a sign of life when their leaders last changed.
-pub type Silences = BTreeMap<String, Duration>;
+/// By service, the time between the last sign of life of the former leader and the first of the current one.
+pub type Gaps = BTreeMap<String, Duration>;
 
-/// The standing terms of Leases, by name.
+/// The terms of the leader Leases, by name.
 type Terms = Arc<Mutex<BTreeMap<String, u64>>>;
 
-/// Copies of all Leases, kept up to date until this is dropped.
+/// Caches of all Leases, kept up to date until this is dropped.
 pub struct Live {
     terms: Reader<Whole<Lease>>,
     replicas: Reader<Whole<Lease>>,
     numbers: Terms,
-    changed: watch::Receiver<Silences>,
+    changed: watch::Receiver<Gaps>,
     _watching: JoinSet<()>,
 }
 
 impl Live {
-    /// Begins to watch, and waits until the copies are complete.
+    /// Starts the watches; returns when the caches are filled.
     pub async fn begin(gateway: &Client) -> Self {
-        let (tell, changed) = watch::channel(Silences::new());
+        let (tell, changed) = watch::channel(Gaps::new());
         let tell = Arc::new(tell);
-        let (mut signs, silences) = (Signs::default(), tell.clone());
+        let (mut last_seen, gaps) = (LastSeen::default(), tell.clone());
         let numbers = Terms::default();
         let noted = numbers.clone();
-        let terms = informer(gateway, TERMS).on_event(move |delta| {
+        let terms = informer(gateway, LEADER_NAMESPACE).on_event(move |delta| {
             note(&noted, delta);
-            let silence = signs.observe(delta, Instant::now());
-            silences.send_modify(|silences| silences.extend(silence));
+            let gap = last_seen.observe(delta, Instant::now());
+            gaps.send_modify(|gaps| gaps.extend(gap));
         });
-        let replicas = informer(gateway, REPLICAS).on_event(move |_| tell.send_modify(|_| ()));
+        let replicas =
+            informer(gateway, REPLICA_NAMESPACE).on_event(move |_| tell.send_modify(|_| ()));
         let mut watching = JoinSet::new();
         let live = (terms.reader(), replicas.reader());
         watching.spawn(terms.run(CancellationToken::new()));
@@ -60,19 +61,19 @@ impl Live {
         }
     }
 
-    /// Waits until any Lease has changed since this was last called.
+    /// Waits until a Lease has changed since the last call.
     pub async fn changed(&mut self) {
-        // The senders live as long as the informers, and those as long as this.
+        // The senders belong to the informers, which live as long as `self`.
         let _ = self.changed.changed().await;
     }
 
-    /// How long each service was without a sign of life when its leader last changed.
-    pub fn silences(&self) -> Silences {
+    /// Returns the gap of each service at its last change of leader.
+    pub fn gaps(&self) -> Gaps {
         self.changed.borrow().clone()
     }
 
-    /// How everyone stands now.
-    pub fn standings(&self) -> Vec<Standing> {
+    /// Returns the current leadership of every service.
+    pub fn leaderships(&self) -> Vec<Leadership> {
         let (terms, replicas) = (self.terms.list(), self.replicas.list());
         let replicas: Vec<_> = replicas.iter().map(|view| &view.object).collect();
         let numbers = self.numbers.lock();
@@ -80,7 +81,7 @@ impl Live {
             let number = numbers.get(&view.object.metadata.name).copied();
             (&view.object, number.unwrap_or_default())
         });
-        standings(terms, &replicas, Timestamp::now())
+        leaderships(terms, &replicas, Timestamp::now())
     }
 }
 
@@ -92,7 +93,7 @@ fn informer(gateway: &Client, namespace: &str) -> Informer<Whole<Lease>> {
     gateway.informer().only(only)
 }
 
-/// Notes the term, which stands in the cause of the write.
+/// Records the term of a Lease, which the cause of its write contains.
 fn note(terms: &Terms, delta: &Delta<Whole<Lease>>) {
     let term = delta.cause.as_ref().and_then(|cause| cause.lease_term);
     if let (Some(view), Some(term)) = (&delta.new, term) {
@@ -101,12 +102,12 @@ fn note(terms: &Terms, delta: &Delta<Whole<Lease>>) {
     }
 }
 
-/// When each service's leader last gave a sign of life: by renewing, or by giving the Lease back.
+/// By service, when the leader last renewed or released the Lease.
 #[derive(Default)]
-struct Signs(BTreeMap<String, Instant>);
+struct LastSeen(BTreeMap<String, Instant>);
 
-impl Signs {
-    /// Answers the silence that a new leader has ended.
+impl LastSeen {
+    /// Records a change. For a new leader, returns its service and the time since the last sign of life.
     fn observe(&mut self, delta: &Delta<Whole<Lease>>, now: Instant) -> Option<(String, Duration)> {
         let lease = &delta.new.as_ref()?.object;
         let former = delta.old.as_ref().and_then(|view| holder(&view.object));
@@ -131,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn silence_lasts_from_the_last_renewal_or_release_to_the_next_leader() {
+    fn a_gap_lasts_from_the_last_renewal_or_release_to_the_next_leader() {
         let begin = Instant::now();
-        let mut signs = Signs::default();
+        let mut last_seen = LastSeen::default();
         let mut observe = |old: &str, new: &str, at: u64| {
             let delta = Delta {
                 old: view(old),
@@ -141,10 +142,10 @@ mod tests {
                 cause: None,
                 revision: setpoint_model::Revision::default(),
             };
-            let found = signs.observe(&delta, begin + Duration::from_millis(at));
-            found.map(|(_, silence)| silence.as_millis())
+            let found = last_seen.observe(&delta, begin + Duration::from_millis(at));
+            found.map(|(_, gap)| gap.as_millis())
         };
-        assert_eq!(observe("", "a_1", 0), None, "nobody was seen before");
+        assert_eq!(observe("", "a_1", 0), None, "there was no leader before");
         assert_eq!(observe("a_1", "a_1", 300), None);
         assert_eq!(observe("a_1", "b_2", 2500), Some(2200), "a crash");
         assert_eq!(observe("b_2", "", 3000), None);

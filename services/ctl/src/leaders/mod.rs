@@ -1,7 +1,7 @@
-//! `setpoint leaders`: who leads which service, who stands by, and how fresh their Leases are.
+//! `setpoint leaders`: shows the leader and the standbys of each service, and the age of their Leases.
 
+mod leadership;
 mod live;
-mod standing;
 mod table;
 
 use std::io::{self, IsTerminal, Write};
@@ -18,40 +18,40 @@ use setpoint_proto::{Reason, Resource as _};
 use tokio::signal::ctrl_c;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::reach::Reach;
-use live::{Live, Silences};
-pub use standing::Standing;
-use standing::{REPLICAS, TERMS, standings};
+use crate::connection::Connection;
+pub use leadership::Leadership;
+use leadership::{LEADER_NAMESPACE, REPLICA_NAMESPACE, leaderships};
+use live::{Gaps, Live};
 use table::{line, table};
 
-/// On a terminal ages grow before one's eyes.
+/// Interval at which the ages on a terminal are updated.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// How to show it.
+/// The options of `setpoint leaders`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Keep showing it as it changes, until Ctrl-C
+    /// Show every change, until Ctrl-C
     #[arg(long, short)]
     watch: bool,
-    /// For people, or for programs
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
 
-/// For people, or for programs.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A table; with --watch and no terminal, a line for each change
+    /// A table; with --watch and without a terminal, one line per change
     Table,
-    /// One JSON array; with --watch, one on each line
+    /// A JSON array; with --watch, one per change, on one line
     Json,
 }
 
-/// Shows who leads.
-pub async fn leaders(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
-    let gateway = reach.gateway()?;
-    // Before a watch, too: it would wait for a gateway for ever.
-    let found = ask(&gateway).await?;
+/// Prints the leaderships once, or at every change.
+pub async fn leaders(connection: &Connection, options: &Options) -> anyhow::Result<ExitCode> {
+    let gateway = connection.gateway()?;
+    // Also before a watch, which would wait for a gateway forever.
+    let found = fetch(&gateway).await?;
     match options.watch {
         false => print(&found, options.output)?,
         true => tokio::select! {
@@ -62,23 +62,26 @@ pub async fn leaders(reach: &Reach, options: &Options) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// How everyone stands now.
-pub async fn ask(gateway: &Client) -> anyhow::Result<Vec<Standing>> {
+/// Reads the current leadership of every service.
+pub async fn fetch(gateway: &Client) -> anyhow::Result<Vec<Leadership>> {
     let within = |namespace: &str| ListOptions {
         namespace: namespace.to_owned(),
         ..ListOptions::default()
     };
-    let leases = gateway.list::<Lease>(&within(TERMS)).await?.items;
-    let replicas = gateway.list::<Lease>(&within(REPLICAS)).await?;
+    let leases = gateway
+        .list::<Lease>(&within(LEADER_NAMESPACE))
+        .await?
+        .items;
+    let replicas = gateway.list::<Lease>(&within(REPLICA_NAMESPACE)).await?;
     let replicas: Vec<_> = replicas.items.iter().collect();
     let mut terms = Vec::new();
     for lease in &leases {
         terms.push((lease, term(gateway, lease).await?));
     }
-    Ok(standings(terms, &replicas, Timestamp::now()))
+    Ok(leaderships(terms, &replicas, Timestamp::now()))
 }
 
-/// Returns the term of a Lease, which stands in the cause of its last write.
+/// Returns the term of a Lease, which the cause of its last write contains.
 async fn term(gateway: &Client, lease: &Lease) -> anyhow::Result<u64> {
     let key = Key::of(&lease.metadata);
     let term = match gateway.object(Lease::RESOURCE, &key).await {
@@ -89,10 +92,10 @@ async fn term(gateway: &Client, lease: &Lease) -> anyhow::Result<u64> {
     Ok(term.unwrap_or_default())
 }
 
-fn print(standings: &[Standing], format: Format) -> anyhow::Result<()> {
+fn print(leaderships: &[Leadership], format: Format) -> anyhow::Result<()> {
     match format {
-        Format::Table => print!("{}", table(standings)),
-        Format::Json => println!("{}", serde_json::to_string_pretty(standings)?),
+        Format::Table => print!("{}", table(leaderships)),
+        Format::Json => println!("{}", serde_json::to_string_pretty(leaderships)?),
     }
     Ok(())
 }
@@ -112,13 +115,13 @@ async fn watch(gateway: &Client, format: Format) -> anyhow::Result<()> {
     }
 }
 
-/// Draws the table over itself, at once when something changes.
+/// Redraws the table in place at every change and every [`REDRAW`].
 async fn redraw(mut live: Live) -> anyhow::Result<()> {
     let mut tick = interval(REDRAW);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut height = 0;
     loop {
-        let text = table(&live.standings());
+        let text = table(&live.leaderships());
         let back = match height {
             0 => String::new(),
             height => format!("\x1b[{height}A\x1b[J"),
@@ -135,32 +138,32 @@ async fn redraw(mut live: Live) -> anyhow::Result<()> {
     }
 }
 
-/// Calls `show` with what was and what is, whenever that is more than the passing of time.
+/// Calls `show` with the old and the new leaderships whenever more than their ages has changed.
 async fn follow(
     mut live: Live,
-    show: impl Fn(&[Standing], &[Standing], &Silences) -> anyhow::Result<()>,
+    show: impl Fn(&[Leadership], &[Leadership], &Gaps) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut shown: Vec<Standing> = Vec::new();
+    let mut shown: Vec<Leadership> = Vec::new();
     loop {
-        let now = live.standings();
-        let same = now.len() == shown.len() && now.iter().zip(&shown).all(|(a, b)| a.is_as(b));
+        let now = live.leaderships();
+        let same = now.len() == shown.len() && now.iter().zip(&shown).all(|(a, b)| a.same_state(b));
         if !same {
-            show(&shown, &now, &live.silences())?;
+            show(&shown, &now, &live.gaps())?;
             shown = now;
         }
         live.changed().await;
     }
 }
 
-fn print_lines(shown: &[Standing], now: &[Standing], silences: &Silences) -> anyhow::Result<()> {
+fn print_lines(shown: &[Leadership], now: &[Leadership], gaps: &Gaps) -> anyhow::Result<()> {
     let time = Zoned::now().strftime("%H:%M:%S%.3f").to_string();
-    for standing in now {
-        let former = shown.iter().find(|old| old.service == standing.service);
-        if former.is_some_and(|former| former.is_as(standing)) {
+    for leadership in now {
+        let former = shown.iter().find(|old| old.service == leadership.service);
+        if former.is_some_and(|former| former.same_state(leadership)) {
             continue;
         }
-        let silence = silences.get(&standing.service).copied();
-        println!("{time}  {}", line(standing, former, silence));
+        let gap = gaps.get(&leadership.service).copied();
+        println!("{time}  {}", line(leadership, former, gap));
     }
     Ok(())
 }

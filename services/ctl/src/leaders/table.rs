@@ -1,12 +1,12 @@
-//! Standings as people read them: a table, or a line for what has changed.
+//! Formats leaderships: all as a table, or one change as a line.
 
 use std::time::Duration;
 
-use super::standing::{Standby, Standing};
-use crate::columns::columns;
+use super::leadership::{Leadership, Standby};
+use crate::table::render;
 
-/// A table with a row for each service.
-pub fn table(standings: &[Standing]) -> String {
+/// Formats a table with a row for each service.
+pub fn table(leaderships: &[Leadership]) -> String {
     let header = [
         "SERVICE",
         "LEADER",
@@ -15,47 +15,47 @@ pub fn table(standings: &[Standing]) -> String {
         "DURATION",
         "STANDBYS",
     ];
-    let rows = standings.iter().map(|standing| {
-        let age = standing.lease_age_seconds;
+    let rows = leaderships.iter().map(|leadership| {
+        let age = leadership.lease_age_seconds;
         [
-            standing.service.clone(),
-            leader(standing),
-            standing.term.to_string(),
+            leadership.service.clone(),
+            leader(leadership),
+            leadership.term.to_string(),
             age.map_or_else(|| "-".to_owned(), |age| format!("{age:.1}s")),
-            format!("{}s", standing.lease_duration_seconds),
-            standbys(standing),
+            format!("{}s", leadership.lease_duration_seconds),
+            standbys(leadership),
         ]
     });
-    columns(header, rows)
+    render(header, rows)
 }
 
-fn leader(standing: &Standing) -> String {
-    match &standing.leader {
-        None => "nobody".to_owned(),
-        Some(leader) if standing.is_expired() => format!("{leader} (expired)"),
+fn leader(leadership: &Leadership) -> String {
+    match &leadership.leader {
+        None => "none".to_owned(),
+        Some(leader) if leadership.is_expired() => format!("{leader} (expired)"),
         Some(leader) => leader.clone(),
     }
 }
 
-fn standbys(standing: &Standing) -> String {
-    let shown: Vec<_> = standing.standbys.iter().map(Standby::shown).collect();
+fn standbys(leadership: &Leadership) -> String {
+    let shown: Vec<_> = leadership.standbys.iter().map(Standby::describe).collect();
     match shown.is_empty() {
         true => "none".to_owned(),
         false => shown.join(", "),
     }
 }
 
-/// One line that says how a service stands now; `silence` lies between the former leader's last sign of life and the
-/// new one's first.
-pub fn line(standing: &Standing, former: Option<&Standing>, silence: Option<Duration>) -> String {
-    let Standing { service, term, .. } = standing;
-    let rest = format!("term {term}, standbys: {}", standbys(standing));
-    let now = leader(standing);
+/// Formats the current leadership of a service, and its change from the `former` one. `gap` is the time between the last
+/// sign of life of the former leader and the first of the new one.
+pub fn line(leadership: &Leadership, former: Option<&Leadership>, gap: Option<Duration>) -> String {
+    let Leadership { service, term, .. } = leadership;
+    let rest = format!("term {term}, standbys: {}", standbys(leadership));
+    let now = leader(leadership);
     match former {
-        Some(former) if former.identity != standing.identity => {
-            let silence = silence.filter(|_| standing.leader.is_some());
-            let after = silence.map(|time| format!(", after {:.2}s", time.as_secs_f64()));
-            let was = former.leader.as_deref().unwrap_or("nobody");
+        Some(former) if former.identity != leadership.identity => {
+            let gap = gap.filter(|_| leadership.leader.is_some());
+            let after = gap.map(|time| format!(", after {:.2}s", time.as_secs_f64()));
+            let was = former.leader.as_deref().unwrap_or("none");
             format!(
                 "{service}: {was} → {now}{}; {rest}",
                 after.unwrap_or_default()
@@ -69,8 +69,8 @@ pub fn line(standing: &Standing, former: Option<&Standing>, silence: Option<Dura
 mod tests {
     use super::*;
 
-    fn standing(leader: &str, age: f64) -> Standing {
-        Standing {
+    fn leadership(leader: &str, age: f64) -> Leadership {
+        Leadership {
             service: "scheduler".to_owned(),
             leader: Some(leader.to_owned()),
             identity: Some(format!("{leader}_1")),
@@ -85,8 +85,11 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_who_leads_and_since_when_it_was_silent() {
-        let text = table(&[standing("scheduler-1", 0.31), standing("scheduler-1", 2.5)]);
+    fn a_row_shows_the_leader_and_the_age_of_its_lease() {
+        let text = table(&[
+            leadership("scheduler-1", 0.31),
+            leadership("scheduler-1", 2.5),
+        ]);
         let lines: Vec<_> = text.lines().collect();
         let expected = "SERVICE     LEADER                  TERM   LEASE AGE   DURATION   STANDBYS";
         assert_eq!(lines[0], expected);
@@ -97,11 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_who_took_over_from_whom_and_when() {
-        let (old, new) = (standing("scheduler-0", 3.0), standing("scheduler-1", 0.0));
-        let silence = Some(Duration::from_millis(2310));
+    fn a_line_shows_both_leaders_and_the_gap_between_them() {
+        let (old, new) = (
+            leadership("scheduler-0", 3.0),
+            leadership("scheduler-1", 0.0),
+        );
+        let gap = Some(Duration::from_millis(2310));
         assert_eq!(
-            line(&new, Some(&old), silence),
+            line(&new, Some(&old), gap),
             "scheduler: scheduler-0 → scheduler-1, after 2.31s; term 4, standbys: scheduler-0"
         );
         let first = line(&new, None, None);

@@ -1,40 +1,50 @@
-//! A trace as Jaeger tells it, in the order in which a person reads it.
+//! A cascade, the trace of a write and of all writes that it caused, read from Jaeger's query API.
 
 use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
 
+use anyhow::{Context as _, bail};
 use serde_json::Value;
+use setpoint_host::probe;
+use tokio::net::lookup_host;
+use tokio::time::timeout;
 
-/// All spans of one trace, by start.
+/// Limit for the size of an answer: a cascade over thousands of Pods takes some tens of megabytes.
+const MAX_BYTES: u64 = 256 << 20;
+/// Time limit of a request.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// All spans of a trace, sorted by start.
 #[derive(Debug)]
 pub struct Cascade {
-    /// 32 hex digits.
+    /// The trace id, 32 hex digits.
     pub id: String,
     spans: Vec<Span>,
 }
 
-/// One span; times in microseconds since 1970.
+/// A span. Times are in microseconds, absolute ones since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct Span {
     id: String,
     parent: String,
-    /// Whose it is.
+    /// The service that recorded it.
     pub service: String,
-    /// What was done.
+    /// The name of the operation.
     pub name: String,
-    /// To what, as far as it says.
+    /// The name of its object, or empty.
     pub object: String,
-    /// Why, as far as it says.
+    /// The recorded reason, or empty.
     pub because: String,
-    /// Did it fail?
+    /// Whether the operation failed.
     pub failed: bool,
-    /// When it began.
+    /// Start time.
     pub start: u64,
-    /// How long it took.
+    /// Duration.
     pub took: u64,
 }
 
 impl Cascade {
-    /// Reads one entry of `data` in an answer of `/api/traces`.
+    /// Parses an entry of `data` in an answer of `/api/traces`; `None` if it has no valid span.
     pub fn read(json: &Value) -> Option<Self> {
         let spans = json["spans"].as_array()?.iter();
         let spans = spans.filter_map(|span| Span::read(span, &json["processes"]));
@@ -44,34 +54,34 @@ impl Cascade {
         (!spans.is_empty()).then_some(Self { id, spans })
     }
 
-    /// How many spans it has.
+    /// Returns the number of spans.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Who has a part in it.
+    /// Returns the services that recorded spans.
     pub fn services(&self) -> BTreeSet<&str> {
         self.spans.iter().map(|span| &*span.service).collect()
     }
 
-    /// When it began, and how long it took until its last end, in microseconds.
+    /// Returns the start of the first span, and the time from there to the end of the last.
     pub fn extent(&self) -> (u64, u64) {
         let start = self.spans.first().map_or(0, |span| span.start);
         let ends = self.spans.iter().map(|span| span.start + span.took);
         (start, ends.max().unwrap_or(start) - start)
     }
 
-    /// Spans that stand under no other that is here.
-    pub fn tops(&self) -> Vec<&Span> {
+    /// Returns the spans whose parent is not part of the trace.
+    pub fn roots(&self) -> Vec<&Span> {
         let known: HashSet<_> = self.spans.iter().map(|span| &span.id).collect();
-        let on_top = |span: &&Span| !known.contains(&span.parent);
-        self.spans.iter().filter(on_top).collect()
+        let is_root = |span: &&Span| !known.contains(&span.parent);
+        self.spans.iter().filter(is_root).collect()
     }
 
-    /// Spans below one.
-    pub fn below(&self, span: &Span) -> Vec<&Span> {
-        let below = self.spans.iter().filter(|one| one.parent == span.id);
-        below.collect()
+    /// Returns the spans whose parent is `span`.
+    pub fn children(&self, span: &Span) -> Vec<&Span> {
+        let children = self.spans.iter().filter(|one| one.parent == span.id);
+        children.collect()
     }
 }
 
@@ -105,11 +115,36 @@ impl Span {
         })
     }
 
-    /// Is it a wait rather than work?
+    /// Whether the span is a wait rather than work.
     pub fn is_wait(&self) -> bool {
         let waits = [
             "delivery", "takeover", "queue", "barrier", "backoff", "rest",
         ];
         waits.contains(&&*self.name)
+    }
+}
+
+/// Sends a GET request for `path` to Jaeger at `url`, and parses the answer.
+///
+/// # Errors
+/// Jaeger cannot be reached, answers with an error, or with something other than JSON.
+pub async fn fetch(url: &str, path: &str) -> anyhow::Result<Value> {
+    let Some(rest) = url.strip_prefix("http://") else {
+        bail!("{url} does not begin with http://");
+    };
+    let (host, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let address = match host.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => host.to_owned(),
+        _ => format!("{host}:80"),
+    };
+    let mut found = lookup_host(&address).await.context("unknown host")?;
+    let address = found.next().context("the host has no address")?;
+    let path = format!("{prefix}{path}");
+    let answer = timeout(TIMEOUT, probe::fetch(address, &path, MAX_BYTES)).await;
+    let answer = answer.with_context(|| format!("no answer within {TIMEOUT:?}"))??;
+    match answer.body.trim() {
+        body if answer.is_ok() => serde_json::from_str(body).context("the answer is not JSON"),
+        "" => bail!("{}", answer.status),
+        body => bail!("{body}"),
     }
 }

@@ -1,7 +1,6 @@
-//! `setpoint trace`: the last cascade of an object, as a waterfall in the terminal.
+//! `setpoint trace`: draws the cascade of an object's last write as a waterfall.
 
 mod cascade;
-mod jaeger;
 mod waterfall;
 
 use std::process::ExitCode;
@@ -13,17 +12,17 @@ use setpoint_model::Key;
 use setpoint_proto::Cause;
 use setpoint_proto::setpoint::Subject;
 
-use crate::reach::Reach;
-use crate::subject::Named;
+use crate::connection::Connection;
+use crate::subject::ObjectArgs;
 use cascade::Cascade;
 use waterfall::Waterfall;
 
-/// Whose cascade, and where it is kept.
+/// The options of `setpoint trace`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     #[command(flatten)]
-    named: Named,
-    /// Where Jaeger is
+    named: ObjectArgs,
+    /// Address of Jaeger's query API
     #[arg(
         long,
         value_name = "URL",
@@ -31,13 +30,13 @@ pub struct Options {
         default_value = "http://127.0.0.1:16686"
     )]
     jaeger: String,
-    /// Every span; else only the first few of many that are alike
+    /// Show all spans, not only the first few of many similar ones
     #[arg(long)]
     all: bool,
 }
 
-/// Shows the cascade that the object's last write belongs to.
-pub async fn trace(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
+/// Prints the cascade that the object's last write belongs to.
+pub async fn trace(connection: &Connection, options: &Options) -> anyhow::Result<ExitCode> {
     let subject = options.named.subject()?;
     let kind = kind(&subject.resource)?;
     let namespace = if kind.namespaced {
@@ -46,12 +45,13 @@ pub async fn trace(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode>
         ""
     };
     let key = Key::new(namespace, &subject.name);
-    let object = reach.gateway()?.object(&kind.resource(), &key).await?;
+    let object = connection.gateway()?.object(&kind.resource(), &key).await?;
     let id = trace_id(&subject, object.cause)?;
     let jaeger = options.jaeger.trim_end_matches('/');
-    let told = jaeger::ask(jaeger, &format!("/api/traces/{id}")).await;
-    let told = told.with_context(|| format!("trace {id} is not to be had from {jaeger}"))?;
-    let cascade = Cascade::read(&told["data"][0]).context("Jaeger told no trace")?;
+    let told = cascade::fetch(jaeger, &format!("/api/traces/{id}")).await;
+    let told = told.with_context(|| format!("cannot get trace {id} from {jaeger}"))?;
+    let cascade =
+        Cascade::read(&told["data"][0]).context("the answer of Jaeger contains no trace")?;
     let all = options.all;
     print!(
         "{}",
@@ -64,7 +64,7 @@ pub async fn trace(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The kind that a person means, as kubectl would take it.
+/// Finds a kind by any name that kubectl accepts.
 fn kind(word: &str) -> anyhow::Result<&'static Kind> {
     let word = word.to_lowercase();
     let is_meant = |kind: &&Kind| {
@@ -80,7 +80,7 @@ fn trace_id(subject: &Subject, cause: Option<Cause>) -> anyhow::Result<String> {
     match cause.trace_id() {
         Some(id) => Ok(id.to_string()),
         None => bail!(
-            "the last write of {}/{}, by {:?}, was not traced; services trace where OTEL_EXPORTER_OTLP_ENDPOINT says",
+            "the last write of {}/{}, by {:?}, was not traced; services trace if OTEL_EXPORTER_OTLP_ENDPOINT is set",
             subject.resource,
             subject.name,
             cause.writer
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_named_as_kubectl_takes_them() {
+    fn a_kind_is_found_by_plural_singular_short_and_full_name() {
         for word in ["deployment", "deployments", "Deploy", "deployments.apps"] {
             assert_eq!(kind(word).unwrap().kind, "Deployment", "{word}");
         }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_nobody_traced_has_no_cascade_to_show() {
+    fn an_untraced_write_has_no_trace_id() {
         let subject = Subject {
             resource: "pod".to_owned(),
             name: "web".to_owned(),

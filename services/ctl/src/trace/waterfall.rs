@@ -1,21 +1,21 @@
-//! A cascade drawn with characters: who, what, when, why.
+//! Draws a cascade as text: a line per span with service, operation, time and reason.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::cascade::{Cascade, Span};
 
-/// So wide is the part that shows when.
-const BAR: usize = 40;
-/// So much of a span's name is shown, indented by its depth.
-const NAME: usize = 46;
-/// So many alike under one parent are shown unless all are wanted.
-const ALIKE: usize = 3;
+/// Width of the time axis in characters.
+const BAR_WIDTH: usize = 40;
+/// Width of the column of indented span names.
+const NAME_WIDTH: usize = 46;
+/// Number of similar spans shown under one parent, unless all are requested.
+const MAX_SIMILAR: usize = 3;
 
-/// How to draw which cascade.
+/// A cascade to draw.
 pub struct Waterfall<'c> {
-    /// Which.
+    /// The cascade.
     pub cascade: &'c Cascade,
-    /// Every span.
+    /// Whether to draw all spans.
     pub all: bool,
 }
 
@@ -31,20 +31,20 @@ impl Display for Waterfall<'_> {
             time(took)
         )?;
         writeln!(f)?;
-        self.level(f, &cascade.tops(), 0)
+        self.level(f, &cascade.roots(), 0)
     }
 }
 
 impl Waterfall<'_> {
     fn level(&self, f: &mut Formatter<'_>, spans: &[&Span], depth: usize) -> fmt::Result {
         for (at, span) in spans.iter().enumerate() {
-            let alike = |other: &&&Span| other.service == span.service && other.name == span.name;
-            let before = spans[..at].iter().filter(alike).count();
-            let after = spans[at + 1..].iter().filter(alike).count();
-            if self.all || before < ALIKE {
+            let similar = |other: &&&Span| other.service == span.service && other.name == span.name;
+            let before = spans[..at].iter().filter(similar).count();
+            let after = spans[at + 1..].iter().filter(similar).count();
+            if self.all || before < MAX_SIMILAR {
                 self.line(f, span, depth)?;
-                self.level(f, &self.cascade.below(span), depth + 1)?;
-            } else if before == ALIKE {
+                self.level(f, &self.cascade.children(span), depth + 1)?;
+            } else if before == MAX_SIMILAR {
                 let indent = " ".repeat(depth);
                 let text = format!("{indent}… {} more: {}", after + 1, span.name);
                 writeln!(f, "{:21}  {text}", span.service)?;
@@ -59,7 +59,7 @@ impl Waterfall<'_> {
             "" => String::new(),
             object => format!(" {object}"),
         };
-        let what = cut(&format!("{indent}{}{object}", span.name), NAME);
+        let what = cut(&format!("{indent}{}{object}", span.name), NAME_WIDTH);
         let bar = self.bar(span);
         let took = time(span.took);
         let because = match (span.failed, span.because.as_str()) {
@@ -68,7 +68,7 @@ impl Waterfall<'_> {
             (false, why) => format!("  {why}"),
         };
         let service = &span.service;
-        let line = format!("{service:21}  {what:NAME$}  {bar:BAR$} {took:>9}{because}");
+        let line = format!("{service:21}  {what:NAME_WIDTH$}  {bar:BAR_WIDTH$} {took:>9}{because}");
         writeln!(f, "{}", line.trim_end())
     }
 
@@ -76,10 +76,10 @@ impl Waterfall<'_> {
         let (start, whole) = self.cascade.extent();
         let place = |time: u64| {
             let part = time as f64 / whole.max(1) as f64;
-            (part * BAR as f64) as usize
+            (part * BAR_WIDTH as f64) as usize
         };
-        let from = place(span.start - start).min(BAR - 1);
-        let to = place(span.start - start + span.took).clamp(from + 1, BAR);
+        let from = place(span.start - start).min(BAR_WIDTH - 1);
+        let to = place(span.start - start + span.took).clamp(from + 1, BAR_WIDTH);
         let ink = if span.is_wait() { "·" } else { "█" };
         format!("{}{}", " ".repeat(from), ink.repeat(to - from))
     }
@@ -113,7 +113,7 @@ mod tests {
         })
     }
 
-    fn drawn(spans: Vec<Value>, all: bool) -> String {
+    fn render(spans: Vec<Value>, all: bool) -> String {
         let processes = json!({"p": {"serviceName": "gateway"}});
         let trace = json!({"traceID": "4bf9", "spans": spans, "processes": processes});
         let cascade = Cascade::read(&trace).unwrap();
@@ -125,8 +125,8 @@ mod tests {
     }
 
     #[test]
-    fn a_span_stands_below_its_parent_at_its_time() {
-        let text = drawn(
+    fn a_span_is_drawn_below_its_parent_at_its_time() {
+        let text = render(
             vec![
                 span("b", "a", "queue", 500, 500),
                 span("a", "", "POST", 0, 1000),
@@ -136,10 +136,10 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0], "trace 4bf9: 2 spans of 1 services, 1.0 ms");
         assert!(
-            lines[2].contains("  POST ") && lines[2].contains(&"█".repeat(BAR)),
+            lines[2].contains("  POST ") && lines[2].contains(&"█".repeat(BAR_WIDTH)),
             "{text}"
         );
-        let wait = format!("{}{}", " ".repeat(BAR / 2), "·".repeat(BAR / 2));
+        let wait = format!("{}{}", " ".repeat(BAR_WIDTH / 2), "·".repeat(BAR_WIDTH / 2));
         assert!(
             lines[3].contains("   queue ") && lines[3].contains(&wait),
             "{text}"
@@ -148,15 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn of_many_alike_a_few_are_shown() {
-        let many = || {
+    fn similar_spans_are_abbreviated_unless_all_are_requested() {
+        let spans = || {
             (0..10)
                 .map(|n| span(&n.to_string(), "", "POST", n, 1))
                 .collect()
         };
-        let text = drawn(many(), false);
-        assert_eq!(text.lines().count(), 2 + ALIKE + 1);
+        let text = render(spans(), false);
+        assert_eq!(text.lines().count(), 2 + MAX_SIMILAR + 1);
         assert!(text.ends_with("… 7 more: POST\n"), "{text}");
-        assert_eq!(drawn(many(), true).lines().count(), 2 + 10);
+        assert_eq!(render(spans(), true).lines().count(), 2 + 10);
     }
 }

@@ -1,4 +1,4 @@
-//! `setpoint why`: why an object is as it is, and what it waits for.
+//! `setpoint why`: explains the state of an object and what it waits for.
 
 mod page;
 
@@ -9,27 +9,27 @@ use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::WhyRequest;
 use setpoint_proto::setpoint::explain_client::ExplainClient;
 
+use crate::connection::Connection;
 use crate::history::Output;
-use crate::reach::Reach;
-use crate::subject::Named;
+use crate::subject::ObjectArgs;
 
-/// What to show of which object.
+/// The options of `setpoint why`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     #[command(flatten)]
-    named: Named,
-    /// How to print it
+    named: ObjectArgs,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// Prints why an object is as it is.
+/// Prints the explanation of an object's state.
 ///
 /// # Errors
-/// What the gateway refused, or that there is none.
-pub async fn why(reach: &Reach, options: &Options) -> anyhow::Result<ExitCode> {
+/// No gateway is reachable, or the gateway refused the request.
+pub async fn why(connection: &Connection, options: &Options) -> anyhow::Result<ExitCode> {
     let subject = Some(options.named.subject()?);
-    let mut client = ExplainClient::new(reach.gateway()?.channel());
+    let mut client = ExplainClient::new(connection.gateway()?.channel());
     let answer = client.why(WhyRequest { subject }).await;
     let answer = answer.map_err(ApiError::from)?.into_inner();
     match options.output {

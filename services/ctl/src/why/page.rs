@@ -1,4 +1,4 @@
-//! The answer to "why?" as people who know `kubectl describe` like to read it.
+//! Formats the answer of `setpoint why` in the style of `kubectl describe`.
 
 use std::fmt::Write as _;
 
@@ -6,16 +6,16 @@ use setpoint_proto::setpoint::{
     Flap, Happening, Manager, Observer, Round, Subject, Verdict, Wait, WhyResponse,
 };
 
-use crate::moment::{relative, short};
+use crate::time_format::{relative, short};
 
-/// So many rounds of each process are shown.
-const ROUNDS: usize = 5;
-/// So many steps of a round.
-const STEPS: usize = 6;
-/// So many nodes.
-const NODES: usize = 10;
+/// Number of reconcile rounds shown for each process.
+const MAX_ROUNDS: usize = 5;
+/// Number of steps shown for a round.
+const MAX_STEPS: usize = 6;
+/// Number of nodes shown for a scheduling decision.
+const MAX_NODES: usize = 10;
 
-/// Everything that is known, what matters most first.
+/// Formats all sections, the most important first.
 pub fn page(answer: &WhyResponse) -> String {
     let mut page = Page::default();
     page.head(answer);
@@ -23,7 +23,7 @@ pub fn page(answer: &WhyResponse) -> String {
     page.part("Flaps", &answer.flaps, Page::flap);
     page.rounds(answer);
     page.part("Written by", &answer.managers, Page::manager);
-    page.part("Events", &answer.events, Page::happening);
+    page.part("Events", &answer.events, Page::event);
     page.silent(&answer.observers);
     page.0
 }
@@ -78,14 +78,14 @@ impl Page {
             term => format!(" in its term {term}"),
         };
         let writer = match cause.writer.as_str() {
-            "" => "somebody",
+            "" => "an unknown writer",
             writer => writer,
         };
         let when = relative(cause.written_ns);
         let depth = match cause.depth {
-            0 => "by itself".to_owned(),
-            1 => "because of one write before".to_owned(),
-            depth => format!("because of {depth} writes before, one after the other"),
+            0 => "not caused by another write".to_owned(),
+            1 => "caused by another write".to_owned(),
+            depth => format!("caused by a chain of {depth} writes"),
         };
         self.field(name, &format!("{when} by {writer}{term}, {depth}"));
         let trace = cause.trace_id().map(|id| id.to_string());
@@ -109,16 +109,16 @@ impl Page {
     }
 
     fn verdicts(&mut self, verdicts: &[Verdict], more: u32, indent: usize) {
-        for verdict in verdicts.iter().take(NODES) {
-            let said = match verdict.score {
+        for verdict in verdicts.iter().take(MAX_NODES) {
+            let text = match verdict.score {
                 Some(score) => format!("score {score}"),
                 None if verdict.objections.is_empty() => "fits".to_owned(),
                 None => verdict.objections.join(", "),
             };
-            self.line(indent, &format!("{}: {said}", verdict.node));
+            self.line(indent, &format!("{}: {text}", verdict.node));
         }
         self.more(
-            verdicts.len().saturating_sub(NODES) + more as usize,
+            verdicts.len().saturating_sub(MAX_NODES) + more as usize,
             "nodes",
             indent,
         );
@@ -136,7 +136,7 @@ impl Page {
         self.line(
             2,
             &format!(
-                "{managers} undo each other's writes of {field} (told {} times, last {when})",
+                "{managers} undo each other's writes of {field} (reported {} times, last {when})",
                 flap.count
             ),
         );
@@ -153,10 +153,14 @@ impl Page {
                 false => format!("{service} {instance}"),
             };
             self.line(0, &format!("Rounds of {name}:"));
-            for round in observer.rounds.iter().take(ROUNDS) {
+            for round in observer.rounds.iter().take(MAX_ROUNDS) {
                 self.round(round, answer.subject.as_ref());
             }
-            self.more(observer.rounds.len().saturating_sub(ROUNDS), "rounds", 2);
+            self.more(
+                observer.rounds.len().saturating_sub(MAX_ROUNDS),
+                "rounds",
+                2,
+            );
         }
     }
 
@@ -177,10 +181,10 @@ impl Page {
         if !round.error.is_empty() {
             self.line(4, &round.error);
         }
-        for step in round.steps.iter().take(STEPS) {
+        for step in round.steps.iter().take(MAX_STEPS) {
             self.line(4, &format!("{}, because: {}", step.action, step.because));
         }
-        let left_out = round.steps.len().saturating_sub(STEPS) + round.more_steps as usize;
+        let left_out = round.steps.len().saturating_sub(MAX_STEPS) + round.more_steps as usize;
         self.more(left_out, "steps", 4);
         self.verdicts(&round.verdicts, round.more_verdicts, 6);
     }
@@ -195,7 +199,7 @@ impl Page {
         self.line(2, &format!("{} ({when}): {fields}{more}", manager.name));
     }
 
-    fn happening(&mut self, event: &Happening) {
+    fn event(&mut self, event: &Happening) {
         let times = match event.count {
             0 | 1 => String::new(),
             count => format!(" (x{count})"),
@@ -229,7 +233,7 @@ impl Page {
 }
 
 fn circumstances(round: &Round) -> String {
-    let mut said = String::new();
+    let mut text = String::new();
     let writers: Vec<_> = round
         .causes
         .iter()
@@ -243,16 +247,16 @@ fn circumstances(round: &Round) -> String {
     }
     // Writing to a String does not fail.
     if !known.is_empty() {
-        let _ = write!(said, ", woken by {}", known.join(", "));
+        let _ = write!(text, ", woken by {}", known.join(", "));
     }
     if round.attempt > 1 {
-        let _ = write!(said, ", attempt {}", round.attempt);
+        let _ = write!(text, ", attempt {}", round.attempt);
     }
-    let _ = write!(said, ", took {}", short(round.took_ns));
+    let _ = write!(text, ", took {}", short(round.took_ns));
     if round.next_ns > 0 {
-        let _ = write!(said, ", looks again {}", relative(round.next_ns));
+        let _ = write!(text, ", next attempt {}", relative(round.next_ns));
     }
-    said
+    text
 }
 
 fn named(subject: &Subject) -> String {
@@ -268,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_says_what_is_waited_for_and_who_did_what_because_of_what() {
+    fn the_page_lists_waits_verdicts_steps_with_reasons_and_silent_replicas() {
         let pod = Subject {
             resource: "pods".to_owned(),
             namespace: "production".to_owned(),

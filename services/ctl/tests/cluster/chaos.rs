@@ -1,4 +1,4 @@
-//! Leaders are killed, frozen and cut off under load; nothing is doubled or lost.
+//! `setpoint chaos` kills, freezes and partitions leaders under load, without extra Pods or lost writes.
 
 use std::fs;
 use std::process::Stdio;
@@ -6,25 +6,25 @@ use std::process::Stdio;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::stage::{Cluster, eventually, said};
+use crate::harness::{Cluster, eventually, stdout_of};
 
 const SERVICE: [&str; 3] = ["--service", "replicaset-controller", "--leader"];
 const NAMESPACE: &str = "/api/v1/namespaces/setpoint-chaos";
-/// More often than a fault strikes in a row while nothing is under way: under this load, that is rare.
+/// Maximum number of runs until a fault hits a write in progress. Under this load few runs miss.
 const TRIES: usize = 5;
 
 fn chaos(cluster: &Cluster, fault: &str) -> String {
     let more = ["--rounds", "2", "--seed", "7"];
-    said(&cluster.run(&[&["chaos", fault][..], &SERVICE, &more].concat()))
+    stdout_of(&cluster.run(&[&["chaos", fault][..], &SERVICE, &more].concat()))
 }
 
-/// The last line of the table, without its name.
+/// Returns the cells of the last line of the table, without its name.
 fn total(text: &str) -> Vec<&str> {
     let line = text.lines().find(|line| line.starts_with("total"));
     line.unwrap().split_whitespace().skip(1).collect()
 }
 
-/// Checks L4 and L5: nothing that a former leader wrote late was committed, no Pod is doubled, no write is lost.
+/// Checks L4 and L5: no late write of a former leader is committed, no Pod is created twice, no write is lost.
 #[test]
 fn killed_and_frozen_leaders_are_replaced_at_no_cost() {
     let cluster = Cluster::new();
@@ -35,7 +35,7 @@ fn killed_and_frozen_leaders_are_replaced_at_no_cost() {
     assert_sound(&cluster);
 }
 
-/// Checks L3 and L5: another leads while the leader is cut off, and what that one sent meanwhile arrives to no effect.
+/// Checks L3 and L5: another replica leads during the partition, and late writes of the former leader have no effect.
 #[test]
 fn leaders_that_are_cut_off_are_replaced_and_stand_by_once_they_are_back() {
     let cluster = Cluster::new();
@@ -47,9 +47,9 @@ fn leaders_that_are_cut_off_are_replaced_and_stand_by_once_they_are_back() {
         .path()
         .join(format!(".setpoint/log/{first}.log"));
     let log = fs::read_to_string(log).unwrap();
-    assert!(log.contains("leadership lost"), "the cut was felt: {log}");
-    eventually("who was cut off stands by, as everybody else does", || {
-        let table = said(&cluster.run(&["leaders"]));
+    assert!(log.contains("leadership lost"), "{log}");
+    eventually("the former leader is a standby, as are all others", || {
+        let table = stdout_of(&cluster.run(&["leaders"]));
         let mut lines = table.lines();
         let line = lines.find(|line| line.starts_with("replicaset-controller"))?;
         let both = ["-0", "-1"].iter().all(|one| line.contains(one));
@@ -58,7 +58,7 @@ fn leaders_that_are_cut_off_are_replaced_and_stand_by_once_they_are_back() {
     assert_sound(&cluster);
 }
 
-/// Checks L5: what a leader sent before it froze arrives when another leads, and is refused.
+/// Checks L5: writes sent before a leader was frozen arrive under the next leader, and are refused.
 #[test]
 fn writes_that_arrive_late_are_refused_and_counted() {
     let cluster = Cluster::new();
@@ -68,22 +68,22 @@ fn writes_that_arrive_late_are_refused_and_counted() {
         assert_free_of_cost(&text);
         total(&text)[0].to_owned()
     });
-    let struck = fenced.any(|fenced| fenced != "0");
-    assert!(struck, "no fault strikes while something is under way");
+    let hit = fenced.any(|fenced| fenced != "0");
+    assert!(hit, "no fault hit a write in progress");
     assert_sound(&cluster);
 }
 
-/// Each of the two rounds had another leader, and nothing was late, doubled or lost.
+/// Asserts that both rounds changed the leader, without late writes, extra Pods or lost writes.
 fn assert_free_of_cost(text: &str) {
-    assert_eq!(text.matches(", nobody led for ").count(), 2, "{text}");
+    assert_eq!(text.matches(", no leader for ").count(), 2, "{text}");
     let successors = text.matches(" → replicaset-controller-").count();
     assert_eq!(successors, 2, "{text}");
     assert_eq!(total(text)[1..], ["0", "0", "0"], "{text}");
 }
 
-/// Everything runs, and the load is gone.
+/// Asserts that all processes are ready and the load is deleted.
 fn assert_sound(cluster: &Cluster) {
-    said(&cluster.run(&["status"]));
+    stdout_of(&cluster.run(&["status"]));
     assert_eq!(cluster.ask("GET", NAMESPACE, ""), 404);
 }
 
@@ -119,7 +119,7 @@ fn interrupt(cluster: &Cluster, fault: &str, whom: &str) {
 }
 
 #[test]
-fn what_cannot_be_broken_is_refused() {
+fn unsupported_faults_are_refused() {
     let cluster = Cluster::new();
     let refused = |arguments: &[&str], why: &str| {
         let output = cluster.run(arguments);
@@ -133,16 +133,16 @@ fn what_cannot_be_broken_is_refused() {
     refused(&[&kill[..], &elsewhere].concat(), "is not on this machine");
     cluster.up(&[]);
     let cut = |service| ["chaos", "partition", "--service", service, "--random"];
-    refused(&cut("scheduler"), "`setpoint up --relays` puts them into");
+    refused(&cut("scheduler"), "`setpoint up --relays` adds them to");
     refused(
         &["chaos", "kill", "--service", "nobody", "--random"],
         "no replica of nobody runs",
     );
     cluster.up(&["--relays"]);
-    refused(&cut("gateway"), "there is no relay before gateway");
+    refused(&cut("gateway"), "gateway has no relay");
 }
 
-/// Stopped by a signal.
+/// Whether the process is stopped by a signal.
 fn is_frozen(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who leads, and who takes over.
+//! `setpoint leaders` shows the current leaders and their changes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::stage::{Cluster, eventually, said};
+use crate::harness::{Cluster, eventually, stdout_of};
 
 fn interrupt(child: &Child) {
     let pid = child.id().try_into().unwrap();
@@ -14,11 +14,11 @@ fn interrupt(child: &Child) {
 }
 
 #[test]
-fn a_new_leader_is_told_as_it_takes_over() {
+fn a_new_leader_is_printed_when_it_takes_over() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast"]);
     let table = eventually("each service has a leader and a standby", || {
-        let table = said(&cluster.run(&["leaders"]));
+        let table = stdout_of(&cluster.run(&["leaders"]));
         let whole = table.lines().count() == 4 && !table.contains("none");
         whole.then_some(table)
     });

@@ -1,10 +1,10 @@
-//! A cluster comes up, is mended, and goes down.
+//! A cluster starts, is repaired, and stops.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::stage::{Cluster, lives, said};
+use crate::harness::{Cluster, is_alive, stdout_of};
 
 #[test]
 fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
@@ -21,7 +21,9 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
         "{kubeconfig}"
     );
     assert_eq!(
-        said(&cluster.run(&["status"])).matches(" ready\n").count(),
+        stdout_of(&cluster.run(&["status"]))
+            .matches(" ready\n")
+            .count(),
         11
     );
 
@@ -42,13 +44,13 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
         cluster.ask("POST", collection, r#"{"metadata":{"name":"kept"}}"#),
         201
     );
-    let text = said(&cluster.run(&["down"]));
+    let text = stdout_of(&cluster.run(&["down"]));
     assert!(
         text.contains("Setpoint is down: 11 processes stopped"),
         "{text}"
     );
     assert!(!text.contains("killed"), "{text}");
-    assert!(before.values().all(|pid| !lives(*pid)));
+    assert!(before.values().all(|pid| !is_alive(*pid)));
     cluster.up(&[]);
     assert_eq!(cluster.ask("GET", object, ""), 200);
     cluster.up(&["--fresh"]);
@@ -56,7 +58,7 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
 }
 
 #[test]
-fn what_is_missing_of_a_cluster_is_started_and_the_rest_is_left_alone() {
+fn up_starts_missing_processes_and_keeps_the_others() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast"]);
     let before = cluster.pids();
@@ -66,7 +68,7 @@ fn what_is_missing_of_a_cluster_is_started_and_the_rest_is_left_alone() {
 
     let text = cluster.up(&["--profile", "fast"]);
     assert!(
-        text.contains("starting the 1 of 11 processes that are missing"),
+        text.contains("Starting the 1 of 11 processes that do not run"),
         "{text}"
     );
     let mut after = cluster.pids();
@@ -78,7 +80,7 @@ fn what_is_missing_of_a_cluster_is_started_and_the_rest_is_left_alone() {
 }
 
 #[test]
-fn the_settings_files_set_nothing_that_does_not_exist() {
+fn every_key_of_the_settings_files_exists() {
     let config = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/config"));
     let files: Vec<_> = fs::read_dir(config)
         .unwrap()
@@ -90,7 +92,7 @@ fn the_settings_files_set_nothing_that_does_not_exist() {
         let service = file.file_stem().unwrap();
         let mut command =
             Command::new(Path::new(env!("CARGO_BIN_EXE_setpoint")).with_file_name(service));
-        // The flag is wrong, so that it does not start; it is looked at after the file.
+        // The invalid flag keeps the service from starting; flags are checked after the file.
         let output = command
             .arg("--config")
             .arg(&file)

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod chaos;
+mod harness;
 mod leaders;
 mod lifecycle;
 mod size;
-mod stage;

@@ -1,9 +1,11 @@
 //! A cluster grows and shrinks while it runs.
 
-use crate::stage::{Cluster, said};
+use crate::harness::{Cluster, stdout_of};
 
 fn ready(cluster: &Cluster) -> usize {
-    said(&cluster.run(&["status"])).matches(" ready\n").count()
+    stdout_of(&cluster.run(&["status"]))
+        .matches(" ready\n")
+        .count()
 }
 
 #[test]
@@ -14,20 +16,23 @@ fn a_cluster_grows_and_shrinks_while_it_runs() {
     let before = cluster.pids();
 
     let text = cluster.up(&["--replicas", "3"]);
-    assert!(text.contains("starting the 6 of 14"), "{text}");
-    assert!(!text.contains("Restarting"), "nobody else is told: {text}");
+    assert!(text.contains("Starting the 6 of 14"), "{text}");
+    assert!(!text.contains("Restarting"), "{text}");
     assert_eq!(ready(&cluster), 14);
 
     let text = cluster.up(&["--gateways", "2"]);
-    assert!(text.contains("starting the 1 of 15"), "{text}");
+    assert!(text.contains("Starting the 1 of 15"), "{text}");
     assert!(text.contains("Restarting 12 processes"), "{text}");
     assert_eq!(ready(&cluster), 15);
     assert_eq!(cluster.pids()["gateway-0"], before["gateway-0"]);
     let text = cluster.up(&[]);
-    assert!(text.contains("nothing was changed"), "numbers stay: {text}");
+    assert!(
+        text.contains("nothing was changed"),
+        "sizes are kept: {text}"
+    );
 
     let text = cluster.up(&["--relays"]);
-    assert!(text.contains("starting the 12 of 27"), "{text}");
+    assert!(text.contains("Starting the 12 of 27"), "{text}");
     assert!(text.contains("Restarting 12 processes"), "{text}");
     assert_eq!(ready(&cluster), 27);
     let text = cluster.up(&["--gateways", "1", "--replicas", "1"]);
@@ -35,16 +40,16 @@ fn a_cluster_grows_and_shrinks_while_it_runs() {
         text.contains("Restarting 12 processes"),
         "both sides: {text}"
     );
-    assert!(text.contains("Stopping 13 processes too many"), "{text}");
+    assert!(text.contains("Stopping 13 surplus processes"), "{text}");
     assert_eq!(ready(&cluster), 14);
     let text = cluster.up(&["--relays=false", "--gateways", "2", "--replicas", "3"]);
-    assert!(text.contains("Stopping 6 processes too many"), "{text}");
+    assert!(text.contains("Stopping 6 surplus processes"), "{text}");
     assert_eq!(ready(&cluster), 15);
 
     let text = cluster.up(&["--replicas", "1", "--gateways", "1"]);
-    assert!(text.contains("Stopping 7 processes too many"), "{text}");
+    assert!(text.contains("Stopping 7 surplus processes"), "{text}");
     assert!(!text.contains("killed"), "{text}");
     assert_eq!(ready(&cluster), 8);
-    let text = said(&cluster.run(&["down"]));
+    let text = stdout_of(&cluster.run(&["down"]));
     assert!(text.contains("8 processes stopped"), "{text}");
 }

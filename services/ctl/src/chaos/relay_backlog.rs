@@ -1,10 +1,10 @@
-//! How much a frozen relay holds back: bytes that have reached its machine, and nobody has read.
+//! Measures the backlog of a frozen relay: bytes that the kernel has received and the relay has not read.
 
 use std::fs;
 use std::net::Ipv4Addr;
 
-/// Of all connections that were made to `ip`.
-pub fn held(ip: Ipv4Addr) -> usize {
+/// Returns the number of unread bytes of all connections to `ip`; 0 if the kernel's table cannot be read.
+pub fn backlog(ip: Ipv4Addr) -> usize {
     let sockets = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     sum(&sockets, ip)
 }
@@ -15,12 +15,12 @@ fn sum(sockets: &str, ip: Ipv4Addr) -> usize {
     ours.map(|(_, bytes)| bytes).sum()
 }
 
-/// The local address of a socket, and what waits in it to be read.
+/// Parses the local address and the receive queue of a line of `/proc/net/tcp`.
 fn socket(line: &str) -> Option<(Ipv4Addr, usize)> {
     let mut words = line.split_whitespace().skip(1);
     let (ip, _) = words.next()?.split_once(':')?;
     let (_, waiting) = words.nth(2)?.split_once(':')?;
-    // The kernel writes down the four bytes as the number that they are to this machine.
+    // The kernel prints the four bytes as a number in the byte order of this machine.
     let ip = u32::from_str_radix(ip, 16).ok()?.to_ne_bytes();
     Some((ip.into(), usize::from_str_radix(waiting, 16).ok()?))
 }
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn only_what_was_sent_to_the_relay_counts() {
+    fn the_backlog_counts_only_bytes_sent_to_the_relay() {
         let sockets = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0165007F:4423 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1

@@ -1,35 +1,35 @@
-//! Who leads a service and who stands by, as the Leases say.
+//! The leadership of a service, derived from its Leases.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_proto::coordination::Lease;
 
-/// The namespace of the Leases for which services contend.
-pub const TERMS: &str = "setpoint-system";
-/// The namespace of the Leases that say who is there.
-pub const REPLICAS: &str = "setpoint-replicas";
-/// The label that says which service a replica is of.
+/// The namespace of the Leases by which services elect their leaders.
+pub const LEADER_NAMESPACE: &str = "setpoint-system";
+/// The namespace of the Leases that replicas renew as heartbeats.
+pub const REPLICA_NAMESPACE: &str = "setpoint-replicas";
+/// The label of a heartbeat Lease with the service of the replica.
 const SERVICE: &str = "setpoint.dev/service";
-/// A replica shows itself every ten seconds; one that missed that is worth a word.
+/// Age in seconds from which a heartbeat is reported as missing; replicas send one every ten seconds.
 const SILENT: f64 = 15.0;
 
-/// A service that elects its leader.
+/// The leader and the standbys of a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Standing {
-    /// Its name, which is also that of its Lease.
+pub struct Leadership {
+    /// The name of the service and of its Lease.
     pub service: String,
-    /// Who holds the Lease: the instance. `None` after it was given back.
+    /// The instance that holds the Lease; `None` after it was released.
     pub leader: Option<String>,
-    /// The same with what tells its terms apart, as it stands in the Lease.
+    /// The holder as recorded in the Lease, `<instance>_<random>`; it differs for each start of an instance.
     pub identity: Option<String>,
-    /// The term of the Lease, as the gateway counts them: what fences name.
+    /// The term of the Lease, which fences compare. The gateway counts terms.
     pub term: u64,
-    /// Since the holder last renewed.
+    /// Time since the holder last renewed the Lease.
     pub lease_age_seconds: Option<f64>,
-    /// When others may take it.
+    /// Age at which another replica may take the Lease.
     pub lease_duration_seconds: i32,
-    /// Who else is there, in order.
+    /// The other running replicas, sorted by name.
     pub standbys: Vec<Standby>,
 }
 
@@ -37,27 +37,28 @@ pub struct Standing {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Standby {
-    /// Which.
+    /// The name of the replica.
     pub instance: String,
-    /// Since it last showed itself.
+    /// Time since its last heartbeat.
     pub age_seconds: f64,
 }
 
-/// Everyone's standing, in the order of their names: from the Leases that are contended for, and those of the replicas.
-pub fn standings<'a>(
+/// Returns the leadership of every service, sorted by name, from the leader Leases with their terms and the heartbeat
+/// Leases of all replicas.
+pub fn leaderships<'a>(
     terms: impl IntoIterator<Item = (&'a Lease, u64)>,
     replicas: &[&Lease],
     now: Timestamp,
-) -> Vec<Standing> {
-    let standings = terms
+) -> Vec<Leadership> {
+    let leaderships = terms
         .into_iter()
-        .map(|(lease, term)| standing(lease, term, replicas, now));
-    let mut standings: Vec<_> = standings.collect();
-    standings.sort_by(|a, b| a.service.cmp(&b.service));
-    standings
+        .map(|(lease, term)| leadership(lease, term, replicas, now));
+    let mut leaderships: Vec<_> = leaderships.collect();
+    leaderships.sort_by(|a, b| a.service.cmp(&b.service));
+    leaderships
 }
 
-fn standing(lease: &Lease, term: u64, replicas: &[&Lease], now: Timestamp) -> Standing {
+fn leadership(lease: &Lease, term: u64, replicas: &[&Lease], now: Timestamp) -> Leadership {
     let service = lease.metadata.name.clone();
     let identity = holder(lease);
     let leader = identity.map(instance);
@@ -67,7 +68,7 @@ fn standing(lease: &Lease, term: u64, replicas: &[&Lease], now: Timestamp) -> St
         .filter_map(|replica| standby(replica, leader, now))
         .collect();
     standbys.sort_by(|a, b| a.instance.cmp(&b.instance));
-    Standing {
+    Leadership {
         leader: leader.map(str::to_owned),
         identity: identity.map(str::to_owned),
         term,
@@ -89,13 +90,13 @@ fn standby(replica: &Lease, leader: Option<&str>, now: Timestamp) -> Option<Stan
     })
 }
 
-/// Who holds a Lease.
+/// Returns the holder of a Lease; `None` if it is released.
 pub fn holder(lease: &Lease) -> Option<&str> {
     let holder = lease.spec.holder_identity.as_deref();
     holder.filter(|holder| !holder.is_empty())
 }
 
-/// `<instance>` of `<instance>_<random>`.
+/// Returns the `<instance>` of `<instance>_<random>`.
 fn instance(identity: &str) -> &str {
     let parts = identity.rsplit_once('_');
     parts.map_or(identity, |(instance, _)| instance)
@@ -103,21 +104,21 @@ fn instance(identity: &str) -> &str {
 
 fn age(lease: &Lease, now: Timestamp) -> Option<f64> {
     let renewed = lease.spec.renew_time.as_ref()?.timestamp()?;
-    // Clocks differ a little, and nobody renews in the future.
+    // Clocks differ a little; an age is never negative.
     Some(now.duration_since(renewed).as_secs_f64().max(0.0))
 }
 
-impl Standing {
-    /// Has the leader let its Lease expire?
+impl Leadership {
+    /// Whether the leader has not renewed its Lease in time.
     pub fn is_expired(&self) -> bool {
         let duration = f64::from(self.lease_duration_seconds);
         self.lease_age_seconds.is_some_and(|age| age > duration)
     }
 
-    /// The same but for what passes with time alone.
-    pub fn is_as(&self, other: &Self) -> bool {
-        let names = |standing: &Self| {
-            let standbys = standing.standbys.iter();
+    /// Whether both have the same leader, term and standbys; ages are ignored.
+    pub fn same_state(&self, other: &Self) -> bool {
+        let names = |leadership: &Self| {
+            let standbys = leadership.standbys.iter();
             standbys
                 .map(|standby| standby.instance.clone())
                 .collect::<Vec<_>>()
@@ -127,10 +128,13 @@ impl Standing {
 }
 
 impl Standby {
-    /// Its name, and whether it has been silent for long.
-    pub fn shown(&self) -> String {
+    /// Formats the name, and the age of the heartbeat if one is missing.
+    pub fn describe(&self) -> String {
         match self.age_seconds > SILENT {
-            true => format!("{} (silent for {:.0}s)", self.instance, self.age_seconds),
+            true => format!(
+                "{} (no heartbeat for {:.0}s)",
+                self.instance, self.age_seconds
+            ),
             false => self.instance.clone(),
         }
     }
@@ -163,8 +167,8 @@ mod tests {
         }
     }
 
-    fn found(leases: &[Lease], replicas: &[&Lease]) -> Vec<Standing> {
-        standings(leases.iter().map(|lease| (lease, 7)), replicas, now())
+    fn found(leases: &[Lease], replicas: &[&Lease]) -> Vec<Leadership> {
+        leaderships(leases.iter().map(|lease| (lease, 7)), replicas, now())
     }
 
     fn replica(service: &str, instance: &str, age: i64) -> Lease {
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_there_and_does_not_lead_stands_by() {
+    fn a_replica_with_a_live_heartbeat_that_does_not_lead_is_a_standby() {
         let leads = [lease("s", "s-1_0a", 15, 1), lease("r", "r-0_0b", 2, 3)];
         let there = [
             replica("s", "s-2", 20),
@@ -194,21 +198,21 @@ mod tests {
         assert_eq!(second.leader.as_deref(), Some("s-1"));
         assert_eq!((second.term, second.lease_age_seconds), (7, Some(1.0)));
         assert!(!second.is_expired());
-        let standbys: Vec<_> = second.standbys.iter().map(Standby::shown).collect();
-        assert_eq!(standbys, ["s-0", "s-2 (silent for 20s)"]);
+        let standbys: Vec<_> = second.standbys.iter().map(Standby::describe).collect();
+        assert_eq!(standbys, ["s-0", "s-2 (no heartbeat for 20s)"]);
     }
 
     #[test]
-    fn a_lease_that_was_given_back_has_no_leader() {
+    fn a_released_lease_has_no_leader() {
         let found = found(&[lease("s", "", 1, 5)], &[]);
         assert_eq!((&found[0].leader, &found[0].identity), (&None, &None));
     }
 
     #[test]
-    fn time_alone_changes_nothing() {
+    fn leaderships_that_differ_only_in_age_are_the_same_state() {
         let one = &found(&[lease("s", "s-1_0a", 15, 1)], &[])[0];
         let later = &found(&[lease("s", "s-1_0a", 15, 9)], &[])[0];
         let other = &found(&[lease("s", "s-1_0b", 15, 9)], &[])[0];
-        assert!(one.is_as(later) && !one.is_as(other));
+        assert!(one.same_state(later) && !one.same_state(other));
     }
 }

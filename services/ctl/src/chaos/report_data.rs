@@ -1,4 +1,4 @@
-//! Reckoning: from what the watches told to what a round has cost.
+//! Computes the effects of a fault from the writes and changes that were observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use setpoint_model::Revision;
 use tokio::time::Instant;
 
-/// A write of the service under test, as it was told.
+/// A write of the service under test, as observed by a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// The lease term under which it was made.
     pub term: u64,
-    /// When it was committed.
+    /// The revision of the commit.
     pub revision: Revision,
-    /// When it was told.
+    /// When the watch delivered it.
     pub at: Instant,
 }
 
-/// How long nobody led after `term`: from the last write under it to the first write under a later one.
-pub fn leaderless(writes: &[Write], term: u64) -> Option<Duration> {
+/// Returns the time from the last write under `term` to the first write under a later term; `None` without one of them.
+pub fn leaderless_time(writes: &[Write], term: u64) -> Option<Duration> {
     let last = writes.iter().filter(|write| write.term == term);
     let last = last.map(|write| write.at).max()?;
     let next = writes.iter().filter(|write| write.term > term);
@@ -26,8 +26,8 @@ pub fn leaderless(writes: &[Write], term: u64) -> Option<Duration> {
     Some(next.saturating_duration_since(last))
 }
 
-/// Writes that were committed although a later term had written already. Told order may differ from committed order.
-pub fn late(writes: &[Write]) -> usize {
+/// Returns the number of writes committed after a write of a later term. Writes may be given in any order.
+pub fn late_writes(writes: &[Write]) -> usize {
     let mut writes = writes.to_vec();
     writes.sort_by_key(|write| write.revision);
     let mut highest = 0;
@@ -38,59 +38,59 @@ pub fn late(writes: &[Write]) -> usize {
     writes.into_iter().filter(is_late).count()
 }
 
-/// A change that matters for whether there are too many Pods.
+/// A change of the wanted or the actual number of Pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A ReplicaSet that is to have so many Pods; 0 once it is gone.
+    /// The wanted number of Pods of a ReplicaSet; 0 after its deletion.
     Wanted { set: String, replicas: usize },
-    /// A Pod of it that counts.
+    /// An active Pod of a ReplicaSet.
     Active { set: String, pod: String },
-    /// A Pod that counts no more.
+    /// A Pod that is not active any more.
     Ended { pod: String },
 }
 
-/// The Pods of every ReplicaSet, followed from change to change.
+/// Counts Pods that were created beyond the wanted number, over the changes of all ReplicaSets.
 #[derive(Debug, Default)]
-pub struct Census {
+pub struct PodCounter {
     sets: BTreeMap<String, Set>,
 }
 
 #[derive(Debug, Default)]
 struct Set {
     wanted: usize,
-    /// The most that were wanted since the last rest: a controller may not have seen the newest number yet.
-    most: usize,
+    /// The maximum of `wanted` since the last [`PodCounter::settle`]: a controller may act on an older number.
+    max_wanted: usize,
     pods: BTreeSet<String>,
 }
 
-impl Census {
-    /// Takes in what has happened, in the order of its commits, and answers how many Pods were created too many.
-    pub fn follow(&mut self, changes: &mut [(Revision, Change)]) -> usize {
+impl PodCounter {
+    /// Applies changes in the order of their commits, and returns how many extra Pods they created.
+    pub fn apply(&mut self, changes: &mut [(Revision, Change)]) -> usize {
         changes.sort_by_key(|(revision, _)| *revision);
         let changes = changes.iter();
-        changes.filter(|(_, change)| self.exceeds(change)).count()
+        changes.filter(|(_, change)| self.apply_one(change)).count()
     }
 
-    /// Everything rests: from now on only what is wanted now is right.
-    pub fn rest(&mut self) {
+    /// Declares that all controllers have seen the current numbers: earlier ones do not excuse extra Pods any more.
+    pub fn settle(&mut self) {
         self.sets
             .retain(|_, set| set.wanted > 0 || !set.pods.is_empty());
         for set in self.sets.values_mut() {
-            set.most = set.wanted;
+            set.max_wanted = set.wanted;
         }
     }
 
-    fn exceeds(&mut self, change: &Change) -> bool {
+    fn apply_one(&mut self, change: &Change) -> bool {
         match change {
             Change::Wanted { set, replicas } => {
                 let set = self.sets.entry(set.clone()).or_default();
                 set.wanted = *replicas;
-                set.most = set.most.max(*replicas);
+                set.max_wanted = set.max_wanted.max(*replicas);
                 false
             }
             Change::Active { set, pod } => {
                 let set = self.sets.entry(set.clone()).or_default();
-                set.pods.insert(pod.clone()) && set.pods.len() > set.most
+                set.pods.insert(pod.clone()) && set.pods.len() > set.max_wanted
             }
             Change::Ended { pod } => {
                 self.sets
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_leads_from_the_last_write_of_a_term_to_the_first_of_the_next() {
+    fn the_leaderless_time_lasts_from_the_last_write_of_a_term_to_the_first_of_the_next() {
         let writes = writes(&[
             (3, 10, 0),
             (3, 12, 40),
@@ -129,16 +129,22 @@ mod tests {
             (4, 15, 2340),
             (4, 16, 2350),
         ]);
-        assert_eq!(leaderless(&writes, 3), Some(Duration::from_millis(2300)));
-        assert_eq!(leaderless(&writes, 4), None, "it still leads");
-        assert_eq!(leaderless(&writes, 2), None, "it never wrote");
-        assert_eq!(late(&writes), 0);
+        assert_eq!(
+            leaderless_time(&writes, 3),
+            Some(Duration::from_millis(2300))
+        );
+        assert_eq!(leaderless_time(&writes, 4), None, "it still leads");
+        assert_eq!(leaderless_time(&writes, 2), None, "it never wrote");
+        assert_eq!(late_writes(&writes), 0);
     }
 
     #[test]
-    fn a_write_is_late_by_its_commit_and_not_by_when_it_was_told() {
-        assert_eq!(late(&writes(&[(4, 20, 0), (3, 19, 5)])), 0);
-        assert_eq!(late(&writes(&[(4, 20, 0), (3, 21, 5), (4, 22, 6)])), 1);
+    fn a_write_is_late_by_its_revision_and_not_by_its_delivery() {
+        assert_eq!(late_writes(&writes(&[(4, 20, 0), (3, 19, 5)])), 0);
+        assert_eq!(
+            late_writes(&writes(&[(4, 20, 0), (3, 21, 5), (4, 22, 6)])),
+            1
+        );
     }
 
     fn wanted(replicas: usize) -> Change {
@@ -156,43 +162,43 @@ mod tests {
         Change::Ended { pod }
     }
 
-    fn follow(census: &mut Census, changes: &[Change]) -> usize {
+    fn apply(counter: &mut PodCounter, changes: &[Change]) -> usize {
         let numbered = changes.iter().enumerate();
         let mut changes: Vec<_> = numbered
             .map(|(number, change)| (revision(number as u64 + 1), change.clone()))
             .collect();
-        changes.reverse(); // they are told in any order
-        census.follow(&mut changes)
+        changes.reverse(); // the order of delivery does not matter
+        counter.apply(&mut changes)
     }
 
     #[test]
-    fn a_pod_beyond_what_is_wanted_was_created_twice() {
-        let mut census = Census::default();
-        let told = [
+    fn a_pod_beyond_the_wanted_number_is_extra() {
+        let mut counter = PodCounter::default();
+        let changes = [
             wanted(2),
             active("a"),
             active("b"),
             active("a"),
             active("c"),
         ];
-        assert_eq!(follow(&mut census, &told), 1);
+        assert_eq!(apply(&mut counter, &changes), 1);
     }
 
     #[test]
-    fn a_pod_that_replaces_another_is_none_too_many() {
-        let mut census = Census::default();
-        let told = [wanted(1), active("a"), ended("a"), active("b")];
-        assert_eq!(follow(&mut census, &told), 0);
+    fn a_pod_that_replaces_another_is_not_extra() {
+        let mut counter = PodCounter::default();
+        let changes = [wanted(1), active("a"), ended("a"), active("b")];
+        assert_eq!(apply(&mut counter, &changes), 0);
     }
 
     #[test]
-    fn what_was_wanted_before_a_rest_excuses_nothing_after_it() {
-        let mut census = Census::default();
-        let told = [wanted(2), active("a"), active("b"), wanted(1), ended("a")];
-        assert_eq!(follow(&mut census, &told), 0);
-        assert_eq!(follow(&mut census, &[active("c")]), 0, "seen late");
-        follow(&mut census, &[ended("c")]);
-        census.rest();
-        assert_eq!(follow(&mut census, &[active("d")]), 1);
+    fn a_number_wanted_before_settling_does_not_excuse_a_pod_created_after() {
+        let mut counter = PodCounter::default();
+        let changes = [wanted(2), active("a"), active("b"), wanted(1), ended("a")];
+        assert_eq!(apply(&mut counter, &changes), 0);
+        assert_eq!(apply(&mut counter, &[active("c")]), 0, "seen late");
+        apply(&mut counter, &[ended("c")]);
+        counter.settle();
+        assert_eq!(apply(&mut counter, &[active("d")]), 1);
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use setpoint_testkit::free_port;
 use tempfile::TempDir;
 
-/// A cluster in a folder of its own. Dropping it takes it down.
+/// A cluster in a directory of its own. It is stopped when dropped.
 pub struct Cluster {
     pub root: TempDir,
     pub ports: [u16; 3],
@@ -44,17 +44,17 @@ impl Cluster {
         self.command(arguments).output().unwrap()
     }
 
-    /// Kills `<service>-<n>`, and waits until it is gone.
+    /// Kills the process `<service>-<n>`, and waits until it has ended.
     pub fn kill(&self, name: &str) {
         let pid = self.pids()[name];
         kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-        eventually("it is gone", || (!lives(pid)).then_some(()));
+        eventually("the process has ended", || (!is_alive(pid)).then_some(()));
     }
 
-    /// Who leads a service, and in which term; waits until somebody does.
+    /// Waits until a service has a leader; returns its name and its term.
     pub fn leader(&self, service: &str) -> (String, i64) {
-        eventually("somebody leads", || {
-            let text = said(&self.run(&["leaders", "-o", "json"]));
+        eventually("the service has a leader", || {
+            let text = stdout_of(&self.run(&["leaders", "-o", "json"]));
             let standings: Vec<Value> = serde_json::from_str(&text).unwrap();
             let standing = standings.iter().find(|one| one["service"] == service)?;
             Some((
@@ -75,10 +75,10 @@ impl Cluster {
             "--etcd-peer-port",
             &peer,
         ];
-        said(&self.run(&[&ports, more].concat()))
+        stdout_of(&self.run(&[&ports, more].concat()))
     }
 
-    /// `<service>-<n>` → process id.
+    /// Returns the recorded process ids by process name.
     pub fn pids(&self) -> BTreeMap<String, i32> {
         let files = fs::read_dir(self.root.path().join(".setpoint/run"))
             .unwrap()
@@ -104,7 +104,7 @@ impl Cluster {
         .collect()
     }
 
-    /// The status of a request to the gateway.
+    /// Sends a request to the gateway and returns the status code.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> u16 {
         let mut stream = TcpStream::connect(("127.0.0.1", self.ports[0])).unwrap();
         let length = body.len();
@@ -124,8 +124,8 @@ impl Drop for Cluster {
     }
 }
 
-/// What it printed, if it succeeded.
-pub fn said(output: &Output) -> String {
+/// Returns the standard output; asserts that the command succeeded.
+pub fn stdout_of(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
@@ -135,12 +135,12 @@ pub fn said(output: &Output) -> String {
     text
 }
 
-/// A process that ended but was not yet collected has an id, and no environment.
-pub fn lives(pid: i32) -> bool {
+/// Whether a process runs. A zombie has an id but no environment, and counts as ended.
+pub fn is_alive(pid: i32) -> bool {
     fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| !environment.is_empty())
 }
 
-/// Asks again until the answer is yes.
+/// Calls `ask` until it returns a value; panics after a minute.
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {

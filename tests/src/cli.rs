@@ -1,58 +1,61 @@
-//! The stock kubectl, pointed at the cluster under test.
+//! The commands that drive the cluster under test: the stock kubectl and `setpoint`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::Cluster;
+use crate::cluster::binary;
+
 /// kubectl with the cluster's kubeconfig and a cache of its own.
 #[derive(Clone)]
 pub struct Kubectl {
-    folder: PathBuf,
+    directory: PathBuf,
     server: Option<String>,
 }
 
-/// What kubectl said.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Output {
-    /// Did it exit with 0?
+    /// Whether the exit code was 0.
     pub success: bool,
-    /// Its standard output.
+    /// The standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The standard error.
     pub stderr: String,
 }
 
 impl Kubectl {
-    /// `folder` holds the `kubeconfig`.
-    pub fn new(folder: PathBuf) -> Self {
+    /// Uses the `kubeconfig` in `directory`, and a cache there.
+    pub fn new(directory: PathBuf) -> Self {
         Self {
-            folder,
+            directory,
             server: None,
         }
     }
 
-    /// The same, but by this gateway.
+    /// Returns a copy that uses the gateway at `url`.
     #[must_use]
     pub fn at(mut self, url: &str) -> Self {
         self.server = Some(url.to_owned());
         self
     }
 
-    /// The command itself, for what is not over at once (`get -w`).
+    /// Returns the command without running it, for long-running ones such as `get -w`.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new("kubectl");
         command
-            .env("KUBECONFIG", self.folder.join("kubeconfig"))
+            .env("KUBECONFIG", self.directory.join("kubeconfig"))
             .arg("--cache-dir")
-            .arg(self.folder.join("cache"))
+            .arg(self.directory.join("cache"))
             .args(self.server.iter().flat_map(|url| ["--server", url]))
             .args(arguments.split_whitespace())
             .stdin(Stdio::null());
         command
     }
 
-    /// Runs kubectl; `arguments` are split at white space.
+    /// Runs kubectl; `arguments` are split at whitespace.
     pub fn run(&self, arguments: &str) -> Output {
         let output = self
             .command(arguments)
@@ -65,20 +68,20 @@ impl Kubectl {
         }
     }
 
-    /// Runs kubectl on a manifest.
+    /// Runs kubectl with `-f` and a file that contains `manifest`.
     pub fn with(&self, arguments: &str, manifest: &str) -> Output {
         let file = tempfile::Builder::new()
             .suffix(".yaml")
-            .tempfile_in(&self.folder);
+            .tempfile_in(&self.directory);
         let file = file.expect("a temporary file");
         std::fs::write(file.path(), manifest).expect("it is writable");
         self.run(&format!("{arguments} -f {}", file.path().display()))
     }
 
-    /// Runs kubectl and answers its output.
+    /// Runs kubectl and returns its standard output.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     pub fn ok(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         assert!(
@@ -89,10 +92,10 @@ impl Kubectl {
         output.stdout
     }
 
-    /// Runs kubectl and answers what it says of a request that must fail.
+    /// Runs kubectl with a request that must fail, and returns its standard error.
     ///
     /// # Panics
-    /// When it succeeds.
+    /// If it succeeds.
     pub fn fails(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         assert!(
@@ -103,9 +106,38 @@ impl Kubectl {
         output.stderr
     }
 
-    /// An object, or a list of them, as JSON.
+    /// Runs kubectl with `-o json` and parses its output.
     pub fn json(&self, arguments: &str) -> Value {
         let text = self.ok(&format!("{arguments} -o json"));
         serde_json::from_str(&text).expect("kubectl writes JSON")
+    }
+}
+
+impl Cluster {
+    /// Runs the `setpoint` command against `gateway-<n>`; `arguments` are split at whitespace.
+    pub fn setpoint_at(&self, gateway: usize, arguments: &str) -> Output {
+        let output = Command::new(binary("setpoint"))
+            .args(["--gateway", &self.gateway_url_at(gateway)])
+            .args(arguments.split_whitespace())
+            .stdin(Stdio::null())
+            .output()
+            .expect("it was built");
+        Output {
+            success: output.status.success(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs the `setpoint` command with `-o json` and parses its output.
+    ///
+    /// # Errors
+    /// The output, if it fails or is not JSON.
+    pub fn setpoint_json(&self, gateway: usize, arguments: &str) -> Result<Value, String> {
+        let output = self.setpoint_at(gateway, &format!("{arguments} -o json"));
+        match serde_json::from_str(&output.stdout) {
+            Ok(answer) if output.success => Ok(answer),
+            _ => Err(format!("{}{}", output.stdout, output.stderr)),
+        }
     }
 }

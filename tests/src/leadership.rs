@@ -1,4 +1,4 @@
-//! Who led when, and what was written meanwhile: read from etcd's history alone.
+//! The leadership terms of a service and its writes in each, reconstructed from etcd's history alone.
 
 use std::time::{Duration, Instant};
 
@@ -7,60 +7,61 @@ use setpoint_proto::coordination::Lease;
 
 use crate::Entry;
 
-/// One term of a service's leader.
+/// A term of a service's leader.
 #[derive(Clone, Debug)]
-pub struct Reign {
+pub struct LeadershipTerm {
     /// The holder, as its Lease names it.
     pub holder: String,
-    /// As the gateway counts them, beside the Lease.
+    /// The number of the term, counted by the gateway.
     pub term: u64,
-    /// The revision with which it began.
-    pub since: i64,
-    /// When that was heard.
+    /// The revision of the Lease's first write in this term.
+    pub first_revision: i64,
+    /// When the watch delivered that write.
     pub began: Instant,
-    /// When that was heard: the Lease was last renewed, or given back.
+    /// When the watch delivered the last renewal or the release of the Lease.
     pub last_sign: Instant,
-    /// When the gateway took that in, in nanoseconds since 1970.
+    /// When the gateway made that write, in nanoseconds since 1970.
     pub last_sign_ns: i64,
-    /// Was it given back?
+    /// Whether the Lease was released.
     pub released: bool,
-    /// What it had promised: so long after its last sign of life nobody else leads.
-    pub lasts: Duration,
-    /// When its first and its last write were heard, if it wrote.
+    /// The lease duration: no other replica may lead for this time after the last renewal.
+    pub lease_duration: Duration,
+    /// When the watch delivered the first and the last write of the leader.
     pub writes: Option<(Instant, Instant)>,
 }
 
-/// From one leader to the next.
+/// The gaps between one leader and the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Handover {
-    /// From the last sign of life of the old leader to the election of the new one.
+    /// From the last renewal or the release by the old leader to the election of the new one.
     pub leaderless: Duration,
     /// From the last accepted write of the old leader to the first one of the new.
     pub writeless: Option<Duration>,
 }
 
-impl Reign {
-    /// All terms of a service, first to last.
+impl LeadershipTerm {
+    /// Returns all terms of a service, in order.
     ///
     /// # Panics
-    /// When the history shows what must never be: a term that begins while the one before it still lasts, a term that does
-    /// not follow the one before it, or an accepted write of another term than the one that stood.
+    /// If the history violates an invariant: a term begins before the previous one has expired or was released, term
+    /// numbers are not consecutive, or a write was accepted under another term than the current one.
     pub fn all(history: &[Entry], service: &str) -> Vec<Self> {
         let lease = format!("/registry/leases/setpoint-system/{service}");
-        let mut reigns: Vec<Self> = Vec::new();
+        let mut terms: Vec<Self> = Vec::new();
         for entry in history {
             if entry.key == lease {
-                follow(&mut reigns, entry);
-            } else if is_of(entry, service) {
-                let reign = reigns.last_mut();
-                let reign = reign.unwrap_or_else(|| panic!("nobody leads yet: {entry:?}"));
-                reign.wrote(entry);
+                apply(&mut terms, entry);
+            } else if is_fenced_write(entry, service) {
+                let term = terms.last_mut();
+                let term =
+                    term.unwrap_or_else(|| panic!("a write before the first term: {entry:?}"));
+                term.wrote(entry);
             }
         }
-        reigns
+        terms
     }
 
-    /// What it cost to replace it by the next.
+    /// Returns the gaps between this term and the `next`.
     pub fn handover(&self, next: &Self) -> Handover {
         let writes = self.writes.zip(next.writes);
         Handover {
@@ -72,8 +73,8 @@ impl Reign {
     fn wrote(&mut self, entry: &Entry) {
         assert_eq!(
             entry.cause.term, self.term,
-            "{} was written at {} by another than {}, who leads since {}",
-            entry.key, entry.revision, self.holder, self.since
+            "{} was written at {} by another replica than {}, the leader since {}",
+            entry.key, entry.revision, self.holder, self.first_revision
         );
         let (first, _) = self.writes.unwrap_or((entry.seen, entry.seen));
         self.writes = Some((first, entry.seen));
@@ -84,53 +85,52 @@ impl Reign {
         Self {
             holder: lease.spec.holder_identity.clone().unwrap_or_default(),
             term,
-            since: entry.revision,
+            first_revision: entry.revision,
             began: entry.seen,
             last_sign: entry.seen,
             last_sign_ns: entry.cause.written_ns,
             released: false,
-            lasts: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
+            lease_duration: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
             writes: None,
         }
     }
 }
 
-/// By how much the gateways' clock may be set meanwhile.
-const JITTER: Duration = Duration::from_millis(250);
+/// Tolerance for adjustments of the gateways' clocks.
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(250);
 
-fn follow(reigns: &mut Vec<Reign>, entry: &Entry) {
+fn apply(terms: &mut Vec<LeadershipTerm>, entry: &Entry) {
     let object = entry.object.clone().expect("the Lease is never deleted");
     let lease = Lease::decode(object).expect("it is a Lease");
     let holder = lease.spec.holder_identity.clone().unwrap_or_default();
-    let term = entry.cause.lease_term.expect("it has been held");
-    match reigns.last_mut() {
-        Some(reign) if reign.term == term => {
-            assert!(holder == reign.holder || holder.is_empty(), "{lease:?}");
-            reign.released = holder.is_empty();
-            reign.last_sign = entry.seen;
-            reign.last_sign_ns = entry.cause.written_ns;
+    let number = entry.cause.lease_term.expect("it has been held");
+    match terms.last_mut() {
+        Some(last) if last.term == number => {
+            assert!(holder == last.holder || holder.is_empty(), "{lease:?}");
+            last.released = holder.is_empty();
+            last.last_sign = entry.seen;
+            last.last_sign_ns = entry.cause.written_ns;
         }
-        Some(reign) => {
-            assert_eq!(term, reign.term + 1, "terms follow one another");
-            // Not by when it was heard here: one may have been heard later than it could be, and the next one in time.
-            let silent = entry.cause.written_ns - reign.last_sign_ns;
+        Some(last) => {
+            assert_eq!(number, last.term + 1, "terms follow one another");
+            // The gateway's times are compared, because the watch may deliver one write late and the next in time.
+            let silent = entry.cause.written_ns - last.last_sign_ns;
             let silent = Duration::from_nanos(silent.try_into().unwrap_or_default());
             assert!(
-                reign.released || silent + JITTER >= reign.lasts,
+                last.released || silent + CLOCK_TOLERANCE >= last.lease_duration,
                 "{holder} displaced {} after {silent:?}",
-                reign.holder
+                last.holder
             );
-            reigns.push(Reign::begin(entry, &lease, term));
+            terms.push(LeadershipTerm::begin(entry, &lease, number));
         }
-        None => reigns.push(Reign::begin(entry, &lease, term)),
+        None => terms.push(LeadershipTerm::begin(entry, &lease, number)),
     }
 }
 
-/// Leases (and the namespaces that hold them) are what terms are made of, and Events tell of what has happened:
-/// these are written without a fence.
-fn is_of(entry: &Entry, service: &str) -> bool {
-    const OPEN: [&str; 3] = ["events/", "leases/", "namespaces/"];
-    let fenced = |key: &str| OPEN.iter().all(|open| !key.starts_with(open));
+/// Whether an entry is a fenced write of the service. Leases, their namespaces and Events are written without a fence.
+fn is_fenced_write(entry: &Entry, service: &str) -> bool {
+    const UNFENCED: [&str; 3] = ["events/", "leases/", "namespaces/"];
+    let fenced = |key: &str| UNFENCED.iter().all(|unfenced| !key.starts_with(unfenced));
     entry.key.strip_prefix("/registry/").is_some_and(fenced) && entry.cause.writer == service
 }
 
@@ -138,8 +138,8 @@ fn is_of(entry: &Entry, service: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A history in which `write` is the only thing that differs.
-    fn told(written_under: u64, silence: Duration) -> Vec<Entry> {
+    /// Returns a history of two terms, the second after `silence`, with a last write under the given term.
+    fn history(written_under: u64, silence: Duration) -> Vec<Entry> {
         let start = Instant::now();
         let lease = |revision, after: Duration, holder: &str, term| {
             let mut lease = Lease::default();
@@ -182,23 +182,23 @@ mod tests {
     }
 
     #[test]
-    fn a_good_history_tells_of_each_term() {
-        let reigns = Reign::all(&told(1, Duration::from_secs(3)), "demo");
-        assert_eq!(reigns.len(), 2);
-        let handover = reigns[0].handover(&reigns[1]);
+    fn a_valid_history_has_an_entry_per_term() {
+        let terms = LeadershipTerm::all(&history(1, Duration::from_secs(3)), "demo");
+        assert_eq!(terms.len(), 2);
+        let handover = terms[0].handover(&terms[1]);
         assert_eq!(handover.leaderless, Duration::from_secs(3));
         assert!(handover.writeless.is_none(), "the first one wrote nothing");
     }
 
     #[test]
-    #[should_panic(expected = "by another than b")]
-    fn a_late_write_that_was_accepted_is_found() {
-        Reign::all(&told(0, Duration::from_secs(3)), "demo");
+    #[should_panic(expected = "by another replica than b")]
+    fn an_accepted_late_write_panics() {
+        LeadershipTerm::all(&history(0, Duration::from_secs(3)), "demo");
     }
 
     #[test]
     #[should_panic(expected = "b displaced a")]
-    fn a_leader_that_was_displaced_too_early_is_found() {
-        Reign::all(&told(1, Duration::from_secs(1)), "demo");
+    fn a_term_that_begins_before_the_lease_expires_panics() {
+        LeadershipTerm::all(&history(1, Duration::from_secs(1)), "demo");
     }
 }

@@ -1,4 +1,4 @@
-//! The state folder: where everything of a cluster is that is not in its binaries.
+//! The paths of a cluster's state directory, and its lock.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,15 +8,15 @@ use anyhow::Context;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-/// A cluster's state folder and the repository that it belongs to.
+/// The state directory of a cluster and the repository that it belongs to.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct StateDir {
     root: PathBuf,
     state: PathBuf,
 }
 
-impl Folder {
-    /// The folder that was `asked` for, or `.setpoint` in the repository around `here`.
+impl StateDir {
+    /// Returns the directory `asked` for, relative to `here`, or else `.setpoint` in the repository that contains `here`.
     pub fn find(here: &Path, asked: Option<PathBuf>) -> Self {
         let marks = [".setpoint", "deploy/config"];
         let is_root = |path: &&Path| marks.iter().any(|mark| path.join(mark).is_dir());
@@ -26,37 +26,37 @@ impl Folder {
         Self { root, state }
     }
 
-    /// Where processes run, so that they find `deploy/config/<service>.toml`.
+    /// The working directory of all processes; `deploy/config/<service>.toml` is relative to it.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The state folder itself.
+    /// The state directory itself.
     pub fn state(&self) -> &Path {
         &self.state
     }
 
-    /// etcd's data.
+    /// The data directory of etcd.
     pub fn etcd(&self) -> PathBuf {
         self.state.join("etcd")
     }
 
-    /// What must outlive the agent of a node.
+    /// The state directory of a node agent; it outlives the agent's process.
     pub fn node(&self, name: &str) -> PathBuf {
         self.nodes().join(name)
     }
 
-    /// What kubectl needs to find the cluster.
+    /// The kubeconfig file of the cluster.
     pub fn kubeconfig(&self) -> PathBuf {
         self.state.join("kubeconfig")
     }
 
-    /// How large the cluster is that runs.
-    pub fn shape(&self) -> PathBuf {
+    /// The file that records the size and the ports of the running cluster.
+    pub fn cluster_spec(&self) -> PathBuf {
         self.state.join("cluster.json")
     }
 
-    /// `<service>-<n>` of every process whose id is recorded, in order.
+    /// Returns the names `<service>-<n>` of all processes with a recorded id, sorted. They may have ended.
     pub fn recorded(&self) -> Vec<String> {
         let files = fs::read_dir(self.state.join("run")).into_iter().flatten();
         let paths = files.flatten().map(|file| file.path());
@@ -67,44 +67,48 @@ impl Folder {
         names
     }
 
-    /// The log of `<service>-<n>`.
+    /// The log file of the process `<service>-<n>`.
     pub fn log(&self, name: &str) -> PathBuf {
         self.state.join("log").join(format!("{name}.log"))
     }
 
-    /// The process id of `<service>-<n>`, a decimal number and nothing else.
+    /// The file with the process id of `<service>-<n>`, a decimal number.
     pub fn pid(&self, name: &str) -> PathBuf {
         self.run(name, "pid")
     }
 
-    /// The port of `<service>-<n>`, a decimal number and nothing else.
+    /// The file with the port of `<service>-<n>`, a decimal number.
     pub fn port(&self, name: &str) -> PathBuf {
         self.run(name, "port")
     }
 
-    /// A path as the user would type it.
+    /// Displays a path relative to the repository, if it is inside.
     pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
 
-    /// Makes the folder, and keeps it from every other `setpoint` until the answer is dropped.
+    /// Creates the directory and locks it against other `setpoint` commands until the result is dropped.
+    ///
+    /// # Errors
+    /// Another command holds the lock; this does not wait.
     pub fn lock(&self) -> anyhow::Result<Flock<File>> {
         for part in ["run", "log"] {
             let path = self.state.join(part);
-            fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+            fs::create_dir_all(&path)
+                .with_context(|| format!("cannot create {}", path.display()))?;
         }
         let path = self.state.join("lock");
         let file =
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
             Errno::EWOULDBLOCK => {
-                anyhow::anyhow!("another setpoint is at work on {}", self.state.display())
+                anyhow::anyhow!("another setpoint command is using {}", self.state.display())
             }
             errno => anyhow::anyhow!("cannot lock {}: {errno}", path.display()),
         })
     }
 
-    /// Forgets every object, every container and every log.
+    /// Deletes all objects, container state and logs. Nothing may run.
     pub fn clear(&self) -> anyhow::Result<()> {
         let logs = self.state.join("log");
         for path in [self.etcd(), self.nodes(), logs.clone()] {
@@ -115,15 +119,15 @@ impl Folder {
                 _ => {}
             }
         }
-        fs::create_dir_all(logs).context("cannot make the folder for logs")
+        fs::create_dir_all(logs).context("cannot create the log directory")
     }
 
     fn nodes(&self) -> PathBuf {
         self.state.join("node")
     }
 
-    fn run(&self, name: &str, what: &str) -> PathBuf {
-        self.state.join("run").join(format!("{name}.{what}"))
+    fn run(&self, name: &str, extension: &str) -> PathBuf {
+        self.state.join("run").join(format!("{name}.{extension}"))
     }
 }
 
@@ -132,45 +136,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_is_in_the_repository_from_wherever_in_it_one_calls() {
+    fn the_state_directory_is_the_same_from_everywhere_in_the_repository() {
         let root = tempfile::tempdir().unwrap();
         let inside = root.path().join("services/ctl");
         fs::create_dir_all(&inside).unwrap();
         fs::create_dir_all(root.path().join("deploy/config")).unwrap();
-        let folder = Folder::find(&inside, None);
-        assert_eq!(folder.state(), root.path().join(".setpoint"));
+        let state_dir = StateDir::find(&inside, None);
+        assert_eq!(state_dir.state(), root.path().join(".setpoint"));
         assert_eq!(
-            folder.shown(&folder.log("scheduler-1")).to_string(),
+            state_dir.shown(&state_dir.log("scheduler-1")).to_string(),
             ".setpoint/log/scheduler-1.log"
         );
     }
 
     #[test]
-    fn only_one_setpoint_works_on_a_folder() {
+    fn a_locked_state_directory_refuses_a_second_command() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::find(root.path(), None);
-        let held = folder.lock().unwrap();
+        let state_dir = StateDir::find(root.path(), None);
+        let held = state_dir.lock().unwrap();
         assert!(
-            folder
+            state_dir
                 .lock()
                 .unwrap_err()
                 .to_string()
-                .starts_with("another setpoint is at work")
+                .starts_with("another setpoint command is using")
         );
         drop(held);
-        folder.lock().unwrap();
+        state_dir.lock().unwrap();
     }
 
     #[test]
-    fn a_fresh_start_forgets_objects_and_keeps_the_rest() {
+    fn clear_deletes_objects_and_keeps_the_kubeconfig() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::find(root.path(), None);
-        let _held = folder.lock().unwrap();
-        fs::create_dir_all(folder.etcd().join("member")).unwrap();
-        fs::write(folder.kubeconfig(), "").unwrap();
-        folder.clear().unwrap();
-        folder.clear().unwrap();
-        assert!(!folder.etcd().exists());
-        assert!(folder.kubeconfig().exists());
+        let state_dir = StateDir::find(root.path(), None);
+        let _held = state_dir.lock().unwrap();
+        fs::create_dir_all(state_dir.etcd().join("member")).unwrap();
+        fs::write(state_dir.kubeconfig(), "").unwrap();
+        state_dir.clear().unwrap();
+        state_dir.clear().unwrap();
+        assert!(!state_dir.etcd().exists());
+        assert!(state_dir.kubeconfig().exists());
     }
 }

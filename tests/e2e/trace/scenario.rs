@@ -1,4 +1,4 @@
-//! What a user does to a Deployment, and what of it must be seen.
+//! The steps of a user on a Deployment, and the traces that each must produce.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::picture;
 use super::watched::{Path, SERVICES, Watched};
 use crate::web::{apply, pods, text, until_ready};
 
-/// At least such a part of a trace's time lies within a span.
+/// Minimum share of a trace's duration that spans must cover.
 const EXPLAINED: f64 = 0.95;
 
 const ELECTED: [&str; 3] = [
@@ -18,7 +18,7 @@ const ELECTED: [&str; 3] = [
     "scheduler",
 ];
 
-/// From the ReplicaSet's round to the status of one new Pod. Of what follows, rounds may answer several causes at once.
+/// From the ReplicaSet's reconcile to the status of a new Pod. Later reconciles may have several causes and are left out.
 const POD: Path<'_> = &[
     ("replicaset-controller", "reconcile"),
     ("replicaset-controller", "Create"),
@@ -48,7 +48,7 @@ pub fn an_apply(watched: &Watched) {
     let paths: [(Path<'_>, usize); 3] = [(&pods, 3), (&whole, 1), (&started, 3)];
     let trace = whole_cascade(watched, &paths, 0);
     assert_eq!(trace.follow(&started).len(), 3, "{}", trace.tree());
-    reasons_are_told(&trace);
+    actions_have_reasons(&trace);
     events_are_marked(&trace);
     the_terminal_shows(watched, &trace);
     picture::shows(watched, &trace);
@@ -110,7 +110,7 @@ pub fn a_rollout(watched: &Watched) {
         ][..],
         POD,
     ];
-    // The old Pods go in it, too.
+    // The old Pods are deleted in the same trace.
     whole_cascade(watched, &[(&whole.concat(), 1)], 4);
 }
 
@@ -136,7 +136,7 @@ pub fn a_stopped_leader(watched: &mut Watched) {
     }
 }
 
-/// The last batch of spans of a killed process is lost, so that spans below them may have no parent.
+/// A killed process loses its last batch of spans, so spans may lack their parents.
 pub fn a_killed_leader(watched: &mut Watched) {
     for service in ELECTED {
         let leader = roll_out_and(watched, service, Process::kill);
@@ -145,13 +145,13 @@ pub fn a_killed_leader(watched: &mut Watched) {
     }
 }
 
-/// Calls that fail meanwhile are tried again, and the spans of a gateway that stops are exported.
+/// Calls that fail during the restart are retried, and a stopping gateway exports its spans.
 pub fn a_restarted_gateway(watched: &mut Watched) {
     roll_out(watched, "restarted");
     let gateway = watched.cluster.process("gateway-0");
-    assert!(gateway.stop(), "it ends in good order");
+    assert!(gateway.stop(), "it stops without an error");
     gateway.restart();
-    eventually("the rollout goes on", || {
+    eventually("the rollout is complete", || {
         let status = watched
             .kubectl
             .run("rollout status deployment/web-frontend -n production --timeout=60s");
@@ -171,7 +171,7 @@ fn roll_out(watched: &Watched, tag: &str) {
     ));
 }
 
-/// Begins a rollout, has its way with the leader, and waits until the rollout is done and another leads.
+/// Starts a rollout, calls `end` on the leader, and waits until the rollout is complete and another replica leads.
 fn roll_out_and<T>(
     watched: &mut Watched,
     service: &str,
@@ -181,7 +181,7 @@ fn roll_out_and<T>(
     roll_out(watched, &leader);
     end(watched.cluster.process(&leader));
     rolled_out(watched);
-    // Its lease is taken over only now, if its work was done when it ended.
+    // If the rollout was complete before the leader ended, the lease is taken over only now.
     eventually("another leads", || {
         let now = watched.cluster.leader(service);
         (now != leader).then_some(()).ok_or(now)
@@ -189,8 +189,8 @@ fn roll_out_and<T>(
     leader
 }
 
-/// Heartbeats and reads leave no traces; every trace there is has all its spans.
-pub fn nothing_else_was_drawn(watched: &Watched) {
+/// Asserts that heartbeats and reads have no traces.
+pub fn no_other_traces(watched: &Watched) {
     for trace in watched.jaeger.traces() {
         let root = trace.roots()[0];
         let reads = ["GET", "HEAD", "LIST", "WATCH"];
@@ -213,7 +213,7 @@ fn rolled_out(watched: &Watched) {
         .ok("rollout status deployment/web-frontend -n production --timeout=60s");
 }
 
-/// The cascade, once all of it has arrived and it is whole; so many Pods at least are deleted in it.
+/// Returns the complete cascade, with at least `deletes` deleted Pods, and asserts that it is whole.
 fn whole_cascade(watched: &Watched, paths: &[(Path<'_>, usize)], deletes: usize) -> Trace {
     let trace = watched.cascade(paths, |trace| {
         let deleted = trace.spans.iter().filter(|span| span.name == "DELETE pods");
@@ -227,7 +227,7 @@ fn whole_cascade(watched: &Watched, paths: &[(Path<'_>, usize)], deletes: usize)
     trace
 }
 
-/// No parent missing, no time unaccounted for, and one.
+/// Asserts that no parent is missing, that spans cover the time, and that it is a single trace.
 fn is_whole(watched: &Watched, trace: &Trace) {
     let tree = trace.tree();
     assert!(trace.orphans().is_empty(), "{tree}");
@@ -239,7 +239,7 @@ fn is_whole(watched: &Watched, trace: &Trace) {
     is_one(watched, trace);
 }
 
-/// One root, all services, and the object's cascade in no other trace.
+/// Asserts that the trace has one root and spans of all services, and that no other trace reconciles.
 fn is_one(watched: &Watched, trace: &Trace) {
     let tree = trace.tree();
     assert_eq!(trace.roots().len(), 1, "{tree}");
@@ -251,11 +251,11 @@ fn is_one(watched: &Watched, trace: &Trace) {
             other.id != trace.id && other.spans.iter().any(|span| span.start >= began)
         });
     let about = |other: &Trace| other.tree().contains("reconcile");
-    let strangers: Vec<_> = others.filter(about).map(|other| other.tree()).collect();
-    assert!(strangers.is_empty(), "{strangers:#?}\nbeside\n{tree}");
+    let others: Vec<_> = others.filter(about).map(|other| other.tree()).collect();
+    assert!(others.is_empty(), "{others:#?}\nbesides\n{tree}");
 }
 
-/// What `kubectl describe` tells is found where it happened.
+/// Asserts that the Events shown by `kubectl describe` are events of the spans that caused them.
 fn events_are_marked(trace: &Trace) {
     for (service, name, event) in [
         ("deployment-controller", "Create", "ScalingReplicaSet"),
@@ -271,7 +271,7 @@ fn events_are_marked(trace: &Trace) {
     }
 }
 
-fn reasons_are_told(trace: &Trace) {
+fn actions_have_reasons(trace: &Trace) {
     for span in &trace.spans {
         let tag = |key: &str| {
             span.tag(key)

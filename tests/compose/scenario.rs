@@ -1,23 +1,23 @@
-//! A user's day with the cluster in containers: the main job, scaling, a death, restarts, the end.
+//! A scenario with the cluster in containers: apply, scale, kill, restart, delete.
 
 use serde_json::Value;
 use setpoint_tests::{Kubectl, eventually};
 
 use crate::project::{Project, docker, root, try_docker};
 
-/// Calls in a row that must all succeed after a gateway has died: more than there are gateways, many times over.
+/// Number of consecutive calls that must succeed after a gateway was killed; many times the number of gateways.
 const CALLS: usize = 20;
 
-/// Checks S4 in containers: what is scaled, killed and restarted loses nothing.
+/// Checks S4 in containers: no acknowledged write is lost by scaling, kills and restarts.
 #[test]
-fn a_cluster_in_containers_outlives_what_is_done_to_it_with_compose_2() {
+fn a_cluster_in_containers_survives_scaling_kills_and_restarts_with_compose_2() {
     if let Some(project) = Project::new(&["docker", "compose"]) {
         tell(&project);
     }
 }
 
 #[test]
-fn a_cluster_in_containers_outlives_what_is_done_to_it_with_compose_1() {
+fn a_cluster_in_containers_survives_scaling_kills_and_restarts_with_compose_1() {
     if let Some(project) = Project::new(&["docker-compose"]) {
         tell(&project);
     }
@@ -30,9 +30,9 @@ fn tell(project: &Project) {
     pods_are_containers(project, &kubectl);
     the_cascade_is_a_trace(project);
     replicas_come_and_go_while_pods_run(project, &kubectl);
-    a_gateway_dies_and_kubectl_goes_on(project, &kubectl);
+    kubectl_continues_when_a_gateway_is_killed(project, &kubectl);
     objects_outlive_restarts(project, &kubectl);
-    the_end_leaves_nothing(project, &kubectl);
+    down_leaves_nothing(project, &kubectl);
 }
 
 /// Waits until exactly these nodes, or more, are Ready.
@@ -72,7 +72,7 @@ fn pods_are_containers(project: &Project, kubectl: &Kubectl) {
     }
     let network = format!("{}_pods", project.name());
     let url = format!("http://{}/", text(&pods[0], "/status/podIP"));
-    // Its container runs before its server listens.
+    // The container runs before its server listens.
     eventually("a Pod answers at its address", || {
         let page = fetched(&network, &url)?;
         let is_it = page.contains("Welcome to nginx");
@@ -80,7 +80,7 @@ fn pods_are_containers(project: &Project, kubectl: &Kubectl) {
     });
 }
 
-/// What a container of this network is answered, if it is.
+/// Sends a GET request from a container of this network.
 fn fetched(network: &str, url: &str) -> Result<String, String> {
     let client = ["run", "--rm", "--network", network, "busybox:1.36"];
     try_docker(&[&client[..], &["wget", "-qO-", "-T5", url]].concat())
@@ -125,8 +125,8 @@ fn replicas_come_and_go_while_pods_run(project: &Project, kubectl: &Kubectl) {
     ready(project, kubectl, 3);
 }
 
-/// Checks I3 from outside: kubectl sees no failure when a gateway dies.
-fn a_gateway_dies_and_kubectl_goes_on(project: &Project, kubectl: &Kubectl) {
+/// Checks I3 from outside: kubectl does not fail when a gateway is killed.
+fn kubectl_continues_when_a_gateway_is_killed(project: &Project, kubectl: &Kubectl) {
     let gateways = project.service("gateway");
     assert_eq!(gateways.len(), 2);
     docker(&["kill", &gateways[0]]);
@@ -140,7 +140,7 @@ fn a_gateway_dies_and_kubectl_goes_on(project: &Project, kubectl: &Kubectl) {
 
 fn objects_outlive_restarts(project: &Project, kubectl: &Kubectl) {
     let uid = || {
-        // Gateways come back one after the other.
+        // Gateways become ready one at a time.
         eventually("a gateway answers", || {
             let get = "get deployment/web-frontend -n production -o jsonpath={.metadata.uid}";
             let output = kubectl.run(get);
@@ -159,7 +159,7 @@ fn objects_outlive_restarts(project: &Project, kubectl: &Kubectl) {
     assert_eq!(uid(), before);
 }
 
-fn the_end_leaves_nothing(project: &Project, kubectl: &Kubectl) {
+fn down_leaves_nothing(project: &Project, kubectl: &Kubectl) {
     project.down("-v");
     gone("down -v leaves nothing", || project.left(true));
     project.compose("up -d --no-build front");
@@ -173,7 +173,7 @@ fn the_end_leaves_nothing(project: &Project, kubectl: &Kubectl) {
     );
 }
 
-/// Waits until nothing is left: the engine lists for a moment what it is about to remove.
+/// Waits until nothing is left; the engine lists objects for a short time while it removes them.
 fn gone(what: &str, left: impl Fn() -> Vec<String>) {
     eventually(what, || {
         let left = left();
@@ -182,7 +182,7 @@ fn gone(what: &str, left: impl Fn() -> Vec<String>) {
     });
 }
 
-/// Waits until that many Pods, and no others, are ready and have a container that runs.
+/// Waits until exactly this number of Pods is ready with a running container.
 fn ready(project: &Project, kubectl: &Kubectl, count: usize) {
     eventually("the Pods are ready and run", || {
         let output = kubectl.run("get pods -n production --no-headers --request-timeout=5s");

@@ -1,4 +1,4 @@
-//! What etcd has seen: every write since the beginning, who made it and under which term.
+//! The log of all writes to etcd, with their causes, read through a watch from the first revision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,44 +9,48 @@ use etcd_client::{Client, EventType, WatchOptions};
 use parking_lot::Mutex;
 use prost::Message as _;
 use setpoint_codec::envelope;
+use setpoint_model::Revision;
 use setpoint_proto::Cause;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::eventually;
 use crate::wait::DEADLINE;
 
-/// The gateway leaves the cause of a deletion here, in the deletion's own transaction.
-const FAREWELL: &str = "/setpoint/farewell";
+/// Key at which the gateway records the cause of a deletion, in the same transaction.
+const DELETION_CAUSE: &str = "/setpoint/farewell";
+/// Size limit of a watch message, which may hold many changes.
+const MESSAGE_MAX: usize = 256 << 20;
+/// Delay before the watch is opened again after an error.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// One key, put or deleted.
+/// A put or a deletion of one key.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// In the order of the commits.
+    /// The revision of the commit.
     pub revision: i64,
-    /// When the watch told of it.
+    /// When the watch delivered it.
     pub seen: Instant,
-    /// For example `/registry/pods/default/web`.
+    /// The key, for example `/registry/pods/default/web`.
     pub key: String,
-    /// The object's bytes; `None`: deleted.
+    /// The encoded object; `None` for a deletion.
     pub object: Option<Bytes>,
-    /// Is it the key's first write since it was not there?
+    /// Whether the write created the key.
     pub created: bool,
-    /// Why.
+    /// The recorded cause of the write.
     pub cause: Cause,
-    /// The bytes as etcd has them.
+    /// The value in etcd, with the envelope.
     pub value: Bytes,
 }
 
-/// Follows etcd's history from its beginning, for as long as it lives.
-pub struct History {
+/// Follows etcd's log from the first revision until it is dropped. It has a runtime of its own, so that tests need none.
+pub struct EtcdLog {
     entries: Arc<Mutex<Vec<Entry>>>,
     etcd: String,
     runtime: Option<Runtime>,
 }
 
-impl History {
-    /// The history of the etcd at this address.
+impl EtcdLog {
+    /// Starts to follow the etcd at this address.
     pub fn of(etcd: &str) -> Self {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -62,7 +66,7 @@ impl History {
         }
     }
 
-    /// Everything that has been committed by now.
+    /// Returns all entries committed before the call; waits until the watch has delivered them.
     pub fn all(&self) -> Vec<Entry> {
         let now = self.revision();
         eventually("the history is complete", || {
@@ -74,30 +78,30 @@ impl History {
         self.so_far()
     }
 
-    /// What has been heard of by now.
+    /// Returns the entries delivered so far.
     pub fn so_far(&self) -> Vec<Entry> {
         self.entries.lock().clone()
     }
 
     fn revision(&self) -> i64 {
-        let (told, revision) = std::sync::mpsc::channel();
+        let (sender, revision) = std::sync::mpsc::channel();
         let etcd = self.etcd.clone();
-        let asked = async move {
+        let request = async move {
             let mut client = Client::connect([etcd], None).await?;
             let answer = client.get("/", None).await?;
             let revision = answer
                 .header()
                 .map_or(0, etcd_client::ResponseHeader::revision);
-            let _ = told.send(revision);
+            let _ = sender.send(revision);
             Ok::<_, etcd_client::Error>(())
         };
-        self.runtime.as_ref().map(|runtime| runtime.spawn(asked));
+        self.runtime.as_ref().map(|runtime| runtime.spawn(request));
         let answer = revision.recv_timeout(DEADLINE);
         answer.expect("etcd answers")
     }
 }
 
-impl Drop for History {
+impl Drop for EtcdLog {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -105,7 +109,7 @@ impl Drop for History {
     }
 }
 
-/// Begins anew where it was whenever etcd is not to be reached.
+/// Follows the log; resumes after the last entry when the connection to etcd is lost.
 async fn follow(etcd: String, entries: Arc<Mutex<Vec<Entry>>>) {
     loop {
         let last = entries.lock().last().map(|entry| entry.revision);
@@ -128,7 +132,7 @@ async fn follow_from(
         let seen = Instant::now();
         let read = answer.events().iter().filter_map(|event| read(event, seen));
         let mut batch: Vec<_> = read.collect();
-        attach_farewells(&mut batch);
+        attach_deletion_causes(&mut batch);
         entries.lock().extend(batch);
     }
     Ok(())
@@ -153,8 +157,8 @@ fn read(event: &etcd_client::Event, seen: Instant) -> Option<Entry> {
     })
 }
 
-fn attach_farewells(batch: &mut [Entry]) {
-    let causes = batch.iter().filter(|entry| entry.key == FAREWELL);
+fn attach_deletion_causes(batch: &mut [Entry]) {
+    let causes = batch.iter().filter(|entry| entry.key == DELETION_CAUSE);
     let causes: BTreeMap<_, _> = causes
         .filter_map(|entry| Some((entry.revision, Cause::decode(entry.value.clone()).ok()?)))
         .collect();
@@ -163,4 +167,26 @@ fn attach_farewells(batch: &mut [Entry]) {
             entry.cause.clone_from(cause);
         }
     }
+}
+
+/// Reads the revisions of all changes of ConfigMaps after `after`, up to the first one at or after `until`.
+///
+/// # Panics
+/// If etcd is not reachable or has compacted these revisions.
+pub async fn config_map_revisions(etcd: &str, after: Revision, until: Revision) -> Vec<u64> {
+    let client = Client::connect([etcd], None).await.expect("etcd is up");
+    let mut client = client.watch_client().max_decoding_message_size(MESSAGE_MAX);
+    let start = i64::try_from(after.raw() + 1).expect("revisions are small");
+    let options = WatchOptions::new().with_prefix().with_start_revision(start);
+    let watch = client.watch("/registry/configmaps/", Some(options)).await;
+    let mut watch = watch.expect("etcd can be watched");
+    let mut revisions = Vec::new();
+    while revisions.last().is_none_or(|last| *last < until.raw()) {
+        let message = watch.message().await.expect("the watch works");
+        let message = message.expect("the watch has no end");
+        assert!(!message.canceled(), "etcd has kept its history");
+        let kvs = message.events().iter().filter_map(|event| event.kv());
+        revisions.extend(kvs.map(|kv| u64::try_from(kv.mod_revision()).expect("never below 0")));
+    }
+    revisions
 }

@@ -1,25 +1,27 @@
-//! Chaos stays on this machine: an address that is not one of it is refused.
+//! Refuses clusters on other machines: faults are injected only into local ones.
 
 use std::net::{IpAddr, UdpSocket};
 
 use anyhow::{Context, bail};
 use tokio::net::lookup_host;
 
-/// Fails unless every one of these addresses, comma separated, is of this machine.
-pub async fn ensure(addresses: &str) -> anyhow::Result<()> {
+/// Fails unless all `addresses`, comma-separated, belong to this machine.
+pub async fn require_local(addresses: &str) -> anyhow::Result<()> {
     for address in addresses.split(',') {
         let found = lookup_host(authority(address)).await;
-        let found = found.with_context(|| format!("cannot find {address}"))?;
+        let found = found.with_context(|| format!("cannot resolve {address}"))?;
         for socket in found {
-            if !is_here(socket.ip()) {
-                bail!("{address} is not on this machine: chaos is for clusters that run here");
+            if !is_local(socket.ip()) {
+                bail!(
+                    "{address} is not on this machine: chaos works only on clusters of this machine"
+                );
             }
         }
     }
     Ok(())
 }
 
-/// Host and port of a URI.
+/// Returns the host and the port of a URI; 80 is the default port.
 fn authority(address: &str) -> String {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or(rest);
@@ -30,8 +32,8 @@ fn authority(address: &str) -> String {
     }
 }
 
-/// Only an address of one's own can be listened on.
-fn is_here(ip: IpAddr) -> bool {
+/// Whether `ip` belongs to this machine: a socket can be bound to local addresses only.
+fn is_local(ip: IpAddr) -> bool {
     !ip.is_unspecified() && (ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok())
 }
 
@@ -41,19 +43,19 @@ mod tests {
 
     #[tokio::test]
     async fn only_addresses_of_this_machine_are_accepted() {
-        for here in [
+        for local in [
             "http://127.0.0.1:6443",
             "http://127.0.0.1:1,http://127.8.9.1",
         ] {
-            ensure(here).await.unwrap();
+            require_local(local).await.unwrap();
         }
-        // One of the addresses that are never given to anybody (RFC 5737).
-        for elsewhere in [
+        // 192.0.2.0/24 is reserved for documentation (RFC 5737).
+        for remote in [
             "http://192.0.2.1:6443",
             "http://127.0.0.1:1,http://192.0.2.1",
             "http://0.0.0.0:1",
         ] {
-            let error = ensure(elsewhere).await.unwrap_err().to_string();
+            let error = require_local(remote).await.unwrap_err().to_string();
             assert!(error.contains("is not on this machine"), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! How large a local cluster is, and on which ports: chosen by `up`, and recorded for every later command.
+//! The size and the ports of a local cluster: chosen by `up`, and recorded for later commands.
 
 use std::{fs, io};
 
@@ -6,34 +6,34 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::folder::Folder;
 use crate::port;
+use crate::state_dir::StateDir;
 
-/// Where everything listens but relays.
+/// The address that all processes except relays listen on.
 pub const LOOPBACK: &str = "127.0.0.1";
 
-/// How soon a standby takes over from a leader that crashed.
+/// The lease timing of the services that elect a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Within 15 seconds, as Kubernetes does
+    /// A standby takes over within 15 seconds of a crash, as in Kubernetes
     #[default]
     Standard,
-    /// Within 3 seconds, for more renewals
+    /// A standby takes over within 3 seconds, at the price of more renewals
     Fast,
 }
 
-/// A cluster's numbers.
+/// The parameters of a local cluster, stored as `cluster.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Shape {
-    /// The port of each gateway; the first is the one that kubectl is told.
+pub struct ClusterSpec {
+    /// The port of each gateway; kubeconfig names the first.
     pub gateways: Vec<u16>,
     /// Replicas of each service that elects a leader.
     pub replicas: usize,
-    /// How soon a standby takes over.
+    /// The lease timing of these services.
     pub profile: Profile,
-    /// Is there a relay between each caller of the gateways and these?
+    /// Whether each client of the gateways connects through a relay of its own.
     pub relays: bool,
     /// etcd's client port.
     pub etcd: u16,
@@ -41,7 +41,7 @@ pub struct Shape {
     pub etcd_peer: u16,
 }
 
-impl Default for Shape {
+impl Default for ClusterSpec {
     fn default() -> Self {
         Self {
             gateways: vec![6443],
@@ -54,33 +54,33 @@ impl Default for Shape {
     }
 }
 
-impl Shape {
-    /// What was recorded, if it was.
-    pub fn load(folder: &Folder) -> anyhow::Result<Option<Self>> {
-        let path = folder.shape();
+impl ClusterSpec {
+    /// Reads the recorded spec; `None` if there is no record.
+    pub fn load(state_dir: &StateDir) -> anyhow::Result<Option<Self>> {
+        let path = state_dir.cluster_spec();
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.with_context(|| format!("cannot read {}", path.display()))?,
         };
-        let shape = serde_json::from_str(&text);
-        Ok(Some(shape.with_context(|| {
+        let spec = serde_json::from_str(&text);
+        Ok(Some(spec.with_context(|| {
             format!("{} is damaged", path.display())
         })?))
     }
 
-    /// Records it.
-    pub fn save(&self, folder: &Folder) -> anyhow::Result<()> {
-        let path = folder.shape();
+    /// Writes the record.
+    pub fn save(&self, state_dir: &StateDir) -> anyhow::Result<()> {
+        let path = state_dir.cluster_spec();
         let text = serde_json::to_string_pretty(self)? + "\n";
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Every gateway's address, comma separated.
+    /// Returns the addresses of all gateways, comma-separated.
     pub fn addresses(&self) -> String {
         addresses(LOOPBACK, &self.gateways)
     }
 
-    /// As many gateways as `count`, on the first port and on those after it that nobody uses.
+    /// Sets the number of gateways. Existing gateways keep their ports; new ones get the free ports that follow.
     pub fn resize(&mut self, count: usize) -> anyhow::Result<()> {
         self.gateways.truncate(count);
         let mut next = self.gateways.last().copied();
@@ -97,12 +97,12 @@ impl Shape {
     }
 }
 
-/// Where a gateway on `port` is.
+/// Returns the URL of a server on `port` of [`LOOPBACK`].
 pub fn address(port: u16) -> String {
     addresses(LOOPBACK, &[port])
 }
 
-/// What listens at `ip` on these ports, comma separated.
+/// Returns the URLs of these ports at `ip`, comma-separated.
 pub fn addresses(ip: &str, ports: &[u16]) -> String {
     let addresses = ports.iter().map(|port| format!("http://{ip}:{port}"));
     addresses.collect::<Vec<_>>().join(",")
@@ -115,18 +115,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shape_is_remembered() {
+    fn a_saved_spec_is_loaded_again() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::find(root.path(), None);
-        let _held = folder.lock().unwrap();
-        assert_eq!(Shape::load(&folder).unwrap(), None);
-        let shape = Shape {
+        let state_dir = StateDir::find(root.path(), None);
+        let _held = state_dir.lock().unwrap();
+        assert_eq!(ClusterSpec::load(&state_dir).unwrap(), None);
+        let spec = ClusterSpec {
             replicas: 4,
             profile: Profile::Fast,
-            ..Shape::default()
+            ..ClusterSpec::default()
         };
-        shape.save(&folder).unwrap();
-        assert_eq!(Shape::load(&folder).unwrap(), Some(shape));
+        spec.save(&state_dir).unwrap();
+        assert_eq!(ClusterSpec::load(&state_dir).unwrap(), Some(spec));
     }
 
     #[test]
@@ -134,17 +134,20 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = taken.local_addr().unwrap().port();
         let _held = TcpListener::bind(("127.0.0.1", taken));
-        let mut shape = Shape {
+        let mut spec = ClusterSpec {
             gateways: vec![taken - 1],
             etcd: taken + 1,
-            ..Shape::default()
+            ..ClusterSpec::default()
         };
-        shape.resize(2).unwrap();
-        assert!(shape.gateways[1] > taken + 1, "{shape:?}");
-        let second = shape.gateways[1];
-        shape.resize(3).unwrap();
-        assert_eq!(shape.gateways[1], second, "those that run keep their ports");
-        shape.resize(1).unwrap();
-        assert_eq!(shape.addresses(), address(taken - 1));
+        spec.resize(2).unwrap();
+        assert!(spec.gateways[1] > taken + 1, "{spec:?}");
+        let second = spec.gateways[1];
+        spec.resize(3).unwrap();
+        assert_eq!(
+            spec.gateways[1], second,
+            "existing gateways keep their ports"
+        );
+        spec.resize(1).unwrap();
+        assert_eq!(spec.addresses(), address(taken - 1));
     }
 }

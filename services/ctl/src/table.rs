@@ -1,10 +1,10 @@
-//! Tables for people: columns as wide as their widest cell.
+//! Formats text tables whose columns are as wide as their widest cell.
 
-/// Between two columns, as kubectl leaves it.
+/// Spaces between two columns, as in kubectl's tables.
 const GAP: usize = 3;
 
-/// A table with a header; each line ends with a line break and has no space before it.
-pub fn columns<const N: usize>(
+/// Formats a header and rows. Each line ends with a line break and has no trailing spaces.
+pub fn render<const N: usize>(
     header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
@@ -39,7 +39,7 @@ mod tests {
     fn a_column_is_as_wide_as_its_widest_cell() {
         let rows = [["a", "–"], ["long one", "2"]].map(|row| row.map(str::to_owned));
         assert_eq!(
-            columns(["X", "SECOND"], rows),
+            render(["X", "SECOND"], rows),
             "X          SECOND\na          –\nlong one   2\n"
         );
     }

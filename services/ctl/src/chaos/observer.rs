@@ -1,4 +1,4 @@
-//! The witness: watches the load's objects and notes who wrote, under which term, and which Pods there were.
+//! Observes the load through watches: records the writes of the service with their terms, and the changes of Pods.
 
 use std::sync::Arc;
 
@@ -14,61 +14,61 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::account::{Census, Change, Write};
+use super::report_data::{Change, PodCounter, Write};
 
-/// What has been noted of the round that goes on.
+/// The observations of the current round.
 #[derive(Default)]
-struct Notes {
+struct Record {
     writes: Vec<Write>,
     changes: Vec<(Revision, Change)>,
 }
 
-/// Sees everything that happens to the load, until it is dropped.
-pub struct Witness {
-    notes: Arc<Mutex<Notes>>,
-    told: watch::Receiver<()>,
-    census: Census,
+/// Watches the objects of the load until it is dropped.
+pub struct Observer {
+    record: Arc<Mutex<Record>>,
+    notified: watch::Receiver<()>,
+    counter: PodCounter,
     deployments: Reader<Whole<Deployment>>,
     pods: Reader<Whole<Pod>>,
     _watching: JoinSet<()>,
 }
 
-impl Witness {
-    /// Begins to watch `namespace`, and what `service` writes there.
-    pub async fn begin(gateway: &Client, namespace: &str, service: &str) -> Self {
-        let (tell, told) = watch::channel(());
-        let (tell, notes) = (Arc::new(tell), Arc::new(Mutex::new(Notes::default())));
+impl Observer {
+    /// Starts to watch `namespace` and the writes of `service` there; returns when all caches are filled.
+    pub async fn start(gateway: &Client, namespace: &str, service: &str) -> Self {
+        let (notify, notified) = watch::channel(());
+        let (notify, record) = (Arc::new(notify), Arc::new(Mutex::new(Record::default())));
         let mut watching = JoinSet::new();
-        let mut see = See {
+        let mut watches = Watches {
             gateway,
             namespace,
             service,
-            notes: &notes,
-            tell: &tell,
+            record: &record,
+            notify: &notify,
             watching: &mut watching,
         };
-        let deployments = see.all::<Deployment>(|_| None);
-        let sets = see.all::<ReplicaSet>(wanted);
-        let pods = see.all::<Pod>(counted);
+        let deployments = watches.watch::<Deployment>(|_| None);
+        let sets = watches.watch::<ReplicaSet>(set_change);
+        let pods = watches.watch::<Pod>(pod_change);
         deployments.synced().await;
         sets.synced().await;
         pods.synced().await;
         Self {
-            notes,
-            told,
-            census: Census::default(),
+            record,
+            notified,
+            counter: PodCounter::default(),
             deployments,
             pods,
             _watching: watching,
         }
     }
 
-    /// The load's Deployment as last told.
+    /// Returns the load's Deployment from the cache.
     pub fn deployment(&self, key: &Key) -> Option<Arc<Whole<Deployment>>> {
         self.deployments.get(key)
     }
 
-    /// How many Pods count.
+    /// Returns the number of active Pods in the cache.
     pub fn active(&self) -> usize {
         let pods = self.pods.list();
         pods.iter()
@@ -76,50 +76,50 @@ impl Witness {
             .count()
     }
 
-    /// What the service wrote in this round.
+    /// Returns the writes of the service in this round.
     pub fn writes(&self) -> Vec<Write> {
-        self.notes.lock().writes.clone()
+        self.record.lock().writes.clone()
     }
 
-    /// Waits until `is_so` after something was told, or is so already.
-    pub async fn until(&self, is_so: impl Fn(&Self) -> bool) {
-        let mut told = self.told.clone();
+    /// Waits until `condition` holds; evaluates it now and after each event.
+    pub async fn until(&self, condition: impl Fn(&Self) -> bool) {
+        let mut notified = self.notified.clone();
         loop {
-            told.mark_unchanged();
-            if is_so(self) {
+            notified.mark_unchanged();
+            if condition(self) {
                 return;
             }
-            // The senders live as long as the watches, and those as long as this.
-            let _ = told.changed().await;
+            // The senders belong to the watches, which live as long as `self`.
+            let _ = notified.changed().await;
         }
     }
 
-    /// Ends a round: answers the writes of the service and how many Pods were created too many.
-    pub fn close(&mut self) -> (Vec<Write>, usize) {
-        let mut notes = std::mem::take(&mut *self.notes.lock());
-        let doubled = self.census.follow(&mut notes.changes);
-        (notes.writes, doubled)
+    /// Ends a round: returns the writes of the service and the number of extra Pods.
+    pub fn end_round(&mut self) -> (Vec<Write>, usize) {
+        let mut record = std::mem::take(&mut *self.record.lock());
+        let extra = self.counter.apply(&mut record.changes);
+        (record.writes, extra)
     }
 
-    /// Begins a round, from rest.
-    pub fn open(&mut self) {
-        self.close();
-        self.census.rest();
+    /// Starts a round. The load must have settled.
+    pub fn begin_round(&mut self) {
+        self.end_round();
+        self.counter.settle();
     }
 }
 
-/// What all watches have in common.
-struct See<'a> {
+/// Starts watches with the same event handler.
+struct Watches<'a> {
     gateway: &'a Client,
     namespace: &'a str,
     service: &'a str,
-    notes: &'a Arc<Mutex<Notes>>,
-    tell: &'a Arc<watch::Sender<()>>,
+    record: &'a Arc<Mutex<Record>>,
+    notify: &'a Arc<watch::Sender<()>>,
     watching: &'a mut JoinSet<()>,
 }
 
-impl See<'_> {
-    fn all<T: Resource>(
+impl Watches<'_> {
+    fn watch<T: Resource>(
         &mut self,
         change: fn(&Delta<Whole<T>>) -> Option<Change>,
     ) -> Reader<Whole<T>> {
@@ -128,19 +128,19 @@ impl See<'_> {
             ..ListOptions::default()
         };
         let informer = self.gateway.informer::<Whole<T>>().only(only);
-        let (service, notes, tell) = (
+        let (service, record, notify) = (
             self.service.to_owned(),
-            self.notes.clone(),
-            self.tell.clone(),
+            self.record.clone(),
+            self.notify.clone(),
         );
         let informer = informer.on_event(move |delta| {
-            let mut notes = notes.lock();
-            notes.writes.extend(write(delta, &service));
-            notes
+            let mut record = record.lock();
+            record.writes.extend(write(delta, &service));
+            record
                 .changes
                 .extend(change(delta).map(|change| (revision(delta), change)));
-            drop(notes);
-            tell.send_replace(());
+            drop(record);
+            notify.send_replace(());
         });
         let reader = informer.reader();
         self.watching.spawn(informer.run(CancellationToken::new()));
@@ -148,7 +148,7 @@ impl See<'_> {
     }
 }
 
-/// When it was committed: what a list tells together may have been written at any time before.
+/// Returns the revision of the commit. A list has one revision for all objects, so the object's own is used.
 fn revision<T: Resource>(delta: &Delta<Whole<T>>) -> Revision {
     match &delta.new {
         Some(view) => view.meta().revision,
@@ -165,7 +165,7 @@ fn write<T: Resource>(delta: &Delta<Whole<T>>, service: &str) -> Option<Write> {
     })
 }
 
-fn wanted(delta: &Delta<Whole<ReplicaSet>>) -> Option<Change> {
+fn set_change(delta: &Delta<Whole<ReplicaSet>>) -> Option<Change> {
     let view = delta.new.as_ref().or(delta.old.as_ref())?;
     let gone = delta.new.is_none();
     let replicas = view.object.spec.replicas.unwrap_or(1);
@@ -175,7 +175,7 @@ fn wanted(delta: &Delta<Whole<ReplicaSet>>) -> Option<Change> {
     })
 }
 
-fn counted(delta: &Delta<Whole<Pod>>) -> Option<Change> {
+fn pod_change(delta: &Delta<Whole<Pod>>) -> Option<Change> {
     let view = delta.new.as_ref().or(delta.old.as_ref())?;
     let pod = view.object.metadata.uid.clone();
     let counts = delta.new.is_some() && pod::is_active(&view.object);

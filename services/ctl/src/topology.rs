@@ -1,0 +1,311 @@
+//! The processes of a local cluster, derived from its [`ClusterSpec`].
+
+use std::net::Ipv4Addr;
+
+use crate::cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, addresses};
+use crate::state_dir::StateDir;
+
+/// Services that elect a leader among their replicas.
+pub const ELECTED: [&str; 3] = [
+    "deployment-controller",
+    "replicaset-controller",
+    "scheduler",
+];
+/// Prefix of a relay's name; the name of its client follows.
+const RELAY_PREFIX: &str = "relay-";
+/// Third octet of the first relay addresses, 127.0.100.1 and following. Pods have addresses from 127.1.0.0 on.
+const RELAY_OCTET: usize = 100;
+/// Nodes that run containers as processes of this machine, with one agent each.
+pub const NODES: [&str; 2] = ["node-0", "node-1"];
+/// Number of simulated nodes; one agent serves all of them.
+const SIMULATED: usize = 10;
+/// Size limit of etcd's database in bytes (4 GiB): half of the maximum that etcd recommends.
+const QUOTA: &str = "4294967296";
+/// Number of old revisions that etcd keeps, for continued lists and resumed watches.
+const HISTORY: &str = "100000";
+
+/// A process that the cluster should have.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    /// The service, which is also the name of the program.
+    pub service: &'static str,
+    /// `<service>-<n>`.
+    pub name: String,
+    /// `<n>`.
+    index: usize,
+    /// Arguments, without those for the name and the listen address.
+    pub args: Vec<String>,
+    /// The required port; `None` for any free port.
+    pub port: Option<u16>,
+    /// For a relay, the address at which it accepts connections for the gateways.
+    pub relay_ip: Option<Ipv4Addr>,
+}
+
+impl ProcessSpec {
+    fn new(service: &'static str, index: usize) -> Self {
+        Self {
+            service,
+            name: format!("{service}-{index}"),
+            index,
+            args: Vec::new(),
+            port: None,
+            relay_ip: None,
+        }
+    }
+
+    fn arg(mut self, flag: &str, value: impl ToString) -> Self {
+        self.args.extend([flag.to_owned(), value.to_string()]);
+        self
+    }
+
+    fn with_port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+}
+
+/// Returns the name of the relay between `client` and the gateways.
+pub fn relay_name(client: &str) -> String {
+    format!("{RELAY_PREFIX}{client}")
+}
+
+/// Returns the service of a process name, `<service>-<n>` or `relay-<service>-<n>`.
+pub fn service_of(name: &str) -> &str {
+    if name.starts_with(RELAY_PREFIX) {
+        return "relay";
+    }
+    name.rsplit_once('-').map_or(name, |(service, _)| service)
+}
+
+/// Returns the HTTP path of a process's readiness check.
+pub fn health_path(name: &str) -> &'static str {
+    match service_of(name) {
+        "etcd" => "/health",
+        _ => "/readyz",
+    }
+}
+
+/// Returns the stage in which a process starts, an index into the result of [`stages`].
+pub fn stage(name: &str) -> usize {
+    match service_of(name) {
+        "etcd" => 0,
+        "gateway" | "relay" => 1,
+        _ => 2,
+    }
+}
+
+/// Returns all processes in stages. Each stage starts when the one before it is ready.
+pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3] {
+    let clients: Vec<_> = elected(spec).chain(agents(state_dir)).collect();
+    let relays = clients.iter().filter(|_| spec.relays);
+    let relays = relays.map(|client| relay_for(client, spec));
+    let middle = gateways(spec).chain(relays).collect();
+    let clients = clients.into_iter().map(|client| {
+        let gateways = addresses(&gateway_ip(&client, spec), &spec.gateways);
+        client.arg("--gateway-address", gateways)
+    });
+    [vec![etcd(state_dir, spec)], middle, clients.collect()]
+}
+
+/// Returns the IP at which `client` connects to the gateways: theirs, or that of its relay. The ports are the same.
+fn gateway_ip(client: &ProcessSpec, spec: &ClusterSpec) -> String {
+    if !spec.relays {
+        return LOOPBACK.to_owned();
+    }
+    let row = ELECTED
+        .iter()
+        .position(|service| *service == client.service);
+    let row = RELAY_OCTET + row.unwrap_or(ELECTED.len());
+    format!("127.0.{row}.{}", client.index + 1)
+}
+
+fn relay_for(client: &ProcessSpec, spec: &ClusterSpec) -> ProcessSpec {
+    let mut relay = ProcessSpec::new("relay", client.index);
+    let ip = gateway_ip(client, spec);
+    relay.name = relay_name(&client.name);
+    relay.relay_ip = ip.parse().ok();
+    relay.args.push("relay".to_owned());
+    for port in &spec.gateways {
+        relay = relay.arg("--to", format!("{LOOPBACK}:{port}"));
+    }
+    // Last, because `RunningProcess::is_current` compares a prefix: a relay with more gateways must not match.
+    relay.arg("--at", ip)
+}
+
+fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
+    let (client, peer) = (address(spec.etcd), address(spec.etcd_peer));
+    ProcessSpec::new("etcd", 0)
+        .with_port(spec.etcd)
+        .arg("--name", "setpoint")
+        .arg("--data-dir", state_dir.etcd().display())
+        .arg("--listen-client-urls", &client)
+        .arg("--advertise-client-urls", &client)
+        .arg("--listen-peer-urls", &peer)
+        .arg("--initial-advertise-peer-urls", &peer)
+        .arg("--initial-cluster", format!("setpoint={peer}"))
+        .arg("--quota-backend-bytes", QUOTA)
+        .arg("--auto-compaction-mode", "revision")
+        .arg("--auto-compaction-retention", HISTORY)
+        .arg("--logger", "zap")
+        .arg("--log-level", "warn")
+}
+
+fn gateways(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
+    let etcd = address(spec.etcd);
+    let ports = spec.gateways.iter().enumerate();
+    ports.map(move |(index, port)| {
+        ProcessSpec::new("gateway", index)
+            .with_port(*port)
+            .arg("--etcd-endpoints", &etcd)
+    })
+}
+
+fn elected(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
+    let replicas = |service| (0..spec.replicas).map(move |index| ProcessSpec::new(service, index));
+    ELECTED
+        .into_iter()
+        .flat_map(replicas)
+        .map(|process| match spec.profile {
+            Profile::Standard => process,
+            Profile::Fast => process
+                .arg("--election-lease-duration", "2s")
+                .arg("--election-renew-deadline", "1400ms")
+                .arg("--election-retry-period", "300ms"),
+        })
+}
+
+fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
+    let real = NODES.into_iter().enumerate().map(|(index, node)| {
+        ProcessSpec::new("node-agent", index)
+            .arg("--runtime", "process")
+            .arg("--node-name", node)
+            .arg("--state-dir", state_dir.node(node).display())
+    });
+    let simulated = ProcessSpec::new("node-agent", NODES.len())
+        .arg("--runtime", "simulated")
+        .arg("--node-name", "simulated")
+        .arg("--nodes", SIMULATED);
+    real.chain([simulated])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn spec(profile: Profile) -> ClusterSpec {
+        ClusterSpec {
+            gateways: vec![7443, 7444],
+            replicas: 3,
+            profile,
+            relays: false,
+            etcd: 7379,
+            etcd_peer: 7380,
+        }
+    }
+
+    fn topology(profile: Profile) -> [Vec<ProcessSpec>; 3] {
+        stages(&nowhere(), &spec(profile))
+    }
+
+    fn relayed() -> [Vec<ProcessSpec>; 3] {
+        let relays = ClusterSpec {
+            relays: true,
+            ..spec(Profile::Standard)
+        };
+        stages(&nowhere(), &relays)
+    }
+
+    fn nowhere() -> StateDir {
+        StateDir::find(Path::new("/nowhere"), None)
+    }
+
+    #[test]
+    fn etcd_starts_before_the_gateways_and_these_before_their_clients() {
+        let stages = topology(Profile::Standard);
+        let names = stages.each_ref().map(|stage| {
+            stage
+                .iter()
+                .map(|process| process.name.as_str())
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(names[0], ["etcd-0"]);
+        assert_eq!(names[1], ["gateway-0", "gateway-1"]);
+        assert_eq!(names[2].len(), 3 * 3 + 3);
+        assert_eq!(
+            names[2][7..],
+            [
+                "scheduler-1",
+                "scheduler-2",
+                "node-agent-0",
+                "node-agent-1",
+                "node-agent-2"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_stage_of_a_name_is_the_stage_that_contains_the_process() {
+        for (index, processes) in relayed().iter().enumerate() {
+            for process in processes {
+                assert_eq!(service_of(&process.name), process.service);
+                assert_eq!(stage(&process.name), index);
+            }
+        }
+    }
+
+    #[test]
+    fn every_client_gets_the_addresses_of_all_gateways() {
+        let [_, gateways, rest] = topology(Profile::Standard);
+        for gateway in gateways {
+            assert_eq!(gateway.args, ["--etcd-endpoints", "http://127.0.0.1:7379"]);
+        }
+        for process in rest {
+            let has_addresses = process
+                .args
+                .iter()
+                .any(|arg| arg == "http://127.0.0.1:7443,http://127.0.0.1:7444");
+            assert!(has_addresses, "{}", process.name);
+        }
+    }
+
+    #[test]
+    fn a_client_with_a_relay_gets_only_the_addresses_of_its_own_relay() {
+        let [_, middle, rest] = relayed();
+        let relays = middle.iter().filter(|process| process.service == "relay");
+        let relays: Vec<_> = relays.collect();
+        assert_eq!(relays.len(), rest.len());
+        for (process, own) in rest.iter().zip(&relays) {
+            assert_eq!(own.name, relay_name(&process.name));
+            let ip = own.args.last().unwrap();
+            let addresses = format!("http://{ip}:7443,http://{ip}:7444");
+            assert_eq!(process.args.last(), Some(&addresses));
+            let same = relays.iter().filter(|relay| relay.args.last() == Some(ip));
+            assert_eq!(same.count(), 1, "{ip}");
+        }
+        let expected = "relay --to 127.0.0.1:7443 --to 127.0.0.1:7444 --at 127.0.102.2";
+        let scheduler = relays.iter().find(|one| one.name == "relay-scheduler-1");
+        assert_eq!(
+            scheduler.map(|one| one.args.join(" ")).as_deref(),
+            Some(expected)
+        );
+    }
+
+    #[test]
+    fn the_fast_profile_sets_the_lease_timing_of_elected_services_only() {
+        let [_, _, rest] = topology(Profile::Fast);
+        for process in rest {
+            let is_fast = process
+                .args
+                .iter()
+                .any(|arg| arg == "--election-lease-duration");
+            assert_eq!(
+                is_fast,
+                ELECTED.contains(&process.service),
+                "{}",
+                process.name
+            );
+        }
+    }
+}

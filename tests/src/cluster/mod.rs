@@ -1,0 +1,250 @@
+//! A cluster of real processes on 127.0.0.1 that is stopped when dropped.
+
+mod launch;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+pub(crate) use launch::binary;
+pub use launch::{election, fast_election};
+
+use crate::process::end_containers;
+use crate::{Kubectl, Process, eventually, free_port};
+
+/// The size of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Number of gateways over one etcd.
+    pub gateways: usize,
+    /// Number of replicas of each controller and of the scheduler.
+    pub replicas: usize,
+    /// Number of nodes that run containers as processes, with one agent each.
+    pub process_nodes: usize,
+    /// Number of simulated nodes; one agent serves all of them.
+    pub simulated_nodes: usize,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self {
+            gateways: 1,
+            replicas: 1,
+            process_nodes: 2,
+            simulated_nodes: 1,
+        }
+    }
+}
+
+/// Real etcd, gateways, controllers, a scheduler and node agents.
+pub struct Cluster {
+    directory: TempDir,
+    gateways: Vec<String>,
+    gateway_flags: Vec<String>,
+    etcd: String,
+    peer: String,
+    environment: Vec<String>,
+    processes: BTreeMap<String, Process>,
+}
+
+/// Services that elect a leader among their replicas.
+pub const ELECTED: [&str; 3] = [
+    "deployment-controller",
+    "replicaset-controller",
+    "scheduler",
+];
+
+impl Cluster {
+    /// Starts a complete cluster with fast elections, and waits until it is ready.
+    pub fn start(size: Size) -> Self {
+        Self::start_with(size, &fast_election())
+    }
+
+    /// Starts a complete cluster with the default settings, and waits until it is ready.
+    pub fn start_as_shipped(size: Size) -> Self {
+        Self::start_with(size, &[])
+    }
+
+    /// Starts a complete cluster that exports all spans to `collector`, and waits until it is ready.
+    pub fn traced(size: Size, collector: &str) -> Self {
+        let collector = format!("OTEL_EXPORTER_OTLP_ENDPOINT={collector}");
+        Self::with_environment(size, &[&collector])
+    }
+
+    /// Starts a complete cluster with `variables`, `NAME=value`, in the environment of each service.
+    pub fn with_environment(size: Size, variables: &[&str]) -> Self {
+        let mut cluster = Self::without_etcd();
+        cluster.environment = variables.iter().map(|&variable| variable.into()).collect();
+        cluster.fill(size, &fast_election())
+    }
+
+    /// Starts a complete cluster with these flags for elections, and waits until it is ready.
+    pub fn start_with(size: Size, election: &[String]) -> Self {
+        Self::without_etcd().fill(size, election)
+    }
+
+    fn fill(self, size: Size, election: &[String]) -> Self {
+        let mut cluster = self.base(size.gateways);
+        for service in ELECTED {
+            for n in 0..size.replicas {
+                cluster.service(&format!("{service}-{n}"), service, election);
+            }
+        }
+        for n in 0..size.process_nodes {
+            cluster.agent(n, &["--runtime".into(), "process".into()]);
+        }
+        if size.simulated_nodes > 0 {
+            let nodes = size.simulated_nodes.to_string();
+            let flags = ["--runtime", "simulated", "--nodes", &nodes].map(str::to_owned);
+            cluster.agent(size.process_nodes, &flags);
+        }
+        let nodes = size.process_nodes + size.simulated_nodes;
+        let kubectl = cluster.kubectl();
+        eventually("all nodes are Ready", || {
+            let listed = kubectl.run("get nodes --no-headers").stdout;
+            let ready = listed
+                .lines()
+                .filter(|line| line.contains(" Ready"))
+                .count();
+            (ready == nodes).then_some(()).ok_or(listed)
+        });
+        cluster
+    }
+
+    /// Starts etcd and one gateway.
+    pub fn bare() -> Self {
+        Self::bare_with(1)
+    }
+
+    /// Starts etcd and this number of gateways.
+    pub fn bare_with(gateways: usize) -> Self {
+        Self::without_etcd().base(gateways)
+    }
+
+    fn base(self, gateways: usize) -> Self {
+        let mut cluster = self;
+        (1..gateways).for_each(|_| cluster.add_gateway());
+        cluster.start_etcd();
+        for n in 0..gateways {
+            cluster.start_gateway_at(n);
+        }
+        cluster.wait_until_ready();
+        cluster
+    }
+
+    /// Creates a directory and reserves ports; starts no process.
+    pub fn without_etcd() -> Self {
+        let url = || format!("http://127.0.0.1:{}", free_port());
+        let cluster = Self {
+            directory: TempDir::new().expect("a temporary directory"),
+            gateways: vec![format!("127.0.0.1:{}", free_port())],
+            gateway_flags: Vec::new(),
+            etcd: url(),
+            peer: url(),
+            environment: Vec::new(),
+            processes: BTreeMap::new(),
+        };
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: test\ncontexts:\n- name: test\n  context: {{cluster: test, user: test}}\n\
+             clusters:\n- name: test\n  cluster: {{server: 'http://{}'}}\nusers:\n- name: test\n  user: {{}}\n",
+            cluster.gateways[0]
+        );
+        std::fs::write(cluster.directory().join("kubeconfig"), kubeconfig).expect("it is writable");
+        cluster
+    }
+
+    /// Sets additional flags for gateways started from now on.
+    pub fn set_gateway_flags(&mut self, flags: &[&str]) {
+        self.gateway_flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    }
+
+    /// Reserves a port for one more gateway, without starting it.
+    pub fn add_gateway(&mut self) {
+        self.gateways.push(format!("127.0.0.1:{}", free_port()));
+    }
+
+    /// Returns the directory of logs and state.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Returns the URL of the first gateway.
+    pub fn gateway_url(&self) -> String {
+        self.gateway_url_at(0)
+    }
+
+    /// Returns the URL of `gateway-<n>`.
+    pub fn gateway_url_at(&self, n: usize) -> String {
+        format!("http://{}", self.gateways[n])
+    }
+
+    /// Returns the URLs of all gateways, comma-separated.
+    pub fn gateway_urls(&self) -> String {
+        let urls: Vec<_> = (0..self.gateways.len())
+            .map(|n| self.gateway_url_at(n))
+            .collect();
+        urls.join(",")
+    }
+
+    /// Returns the URL of etcd.
+    pub fn etcd_url(&self) -> &str {
+        &self.etcd
+    }
+
+    /// Returns a kubectl that uses the first gateway.
+    pub fn kubectl(&self) -> Kubectl {
+        Kubectl::new(self.directory().to_owned())
+    }
+
+    /// Returns a kubectl that uses `gateway-<n>`.
+    pub fn kubectl_at(&self, n: usize) -> Kubectl {
+        self.kubectl().at(&self.gateway_url_at(n))
+    }
+
+    /// Returns the process `<service>-<n>`.
+    pub fn process(&mut self, name: &str) -> &mut Process {
+        let process = self.processes.get_mut(name);
+        process.unwrap_or_else(|| panic!("no process {name}"))
+    }
+
+    /// Waits until all gateways are ready.
+    pub fn wait_until_ready(&self) {
+        for n in 0..self.gateways.len() {
+            self.wait_for_gateway(n);
+        }
+    }
+
+    /// Waits until `gateway-<n>` is ready.
+    pub fn wait_for_gateway(&self, n: usize) {
+        let kubectl = self.kubectl_at(n);
+        eventually("the gateway is ready", || {
+            let output = kubectl.run("get --raw /readyz");
+            output.success.then_some(()).ok_or(output.stderr)
+        });
+    }
+
+    /// Waits until a service has a leader, and returns its name, `<service>-<n>`.
+    pub fn leader(&self, service: &str) -> String {
+        let kubectl = self.kubectl();
+        eventually(&format!("{service} has a leader"), || {
+            let output = kubectl.run(&format!(
+                "get lease {service} -n setpoint-system -o jsonpath={{.spec.holderIdentity}}"
+            ));
+            let holder = output
+                .stdout
+                .split('_')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            (!holder.is_empty()).then_some(holder).ok_or(output.stderr)
+        })
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.processes.clear();
+        end_containers(self.directory.path());
+    }
+}
