@@ -2,14 +2,9 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use setpoint_model::replicas::SERVICE;
 use setpoint_proto::coordination::Lease;
 
-/// The namespace of the Leases by which services elect their leaders.
-pub const LEADER_NAMESPACE: &str = "setpoint-system";
-/// The namespace of the Leases that replicas renew as heartbeats.
-pub const REPLICA_NAMESPACE: &str = "setpoint-replicas";
-/// The label of a heartbeat Lease with the service of the replica.
-const SERVICE: &str = "setpoint.dev/service";
 /// Age in seconds from which a heartbeat is reported as missing; replicas send one every ten seconds.
 const SILENT: f64 = 15.0;
 

@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{Client, Delta, Informer, Reader, Whole};
+use setpoint_model::replicas;
 use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::leadership::{LEADER_NAMESPACE, Leadership, REPLICA_NAMESPACE, holder, leaderships};
+use super::leadership::{Leadership, holder, leaderships};
 
 /// By service, the time between the last sign of life of the former leader and the first of the current one.
 pub type Gaps = BTreeMap<String, Duration>;
@@ -39,13 +40,13 @@ impl Live {
         let (mut last_seen, gaps) = (LastSeen::default(), tell.clone());
         let numbers = Terms::default();
         let noted = numbers.clone();
-        let terms = informer(gateway, LEADER_NAMESPACE).on_event(move |delta| {
+        let terms = informer(gateway, replicas::SYSTEM_NAMESPACE).on_event(move |delta| {
             note(&noted, delta);
             let gap = last_seen.observe(delta, Instant::now());
             gaps.send_modify(|gaps| gaps.extend(gap));
         });
         let replicas =
-            informer(gateway, REPLICA_NAMESPACE).on_event(move |_| tell.send_modify(|_| ()));
+            informer(gateway, replicas::NAMESPACE).on_event(move |_| tell.send_modify(|_| ()));
         let mut watching = JoinSet::new();
         let live = (terms.reader(), replicas.reader());
         watching.spawn(terms.run(CancellationToken::new()));

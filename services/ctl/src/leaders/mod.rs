@@ -13,6 +13,7 @@ use jiff::{Timestamp, Zoned};
 use setpoint_controller::Client;
 use setpoint_controller::client::ListOptions;
 use setpoint_model::Key;
+use setpoint_model::replicas;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::{Reason, Resource as _};
 use tokio::signal::ctrl_c;
@@ -20,7 +21,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::connection::Connection;
 pub use leadership::Leadership;
-use leadership::{LEADER_NAMESPACE, REPLICA_NAMESPACE, leaderships};
+use leadership::leaderships;
 use live::{Gaps, Live};
 use table::{line, table};
 
@@ -69,10 +70,10 @@ pub async fn fetch(gateway: &Client) -> anyhow::Result<Vec<Leadership>> {
         ..ListOptions::default()
     };
     let leases = gateway
-        .list::<Lease>(&within(LEADER_NAMESPACE))
+        .list::<Lease>(&within(replicas::SYSTEM_NAMESPACE))
         .await?
         .items;
-    let replicas = gateway.list::<Lease>(&within(REPLICA_NAMESPACE)).await?;
+    let replicas = gateway.list::<Lease>(&within(replicas::NAMESPACE)).await?;
     let replicas: Vec<_> = replicas.items.iter().collect();
     let mut terms = Vec::new();
     for lease in &leases {
