@@ -60,7 +60,7 @@ fn kubectl_logs_returns_the_output_of_containers() {
         ("logs nobody", "pods \"nobody\" not found"),
         (
             "logs talker -c short --timestamps",
-            "does not note when a line was written",
+            "does not record timestamps of log lines",
         ),
     ] {
         let refused = kubectl.fails(asked);
