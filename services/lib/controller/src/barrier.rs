@@ -1,4 +1,4 @@
-//! A controller reads its own writes: a key rests until the caches hold what was written for it.
+//! Read-your-writes: a key waits until the caches hold the writes that were made for it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use crate::informer::{Moment, Progress};
 use crate::{Reader, Receipt, View};
 
-/// How long a worker waits before it turns to other keys: caches are usually milliseconds behind.
+/// The time after which a worker gives up a key: caches are usually milliseconds behind.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Knows which revisions were written for each key, and how far the caches of the written kinds are.
+/// The revisions that were written for each key, and the progress of the caches of their kinds.
 ///
 /// Writes of kinds that have no cache here are nothing to wait for.
 #[derive(Default)]
@@ -27,17 +27,17 @@ pub struct Barrier {
 #[derive(Clone, Copy)]
 struct Awaited {
     receipt: Receipt,
-    /// When it was known to be committed: a restored store may have lost it since.
+    /// When it was committed; a store that is restored later may have lost it.
     since: Moment,
 }
 
 impl Barrier {
-    /// Also waits for this cache.
+    /// Adds a cache to wait for.
     pub fn watch<V: View>(&mut self, reader: &Reader<V>) {
         self.caches.insert(V::Object::RESOURCE, reader.progress());
     }
 
-    /// The same caches, and nothing written yet.
+    /// Returns a barrier over the same caches without writes.
     pub(crate) fn fresh(&self) -> Self {
         Self {
             caches: self.caches.clone(),
@@ -45,7 +45,7 @@ impl Barrier {
         }
     }
 
-    /// This was written for the key.
+    /// Adds writes for the key.
     pub fn wrote(&self, key: &Key, receipts: impl IntoIterator<Item = Receipt>) {
         let awaited = |receipt: Receipt| {
             let since = self.caches.get(receipt.resource)?.now();
@@ -89,7 +89,7 @@ impl Barrier {
     }
 }
 
-/// One write per kind is enough: the newest.
+/// Keeps the newest write of each kind.
 fn keep(kept: &mut Vec<Awaited>, write: Awaited) {
     let resource = write.receipt.resource;
     match kept.iter_mut().find(|old| old.receipt.resource == resource) {

@@ -1,19 +1,19 @@
-//! Actions in a few words, for spans: their data may hold whole Pod templates.
+//! Short labels of actions, whose data may hold whole Pod templates.
 
 use std::fmt::{self, Debug, Write};
 
-/// Longer than this says nothing more to a reader of a trace.
+/// The longest label, in bytes.
 const MAX_LENGTH: usize = 160;
 
-/// The beginning of what `Debug` says.
+/// Returns the beginning of the action's `Debug` output.
 pub(crate) fn label(action: &impl Debug) -> String {
     let mut text = Beginning(String::new());
-    // It ends with an error when it has enough.
+    // The error ends the formatting at the limit.
     let _ = write!(text, "{action:?}");
     text.0
 }
 
-/// The name of the variant alone.
+/// Returns the name of the variant.
 pub(crate) fn verb(brief: &str) -> &str {
     let end = brief.find(|c: char| !c.is_alphanumeric());
     &brief[..end.unwrap_or(brief.len())]

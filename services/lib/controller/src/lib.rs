@@ -1,4 +1,4 @@
-//! How any controller runs: gateway client, informer, queue, barrier, rounds, election, events.
+//! Runs controllers: client of the gateway, informers, queue, barrier, runtime, election, Events.
 //!
 //! ```text
 //! watch ─▶ informer ─▶ queue ─▶ worker: barrier → observe → plan → act… → status ─▶ gateway

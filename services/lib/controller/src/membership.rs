@@ -1,4 +1,4 @@
-//! A Lease of each replica's own: it says who is there, leading or not, and where to reach it.
+//! The Lease that announces a replica, leading or not, and its address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use tracing::{debug, warn};
 use crate::client::Preconditions;
 use crate::{Backoff, Client};
 
-/// A replica that has been silent for so long counts as gone.
+/// The duration of the Lease in seconds, after which the replica counts as gone.
 const SECONDS: i32 = 40;
-/// Three signs of life may be lost.
+/// The interval of renewals: three may fail.
 const EVERY: Duration = Duration::from_secs(10);
-/// Whoever stops does not wait longer for its Lease to be removed; it expires, too.
+/// The time limit of deleting the Lease at shutdown; if it fails, the Lease expires.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A replica's sign of life, kept up until it leaves or this is dropped.
+/// The announcement of a replica, renewed until it leaves or this is dropped.
 #[derive(Debug)]
 pub struct Membership {
     leave: CancellationToken,
@@ -53,7 +53,7 @@ impl Membership {
         Self { leave, task }
     }
 
-    /// Takes the announcement back: the replica stops in good order.
+    /// Deletes the announcement.
     pub async fn leave(mut self) {
         self.leave.cancel();
         if timeout(FAREWELL, &mut self.task).await.is_err() {
@@ -80,7 +80,8 @@ impl Replica {
         let mut backoff = Backoff::new(Duration::from_millis(200), EVERY);
         let mut known = None;
         while !leave.is_cancelled() {
-            // Not cut short by leaving: what is on its way would make the Lease anew after its removal.
+            // Not cancelled by shutdown: a write that is still on its way would create the Lease again after its
+            // deletion.
             let renewed = self.renew(known.as_ref()).await;
             let rest = match &renewed {
                 Ok(_) => {
@@ -101,7 +102,7 @@ impl Replica {
         }
     }
 
-    /// Renews the known Lease, or whatever is there under this name: it is of this replica's former life.
+    /// Renews the known Lease, or the one of its name, which an earlier process of this replica has left.
     async fn renew(&self, known: Option<&Lease>) -> Result<Lease, ApiError> {
         let meta = match known {
             Some(lease) => Some(lease.metadata.clone()),
@@ -156,7 +157,7 @@ impl Replica {
     }
 }
 
-/// Where others find a process that listens at `address`: with an IP in place of an unspecified one.
+/// Returns the address at which others reach a process that listens on `address`: an unspecified IP is replaced.
 pub async fn reachable(gateway: &Client, address: &str) -> String {
     let local = match address.parse::<SocketAddr>() {
         Ok(listening) if listening.ip().is_unspecified() => local(gateway, listening.port()).await,
@@ -165,7 +166,7 @@ pub async fn reachable(gateway: &Client, address: &str) -> String {
     local.unwrap_or_else(|| address.to_owned())
 }
 
-/// Where packets to the gateway come from. No packet is sent for it.
+/// Returns the local IP of connections to the gateway. Sends no packet.
 async fn local(gateway: &Client, port: u16) -> Option<String> {
     for gateway in gateway.host().split(',') {
         let gateway = gateway

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use setpoint_proto::ApiError;
 
-/// What to do, and when to look again without being told to.
+/// The actions of a reconcile, and when to repeat it without a change.
 ///
 /// The steps do not depend on each other. A plan that needs an order holds the first part; the next round does the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<A> {
     /// Carried out side by side, in this order as far as there is one.
     pub steps: Vec<Step<A>>,
-    /// Look again after this time, even if nothing happens.
+    /// The time after which the reconcile is repeated without a change.
     pub again: Option<Duration>,
 }
 
@@ -34,17 +34,17 @@ impl<A> Default for Plan<A> {
 }
 
 impl<A> Plan<A> {
-    /// Also does this.
+    /// Adds a step.
     pub fn step(&mut self, action: A, because: &'static str) {
         self.steps.push(Step { action, because });
     }
 
-    /// Looks again after this time, or earlier if that was planned already.
+    /// Repeats the reconcile after this time, or earlier if that was planned already.
     pub fn look_again(&mut self, after: Duration) {
         self.again = Some(self.again.map_or(after, |again| again.min(after)));
     }
 
-    /// Is there nothing to do?
+    /// Whether there is no step.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

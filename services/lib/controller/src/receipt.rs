@@ -1,4 +1,4 @@
-//! What a write leaves in the hands of the writer.
+//! The results of writes.
 
 use setpoint_model::Revision;
 use setpoint_proto::Resource;
@@ -8,7 +8,7 @@ use setpoint_proto::Resource;
 pub struct Receipt {
     /// The written kind, for example `deployments.apps`; empty if nothing was written.
     pub resource: &'static str,
-    /// When it was committed.
+    /// The revision of the commit.
     pub revision: Revision,
 }
 
@@ -32,15 +32,15 @@ impl Receipt {
 pub struct Written<T> {
     /// The object after defaulting, with its new metadata.
     pub object: T,
-    /// When it was committed.
+    /// The revision of the commit.
     pub revision: Revision,
     pub(crate) resource: &'static str,
-    /// Of a Lease: the term that stands with this write.
+    /// For a Lease: the term that is current after this write.
     pub(crate) lease_term: Option<u64>,
 }
 
 impl<T> Written<T> {
-    /// What to hand to the barrier.
+    /// Returns the receipt for the barrier.
     pub const fn receipt(&self) -> Receipt {
         Receipt {
             resource: self.resource,

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 pub struct Tasks {
     failing: Arc<Mutex<BTreeMap<String, String>>>,
     health: watch::Sender<Result<(), String>>,
-    /// How often tasks were started that are to panic at their first start.
+    /// The number of starts of tasks that are to panic at their first.
     #[cfg(test)]
     sabotaged: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
@@ -50,7 +50,7 @@ impl Tasks {
         setpoint_task::supervise(task, report, start).await
     }
 
-    /// Sets whether a task is well.
+    /// Sets the health of a task.
     pub fn report(&self, task: &'static str, subject: &str, state: Result<(), String>) {
         let name = match subject {
             "" => task.to_owned(),
@@ -76,7 +76,7 @@ impl Tasks {
         });
     }
 
-    /// Follows whether all tasks are well: the reasons of those that are not.
+    /// Follows the health of all tasks: `Err` with the reasons of those that fail.
     pub fn health(&self) -> watch::Receiver<Result<(), String>> {
         self.health.subscribe()
     }

@@ -1,9 +1,9 @@
-//! What an informer keeps of an object.
+//! Views: the part of an object that an informer keeps.
 
 use setpoint_model::Meta;
 use setpoint_proto::Resource;
 
-/// What an informer keeps of an object: small on purpose, total, and sharing no buffer with the wire.
+/// The part of an object that an informer keeps: small, total, and without a buffer shared with the wire.
 pub trait View: Send + Sync + Sized + 'static {
     /// The kind as it travels.
     type Object: Resource;

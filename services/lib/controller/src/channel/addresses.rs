@@ -1,4 +1,4 @@
-//! Where gateways are: URIs, each of which may stand for several addresses.
+//! The addresses of gateways: URIs, each of which may resolve to several.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::endpoint_of;
 use crate::client::Error;
 
-/// A name server that does not answer must not hold up the addresses that need none.
+/// The time limit of a lookup: a name server that does not answer must not delay other addresses.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The gateways' URIs, at least one.
@@ -37,12 +37,12 @@ impl Addresses {
         &self.uris[0]
     }
 
-    /// Every address of every gateway, in random order, as the name servers tell it now.
+    /// Resolves all addresses of all gateways now, in random order.
     pub async fn resolve(&self) -> Vec<SocketAddr> {
         let lookups = self.places.iter().map(|place| async move {
             match timeout(RESOLVE_WITHIN, lookup_host(place.as_str())).await {
                 Ok(Ok(found)) => found.collect(),
-                // A gateway that is away may have no name meanwhile.
+                // The name of a gateway that is down may not resolve.
                 _ => Vec::new(),
             }
         });

@@ -1,4 +1,4 @@
-//! A connection that can be broken off from outside.
+//! A connection that can be cancelled.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// A TCP connection that is lost as soon as its token is cancelled.
+/// A TCP connection that fails once its token is cancelled.
 pub(super) struct CancellableStream {
     stream: TcpStream,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,

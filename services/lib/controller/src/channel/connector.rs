@@ -19,10 +19,11 @@ use tracing::debug;
 use super::addresses::Addresses;
 use super::cancellable_stream::CancellableStream;
 
-/// Per address. A machine that is gone does not even refuse, and the next one should have its turn soon.
+/// The time limit of one attempt. A host that is gone does not refuse connections, and other addresses wait for their
+/// turn.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Makes one connection after the other. Clones make them for the same client.
+/// Makes the connections of a client, one at a time. Clones share the client.
 #[derive(Clone)]
 pub(super) struct Connector {
     addresses: Arc<Addresses>,
@@ -33,7 +34,7 @@ pub(super) struct Connector {
 struct Present {
     peer: Option<SocketAddr>,
     cut: CancellationToken,
-    /// Where to go next, if that has been found out already.
+    /// The address of the next connection, if it has been chosen.
     wanted: Option<SocketAddr>,
 }
 
@@ -45,7 +46,7 @@ impl Connector {
         }
     }
 
-    /// Every gateway but the one that the client is connected to.
+    /// Returns the addresses of the other gateways.
     pub async fn others(&self) -> Vec<SocketAddr> {
         let mut others = self.addresses.resolve().await;
         let present = self.present.lock().peer;
@@ -53,7 +54,7 @@ impl Connector {
         others
     }
 
-    /// Breaks off the present connection; the next one will be to `address`, if that can be had.
+    /// Cuts the present connection; the next one goes to `address` if that accepts it.
     pub fn move_to(&self, address: SocketAddr) {
         let mut present = self.present.lock();
         present.wanted = Some(address);
@@ -76,7 +77,8 @@ impl Connector {
         Err(last)
     }
 
-    /// The one that was left comes last: it may look alive without being so.
+    /// Returns the addresses to try. The one that was left comes last: it may accept connections without being
+    /// healthy.
     async fn candidates(&self) -> Vec<SocketAddr> {
         let mut candidates = self.addresses.resolve().await;
         let mut present = self.present.lock();
@@ -94,7 +96,7 @@ impl Connector {
         stream: TcpStream,
         address: SocketAddr,
     ) -> io::Result<TokioIo<CancellableStream>> {
-        // Without it each call would wait for the peer's delayed acknowledgement.
+        // Without this option each call waits for the peer's delayed acknowledgement.
         stream.set_nodelay(true)?;
         let cut = CancellationToken::new();
         let mut present = self.present.lock();
@@ -114,7 +116,7 @@ impl tower::Service<Uri> for Connector {
         Poll::Ready(Ok(()))
     }
 
-    /// The URI is that of the first gateway, and says nothing.
+    /// Ignores the URI, which is that of the first gateway.
     fn call(&mut self, _: Uri) -> Self::Future {
         Box::pin(self.clone().connect())
     }

@@ -1,4 +1,4 @@
-//! Leaves a gateway that is not ready, once another one is.
+//! Moves the client from a gateway that is not ready to one that is.
 //!
 //! A gateway that has lost its store keeps its connections, and answers each call that it cannot. It says so by
 //! grpc.health on the same connection. Nothing is left unless there is something better: where no gateway is ready,
@@ -20,19 +20,19 @@ use tracing::info;
 use super::connector::Connector;
 use crate::Backoff;
 
-/// Long enough for a gateway that goes away to end the connection itself, when all its answers are given.
+/// The time for a gateway that shuts down to end the connection itself, after its last answers.
 const GRACE: Duration = Duration::from_millis(500);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A gateway that needs longer than this to say that it is well is not.
+/// The time limit of a health check.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Follows the health of whichever gateway the client is connected to.
+/// Watches the health of the gateway that the client is connected to, and moves the client if another one is ready.
 pub(super) async fn look_after(channel: Channel, connector: Connector) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         match follow(channel.clone(), &connector, &mut backoff).await {
-            // A gateway that knows nothing of health is taken as it is.
+            // A gateway without the health service is kept.
             Err(status) if status.code() == Code::Unimplemented => return,
             _ => sleep(backoff.next_delay()).await,
         }

@@ -52,7 +52,7 @@ pub(crate) fn validate(address: &str) -> Result<(), Error> {
     Addresses::parse(address).map(drop)
 }
 
-/// How to connect, for those who bring their own transport.
+/// Returns the settings of a connection, for callers with a transport of their own.
 pub(crate) fn endpoint(address: &str) -> Result<Endpoint, Error> {
     let addresses = Addresses::parse(address)?;
     let endpoint = with_keepalive(endpoint_of(addresses.first())?);

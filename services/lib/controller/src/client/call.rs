@@ -1,4 +1,4 @@
-//! What every call has in common: the trace it belongs to, the fence, the time limit, the metrics.
+//! Calls: their trace context, fence, time limit and metrics.
 
 use std::future::Future;
 use std::time::Duration;

@@ -22,10 +22,10 @@ pub use write::Preconditions;
 use crate::informer::Informer;
 use crate::{Fence, Tasks, View, channel};
 
-/// The largest answer that is read: a page of a list holds many objects.
+/// The largest answer in bytes; a page of a list holds many objects.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// A connection to the gateway. Clones share it.
+/// A client of the gateways. Clones share its connection.
 ///
 /// It connects when first used, to any of the gateways, and reconnects by itself, perhaps to another one; a call that
 /// finds no gateway fails with `ServiceUnavailable`. A gateway that is not ready is left for one that is.
@@ -48,7 +48,7 @@ impl Client {
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// When the address is no URI.
+    /// If the address is no URI.
     pub fn connect(settings: &Settings, writer: &str) -> Result<Self, Error> {
         let stop = CancellationToken::new();
         let tasks = Tasks::default();
@@ -59,7 +59,7 @@ impl Client {
         Ok(gateway)
     }
 
-    /// The same over a channel that the caller made, for tests and simulations; see [`Self::endpoint`].
+    /// Returns a client over a channel of the caller, for tests and simulations; see [`Self::endpoint`].
     pub fn over(channel: Channel, settings: &Settings, writer: &str) -> Self {
         Self {
             channel: channel.clone(),
@@ -73,15 +73,15 @@ impl Client {
         }
     }
 
-    /// Keepalive, windows and timeouts as every connection to the gateway has them.
+    /// Returns the keepalive, windows and timeouts of connections to the gateway.
     ///
     /// # Errors
-    /// When the address is no URI.
+    /// If the address is no URI.
     pub fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
         channel::endpoint(&settings.address)
     }
 
-    /// The same connection, over which every write is refused once the fence's term has passed.
+    /// Returns a client of the same connection whose writes are refused once the fence's term has passed.
     #[must_use]
     pub fn under(&self, fence: &Fence) -> Self {
         let header = fence.to_string().parse();
@@ -91,12 +91,12 @@ impl Client {
         }
     }
 
-    /// A cache of all objects of the view's kind, kept up to date.
+    /// Returns an informer over all objects of the view's kind.
     pub fn informer<V: View>(&self) -> Informer<V> {
         Informer::new(self.clone())
     }
 
-    /// Host and port of the gateway, as set.
+    /// Returns host and port of the gateway, as set.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
@@ -106,12 +106,12 @@ impl Client {
         self.channel.clone()
     }
 
-    /// The background tasks around it: its own, informers, elections, recorders of Events, and membership.
+    /// Returns the background tasks that use it: its own, informers, elections, recorders of Events, and membership.
     pub const fn tasks(&self) -> &Tasks {
         &self.tasks
     }
 
-    /// The name under which it writes.
+    /// Returns the field manager of its writes.
     pub fn writer(&self) -> &str {
         &self.writer
     }

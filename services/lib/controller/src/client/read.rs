@@ -13,14 +13,14 @@ use super::call::rpc;
 /// Entries per page: some hundred KB of Pods, well below what one answer may be.
 const PAGE: i64 = 500;
 
-/// Which objects of a kind. The default is all of them.
+/// The selection of a list or watch; by default all objects of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
     /// Empty for all namespaces.
     pub namespace: String,
-    /// As kubectl's `-l`.
+    /// A label selector, as kubectl's `-l` takes it.
     pub labels: String,
-    /// As kubectl's `--field-selector`.
+    /// A field selector, as kubectl's `--field-selector` takes it.
     pub fields: String,
 }
 
@@ -29,7 +29,7 @@ pub struct ListOptions {
 pub struct Listed<T> {
     /// In the order of their keys.
     pub items: Vec<T>,
-    /// When it was so.
+    /// The revision of the list.
     pub revision: Revision,
 }
 
@@ -59,7 +59,7 @@ impl Client {
     /// The newest state of all of a kind, fetched page by page.
     ///
     /// # Errors
-    /// What kept the gateway from answering.
+    /// The gateway's error, or `ServiceUnavailable` without an answer.
     pub async fn list<T: Resource>(&self, options: &ListOptions) -> Result<Listed<T>, ApiError> {
         let mut items = Vec::new();
         let mut next = String::new();

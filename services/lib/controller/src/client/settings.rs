@@ -1,18 +1,18 @@
-//! Where the gateway is, and how long to wait for it.
+//! The settings of the client.
 
 use std::time::Duration;
 
 use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
 use serde::{Deserialize, Serialize};
 
-/// How to reach the gateway.
+/// The connection to the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Its URI, for example `http://127.0.0.1:6443`; of several gateways all, with commas between them. A host's name
     /// may stand for several addresses.
     pub address: String,
-    /// How long a call may take. Watches are not cut by it.
+    /// The time limit of a call. Watches have none.
     #[serde(with = "humane")]
     pub timeout: Duration,
 }
@@ -45,7 +45,7 @@ impl Settings {
     /// Are they usable?
     ///
     /// # Errors
-    /// What is wrong, in one line.
+    /// The reason, in one line.
     pub fn validate(&self) -> Result<(), Error> {
         crate::channel::validate(&self.address)?;
         match self.timeout.is_zero() {
@@ -55,13 +55,13 @@ impl Settings {
     }
 }
 
-/// Settings that cannot work.
+/// Settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not a URI.
+    /// The address is not a URI.
     #[error("gateway address {address:?} is not a URI such as http://127.0.0.1:6443")]
     Address {
-        /// As it was set.
+        /// The value that was set.
         address: String,
         /// Why not.
         source: tonic::transport::Error,
@@ -69,7 +69,7 @@ pub enum Error {
     /// A URI that does not say where to connect to.
     #[error("gateway address {address:?} is not a URI such as http://127.0.0.1:6443")]
     Nowhere {
-        /// As it was set.
+        /// The value that was set.
         address: String,
     },
     /// No time to answer.

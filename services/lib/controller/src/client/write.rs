@@ -15,17 +15,17 @@ use super::call::rpc;
 use super::read::{parse, unpack};
 use crate::Written;
 
-/// What must still be true for a delete to happen.
+/// The preconditions of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
-    /// It is still the same object, not another of the same name.
+    /// The uid that the object must have.
     pub uid: Option<String>,
-    /// It has not changed since.
+    /// The revision that the object must have.
     pub revision: Option<Revision>,
 }
 
 impl Preconditions {
-    /// It is still the same object, whatever has happened to it.
+    /// Returns the precondition on the uid alone.
     pub fn uid(uid: impl Into<String>) -> Self {
         Self {
             uid: Some(uid.into()),
@@ -33,7 +33,7 @@ impl Preconditions {
         }
     }
 
-    /// It is still exactly what the caches show.
+    /// Returns the preconditions on uid and revision.
     pub fn unchanged(meta: &setpoint_model::Meta) -> Self {
         Self {
             uid: Some(meta.uid.clone()),

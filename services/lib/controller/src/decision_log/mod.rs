@@ -1,4 +1,4 @@
-//! What a process did of late, object by object: kept in memory, bounded, and told to whoever asks why.
+//! The last decisions of a process by object: bounded, in memory, and served to `setpoint why`.
 //!
 //! A round is found by the object that it looked at and by every object that one of its steps touched, so that a Pod
 //! knows the rounds of its ReplicaSet. What became of an object stays known for a while after the object is gone.
@@ -22,7 +22,7 @@ use crate::Ticket;
 pub use note::Note;
 use ring::{Ring, Seen};
 
-/// So many rounds of one object: enough for a rollout's last steps, or a crash loop's last rests.
+/// The reconciles kept for each object: enough for the last steps of a rollout, or the last delays of a crash loop.
 const ROUNDS: usize = 8;
 /// So many objects; the one that was longest of no interest goes first. A round takes a few hundred bytes to a few
 /// thousand, so that all of them take some 20 MiB.
@@ -107,7 +107,7 @@ impl DecisionLog {
         RoundsServer::new(self.clone())
     }
 
-    /// As [`Self::server`], where there is no other service.
+    /// Like [`Self::server`], without other services.
     pub fn routes(&self) -> Routes {
         Routes::new(self.server()).prepare()
     }
@@ -163,7 +163,7 @@ impl Pages {
 }
 
 impl Default for DecisionLog {
-    /// Of nobody in particular, for tests.
+    /// Returns a log for tests.
     fn default() -> Self {
         Self::new("", "", "")
     }

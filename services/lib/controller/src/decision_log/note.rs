@@ -1,4 +1,4 @@
-//! What is written down of one round while it goes on.
+//! The record of one reconcile while it runs.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use super::{DecisionLog, ObjectRef};
 use crate::label::label;
 use crate::{Cascade, Outcome, Plan, Ticket};
 
-/// How a round went that did what it planned.
+/// The outcome of a reconcile that executed its plan.
 pub(super) const DONE: &str = "done";
-/// How a round went that found everything as it should be.
+/// The outcome of a reconcile without anything to do.
 pub(super) const NOTHING: &str = "nothing to do";
-/// How a round went that wants to look again after a time.
+/// The outcome of a reconcile that is repeated after a delay.
 const WAITING: &str = "waiting";
-/// How a round went in which something failed.
+/// The outcome of a reconcile in which something failed.
 const FAILED: &str = "failed";
-/// How a round went that found no object.
+/// The outcome of a reconcile whose object is gone.
 pub(super) const GONE: &str = "gone";
 
-/// So many steps of a round are told. The others are known to the objects that they touch.
+/// The most steps of a record. Further ones are found by the objects that they touch.
 const STEPS: usize = 16;
 
 /// A write of the status, as a step.
 #[derive(Debug)]
 struct Report;
 
-/// What is written down of one round. It is entered when the round is over, and not at all when it is dropped before.
+/// The record of one reconcile. It enters the log at the end, and not at all if it is dropped before.
 #[must_use]
 #[derive(Debug)]
 pub struct Note {
@@ -73,26 +73,26 @@ impl Note {
         self.saw(meta.revision.to_string(), meta.generation);
     }
 
-    /// The object was there, in this version.
+    /// Sets the version of the object that was observed.
     pub fn saw(&mut self, revision: String, generation: i64) {
         self.seen = true;
         self.round.revision = revision;
         self.round.generation = generation;
     }
 
-    /// This is to be done; `touches` names the object that an action is about, if that is another one.
+    /// Adds the steps of a plan; `touches` returns the other object that an action writes.
     pub fn plan<A: Debug>(&mut self, plan: &Plan<A>, touches: impl Fn(&A) -> Option<ObjectRef>) {
         for step in &plan.steps {
             self.step(&step.action, step.because, touches(&step.action));
         }
     }
 
-    /// This is to be done, too.
+    /// Adds a step.
     pub fn step<A: Debug>(&mut self, action: &A, because: &str, touches: Option<ObjectRef>) {
         self.say(label(action), because, touches);
     }
 
-    /// As [`Self::step`], in words.
+    /// Like [`Self::step`], with the text of the action.
     pub fn say(&mut self, action: String, because: &str, touches: Option<ObjectRef>) {
         self.seen = true;
         self.planned += 1;
@@ -110,35 +110,35 @@ impl Note {
         }
     }
 
-    /// How many steps there are so far.
+    /// Returns the number of steps.
     pub fn planned(&self) -> usize {
         self.planned
     }
 
-    /// The status is told anew.
+    /// Adds the write of the status.
     pub fn reports(&mut self) {
         self.step(&Report, "the status is not what it was", None);
     }
 
-    /// The round is part of this cascade.
+    /// Sets the cascade that the reconcile belongs to.
     pub fn belongs(&mut self, cascade: &Cascade) {
         self.round.traceparent = cascade.span().traceparent();
     }
 
-    /// What speaks for or against each node; `more` of them are not named.
+    /// Sets the verdicts on nodes; `more` is the number of those that are left out.
     pub fn verdicts(&mut self, verdicts: Vec<Verdict>, more: usize) {
         self.round.verdicts = verdicts;
         self.round.more_verdicts = u32::try_from(more).unwrap_or(u32::MAX);
     }
 
-    /// The round is over and went like this.
+    /// Ends the record with an outcome.
     pub fn end<A>(self, outcome: &Outcome<A>) {
         let failed = outcome.failed.as_ref();
         let failed = failed.map(|error| format!("{}: {error}", error.reason.name()));
         self.close(failed, outcome.done, outcome.plan.again);
     }
 
-    /// The round is over: an error ended it, or all was done, and it is looked at again after a time.
+    /// Ends the record with an error or a number of executed steps, and the delay until the next reconcile.
     pub fn close(mut self, failed: Option<String>, done: usize, again: Option<Duration>) {
         let round = &mut self.round;
         round.took_ns = duration_ns(self.began.elapsed());

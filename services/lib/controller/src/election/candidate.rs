@@ -72,7 +72,7 @@ impl Candidate {
                 Ok(holding) => return holding,
                 Err(error) => log_failure(&error),
             }
-            // Whoever was faster shows up in the watch; if it was something else, try again later.
+            // Another candidate's write arrives by the watch; after any other error the attempt is repeated later.
             tokio::select! {
                 () = self.pause() => {}
                 Ok(()) = seen.changed() => {}

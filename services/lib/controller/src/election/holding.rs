@@ -15,9 +15,9 @@ use super::candidate::Candidate;
 use super::record::{holder, released, renewed};
 use crate::{Backoff, Fence, Written, metrics};
 
-/// How long work may take to end after shutdown: the Lease is renewed meanwhile, but others wait for it.
+/// The time limit of work after shutdown. The Lease is renewed meanwhile, and standbys wait for it.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How often to try to give the Lease back; it expires by itself, too.
+/// The attempts to release the Lease, which expires otherwise.
 const RELEASE_TRIES: usize = 5;
 
 /// A Lease that this process holds.
@@ -28,11 +28,12 @@ pub(super) struct Holding<'a> {
     revision: Revision,
     fence: Fence,
     identity: String,
-    /// When the last renewal that succeeded was *sent*: nobody can have seen it earlier.
+    /// Send time of the last successful renewal. Measured from sending, so that work stops before any standby's
+    /// timeout can fire.
     renewed: Instant,
 }
 
-/// How a renewal went.
+/// The result of a renewal.
 enum Renewal {
     Sent(Instant),
     TakenOver,
@@ -89,7 +90,7 @@ impl<'a> Holding<'a> {
             others_may_lead = self.keep() => {
                 warn!(lease = name, "leadership lost");
                 lost.cancel();
-                // What has not ended by then is dropped with this function.
+                // Work that has not ended by then is dropped with this function.
                 let _ = timeout_at(others_may_lead, &mut work).await;
             }
             () = &mut work => {}
@@ -146,7 +147,8 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Someone changed the Lease, perhaps an earlier attempt of ours: `false` if it is ours no more.
+    /// Handles a conflicting change of the Lease, perhaps by an earlier attempt of this process; `false` if the Lease
+    /// is lost.
     async fn refresh(&mut self) -> bool {
         match self
             .candidate

@@ -7,7 +7,7 @@
 //!       └─────── lost: not renewed in time, or another holds it; or work ended ───┘
 //! ```
 //!
-//! What it guarantees:
+//! Guarantees:
 //! * Only a monotonic clock counts, and only *when this process saw* the Lease change: clocks may differ by hours,
 //!   and jump. If one *runs* faster than another by more than `lease_duration` to `renew_deadline` (1.5 by default), a
 //!   leader that hangs may still believe in its term for the difference; the fence holds meanwhile.
@@ -42,7 +42,7 @@ use candidate::Candidate;
 pub struct Term {
     /// Under which every write of the term is to be made; see [`Client::under`].
     pub fence: Fence,
-    /// When the term began: no write of a former term has a later revision.
+    /// The revision at which the term began: no write of a former term has a later one.
     pub revision: Revision,
     /// Cancelled when the term is lost. Work that goes on is dropped before another can lead.
     pub lost: CancellationToken,
@@ -65,7 +65,7 @@ impl Term {
 /// shows `<instance>_<random>`.
 ///
 /// # Errors
-/// When the settings cannot work.
+/// If the settings are invalid.
 pub async fn run<F, Fut>(
     gateway: Client,
     settings: Settings,

@@ -1,4 +1,4 @@
-//! What a Lease says, and what to write into it.
+//! The election's records in a Lease.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(super) fn taken(
     seconds: i32,
 ) -> Lease {
     let now = Timestamp::now();
-    // For people, as upstream counts it: the fence's term is the gateway's own.
+    // As upstream counts it; the fence's term is counted by the gateway.
     let transitions = former.map(|lease| lease.spec.lease_transitions.unwrap_or_default());
     let transitions = transitions.map(|count| count.saturating_add(1));
     Lease {
@@ -74,14 +74,14 @@ pub(super) fn taken(
     }
 }
 
-/// The same Lease with a sign of life.
+/// Returns the Lease, renewed.
 pub(super) fn renewed(lease: &Lease) -> Lease {
     let mut lease = lease.clone();
     lease.spec.renew_time = Some(Timestamp::now().into());
     lease
 }
 
-/// The same Lease, held by nobody.
+/// Returns the Lease, released.
 pub(super) fn released(lease: &Lease) -> Lease {
     let mut lease = renewed(lease);
     lease.spec.holder_identity = Some(String::new());

@@ -1,4 +1,4 @@
-//! How long leaders lead without a sign of life, and how eagerly they give one.
+//! The timing of elections.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use setpoint_model::replicas::SYSTEM_NAMESPACE;
 pub struct Settings {
     /// Off for a process that runs alone: it leads at once and for ever, without a fence.
     pub leader_elect: bool,
-    /// So long after the last sign of life others take over.
+    /// The duration of the lease: another candidate takes it over this long after the last renewal.
     #[serde(with = "humane")]
     pub lease_duration: Duration,
-    /// So long a leader goes on without having been able to renew.
+    /// The time after which a leader that could not renew stops.
     #[serde(with = "humane")]
     pub renew_deadline: Duration,
-    /// How often a leader renews, and how long a candidate waits after a failure.
+    /// The interval of renewals, and of attempts after a failure.
     #[serde(with = "humane")]
     pub retry_period: Duration,
-    /// Where the Lease is.
+    /// The namespace of the Lease.
     pub namespace: String,
 }
 
@@ -32,7 +32,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How much longer than asked a pause may be, so that candidates do not act in step.
+    /// The factor by which a pause may be longer, so that candidates do not act at the same time.
     pub(super) const JITTER: f64 = 1.2;
 
     fn new(lease_ms: u64, renew_ms: u64, retry_ms: u64) -> Self {
@@ -50,10 +50,10 @@ impl Settings {
         Self::new(2_000, 1_400, 300)
     }
 
-    /// Can they work?
+    /// Checks the settings.
     ///
     /// # Errors
-    /// Which relation does not hold.
+    /// The relation that does not hold.
     pub fn validate(&self) -> Result<(), Error> {
         if self.retry_period.is_zero() {
             return Err(Error::NoRetryPeriod);
@@ -81,7 +81,7 @@ impl Settings {
     }
 }
 
-/// Settings that cannot work.
+/// Settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A leader would have stopped only after others had started.
@@ -90,7 +90,7 @@ pub enum Error {
     /// A leader would give up before its second try.
     #[error("renew_deadline ({0:?}) must be longer than 1.2 times retry_period ({1:?})")]
     RenewDeadline(Duration, Duration),
-    /// It would try without pause.
+    /// The retry period is zero.
     #[error("retry_period must be longer than zero")]
     NoRetryPeriod,
 }

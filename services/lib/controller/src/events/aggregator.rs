@@ -1,4 +1,4 @@
-//! Which notes are repetitions of each other, and which Event counts them.
+//! Aggregates Events that repeat each other.
 //!
 //! As upstream has it: what says the same is one Event that counts; when more and more differs in its message alone,
 //! the rest is combined into one Event, too.
@@ -18,7 +18,7 @@ const MAX_MESSAGES: usize = 10;
 const SILENCE: Duration = Duration::from_secs(600);
 /// A bound on memory; upstream's.
 const MAX_SERIES: usize = 4096;
-/// What stands in front of the last of combined messages.
+/// The prefix of the message of combined Events.
 const COMBINED: &str = "(combined from similar events): ";
 
 /// Events that have been written, by what they tell.
@@ -26,7 +26,7 @@ pub(super) struct Aggregator {
     groups: Lru<Group, Similar>,
 }
 
-/// Whom it is about, how grave it is, and why it happened.
+/// The key of aggregation: object, type and reason.
 type Group = (String, Type, String);
 
 /// Notes of one group: they differ in their messages alone.
@@ -107,7 +107,7 @@ impl Aggregator {
         similar.counted.get(&repeated.line()).cloned()
     }
 
-    /// This Event counts such notes from now on; with `None`, none does any more.
+    /// Sets the Event that counts such occurrences; `None` for none.
     pub(super) fn set(&mut self, repeated: &Repeated, counted: Option<Counted>) {
         let similar = self.groups.entry(group(&repeated.note));
         if similar.counted.len() > 2 * MAX_MESSAGES {

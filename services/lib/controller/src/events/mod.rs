@@ -1,4 +1,4 @@
-//! Events: what a controller tells the people who watch, without ever waiting for it.
+//! Events: recorded without waiting, written in the background.
 
 mod aggregator;
 mod writer;
@@ -17,12 +17,12 @@ use tracing::warn;
 use crate::{Client, cascade, metrics};
 use writer::Batcher;
 
-/// Some seconds of a burst; whoever produces more loses the rest.
+/// The most Events that wait, some seconds of a burst; more are dropped.
 const MAX_WAITING: usize = 1024;
-/// Whoever stops does not wait longer for its last Events.
+/// The time limit of writing the last Events at shutdown.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Tells people what happened to an object. Clones share one line.
+/// Records Events about objects. Clones share one queue.
 ///
 /// Repetitions are counted in one Event instead of multiplied. Telling never blocks and never fails: when there are too
 /// many Events, some are dropped, and the metrics say how many.
@@ -101,22 +101,22 @@ impl Recorder {
         }
     }
 
-    /// Tells nobody, for tests.
+    /// Returns a recorder that drops everything, for tests.
     pub const fn silent() -> Self {
         Self { line: None }
     }
 
-    /// Something went as it should.
+    /// Records a normal Event.
     pub fn normal(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
         self.tell(about, Type::Normal, reason, message.into());
     }
 
-    /// Something may need attention.
+    /// Records a warning.
     pub fn warning(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
         self.tell(about, Type::Warning, reason, message.into());
     }
 
-    /// Sees to it that what was told is written now; what is told later is lost. For a process that is about to end.
+    /// Writes the Events that wait, within a time limit. Later ones are dropped.
     pub async fn finish(&self) {
         let Some(line) = &self.line else { return };
         line.closing.cancel();
@@ -143,7 +143,7 @@ impl Recorder {
     }
 }
 
-/// Names an object as Events do.
+/// Returns a reference to an object.
 pub fn reference_to<T: Resource>(object: &T) -> ObjectReference {
     let meta = object.meta();
     ObjectReference {
@@ -157,7 +157,7 @@ pub fn reference_to<T: Resource>(object: &T) -> ObjectReference {
     }
 }
 
-/// Names an object of which only the metadata is at hand.
+/// Returns a reference to an object by its metadata.
 pub fn reference<T: Resource>(meta: &setpoint_model::Meta) -> ObjectReference {
     ObjectReference {
         kind: T::KIND.to_owned(),

@@ -60,7 +60,7 @@ impl Writer {
         for _ in 0..TRIES {
             match self.try_to_write(repeated).await {
                 Ok(counted) => return self.series.set(repeated, Some(counted)),
-                // It has been cleaned up meanwhile: begin a new one.
+                // The Event has expired meanwhile.
                 Err(error) if error.reason == Reason::NotFound => self.series.set(repeated, None),
                 Err(error) => debug!(%error, "event not written yet"),
             }
@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// Whoever is combined into it says the last word.
+    /// The message is that of the last occurrence.
     async fn count_on(&self, counted: Counted, repeated: &Repeated) -> Result<Counted, ApiError> {
         let count = counted.count.saturating_add(repeated.times);
         let last = Time::from(repeated.note.at);

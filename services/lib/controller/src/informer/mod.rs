@@ -1,6 +1,6 @@
 //! A cache of all objects of a kind, kept up to date by one watch.
 //!
-//! What it guarantees:
+//! Guarantees:
 //! * Readers and handlers see states that existed, in order for each object; some states may be skipped.
 //! * Whoever is told of a change can already see it: first the cache, then its indexes, then the handlers,
 //!   and only then [`Reader::reached`].
@@ -32,13 +32,13 @@ use reader::Cache;
 
 /// One change of one object.
 pub struct Delta<V> {
-    /// As it was; `None` if it is new.
+    /// The former state; `None` for a new object.
     pub old: Option<Arc<V>>,
-    /// As it is; `None` if it is gone.
+    /// The new state; `None` for one that is gone.
     pub new: Option<Arc<V>>,
-    /// Why it was written, if the writer said so.
+    /// The cause of the write, if it is known.
     pub cause: Option<Cause>,
-    /// When.
+    /// The revision of the write.
     pub revision: Revision,
 }
 

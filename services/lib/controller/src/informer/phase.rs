@@ -1,4 +1,4 @@
-//! How an informer's copy stands towards the gateway's state: the state machine, without I/O.
+//! The state machine of an informer, without I/O.
 //!
 //! ```text
 //!            watch begins                    initial state ends
@@ -29,7 +29,7 @@ pub(super) enum Phase<V> {
 }
 
 impl<V: View> Phase<V> {
-    /// How to ask for what is missing.
+    /// Returns the next request.
     pub(super) fn request(&self, selection: &ListOptions) -> WatchRequest {
         let reached = self.reached();
         WatchRequest {
@@ -69,7 +69,7 @@ impl<V: View> Phase<V> {
     }
 }
 
-/// What the gateway said, decoded.
+/// A decoded event of the gateway.
 pub(super) enum Event<V> {
     /// The object is now like this.
     Put(Cached<V>, Revision),

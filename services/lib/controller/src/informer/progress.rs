@@ -1,4 +1,4 @@
-//! How far an informer's copy has come, and how far someone needs it to be.
+//! The progress of an informer's cache, and the waits for it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
     wanted: watch::Sender<Revision>,
 }
 
-/// How far the copy is, and how often the state was fetched for it.
+/// The revision that the cache has reached, and the number of relists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reached {
     /// `None` until the copy has been complete once.
@@ -70,7 +70,7 @@ impl Progress {
         Moment(self.reached.borrow().begun)
     }
 
-    /// As [`Progress::reach_since`], for a revision that was committed just now.
+    /// Like [`Progress::reach_since`], for a revision that was committed just now.
     pub(crate) async fn reach(&self, revision: Revision) {
         self.reach_since(revision, self.now()).await;
     }

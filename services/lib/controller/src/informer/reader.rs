@@ -10,7 +10,7 @@ use super::Progress;
 use super::store::{Cached, Store};
 use crate::View;
 
-/// What an informer and its readers share.
+/// The state that an informer and its readers share.
 pub(super) struct Cache<V> {
     pub(super) store: RwLock<Store<V>>,
     pub(super) progress: Progress,
@@ -76,12 +76,12 @@ impl<V: View> Reader<V> {
         }
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.cache.store.read().len()
     }
 
-    /// Is there no object?
+    /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -57,7 +57,7 @@ impl<V: View> PartialEq for Cached<V> {
 
 impl<V: View> Eq for Cached<V> {}
 
-/// Which objects have a value.
+/// An index from values to objects.
 type Index<V> = HashMap<String, BTreeSet<Cached<V>>>;
 
 /// All objects of a kind, with those of each owner and each tag at hand.
@@ -101,7 +101,7 @@ impl<V: View> Store<V> {
         })
     }
 
-    /// What must be told to those who knew this store so that they know `next`.
+    /// Returns the changes from this store to `next`.
     pub(super) fn difference(&self, next: &Self, revision: Revision) -> Vec<Delta<V>> {
         let gone = self.objects.difference(&next.objects).map(|old| Delta {
             old: Some(old.view.clone()),

@@ -1,4 +1,4 @@
-//! What is counted, under upstream's names so that existing dashboards work.
+//! Metrics, under upstream's names so that existing dashboards work.
 
 mod queue;
 mod ratios;
@@ -59,7 +59,7 @@ pub(crate) fn called(code: u16, method: &str, host: &str, took: Duration) {
     duration.observe(took.as_secs_f64());
 }
 
-/// This process leads under this lease, or no longer does.
+/// Sets whether this process holds the lease.
 pub(crate) fn leading(lease: &str, yes: bool) {
     static LEADING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
         let help = "1 while this process holds the lease.";

@@ -72,7 +72,7 @@ fn durations(name: &str, help: &str) -> HistogramVec {
     histograms(name, help, LABELS, &buckets)
 }
 
-/// How a queue stands right now.
+/// The load of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
     /// Keys that could be taken.
@@ -81,7 +81,7 @@ pub struct Load {
     pub delayed: usize,
     /// Keys that workers have.
     pub taken: usize,
-    /// For how long they have had them, together.
+    /// The sum of the times since they took them.
     pub unfinished: Duration,
     /// The longest of these times.
     pub longest: Duration,

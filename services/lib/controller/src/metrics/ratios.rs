@@ -1,4 +1,4 @@
-//! How much work a change makes, and how much of it was for nothing: over the last minutes, as ready-made ratios.
+//! Ratios of the last minutes: reconciles for each change, and the part of them that found nothing to do.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -11,10 +11,10 @@ use prometheus::{GaugeVec, Opts};
 
 use super::ONCE;
 
-/// What is told is of one to two such periods.
+/// The length of a period; the ratios cover one to two.
 const PERIOD: Duration = Duration::from_secs(300);
 
-/// What a controller has done of late; its terms share it.
+/// The counts of a controller's last periods, shared by its terms.
 pub(super) fn recent(controller: &'static str) -> Arc<Recent> {
     static RATIOS: LazyLock<Ratios> = LazyLock::new(|| {
         let ratios = Ratios::new();
@@ -42,7 +42,7 @@ impl Counts {
     }
 }
 
-/// This period and the one before.
+/// The current period and the one before.
 #[derive(Default)]
 pub(super) struct Recent(Mutex<Periods>);
 

@@ -11,10 +11,10 @@ use super::{counters, gauges, histograms};
 
 const LABELS: &[&str] = &["controller"];
 
-/// How a round may end.
+/// The results of a reconcile.
 const RESULTS: [&str; 4] = ["success", "error", "requeue", "requeue_after"];
 
-/// Upstream's, for this name.
+/// The buckets that upstream has for this name.
 const SECONDS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
     1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_task::exponential;
 use tokio::time::Instant;
 
-/// How long a key rests after each failure in a row.
+/// The delay of a key after each failure in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limiter {
@@ -53,7 +53,7 @@ impl Bucket {
         }
     }
 
-    /// Upstream's overall limit on retries, whatever their keys.
+    /// Returns upstream's overall limit on retries of all keys.
     pub(super) const fn for_retries() -> Self {
         Self::new(10.0, 100.0)
     }

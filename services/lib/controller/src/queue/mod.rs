@@ -1,6 +1,6 @@
 //! The queue between those who notice that a key needs a look and those who take it.
 //!
-//! What it guarantees:
+//! Guarantees:
 //! * Fair: keys are taken in the order in which they were added, or by rank if the taker ranks them.
 //! * Stingy: a key that is added several times before it is taken is taken once.
 //! * Exclusive: a key is never with two workers; added while with one, it is taken again after that.
@@ -31,10 +31,10 @@ use crate::metrics;
 pub use metrics::Load;
 use state::State;
 
-/// How many causes of coalesced adds a key keeps: enough for links, bounded for keys that nobody takes.
+/// The most causes of coalesced adds that a key keeps, so that a key that is not taken stays bounded.
 pub const MAX_CAUSES: usize = 8;
 
-/// What a queue can tell apart.
+/// The items of a queue.
 pub trait Item: Clone + Debug + Eq + Hash + Ord + Send + 'static {}
 impl<K: Clone + Debug + Eq + Hash + Ord + Send + 'static> Item for K {}
 
@@ -125,22 +125,22 @@ impl<K: Item> Queue<K> {
         self.shared.changed.notify_waiters();
     }
 
-    /// How many keys could be taken now.
+    /// Returns the number of keys that can be taken now.
     pub fn len(&self) -> usize {
         self.load().depth
     }
 
-    /// Is there no key to be taken now?
+    /// Whether no key can be taken now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many keys wait for their time.
+    /// Returns the number of delayed keys.
     pub fn delayed(&self) -> usize {
         self.load().delayed
     }
 
-    /// How it stands right now.
+    /// Returns the load.
     pub fn load(&self) -> Load {
         self.shared.state.lock().load(Instant::now())
     }
@@ -161,7 +161,7 @@ impl<K: Item> Queue<K> {
                 .into_iter()
                 .map(|key| (key.clone(), rank(&key)))
                 .collect();
-            // What came meanwhile goes last.
+            // Keys that were added meanwhile go last.
             let order = |a: &K, b: &K| match (ranks.get(a), ranks.get(b)) {
                 (Some(a), Some(b)) => a.cmp(b),
                 (a, b) => b.is_some().cmp(&a.is_some()),

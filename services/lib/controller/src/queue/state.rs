@@ -70,7 +70,7 @@ impl<K: Item> State<K> {
         }
     }
 
-    /// Something happened. What a rest was for is done on the way, but only failed work still stands for its causes.
+    /// Enqueues a key. A pending delayed add is absorbed; its causes are kept only if the work had failed.
     pub(super) fn add(&mut self, key: K, causes: impl IntoIterator<Item = Cause>, now: Instant) {
         if self.closed {
             return;
@@ -169,7 +169,7 @@ impl<K: Item> State<K> {
         self.order.make_contiguous().sort_by(order);
     }
 
-    /// What happens to the key without a cause belongs to these from now on; without any, to nothing.
+    /// Sets the causes to which later adds of the key without a cause are attributed; an empty slice clears them.
     pub(super) fn leave(&mut self, key: &K, unfinished: &[Cause]) {
         match unfinished.is_empty() {
             true => _ = self.unfinished.remove(key),
@@ -177,7 +177,7 @@ impl<K: Item> State<K> {
         }
     }
 
-    /// What was added while the key was with its worker, if that has not looked at anything yet.
+    /// Returns the causes that were added since the key was taken, for a worker that has not observed anything yet.
     pub(super) fn catch_up(&mut self, key: &K, causes: &mut Vec<Cause>) {
         if let Some(waiting) = self.waiting.remove(key) {
             keep(causes, waiting.causes);
@@ -194,18 +194,18 @@ impl<K: Item> State<K> {
     ) {
         self.failures.remove(&key);
         self.hand_back(&key);
-        // What already waits for another reason does not wait for the causes of what is done.
+        // A key that waits for another reason is not attributed to the causes of finished work.
         if let (Some(delay), false) = (again, self.waiting.contains_key(&key)) {
             self.add_at(key, causes, Rest::Again, now + delay, now);
         }
     }
 
-    /// How often the key has failed in a row.
+    /// Returns the number of failures of the key in a row.
     pub(super) fn failures(&self, key: &K) -> u32 {
         self.failures.get(key).copied().unwrap_or_default()
     }
 
-    /// How long the key would rest after one more failure, if retries are not too many altogether.
+    /// Returns the delay of the key after one more failure, without the overall limit on retries.
     pub(super) fn rest(&self, key: &K) -> Duration {
         self.limiter.delay(self.failures(key))
     }
@@ -251,12 +251,12 @@ impl<K: Item> State<K> {
         self.delayed.len()
     }
 
-    /// How many keys were added since this was last asked.
+    /// Returns the number of adds since the last call.
     pub(super) const fn take_added(&mut self) -> u64 {
         std::mem::replace(&mut self.added, 0)
     }
 
-    /// How it stands: a key whose time has come waits like any other, though nobody has looked since.
+    /// Returns the load. A delayed key whose time has come counts as queued.
     pub(super) fn load(&self, now: Instant) -> Load {
         let due = || self.due.iter().take_while(|(at, _)| *at <= now);
         let idle = due().filter(|(_, key)| !self.running.contains_key(key));
@@ -285,7 +285,7 @@ impl<K: Item> State<K> {
     }
 }
 
-/// Of too many, those that a round would follow from are kept.
+/// Keeps the causes of the highest rank when there are too many.
 fn keep(kept: &mut Vec<Cause>, causes: impl IntoIterator<Item = Cause>) {
     for cause in causes {
         if kept.contains(&cause) {

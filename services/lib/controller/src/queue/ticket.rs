@@ -13,11 +13,11 @@ use super::{Item, Queue};
 /// Dropping it, however that happens, hands the key back as if its work had failed.
 #[must_use]
 pub struct Ticket<K: Item> {
-    /// What needs a look.
+    /// The key to work on.
     pub key: K,
     /// Why, as far as known; the oldest first, at most [`MAX_CAUSES`](super::MAX_CAUSES).
     pub causes: Vec<Cause>,
-    /// How long it has waited.
+    /// The times of its wait.
     pub waits: Waits,
     /// 1, and one more for each failure since the last success.
     pub attempt: u32,
@@ -47,7 +47,7 @@ impl<K: Item> Ticket<K> {
         self.queue.failures(&self.key).saturating_add(1)
     }
 
-    /// How long the key rests, about, if this attempt fails.
+    /// Returns the approximate delay of the key if this attempt fails.
     pub fn rest(&self) -> Duration {
         self.queue.rest(&self.key)
     }
@@ -60,7 +60,7 @@ impl<K: Item> Ticket<K> {
         state.catch_up(&self.key, &mut self.causes);
     }
 
-    /// Is what was begun for the causes still under way? Then what happens to the key by itself belongs to them, too.
+    /// If `unfinished`, later adds of this key without a cause are attributed to this ticket's causes.
     ///
     /// A container that starts has been asked to; one that crashes later has not.
     pub fn unfinished(&self, unfinished: bool) {
@@ -96,24 +96,24 @@ impl<K: Item> Drop for Ticket<K> {
     }
 }
 
-/// Why a key was delayed.
+/// The reason of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Its work had failed.
+    /// Its last attempt failed.
     Backoff,
-    /// Its work wanted another look.
+    /// Its last plan asked to be made again.
     Again,
 }
 
-/// The moments on a key's way to its worker.
+/// The times on a key's way to its worker.
 #[derive(Clone, Debug)]
 pub struct Waits {
-    /// When the queue began: what happened before that had to wait for somebody to take over.
+    /// The start of the queue: earlier writes had to wait for a leader.
     pub opened: Instant,
-    /// Why it rested before it was queued, and since when; `None` if it was queued at once.
+    /// The reason and start of a delay before it was queued; `None` without one.
     pub rest: Option<(Rest, Instant)>,
     /// When it was queued.
     pub queued: Instant,
-    /// When its worker took it.
+    /// When a worker took it.
     pub taken: Instant,
 }

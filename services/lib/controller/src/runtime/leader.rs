@@ -1,4 +1,4 @@
-//! What leads: from the first sweep of a term to its last round.
+//! A term of a controller, from its first sweep to its last reconcile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::trigger::{Inbox, Inlet, Trigger};
 use crate::runtime::worker::{Fenced, Seeds, Worker};
 use crate::{Barrier, Client, DecisionLog, Queue, Reconciler, Term, metrics};
 
-/// How long catching up with the former leader may take before it is worth a word.
+/// The time after which a wait for the former leader's writes is logged.
 const CATCH_UP: Duration = Duration::from_secs(5);
 
 /// A controller without its informers.

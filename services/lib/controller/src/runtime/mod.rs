@@ -65,7 +65,8 @@ impl<R: Reconciler> Controller<R> {
         self.watches(children, move |child| owners(&all, child))
     }
 
-    /// Looks at the key of an object whenever the object appears, changes or goes; at its old and its new key alike.
+    /// Reconciles the keys that `key_of` returns whenever an object appears, changes or goes: those of its old and its
+    /// new state.
     ///
     /// Every informer that the reconciler reads belongs here, with `|_| None` if it wakes nobody: rounds
     /// wait until each holds what the rounds before have written.
@@ -90,31 +91,31 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// How it works; as by default unless told.
+    /// Sets the settings; the defaults otherwise.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.core.settings = settings;
         self
     }
 
-    /// Where its rounds are written down, for those who ask why.
+    /// Sets the log of its decisions.
     #[must_use]
     pub fn decision_log(mut self, decision_log: &DecisionLog) -> Self {
         self.core.decision_log = decision_log.clone();
         self
     }
 
-    /// Tells when its informers are complete: then it is ready, leading or not.
+    /// Returns whether its informers are synced, which makes it ready, leading or not.
     pub fn ready(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }
 
-    /// Runs until `shutdown`: then rounds under way are finished and the Lease is released.
+    /// Runs until `shutdown`; then finishes the reconciles that run and releases the Lease.
     ///
     /// `instance` tells replicas apart, for example `replicaset-controller-0`.
     ///
     /// # Errors
-    /// When the election's settings cannot work.
+    /// If the election's settings are invalid.
     pub async fn run(
         mut self,
         instance: impl Into<String>,

@@ -1,4 +1,4 @@
-//! What can be set on any controller.
+//! The settings of any controller.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::{client, election};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// How to reach the gateway.
+    /// The connection to the gateway.
     pub gateway: client::Settings,
-    /// How the leader is found.
+    /// The election of the leader.
     pub election: election::Settings,
     /// Objects worked on at once.
     pub workers: usize,
-    /// How long a failing one rests.
+    /// The delays of keys that fail.
     pub limiter: Limiter,
-    /// How often all are looked at without a reason; zero for never.
+    /// The interval at which all objects are reconciled without a change; zero for never.
     #[serde(with = "humane")]
     pub resync: Duration,
 }
@@ -40,7 +40,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What each means that is a controller's own, for `--help`.
+    /// The descriptions of the settings for `--help`.
     pub const DESCRIBE: &[(&str, &str)] = &[
         ("workers", "Objects worked on at once"),
         (
@@ -53,10 +53,10 @@ impl Settings {
         ),
     ];
 
-    /// Can they work?
+    /// Checks the settings.
     ///
     /// # Errors
-    /// What is wrong, in one line.
+    /// The reason, in one line.
     pub fn validate(&self) -> Result<(), Error> {
         self.gateway.validate()?;
         self.election.validate()?;
@@ -77,16 +77,16 @@ impl setpoint_host::Settings for Settings {
     }
 }
 
-/// Settings that cannot work.
+/// Settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The gateway cannot be reached so.
+    /// The settings of the client are invalid.
     #[error(transparent)]
     Gateway(#[from] client::Error),
-    /// No leader can be found so.
+    /// The settings of the election are invalid.
     #[error(transparent)]
     Election(#[from] election::Error),
-    /// Nobody would do anything.
+    /// There are no workers.
     #[error("workers must be at least 1")]
     NoWorkers,
 }

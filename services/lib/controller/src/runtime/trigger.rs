@@ -1,4 +1,4 @@
-//! Where keys come from: informers, each with a rule that names the keys that an object wakes.
+//! Triggers: informers, each with a function from an object to the keys to reconcile.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use setpoint_proto::Cause;
 use crate::metrics::Reconciles;
 use crate::{Delta, Queue, Reader, View};
 
-/// Where changes go: to the current term; nowhere while another leads.
+/// The destination of changes: the current term's queue; none while another replica leads.
 pub(super) type Inbox = Arc<RwLock<Option<Inlet>>>;
 
-/// Where the changes of one term go.
+/// The destination of the changes of one term.
 pub(super) struct Inlet {
     pub(super) queue: Queue<Key>,
     pub(super) metrics: Arc<Reconciles>,
@@ -42,7 +42,7 @@ pub(super) fn wake<V: View, K: IntoIterator<Item = Key>>(
     }
 }
 
-/// Is it a new generation of what the controller reconciles? Such an object wakes the key of its own name.
+/// Whether the change is a new generation of a reconciled object, that is of one whose own key is woken.
 fn wants_anew<V: View>(delta: &Delta<V>, keys: &[Key]) -> bool {
     let Some(new) = delta.new.as_ref().map(|view| view.meta()) else {
         return false;

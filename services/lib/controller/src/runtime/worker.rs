@@ -1,4 +1,4 @@
-//! One round: look at a key, decide, act, report.
+//! One reconcile: observe, plan, act, status.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,14 +22,14 @@ use crate::decision_log::{DecisionLog, Note};
 use crate::label::{label, verb};
 use crate::{Barrier, Client, Inputs, Outcome, Receipt, Reconciler, Step, Ticket, metrics};
 
-/// So many actions of one round may be under way at once: more would only queue up in the gateway.
+/// The most actions of one reconcile at once: more would wait in the gateway.
 const MAX_AT_ONCE: usize = 64;
 
 /// A write was refused since the term under which it was made is over.
 #[derive(Debug)]
 pub(crate) struct Fenced;
 
-/// What the rounds of one term share.
+/// The state that the workers of one term share.
 pub(crate) struct Worker<R> {
     pub(crate) controller: &'static str,
     /// In lower case, as OpenTelemetry's conventions have it.
@@ -126,9 +126,9 @@ impl<R: Reconciler> Worker<R> {
         idle
     }
 
-    /// Does the steps side by side: one at first, one more for each that succeeds, none after the first failure.
+    /// Executes the steps concurrently: one at first, one more for each that succeeds, none after the first failure.
     ///
-    /// So a plan of hundreds that is bound to fail, over a quota for example, costs one call.
+    /// So a plan of hundreds of steps that exceeds a quota costs one call.
     async fn execute(
         &self,
         key: &Key,
@@ -199,7 +199,7 @@ impl<R: Reconciler> Worker<R> {
         let reported = self.reconciler.update_status(&self.gateway, world, status);
         match report.in_scope(reported).await {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),
-            // It was deleted meanwhile: the next round sees that.
+            // The object was deleted meanwhile, which the next reconcile observes.
             Err(error) if error.reason == Reason::NotFound => {}
             Err(error) => {
                 let _entered = report.enter();
@@ -229,7 +229,7 @@ impl<R: Reconciler> Worker<R> {
     }
 }
 
-/// How a round ended, in upstream's words for its metrics.
+/// Returns the result of a reconcile as upstream's metrics name it.
 fn verdict<A>(outcome: &Outcome<A>) -> &'static str {
     match &outcome.failed {
         None if outcome.plan.again.is_some() => "requeue_after",
