@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 use crate::Any;
 use crate::meta::{self, StatusCause, StatusDetails};
 
-/// What a caller should do about an error.
+/// The reaction to an error that is advised to callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// The same call fails again.
@@ -26,13 +26,13 @@ macro_rules! reasons {
         impl Reason {
             /// Every reason, in the table's order.
             pub const ALL: &[Self] = &[$(Self::$reason),*];
-            /// As it stands in a `Status`.
+            /// Returns the name in a `Status`.
             pub const fn name(self) -> &'static str { match self { $(Self::$reason => stringify!($reason)),* } }
             /// The HTTP status.
             pub const fn http(self) -> u16 { match self { $(Self::$reason => $http),* } }
             /// The gRPC code.
             pub const fn code(self) -> Code { match self { $(Self::$reason => Code::$code),* } }
-            /// What a caller should do.
+            /// Returns the advised reaction.
             pub const fn retry(self) -> Retry { match self { $(Self::$reason => Retry::$retry),* } }
         }
     };

@@ -1,4 +1,4 @@
-//! How Kubernetes reads JSON: `null` is unset wherever it stands, and a message is an object, never an array.
+//! Kubernetes' reading of JSON: `null` is unset everywhere, and a message is an object, never an array.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-/// Is it what a message has when nothing was set?
+/// Whether it is the default value.
 pub fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,4 +1,4 @@
-//! What all stored kinds have in common.
+//! The common interface of stored kinds.
 
 use crate::meta::ObjectMeta;
 

@@ -5,7 +5,7 @@ use prost::Message;
 
 use crate::setpoint::Object;
 
-/// What happened.
+/// The type of the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum EventType {
@@ -24,7 +24,7 @@ pub enum EventType {
 /// `setpoint.v1.WatchEvent` on the wire; only here is `object` kept as the bytes of a [`Object`].
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct WatchEvent {
-    /// What happened.
+    /// The type of the event.
     #[prost(enumeration = "EventType", tag = "1")]
     pub r#type: i32,
     /// The encoded [`Object`].

@@ -90,7 +90,7 @@ impl Backlog {
         if woken { backoff } else { LONGEST_WAIT }
     }
 
-    /// What was decided on the Pod could not be written: it is no longer in flight.
+    /// Takes back a decision that could not be written: the Pod is no longer in flight.
     pub fn abandon(&self, key: &Key) {
         if let Some(wait) = self.state.lock().waiting.get_mut(key) {
             wait.in_flight = false;
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((queue.len(), queue.delayed()), (0, 0));
     }
 
-    /// What can happen, in any order.
+    /// Events in any order.
     #[derive(Clone, Debug)]
     enum Event {
         /// A round takes what is queued and looks at the cluster.
@@ -235,7 +235,7 @@ mod tests {
         Wake,
         /// This Pod is changed.
         Change(usize),
-        /// So many milliseconds go by.
+        /// A number of milliseconds passes.
         Pass(u64),
     }
 

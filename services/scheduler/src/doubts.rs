@@ -19,7 +19,7 @@ pub struct Doubts {
 /// A Pod and the node that it was to be bound to.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    /// As it was observed.
+    /// The Pod as it was observed.
     pub pod: Arc<PodView>,
     /// The node's name.
     pub node: String,

@@ -119,7 +119,7 @@ fn untolerated<'a>(wants: &NodeWants, node: &'a NodeView) -> Option<&'a Taint> {
     taints.find(|taint| !tolerates(&wants.tolerations, taint))
 }
 
-/// Does one of these tolerations stand this taint?
+/// Whether one of the tolerations tolerates the taint.
 pub fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| {
         let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;

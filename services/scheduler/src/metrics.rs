@@ -84,7 +84,7 @@ pub fn watch(scheduler: &Arc<Scheduler>) {
     *PENDING.scheduler.lock() = Arc::downgrade(scheduler);
 }
 
-/// How many Pods wait where.
+/// The number of waiting Pods by queue.
 #[derive(Debug, Default, PartialEq)]
 struct Waiting {
     active: usize,

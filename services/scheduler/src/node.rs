@@ -1,4 +1,4 @@
-//! What the scheduler keeps of a node.
+//! The scheduler's view of a node.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub struct NodeView {
     /// Its identity and labels.
     pub meta: Meta,
-    /// What Pods may take of it.
+    /// The resources that Pods may take of it.
     pub allocatable: Resources,
-    /// How many Pods it takes.
+    /// The number of Pods that it takes.
     pub max_pods: i64,
     /// Cordoned.
     pub unschedulable: bool,

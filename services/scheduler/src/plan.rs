@@ -21,7 +21,7 @@ pub enum Action {
         pod: Arc<PodView>,
         /// By name.
         node: String,
-        /// How good it is.
+        /// The score.
         score: i64,
     },
     /// Tell the user why the Pod has to wait.
@@ -35,7 +35,7 @@ pub enum Action {
     },
 }
 
-/// So many nodes are told one by one.
+/// The most nodes that are named one by one.
 const TOLD: usize = 32;
 
 impl Action {

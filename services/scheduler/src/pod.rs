@@ -1,4 +1,4 @@
-//! What the scheduler keeps of a Pod.
+//! The scheduler's view of a Pod.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::unsupported;
 pub struct PodView {
     /// Its identity.
     pub meta: Meta,
-    /// What it takes from its node.
+    /// The resources that it takes from its node.
     pub requests: Resources,
     /// Its CPU and memory where nodes are compared: not zero if it requests none.
     pub assumed: Resources,
@@ -33,7 +33,7 @@ pub struct PodView {
     pub wants: Option<Box<Wants>>,
 }
 
-/// What a waiting Pod asks for.
+/// The requirements of a waiting Pod.
 #[derive(Clone, Debug, Default)]
 pub struct Wants {
     /// Of its node.
@@ -48,7 +48,7 @@ pub struct Wants {
     pub status: PodStatus,
 }
 
-/// What a waiting Pod asks of its node.
+/// The requirements of a waiting Pod on its node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeWants {
     /// Labels that it must have.
@@ -118,7 +118,7 @@ impl PodView {
         wants.filter(|_| !self.meta.deleting)
     }
 
-    /// Does it take from its node's resources?
+    /// Returns the node whose resources it takes; `None` if it takes none.
     pub fn occupies(&self) -> Option<&str> {
         self.node.as_deref().filter(|_| !self.ended)
     }

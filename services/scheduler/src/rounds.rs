@@ -30,7 +30,7 @@ use crate::pod::PodView;
 use crate::settings::Settings;
 use crate::world::observe;
 
-/// How long a round waits for the caches to show the bindings of the one before it.
+/// The time limit of the wait for the caches to show the bindings of the cycle before.
 const CATCH_UP: Duration = Duration::from_secs(10);
 
 /// A write was refused since the term under which it was made is over.
@@ -44,7 +44,7 @@ struct Began {
     observed: Observed,
 }
 
-/// What every round of one process shares.
+/// The state that the scheduling cycles of one process share.
 pub struct Scheduler {
     /// Pods that may need a node.
     pub queue: Queue<Key>,
@@ -60,7 +60,7 @@ pub struct Scheduler {
     pub nodes: Reader<NodeView>,
     /// Tells people.
     pub events: Recorder,
-    /// What it did of late.
+    /// The log of its decisions.
     pub decision_log: DecisionLog,
     /// As set.
     pub settings: Settings,
@@ -178,7 +178,7 @@ impl Scheduler {
         (pending, kept)
     }
 
-    /// Does it wait for a node, and for this scheduler to find one?
+    /// Whether it waits for a node from this scheduler.
     pub fn is_ours(&self, pod: &PodView) -> bool {
         let wants = pod.wants.as_ref();
         wants.is_some_and(|wants| wants.scheduler == self.settings.scheduler_name)
@@ -214,7 +214,7 @@ impl Scheduler {
         self.conclude(&cascade, &action, ticket, result, began.observed)
     }
 
-    /// What a finished action means for its Pod's key.
+    /// Settles the key of a Pod after an action on it.
     fn conclude(
         &self,
         cascade: &Cascade,

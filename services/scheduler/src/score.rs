@@ -1,4 +1,4 @@
-//! How good a node is for a Pod that it can take.
+//! The scores of nodes that a Pod fits on.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -73,7 +73,7 @@ fn free(has: i64, used: i64, wants: i64) -> i64 {
     i64::try_from(share).unwrap_or_default().clamp(0, MAX)
 }
 
-/// How many Pods of each controller a node runs.
+/// The number of Pods of each controller on a node.
 pub type Siblings = HashMap<String, i64>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What can be set.
+//! The scheduler's settings.
 
 use serde::{Deserialize, Serialize};
 use setpoint_controller::{client, election};
@@ -7,13 +7,13 @@ use setpoint_controller::{client, election};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// How to reach the gateway.
+    /// The connection to the gateway.
     pub gateway: client::Settings,
-    /// How the leader is found.
+    /// The election of the leader.
     pub election: election::Settings,
     /// Pods that name another scheduler are left alone.
     pub scheduler_name: String,
-    /// How many Pods one round decides on.
+    /// The number of Pods of one cycle.
     pub batch: usize,
     /// Bindings under way at once.
     pub concurrency: usize,

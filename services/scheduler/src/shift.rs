@@ -1,4 +1,4 @@
-//! What happens to the caches' changes: a leader's queue takes them, a standby lets them pass.
+//! The changes of the caches: a leader's queue takes them, a standby ignores them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::pod::PodView;
 use crate::rounds::Scheduler;
 use crate::settings::Settings;
 
-/// How long catching up with the former leader may take before it is worth a word.
+/// The time after which a wait for the former leader's writes is logged.
 const CATCH_UP: Duration = Duration::from_secs(5);
 
 /// The caches, and the scheduler of the current term if this process leads. Clones are the same.
@@ -35,7 +35,7 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// Nobody leads yet.
+    /// Returns the state without a leader.
     pub fn new(
         pods: Reader<PodView>,
         nodes: Reader<NodeView>,

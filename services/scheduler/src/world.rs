@@ -42,7 +42,7 @@ pub struct Candidate {
     pub assumed: Resources,
     /// That its Pods have.
     pub ports: Vec<HostPort>,
-    /// How many there are.
+    /// The number.
     pub pods: i64,
     /// By controller; only of those that have Pods pending.
     pub siblings: Siblings,
@@ -81,7 +81,7 @@ impl Candidate {
         *count = count.saturating_add(1);
     }
 
-    /// How many Pods of the same controller are here already.
+    /// The number of Pods of the same controller on the node.
     pub fn siblings(&self, pod: &PodView) -> i64 {
         let owner = pod.meta.owner.as_ref();
         let count = owner.and_then(|owner| self.siblings.get(&owner.uid));

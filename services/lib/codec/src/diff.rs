@@ -1,4 +1,4 @@
-//! What became different between two versions of an object, field by field.
+//! The differences between two versions of an object, by field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ const BOOKKEEPING: &[&str] = &["resourceVersion", "generation", "managedFields"]
 pub struct Difference {
     /// For example `spec.template.spec.containers[nginx].image`.
     pub path: String,
-    /// What stood there.
+    /// The former value.
     pub before: Option<Value>,
-    /// What stands there now.
+    /// The new value.
     pub after: Option<Value>,
 }
 
@@ -36,7 +36,7 @@ pub fn diff(kind: &Kind, before: &Value, after: &Value) -> Vec<Difference> {
     differences
 }
 
-/// What a value is made of.
+/// The structure of a value.
 #[derive(Clone, Copy)]
 enum Shape {
     Message(Option<&'static Message>),
@@ -158,7 +158,7 @@ fn by_name<'v>(field: &Field, entries: &'v [Value]) -> BTreeMap<String, &'v Valu
     named.flatten().collect()
 }
 
-/// What tells an entry from the others; keys with defaults may be missing.
+/// Returns the merge key of an entry; keys with defaults may be missing.
 fn name_of(field: &Field, entry: &Value) -> Option<String> {
     let entry = entry.as_object()?;
     let keys = field.key.iter().filter_map(|key| entry.get(key));

@@ -1,4 +1,4 @@
-//! What stands in etcd: `k8s\0` and a `runtime.Unknown`, so that Kubernetes' own tools can read it.
+//! The format of values in etcd: `k8s\0` and a `runtime.Unknown`, which Kubernetes' own tools can read.
 //!
 //! The cause of the write rides in the `Unknown` as field 15, which others skip.
 
@@ -8,7 +8,7 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use setpoint_proto::Cause;
 use setpoint_proto::runtime::Unknown;
 
-/// What every envelope begins with.
+/// The beginning of every envelope.
 pub const MAGIC: &[u8] = b"k8s\0";
 
 /// Bytes that are no envelope of ours.
@@ -25,9 +25,9 @@ pub enum Error {
         "the value's content type {content_type:?} with encoding {encoding:?} is not supported"
     )]
     Content {
-        /// How the object is written.
+        /// The encoding of the object.
         content_type: String,
-        /// How those bytes are packed.
+        /// The compression of the bytes.
         encoding: String,
     },
 }

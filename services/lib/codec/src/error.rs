@@ -10,7 +10,7 @@ pub enum Error {
     /// Bad protobuf.
     #[error("{} in version {:?} cannot be handled as a {}: malformed protobuf", kind.kind, kind.version, kind.kind)]
     Malformed {
-        /// What it was to be.
+        /// The expected type.
         kind: &'static Kind,
         /// Where decoding stopped.
         source: prost::DecodeError,
@@ -18,9 +18,9 @@ pub enum Error {
     /// Bad JSON, or a value of the wrong type.
     #[error("{} in version {:?} cannot be handled as a {}: {problem}", kind.kind, kind.version, kind.kind)]
     Json {
-        /// What it was to be.
+        /// The expected type.
         kind: &'static Kind,
-        /// What is wrong, and with which field.
+        /// The reason, with the field.
         problem: String,
     },
 }

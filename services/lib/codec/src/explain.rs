@@ -122,7 +122,7 @@ fn in_element<'v>(
     .cannot(&problem, &go_type(&field.element))
 }
 
-/// What stands there instead of the scalar; `None` where it fits.
+/// Returns the problem of a value that is not the expected scalar; `None` if it is.
 fn scalar_problem(expected: &Type, value: &Value) -> Option<String> {
     let fits = match (expected, value) {
         (Type::Bool, Value::Bool(_)) => true,
@@ -143,7 +143,7 @@ fn scalar_problem(expected: &Type, value: &Value) -> Option<String> {
     }
 }
 
-/// Does the value have the JSON type of a message that is written by hand?
+/// Whether the value has the JSON type of a message with a format of its own.
 fn special_fits(message: &str, value: &Value) -> bool {
     match message {
         "Time" | "MicroTime" => value.is_string(),
@@ -163,7 +163,7 @@ fn word(value: &Value) -> &'static str {
     }
 }
 
-/// What Go calls the type.
+/// Returns Go's name of the type.
 fn go_type(kind: &Type) -> String {
     match kind {
         Type::Bool => "bool".to_owned(),

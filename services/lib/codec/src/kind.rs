@@ -19,11 +19,11 @@ pub struct Kind {
     pub plural: String,
     /// The kind in lower case.
     pub singular: String,
-    /// What a user may type instead, for example `deploy`.
+    /// The short names, for example `deploy`.
     pub short_names: Vec<String>,
     /// Groups of kinds, for example `all`.
     pub categories: Vec<String>,
-    /// Does it live in a namespace?
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// For example `status` and `scale`.
     pub subresources: Vec<String>,
@@ -119,17 +119,17 @@ impl Kind {
         format!("{}List", self.kind)
     }
 
-    /// Is it stored, rather than only ever sent?
+    /// Whether it is stored, rather than only sent.
     pub fn is_stored(&self) -> bool {
         !self.plural.is_empty()
     }
 
-    /// Is it a body that goes with every group?
+    /// Whether it is a request body of every group.
     pub(crate) fn is_universal(&self) -> bool {
         !self.is_stored() && self.message.package_name() == "k8s.meta.v1"
     }
 
-    /// Does it have this subresource?
+    /// Whether it has a subresource.
     pub fn has_subresource(&self, name: &str) -> bool {
         self.subresources.iter().any(|known| known == name)
     }
@@ -162,7 +162,7 @@ impl Kind {
             .map_err(|error| Error::json(self, crate::explain::mismatch(self, &last_wins, &error)))
     }
 
-    /// What stands before an object's own fields in its JSON.
+    /// Returns the beginning of an object's JSON: its type.
     pub(crate) fn json_head(&self) -> &str {
         &self.json_head
     }

@@ -15,7 +15,7 @@ use crate::{Kind, kinds};
 
 /// An object of any kind, typed inside: `as_any` gives it back.
 pub trait Object: Any + Debug + Send + Sync {
-    /// What it is.
+    /// Returns its kind.
     fn kind(&self) -> &'static Kind;
     /// Its identity; empty for bodies that have none, such as `DeleteOptions`.
     fn meta(&self) -> &ObjectMeta;
@@ -56,7 +56,7 @@ impl Clone for Box<dyn Object> {
     }
 }
 
-/// How bytes become an object, for one kind.
+/// The decoder of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Codec {
     pub decode: Reader<prost::DecodeError>,

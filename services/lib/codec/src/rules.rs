@@ -1,4 +1,4 @@
-//! What a field's type does not say: its name in JSON, how it merges, what tells list entries apart.
+//! The rules of fields beyond their types: JSON names, merge strategies, merge keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -125,12 +125,12 @@ impl Field {
         }
     }
 
-    /// Does a strategic patch merge this list's entries rather than replace the list?
+    /// Whether a strategic patch merges this list's entries rather than replaces the list.
     pub fn merges(&self) -> bool {
         self.patch().any(|patch| patch == Patch::Merge)
     }
 
-    /// Does a strategic patch replace this whole value?
+    /// Whether a strategic patch replaces this value as a whole.
     pub fn replaces(&self) -> bool {
         self.patch().any(|patch| patch == Patch::Replace)
     }

@@ -1,4 +1,4 @@
-//! What a lenient reader passes over: fields that do not exist, and keys that stand twice.
+//! Strict checks: unknown fields, and duplicate keys, which a lenient reader ignores.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -42,7 +42,7 @@ pub fn check(kind: &'static Kind, json: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// What the document should hold here.
+/// The expected structure at this place.
 #[derive(Clone, Copy)]
 enum Place {
     Message(&'static Message),
@@ -65,7 +65,7 @@ impl Place {
         field.message().map_or(Self::Leaf, Self::Message)
     }
 
-    /// What stands under a key; `None` for an unknown one.
+    /// Returns the structure under a key; `None` for an unknown one.
     fn under(self, key: &str) -> Option<Self> {
         match self {
             Self::Message(message) => match message.field(key) {

@@ -47,7 +47,7 @@ impl Budget {
     }
 }
 
-/// What one request has of a [`Budget`].
+/// The share of one request in a [`Budget`].
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,

@@ -153,7 +153,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What is well in every process that answers: it does, and it logs.
+    /// The checks that pass in every process that answers.
     pub fn alive(excluded: &[String]) -> Self {
         let names = ["ping", "log"].map(str::to_owned).into_iter();
         let names = names.filter(|name| !excluded.contains(name));

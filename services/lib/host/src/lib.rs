@@ -1,4 +1,4 @@
-//! How any process runs: settings, telemetry, serving, health, shutdown.
+//! Runs processes: settings, telemetry, serving, health, shutdown.
 //!
 //! A service's `main` is one call:
 //!

@@ -13,12 +13,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Health reports are short; more would not be one.
 const LONGEST: u64 = 16 << 10;
 
-/// What a process answered.
+/// The answer of a process.
 #[derive(Debug)]
 pub struct Answer {
     /// The first line, such as `HTTP/1.1 200 OK`.
     pub status: String,
-    /// What follows the head.
+    /// The body.
     pub body: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn ready(listen: SocketAddr) -> Result<(), String> {
     ask(reachable(listen), "/readyz").await
 }
 
-/// Nobody can be reached at "every address", but who listens there listens on the loopback too.
+/// The unspecified address cannot be connected to; a process that listens on it listens on the loopback, too.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -22,7 +22,7 @@ pub fn router(health: Health) -> Router {
         .with_state(health)
 }
 
-/// Whoever answers is alive; a process that is not ready must not be restarted for it.
+/// A process that answers is alive: one that is not ready must not be restarted.
 async fn livez(RawQuery(query): RawQuery) -> Response {
     let ask = Ask::of(query.as_deref());
     answer("livez", Report::alive(&ask.excluded), ask.verbose)
@@ -71,7 +71,7 @@ fn answer(name: &str, report: Report, verbose: bool) -> Response {
     }
 }
 
-/// What the query asks for: `verbose`, `exclude=<check>` (any number of them).
+/// The parameters of a query: `verbose`, `exclude=<check>` (any number of them).
 #[derive(Default)]
 struct Ask {
     verbose: bool,

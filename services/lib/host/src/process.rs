@@ -14,7 +14,7 @@ use tower::ServiceExt;
 use crate::health::Health;
 use crate::{debug, grpc, probes};
 
-/// What a running process offers to the service inside it. Cheap to clone.
+/// The running process, as its service uses it. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
     service: &'static str,
@@ -81,7 +81,7 @@ impl Host {
         self.stop.clone()
     }
 
-    /// What decides whether the process is ready.
+    /// Returns the checks that decide whether the process is ready.
     pub fn health(&self) -> &Health {
         &self.health
     }
@@ -107,7 +107,7 @@ impl Host {
             .merge(debug::router(self.log.clone()))
     }
 
-    /// What the listener answers with: health at once, and the service's API as soon as there is one.
+    /// Returns the listener's router: health at once, and the service's API as soon as there is one.
     pub(crate) fn front(&self) -> Router {
         let host = self.clone();
         self.router()

@@ -124,7 +124,7 @@ fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// How many requests of a connection are open, and whether the answer to one of them is not taken.
+/// The number of open requests of a connection, and whether the client does not take the answer to one of them.
 #[derive(Clone)]
 pub(crate) struct OpenRequests {
     count: watch::Sender<usize>,

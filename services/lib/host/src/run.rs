@@ -18,7 +18,7 @@ use crate::serve;
 use crate::settings::{self, Common, Settings};
 use crate::shutdown::Signals;
 
-/// What sysexits.h calls EX_USAGE: the settings are wrong, and trying again will not help.
+/// EX_USAGE of sysexits.h: the settings are wrong, and another attempt will not help.
 const USAGE: u8 = 64;
 
 /// Runs a service until `start` returns, or until a signal asks it to stop.

@@ -38,7 +38,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// When no file descriptor is left, accepting at once again would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Who is at the other end; every request carries it as an extension.
+/// The client's address, an extension of every request.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 

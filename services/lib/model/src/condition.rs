@@ -14,7 +14,7 @@ pub const UNKNOWN: &str = "Unknown";
 
 /// One statement about an object, and since when it has been so.
 pub trait Condition {
-    /// What it is about, for example `Ready`.
+    /// Returns its type, for example `Ready`.
     fn kind(&self) -> &str;
     /// `True`, `False` or `Unknown`.
     fn status(&self) -> &str;

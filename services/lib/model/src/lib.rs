@@ -1,4 +1,4 @@
-//! What API objects mean, without I/O: keys, selectors, quantities, owners, conditions.
+//! The meaning of API objects, without I/O: keys, selectors, quantities, owners, conditions.
 //!
 //! Everything here is a function of its arguments; the time is always one of them.
 

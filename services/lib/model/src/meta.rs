@@ -1,4 +1,4 @@
-//! What a controller keeps of an object's metadata.
+//! The part of an object's metadata that controllers keep.
 
 use std::collections::BTreeMap;
 

@@ -40,14 +40,14 @@ pub fn child(prefix: &str, suffix: &str) -> String {
     format!("{}{suffix}", &prefix[..cut])
 }
 
-/// What is wrong with a name that must be one label of DNS; nothing if it is right.
+/// Returns the problems of a name that must be one label of DNS; none if it is valid.
 pub fn validate_dns_label(name: &str) -> Vec<String> {
     let dotted = name.split('.').all(is_label);
     let rule = if dotted { DOTS } else { LABEL };
     complaints(name, LABEL_MAX, is_label(name), rule)
 }
 
-/// What is wrong with a name that must be labels of DNS joined by dots, as most names must.
+/// Returns the problems of a name that must be labels of DNS joined by dots, as most names must.
 pub fn validate_dns_subdomain(name: &str) -> Vec<String> {
     let right = name.split('.').all(is_label);
     complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN)
@@ -59,7 +59,7 @@ pub fn validate_dns_subdomain_with_underscores(name: &str) -> Vec<String> {
     complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN_UNDERSCORES)
 }
 
-/// What is wrong with a name that must only fit into a segment of a path.
+/// Returns the problems of a name that must only fit into a segment of a path.
 pub fn validate_path_segment(name: &str) -> Vec<String> {
     if [".", ".."].contains(&name) {
         return vec![format!("may not be '{name}'")];
@@ -70,7 +70,7 @@ pub fn validate_path_segment(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with a key of a ConfigMap or Secret, which may become the name of a file.
+/// Returns the problems of a key of a ConfigMap or Secret, which may become the name of a file.
 pub fn validate_config_key(key: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let right = !key.is_empty() && key.bytes().all(plain);
@@ -85,18 +85,18 @@ pub fn validate_config_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with the key of a label or annotation.
+/// Returns the problems of the key of a label or annotation.
 pub fn validate_label_key(key: &str) -> Vec<String> {
     validate_qualified_name(key)
 }
 
-/// What is wrong with the value of a label.
+/// Returns the problems of the value of a label.
 pub fn validate_label_value(value: &str) -> Vec<String> {
     let right = value.is_empty() || is_word(value);
     complaints(value, LABEL_MAX, right, VALUE)
 }
 
-/// What is wrong with a name that may carry a DNS subdomain and a slash before it.
+/// Returns the problems of a name with an optional DNS subdomain and a slash before it.
 pub fn validate_qualified_name(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((_, name)) if name.contains('/') => {

@@ -1,4 +1,4 @@
-//! Who controls an object.
+//! Owner references of controllers.
 
 use setpoint_proto::Resource;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};

@@ -1,4 +1,4 @@
-//! What a Pod's status says about it, and what it requests.
+//! Readings of a Pod's status, and its requests.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -14,7 +14,7 @@ pub fn is_terminal(pod: &Pod) -> bool {
     matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
 }
 
-/// Does it run, or will it, without being on its way out?
+/// Whether it runs or will run, and is not being deleted.
 pub fn is_active(pod: &Pod) -> bool {
     !is_terminal(pod) && pod.metadata.deletion_timestamp.is_none()
 }
@@ -37,7 +37,7 @@ pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
         })
 }
 
-/// How long until a Pod that became ready then is available; zero if it is, `None` if it is not ready.
+/// Returns the time until a Pod that became ready then is available; zero if it is, `None` if it is not ready.
 pub fn available_in(
     ready_since: Option<Timestamp>,
     min_ready_seconds: i32,
@@ -57,7 +57,7 @@ pub fn available_in(
     ))
 }
 
-/// What a Pod asks of a node.
+/// The resources that a Pod requests of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Thousandths of a CPU.

@@ -8,7 +8,7 @@ use setpoint_proto::meta::ObjectMeta;
 
 /// A moment in the history of the store: opaque but ordered, `0` before everything.
 ///
-/// Nobody but the gateway's store may look inside or calculate with it: it need not be the revision of etcd.
+/// Only the gateway's store may look inside or calculate with it: it need not be the revision of etcd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(u64);
 

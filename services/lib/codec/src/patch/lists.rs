@@ -78,7 +78,7 @@ pub(super) fn delete_from(
 /// Where each entry stands.
 type Index = HashMap<String, usize>;
 
-/// What tells the entries of a list apart.
+/// The merge keys of a list.
 #[derive(Clone, Copy)]
 enum Identity {
     Key(&'static str),

@@ -35,7 +35,7 @@ pub fn strategic(kind: &Kind, document: Value, patch: Value) -> Result<Value, Er
     merge_object(document, patch, schema, &mut Budget::new()).map(Value::Object)
 }
 
-/// What is known about the fields of an object.
+/// The rules for the fields of an object.
 #[derive(Clone, Copy)]
 pub(super) enum Schema {
     Message(&'static Message),

@@ -11,7 +11,7 @@ use super::key::Key;
 
 const FILE: &str = "config";
 
-/// What the command line says.
+/// The command line.
 pub struct Flags {
     matches: ArgMatches,
 }
@@ -48,7 +48,7 @@ impl Flags {
         self.matches.get_one::<String>(FILE).map(PathBuf::from)
     }
 
-    /// What `key` was set to.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &Key) -> Option<String> {
         // Tables have no flag, and asking for one that was never defined is an error.
         self.matches

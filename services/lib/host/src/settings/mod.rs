@@ -1,4 +1,4 @@
-//! What can be set on a process, from four layers: defaults, a file, the environment, flags.
+//! The settings of a process, from four layers: defaults, a file, the environment, flags.
 
 mod flags;
 mod key;
@@ -21,19 +21,19 @@ use layers::Layers;
 
 /// A service's own settings. Every field must have a default, and those defaults are what `--help` shows.
 pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
-    /// What each setting means: `("election.lease_duration", "How long …")`, one line each, for `--help`.
+    /// Returns the meaning of each setting, `("election.lease_duration", "…")`, one line each, for `--help`.
     fn describe() -> &'static [(&'static str, &'static str)];
 
-    /// Do the settings make sense together?
+    /// Checks the settings against each other.
     ///
     /// # Errors
-    /// What is wrong, in one line.
+    /// The reason, in one line.
     fn validate(&self) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// What every service can be told.
+/// The settings of every service.
 ///
 /// A service whose own settings have a field of the same name sets another default for it that way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -208,7 +208,7 @@ pub enum Error {
     File {
         /// Where it should be.
         path: PathBuf,
-        /// What is wrong, in one line.
+        /// The reason, in one line.
         why: String,
     },
     /// The settings file sets something that does not exist.
@@ -216,7 +216,7 @@ pub enum Error {
     Unknown {
         /// Where it is.
         path: PathBuf,
-        /// What it wants to set.
+        /// The value.
         key: String,
     },
     /// A value does not have the setting's type.

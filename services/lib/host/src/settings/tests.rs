@@ -1,4 +1,4 @@
-//! What the four layers make of each other.
+//! Tests of the four layers together.
 
 use std::io::Write;
 

@@ -33,7 +33,7 @@ pub enum Error {
     Suffix,
 }
 
-/// How an amount was written, and shall be written again.
+/// The format of an amount, which is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
     Decimal,

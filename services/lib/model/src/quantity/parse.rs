@@ -5,12 +5,12 @@ use super::{Amount, BINARY, BINARY_MAX, DECIMAL, Error, MAX, Notation, UNIT};
 /// Letters of which suffixes are made.
 const LETTERS: &str = "eEinumkKMGTP";
 
-/// What a suffix multiplies by.
+/// The factor of a suffix.
 #[derive(Clone, Copy)]
 enum Scale {
     /// Ten to this power.
     Ten(i64),
-    /// So many units.
+    /// A whole factor.
     Units(i128),
 }
 

@@ -15,13 +15,13 @@ pub struct Fields {
 pub struct FieldRequirement {
     /// For example `metadata.name`.
     pub path: String,
-    /// How to compare.
+    /// The operator.
     pub comparison: Comparison,
-    /// What to compare with; a field that is missing is the empty text.
+    /// The value to compare with; a missing field is the empty text.
     pub value: String,
 }
 
-/// How a field is compared.
+/// The operators on fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `=` or `==`.
@@ -53,7 +53,7 @@ impl Fields {
         Ok(Self { requirements })
     }
 
-    /// What is demanded.
+    /// Returns the requirements.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.requirements
     }
@@ -69,7 +69,7 @@ impl Fields {
             .map(|demand| demand.value.as_str())
     }
 
-    /// Does an object with these fields meet every requirement?
+    /// Whether an object with these fields meets every requirement.
     pub fn matches(&self, field: impl Fn(&str) -> Option<String>) -> bool {
         self.requirements.iter().all(|demand| {
             let same = field(&demand.path).unwrap_or_default() == demand.value;
@@ -77,7 +77,7 @@ impl Fields {
         })
     }
 
-    /// Does it select everything?
+    /// Whether it selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

@@ -115,7 +115,7 @@ impl Selector {
             .all(|requirement| requirement.holds(labels))
     }
 
-    /// Does it select everything?
+    /// Whether it selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

@@ -14,7 +14,7 @@ pub struct Error(String);
 
 /// The longest text that is read, in bytes: no longer one fits in a URL.
 const MAX_BYTES: usize = 64 << 10;
-/// How many requirements a selector may have. Each object that is listed is held against all of them.
+/// The most requirements of a selector. Each object of a list is compared with all of them.
 const MAX_REQUIREMENTS: usize = 256;
 
 /// Refuses texts that are too long to be read. Upstream has no such limit of its own, but one for URLs.

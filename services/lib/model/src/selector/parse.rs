@@ -113,7 +113,7 @@ const SYMBOLS: [char; 7] = ['=', '!', '(', ')', ',', '<', '>'];
 /// Other white space is part of words, as upstream.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// What is left of the text, cut into words and symbols; the empty token is the end.
+/// The tokens of the rest of the text; the empty token is the end.
 struct Tokens<'a> {
     rest: &'a str,
 }
