@@ -25,7 +25,7 @@ pub struct Compose {
     pending: Option<Pending>,
 }
 
-/// How to undo the current fault of a container.
+/// The way to undo the current fault of a container.
 enum Pending {
     Start(String),
     Thaw(String),

@@ -26,7 +26,7 @@ pub struct Local {
     _lock: Flock<File>,
 }
 
-/// How to undo the current fault.
+/// The way to undo the current fault.
 enum Pending {
     Start(String),
     /// Continue these processes, in this order.
@@ -35,7 +35,7 @@ enum Pending {
 
 /// Number of checks for a backlog, after which the process counts as idle.
 const MAX_CHECKS: usize = 25;
-/// How long the relay is frozen before a check, and how long it continues after one without a backlog.
+/// The times that the relay is frozen before a check, and continues after one without a backlog.
 const FROZEN: Duration = Duration::from_millis(25);
 const THAWED: Duration = Duration::from_millis(10);
 /// Backlog in bytes that contains at least one write: lease renewals and pings take less.

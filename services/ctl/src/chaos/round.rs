@@ -23,9 +23,9 @@ const MIN_WRITES: usize = 3;
 const MAX_DELAY_MS: u64 = 300;
 /// Time for the service to start writing, and for a takeover in addition to two lease durations.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a replica stays down that does not lead.
+/// The time that a replica without the lead stays down.
 const NON_LEADER_OUTAGE: Duration = Duration::from_secs(3);
-/// How long to observe a recovered replica: late writes of a former leader are sent at once.
+/// The time for which a recovered replica is observed: a former leader sends its late writes at once.
 const OBSERVATION_TIME: Duration = Duration::from_secs(1);
 
 /// The inputs of a round.

@@ -10,7 +10,7 @@ pub trait View: Send + Sync + Sized + 'static {
 
     /// Keeps what matters.
     fn of(object: Self::Object) -> Self;
-    /// Who it is.
+    /// Returns its metadata.
     fn meta(&self) -> &Meta;
     /// A value under which [`Reader::tagged`](crate::Reader::tagged) finds it, such as the node of a Pod.
     fn tag(&self) -> Option<&str> {
@@ -21,7 +21,7 @@ pub trait View: Send + Sync + Sized + 'static {
 /// The view of those who need all of it, for kinds with few objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whole<T> {
-    /// Who it is.
+    /// Its metadata.
     pub meta: Meta,
     /// All of it.
     pub object: T,

@@ -151,7 +151,7 @@ fn validate_size(spec: &PersistentVolumeClaimSpec, path: &Path<'_>, problems: &m
     }
 }
 
-/// What the volume is filled with, which two fields may say.
+/// Validates the source of a volume's data, which two fields may set.
 fn validate_data(spec: &PersistentVolumeClaimSpec, path: &Path<'_>, problems: &mut Problems) {
     let old = spec.data_source.as_ref();
     let old = old.map(|old| (old.api_group.as_deref(), &*old.kind, &*old.name));

@@ -1,4 +1,4 @@
-//! What one container must say and must not.
+//! Validates a container.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::registry::problems::Problems;
 const PULL: &[&str] = &["Always", "IfNotPresent", "Never"];
 const MESSAGE: &[&str] = &["FallbackToLogsOnError", "File"];
 
-/// What a container's Pod says for all of its containers.
+/// The fields of a Pod that apply to all of its containers.
 pub struct Surroundings<'s> {
     pub spec: &'s PodSpec,
     /// The volumes that may be mounted.

@@ -1,4 +1,4 @@
-//! What Kubernetes puts where a user said nothing.
+//! The defaults of a Pod's spec.
 
 use setpoint_proto::core::{Container, EnvVar, PodSpec, Probe, ResourceRequirements, Volume};
 

@@ -1,4 +1,4 @@
-//! What a Pod may show of itself to its containers.
+//! The fields of a Pod that its containers may read.
 
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
@@ -8,7 +8,7 @@ use super::paths;
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
-/// What of its Pod a file may show.
+/// The fields of its Pod that a file may hold.
 const FIELDS: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",

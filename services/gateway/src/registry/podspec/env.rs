@@ -7,7 +7,7 @@ use super::{downward, paths};
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
-/// What of its Pod a variable may show.
+/// The fields of its Pod that a variable may hold.
 const FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",

@@ -45,7 +45,7 @@ fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Is it a month, a domain and a name in it, as `2015-02.example.com:disk`?
+/// Whether the text is a month, a domain and a name in it, as `2015-02.example.com:disk`.
 fn is_qualified(rest: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
     let (month, rest) = rest.split_once('.').unwrap_or_default();
@@ -62,7 +62,7 @@ fn is_qualified(rest: &str) -> bool {
         && !name.contains(odd)
 }
 
-/// Is it a mark of three letters, any letter after it, and `length` letters and digits?
+/// Whether the text is a mark of three letters, any letter after it, and `length` letters and digits.
 fn is_coded(name: &str, length: usize) -> bool {
     let mut rest = name.chars().skip(4);
     let plain = |letter: char| letter.is_ascii_alphanumeric();

@@ -34,14 +34,14 @@ pub fn validate(ports: &[ContainerPort], path: &Path<'_>, problems: &mut Problem
     }
 }
 
-/// Is it the number of a port?
+/// Validates the number of a port.
 pub fn validate_number(number: i32, path: &Path<'_>, problems: &mut Problems) {
     if !(1..=65535).contains(&number) {
         problems.invalid(path, number, "must be between 1 and 65535, inclusive");
     }
 }
 
-/// What is wrong with the name of a port (RFC 6335).
+/// Returns the problems of the name of a port (RFC 6335).
 pub fn check_name(name: &str) -> Vec<String> {
     let wrong = |wrong: bool, what: &str| wrong.then(|| what.to_owned());
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -1,4 +1,4 @@
-//! What a probe must say and must not.
+//! Validates probes.
 
 use setpoint_proto::core::Probe;
 

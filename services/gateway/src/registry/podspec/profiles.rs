@@ -10,11 +10,11 @@ use crate::registry::problems::Problems;
 
 /// The annotation of a Pod's seccomp profile.
 pub const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
-/// What stands before a container's name in the annotation of its seccomp profile.
+/// The prefix, before a container's name, of the annotation with its seccomp profile.
 pub const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-/// What stands before a container's name in the annotation of its AppArmor profile.
+/// The prefix, before a container's name, of the annotation with its AppArmor profile.
 pub const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
-/// What stands before the name of a profile of the node's own.
+/// The prefix of the name of a profile on the node.
 pub const LOCALHOST: &str = "localhost/";
 
 type Annotations = BTreeMap<String, String>;

@@ -13,7 +13,7 @@ use crate::registry::label_selector;
 use crate::registry::path::Path;
 use crate::registry::problems::Problems;
 
-/// How long a token may last, in seconds.
+/// The bounds of a token's lifetime, in seconds.
 const TOKEN: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 
 /// Finds what is wrong with a projected volume.

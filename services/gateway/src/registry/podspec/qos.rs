@@ -1,4 +1,4 @@
-//! How much of what it may use a Pod has been promised.
+//! The quality-of-service class of a Pod.
 
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, PodSpec};

@@ -215,7 +215,7 @@ fn validate_quobyte(volume: &QuobyteVolumeSource, path: &Path<'_>, problems: &mu
     require(&volume.volume, &path.field("volume"), problems);
 }
 
-/// Is it `host:port`, where an address with colons stands in brackets?
+/// Whether the text is `host:port`, where an address with colons is in brackets.
 fn is_host_and_port(pair: &str) -> bool {
     let (host, port) = match pair.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => match rest.strip_prefix(':') {

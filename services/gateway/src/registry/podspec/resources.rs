@@ -216,12 +216,12 @@ fn validate_pages(name: &str, amount: Amount, path: &Path<'_>, problems: &mut Pr
     }
 }
 
-/// Is it a resource that Kubernetes itself defines?
+/// Whether Kubernetes itself defines the resource.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Is it a resource that somebody else defined?
+/// Whether the resource is an extended one.
 fn is_extended(name: &str) -> bool {
     let in_quotas = format!("requests.{name}");
     !is_native(name)
@@ -298,7 +298,7 @@ pub fn validate_claims(
     }
 }
 
-/// How a container takes it when its resources change. Upstream names the list as the field.
+/// Validates the resize policy of a container. Upstream names the list as the field.
 pub fn validate_resize(
     container: &Container,
     restart_policy: &str,

@@ -1,4 +1,4 @@
-//! What a Pod says about where it may run.
+//! Validates the fields of a Pod that restrict its nodes.
 
 use std::collections::BTreeSet;
 

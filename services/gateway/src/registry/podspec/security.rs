@@ -1,4 +1,4 @@
-//! What containers and their Pods may do to their node.
+//! Validates the security contexts of Pods and containers.
 
 use setpoint_proto::core::{
     AppArmorProfile, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext,

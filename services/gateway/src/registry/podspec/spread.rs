@@ -1,4 +1,4 @@
-//! How a Pod and its like are spread over nodes.
+//! Validates topology spread constraints.
 
 use std::collections::{BTreeMap, BTreeSet};
 

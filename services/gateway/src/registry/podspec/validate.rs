@@ -1,4 +1,4 @@
-//! What a Pod's spec must say and must not.
+//! Validates a Pod's spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How containers run on Windows.
+//! Validates the Windows options of containers.
 
 use setpoint_model::names;
 use setpoint_proto::core::{PodSpec, SecurityContext, WindowsSecurityContextOptions};
@@ -46,7 +46,7 @@ pub fn validate(
     }
 }
 
-/// What is wrong with the name of a user, with or without a domain and a backslash before it.
+/// Returns the problems of the name of a user, with or without a domain and a backslash before it.
 fn check_user_name(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string"];

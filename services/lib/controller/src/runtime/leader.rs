@@ -33,7 +33,7 @@ pub(super) struct Leader<R> {
 }
 
 impl<R: Reconciler> Leader<R> {
-    /// One term, from the first sweep to the last round.
+    /// Leads for one term, from the first sweep to the last reconcile.
     pub(super) async fn lead(&self, term: Term, shutdown: CancellationToken) {
         let barrier = self.barrier.fresh();
         tokio::select! {
@@ -48,7 +48,7 @@ impl<R: Reconciler> Leader<R> {
             metrics: metrics.clone(),
         });
         self.sweep(&queue);
-        let rounds = Arc::new(Worker {
+        let worker = Arc::new(Worker {
             controller: self.name,
             kind: self.kind.to_lowercase(),
             seeds: Seeds::default(),
@@ -60,7 +60,7 @@ impl<R: Reconciler> Leader<R> {
         });
         tokio::select! {
             () = term.lost.cancelled() => {}
-            () = self.work(&rounds, &queue, &shutdown) => {}
+            () = self.work(&worker, &queue, &shutdown) => {}
             () = self.resync_forever(&queue) => {}
         }
         *self.inbox.write() = None;
@@ -77,17 +77,17 @@ impl<R: Reconciler> Leader<R> {
         info!(controller = self.name, fence = %term.fence, "leading");
     }
 
-    /// Runs the workers until shutdown or the first fenced write. Dropping it drops the rounds under way.
+    /// Runs the workers until shutdown or the first fenced write. Dropping it drops the reconciles that run.
     async fn work(
         &self,
-        rounds: &Arc<Worker<R>>,
+        worker: &Arc<Worker<R>>,
         queue: &Queue<Key>,
         shutdown: &CancellationToken,
     ) {
-        let worker = || worker(rounds.clone(), queue.clone(), shutdown.clone());
+        let run = || run(worker.clone(), queue.clone(), shutdown.clone());
         let mut workers = JoinSet::new();
         for _ in 0..self.settings.workers {
-            workers.spawn(worker());
+            workers.spawn(run());
         }
         while let Some(ended) = workers.join_next().await {
             match ended {
@@ -101,8 +101,8 @@ impl<R: Reconciler> Leader<R> {
                 }
                 Err(panic) => {
                     error!(controller = self.name, %panic, "a worker panicked");
-                    rounds.metrics.panicked();
-                    workers.spawn(worker());
+                    worker.metrics.panicked();
+                    workers.spawn(run());
                 }
             }
         }
@@ -130,16 +130,16 @@ impl<R: Reconciler> Leader<R> {
     }
 }
 
-async fn worker<R: Reconciler>(
-    rounds: Arc<Worker<R>>,
+async fn run<R: Reconciler>(
+    worker: Arc<Worker<R>>,
     queue: Queue<Key>,
     shutdown: CancellationToken,
 ) -> Result<(), Fenced> {
     while let Some(Some(ticket)) = shutdown.run_until_cancelled(queue.next()).await {
-        // The ticket of a round that panics is dropped, so that its key backs off as after any failure.
-        match catch_panic("reconcile", rounds.round(ticket)).await {
+        // The ticket of a reconcile that panics is dropped, so that its key backs off as after any failure.
+        match catch_panic("reconcile", worker.work_on(ticket)).await {
             Ok(ended) => ended?,
-            Err(_) => rounds.metrics.panicked(),
+            Err(_) => worker.metrics.panicked(),
         }
     }
     Ok(())

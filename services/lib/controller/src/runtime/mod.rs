@@ -68,8 +68,8 @@ impl<R: Reconciler> Controller<R> {
     /// Reconciles the keys that `key_of` returns whenever an object appears, changes or goes: those of its old and its
     /// new state.
     ///
-    /// Every informer that the reconciler reads belongs here, with `|_| None` if it wakes nobody: rounds
-    /// wait until each holds what the rounds before have written.
+    /// Every informer that the reconciler reads belongs here, with `|_| None` if it wakes no key:
+    /// reconciles wait until each holds what earlier ones have written.
     #[must_use]
     pub fn watches<V: View, K: IntoIterator<Item = Key> + 'static>(
         mut self,

@@ -65,7 +65,7 @@ impl Seeds {
 
 impl<R: Reconciler> Worker<R> {
     /// Works on one key, and settles its ticket.
-    pub(crate) async fn round(&self, mut ticket: Ticket<Key>) -> Result<(), Fenced> {
+    pub(crate) async fn work_on(&self, mut ticket: Ticket<Key>) -> Result<(), Fenced> {
         if !self.barrier.reached(&ticket.key).await {
             warn!(controller = self.controller, key = %ticket.key, "the caches lag behind own writes");
             ticket.retry();
