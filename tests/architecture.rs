@@ -19,7 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["host", "model", "proto", "task", "telemetry"],
     ),
     ("host", &["proto", "task", "telemetry"]),
-    ("store", &["codec", "model", "proto", "task"]),
+    // The registration of metrics is in telemetry.
+    ("store", &["codec", "model", "proto", "task", "telemetry"]),
     (
         "gateway",
         &[

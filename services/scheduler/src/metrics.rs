@@ -8,36 +8,34 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{
     Histogram, HistogramVec, IntCounterVec, IntGaugeVec, Opts, exponential_buckets,
-    register_histogram, register_histogram_vec, register_int_counter_vec,
+    register_histogram,
 };
 use setpoint_proto::ApiError;
+use setpoint_telemetry::metrics::{UNIQUE, counters, histograms};
 use tokio::time::Instant;
 
 use crate::plan::Action;
 use crate::rounds::Scheduler;
 
-/// A metric is registered once, under a name that nothing else here has.
-const ONCE: &str = "metric names are unique";
-
 static ATTEMPTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     let help = "Decisions on Pods, by result.";
     let labels = &["result", "profile"];
-    register_int_counter_vec!("scheduler_schedule_attempts_total", help, labels).expect(ONCE)
+    counters("scheduler_schedule_attempts_total", help, labels)
 });
 static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
     let help = "Seconds from looking at the cluster to the end of the binding, or of saying that there is none.";
     let name = "scheduler_scheduling_attempt_duration_seconds";
-    register_histogram_vec!(name, help, &["result", "profile"], doubling(0.001, 15)).expect(ONCE)
+    histograms(name, help, &["result", "profile"], &doubling(0.001, 15))
 });
 static WAITED: LazyLock<HistogramVec> = LazyLock::new(|| {
     let help = "Seconds from when a Pod was there to be scheduled to its binding, by the attempts that it took.";
     let name = "scheduler_pod_scheduling_sli_duration_seconds";
-    register_histogram_vec!(name, help, &["attempts"], doubling(0.01, 20)).expect(ONCE)
+    histograms(name, help, &["attempts"], &doubling(0.01, 20))
 });
 static TRIES: LazyLock<Histogram> = LazyLock::new(|| {
     let help = "Attempts that it took to bind a Pod.";
     let buckets = doubling(1.0, 5);
-    register_histogram!("scheduler_pod_scheduling_attempts", help, buckets).expect(ONCE)
+    register_histogram!("scheduler_pod_scheduling_attempts", help, buckets).expect(UNIQUE)
 });
 
 fn doubling(from: f64, count: usize) -> Vec<f64> {
@@ -78,7 +76,7 @@ fn seconds_since(then: Timestamp) -> f64 {
 pub fn watch(scheduler: &Arc<Scheduler>) {
     static PENDING: LazyLock<Pending> = LazyLock::new(|| {
         let pending = Pending::new();
-        prometheus::register(Box::new(pending.clone())).expect(ONCE);
+        prometheus::register(Box::new(pending.clone())).expect(UNIQUE);
         pending
     });
     *PENDING.scheduler.lock() = Arc::downgrade(scheduler);

@@ -8,7 +8,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGaugeVec, Opts};
 
-use super::ONCE;
+use setpoint_telemetry::metrics::UNIQUE;
 
 /// A look every few seconds would miss most requests: what it finds is the most there were in the last second.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 const KINDS: [&str; 2] = ["readOnly", "mutating"];
 
 static LEVELS: LazyLock<[Mutex<Level>; 2]> = LazyLock::new(|| {
-    prometheus::register(Box::new(Gauges::new())).expect(ONCE);
+    prometheus::register(Box::new(Gauges::new())).expect(UNIQUE);
     [(); 2].map(|()| Mutex::new(Level::new(Instant::now())))
 });
 

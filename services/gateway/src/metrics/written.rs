@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use prometheus::{Histogram, HistogramVec, IntCounterVec, register_histogram};
 
-use super::{ONCE, counters, histograms};
+use setpoint_telemetry::metrics::UNIQUE;
+
+use super::{counters, histograms};
 
 /// From a cached image on an idle node to an image that is pulled over a slow line.
 const SECONDS: &[f64] = &[
@@ -21,7 +23,7 @@ static CONVERGENCE: LazyLock<HistogramVec> = LazyLock::new(|| {
 static DEPTH: LazyLock<Histogram> = LazyLock::new(|| {
     let help = "For each write, but those of Leases and Events: how many writes led to it, one because of the other. 0 is where a cascade begins.";
     let buckets = (0..=12).map(f64::from).collect();
-    register_histogram!("setpoint_cascade_depth", help, buckets).expect(ONCE)
+    register_histogram!("setpoint_cascade_depth", help, buckets).expect(UNIQUE)
 });
 
 static FENCED: LazyLock<IntCounterVec> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! Log lines to stderr and, where an endpoint is set, spans to an OpenTelemetry collector.
+//! Log lines to stderr, the registration of metrics, and, where an endpoint is set, spans to an OpenTelemetry collector.
 //!
 //! Sampling, batches and the export are those of OpenTelemetry's SDK, set by its `OTEL_*` variables
 //! (<https://opentelemetry.io/docs/languages/sdk-configuration/>). Without `OTEL_EXPORTER_OTLP_ENDPOINT` or
@@ -7,6 +7,7 @@
 mod export;
 mod log_filter;
 mod log_format;
+pub mod metrics;
 mod settings;
 mod span;
 

@@ -7,29 +7,12 @@ mod reconciles;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use prometheus::{
-    HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, register_histogram_vec,
-    register_int_counter, register_int_counter_vec, register_int_gauge_vec,
-};
+use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, register_int_counter};
+use setpoint_telemetry::metrics::{UNIQUE, counters, gauges, histograms};
 
 pub use queue::Load;
 pub(crate) use queue::{Queue, watch_queue};
 pub use reconciles::{Active, Reconciles};
-
-/// A metric is registered once, under a name that nothing else here has.
-const ONCE: &str = "metric names are unique";
-
-fn histograms(name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
-    register_histogram_vec!(name, help, labels, buckets.to_vec()).expect(ONCE)
-}
-
-fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    register_int_counter_vec!(name, help, labels).expect(ONCE)
-}
-
-fn gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-    register_int_gauge_vec!(name, help, labels).expect(ONCE)
-}
 
 /// A call to the gateway was answered.
 pub(crate) fn called(code: u16, method: &str, host: &str, took: Duration) {
@@ -72,7 +55,7 @@ pub(crate) fn leading(lease: &str, yes: bool) {
 pub(crate) fn event_dropped() {
     static DROPPED: LazyLock<IntCounter> = LazyLock::new(|| {
         let help = "Events that were not written, since there were too many.";
-        register_int_counter!("setpoint_events_dropped_total", help).expect(ONCE)
+        register_int_counter!("setpoint_events_dropped_total", help).expect(UNIQUE)
     });
     DROPPED.inc();
 }

@@ -10,7 +10,7 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, Opts, exponential_buckets,
 };
 
-use super::{ONCE, counters, histograms};
+use super::{UNIQUE, counters, histograms};
 
 const LABELS: &[&str] = &["name"];
 
@@ -95,7 +95,7 @@ type Probe = Box<dyn Fn() -> Option<Load> + Send>;
 pub(crate) fn watch_queue(name: &str, probe: impl Fn() -> Option<Load> + Send + 'static) {
     static QUEUES: LazyLock<Queues> = LazyLock::new(|| {
         let queues = Queues::new();
-        prometheus::register(Box::new(queues.clone())).expect(ONCE);
+        prometheus::register(Box::new(queues.clone())).expect(UNIQUE);
         queues
     });
     QUEUES.measure(); // so that those that are gone do not pile up where nobody reads metrics

@@ -9,7 +9,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, Opts};
 
-use super::ONCE;
+use super::UNIQUE;
 
 /// The length of a period; the ratios cover one to two.
 const PERIOD: Duration = Duration::from_secs(300);
@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_secs(300);
 pub(super) fn recent(controller: &'static str) -> Arc<Recent> {
     static RATIOS: LazyLock<Ratios> = LazyLock::new(|| {
         let ratios = Ratios::new();
-        prometheus::register(Box::new(ratios.clone())).expect(ONCE);
+        prometheus::register(Box::new(ratios.clone())).expect(UNIQUE);
         ratios
     });
     let mut controllers = RATIOS.controllers.lock();

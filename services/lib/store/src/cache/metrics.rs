@@ -2,14 +2,9 @@
 
 use std::sync::LazyLock;
 
-use prometheus::{
-    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    register_histogram_vec, register_int_counter_vec, register_int_gauge_vec,
-};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 use setpoint_codec::{Kind, kinds};
-
-/// Each metric is registered once, under a name that no other has.
-const ONCE: &str = "metric names are unique";
+use setpoint_telemetry::metrics::{counters, gauges, histograms};
 
 const LABELS: [&str; 2] = ["group", "resource"];
 
@@ -68,14 +63,8 @@ static REVISION: LazyLock<IntGaugeVec> = LazyLock::new(|| {
 static READ_WAIT: LazyLock<HistogramVec> = LazyLock::new(|| {
     let help =
         "Seconds that reads waited for the watch cache to reach the revision they asked for.";
-    let buckets = SECONDS.to_vec();
-    register_histogram_vec!(
-        "apiserver_watch_cache_read_wait_seconds",
-        help,
-        &LABELS,
-        buckets
-    )
-    .expect(ONCE)
+    let name = "apiserver_watch_cache_read_wait_seconds";
+    histograms(name, help, &LABELS, SECONDS)
 });
 
 static CHECKS: LazyLock<IntCounterVec> = LazyLock::new(|| {
@@ -83,14 +72,6 @@ static CHECKS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     let labels = ["group", "resource", "status"];
     counters("apiserver_storage_consistency_checks_total", help, &labels)
 });
-
-fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    register_int_counter_vec!(name, help, labels).expect(ONCE)
-}
-
-fn gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-    register_int_gauge_vec!(name, help, labels).expect(ONCE)
-}
 
 fn labels(kind: &Kind) -> [&str; 2] {
     [&kind.group, &kind.plural]
