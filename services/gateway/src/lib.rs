@@ -1,8 +1,9 @@
 //! The API over etcd: gRPC for controllers, REST for kubectl, on one port.
 
 pub mod access;
+mod background;
 mod edge;
-mod flaps;
+pub mod explain;
 mod flow_control;
 mod grpc;
 mod heavy;
@@ -16,7 +17,6 @@ mod peers;
 pub mod registry;
 mod settings;
 mod start;
-mod why;
 
 pub use edge::router;
 pub use peers::Peers;

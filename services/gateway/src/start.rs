@@ -12,10 +12,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::edge;
+use crate::explain::flaps;
 use crate::peers::Peers;
 use crate::registry::Registry;
 use crate::settings::Settings;
-use crate::{edge, flaps};
 
 /// Between two lines that say that etcd is still not there.
 const REMIND: Duration = Duration::from_secs(10);

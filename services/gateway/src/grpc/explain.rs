@@ -14,9 +14,11 @@ use tonic::{Extensions, Request, Response, Status};
 
 use super::request::{bad, call};
 use super::telemetry::About;
+use crate::explain::history;
+use crate::explain::history::{End, What};
+use crate::explain::why;
 use crate::flow_control::Seat;
-use crate::registry::{self, End, Registry, Target, What};
-use crate::why;
+use crate::registry::{Registry, Target};
 
 /// How many versions are answered when nobody says how many.
 const VERSIONS: usize = 50;
@@ -97,7 +99,7 @@ fn subject(target: &Target) -> Subject {
     }
 }
 
-fn version(version: registry::Version, values: bool) -> Version {
+fn version(version: history::Version, values: bool) -> Version {
     let trace = version.cause.as_ref().map(why::trace_id);
     let changes = version.changes.into_iter();
     Version {

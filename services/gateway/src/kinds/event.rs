@@ -6,8 +6,8 @@ use setpoint_model::names;
 use setpoint_proto::core::Event;
 
 use super::{StoredKind, Writes, age};
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 
 /// The namespaces of Events about cluster-scoped objects: of all, and of the newer form only.
 const DEFAULT: &str = "default";

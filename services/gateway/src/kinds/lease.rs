@@ -5,8 +5,8 @@ use setpoint_proto::coordination::{Lease, LeaseSpec};
 
 use super::{StoredKind, Writes};
 use crate::flow_control::PriorityLevel;
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 
 impl StoredKind for Lease {
     const WRITES: Writes = Writes::Heartbeats;

@@ -29,7 +29,7 @@ use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::{ApiError, Resource};
 
 use crate::flow_control::PriorityLevel;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
 use crate::registry::{Allocation, Registry, Target};
 
 pub(crate) use strategy::{Strategy, find, of};

@@ -4,9 +4,9 @@ use setpoint_model::names;
 use setpoint_proto::core::Namespace;
 
 use super::StoredKind;
-use crate::registry::metadata;
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::metadata;
 
 /// The label by which selectors find a namespace.
 const NAME: &str = "kubernetes.io/metadata.name";

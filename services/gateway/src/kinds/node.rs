@@ -15,10 +15,10 @@ use setpoint_proto::meta::Quantity;
 
 use super::StoredKind;
 use crate::flow_control::PriorityLevel;
-use crate::registry::ip;
-use crate::registry::path::Path;
-use crate::registry::podspec;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::ip;
+use crate::registry::validation::podspec;
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 

@@ -13,9 +13,9 @@ use setpoint_model::{condition, names, pod};
 use setpoint_proto::core::{Pod, PodCondition};
 
 use super::{Admitting, Role, StoredKind};
-use crate::registry::path::Path;
-use crate::registry::podspec;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::podspec;
 use crate::registry::{Registry, Target};
 
 /// The default grace period of a deletion, in seconds.

@@ -6,9 +6,9 @@ use setpoint_proto::apps::ReplicaSet;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
-use crate::registry::path::Path;
-use crate::registry::podspec;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::podspec;
 
 impl StoredKind for ReplicaSet {
     const ROLE: Role = Role::Workload;

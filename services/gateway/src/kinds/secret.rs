@@ -6,8 +6,8 @@ use setpoint_proto::core::Secret;
 
 use super::StoredKind;
 use super::configmap::{DATA_MAX, validate_keys};
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 
 impl StoredKind for Secret {
     fn fill_defaults(&mut self) {

@@ -17,9 +17,9 @@ use setpoint_proto::meta::IntOrString;
 
 use super::{Allocating, StoredKind};
 use crate::registry::Registry;
-use crate::registry::metadata;
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::metadata;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 /// The default session affinity, in seconds: three hours.

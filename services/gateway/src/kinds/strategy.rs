@@ -14,7 +14,7 @@ use setpoint_proto::{Resource, for_each_stored_kind};
 
 use super::{Admitting, Allocating, Replicas, Role, StoredKind, Writes};
 use crate::flow_control::PriorityLevel;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
 use crate::registry::{Registry, Target};
 
 /// The [`StoredKind`] of an object whose type is known only at run time.

@@ -5,11 +5,11 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::LabelSelector;
 
-use crate::registry::label_selector;
-use crate::registry::metadata;
-use crate::registry::path::Path;
-use crate::registry::podspec;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::label_selector;
+use crate::registry::validation::metadata;
+use crate::registry::validation::podspec;
 
 /// Validates the selector, the template, and that they match.
 pub(super) fn validate(

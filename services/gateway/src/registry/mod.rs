@@ -4,38 +4,13 @@
 //! is there now is read from the cache, in the hope that it is current: the transaction decides, and a stale hope
 //! costs one more round. Reads never leave the cache, but for later pages of a list.
 
-mod allocation;
-mod amend;
-mod answer;
-mod background;
-mod binding;
-mod call;
-mod collector;
-mod create;
-#[warn(clippy::arithmetic_side_effects)]
-mod delete;
 pub(crate) mod errors;
-mod expiry;
-mod fences;
-mod history;
-mod inconsistency;
-pub(crate) mod ip;
-pub(crate) mod label_selector;
-pub(crate) mod metadata;
-mod namespaces;
-mod patch;
-pub(crate) mod path;
-pub(crate) mod podspec;
-pub(crate) mod problems;
-mod read;
-mod retry;
-mod scale;
-mod state;
-mod tally;
+mod request_context;
+mod response;
 mod target;
-#[warn(clippy::arithmetic_side_effects)]
-mod terms;
-mod update;
+pub(crate) mod validation;
+mod verbs;
+pub(crate) mod write;
 
 use std::sync::Arc;
 
@@ -47,21 +22,20 @@ use setpoint_store::cache::Cache;
 use crate::access;
 use crate::peers::Peers;
 
-pub(crate) use allocation::Allocation;
-pub use answer::Answer;
-pub use call::Call;
-pub use delete::Deleted;
-pub use history::{End, History, Version, What, differences, json};
-pub use patch::{Check, Patch};
-pub use read::{At, List, ListParams};
+pub use request_context::Call;
+pub use response::Answer;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub use target::{Subresource, Target};
+pub use verbs::delete::Deleted;
+pub use verbs::patch::{Check, Patch};
+pub use verbs::read::{At, List, ListParams};
+pub(crate) use write::allocation::Allocation;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    allocations: allocation::Turns,
+    allocations: write::allocation::Turns,
     peers: Peers,
 }
 
@@ -71,7 +45,7 @@ impl Registry {
         Self {
             store,
             cache,
-            allocations: allocation::Turns::default(),
+            allocations: write::allocation::Turns::default(),
             peers: Peers::default(),
         }
     }
@@ -98,7 +72,7 @@ impl Registry {
         &self.cache
     }
 
-    fn allow(&self, call: &Call, verb: Verb, target: &Target) -> Result<(), ApiError> {
+    pub(crate) fn allow(&self, call: &Call, verb: Verb, target: &Target) -> Result<(), ApiError> {
         access::allow(&call.user, verb, target.kind, &target.namespace)
     }
 }

@@ -53,7 +53,7 @@ pub struct Target {
 
 impl Target {
     /// Names the object on the current span, by OpenTelemetry's conventions for objects of Kubernetes.
-    pub(super) fn label_span(&self) {
+    pub(crate) fn label_span(&self) {
         let span = Span::current();
         if span.is_recording() {
             let name = KeyValue::new(self.kind.traced.as_str(), self.name.clone());
@@ -102,12 +102,12 @@ impl Target {
     }
 
     /// Where the object is stored.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         keys::object(self.kind, &self.key())
     }
 
     /// The whole object that `key` names.
-    pub(super) fn whole(kind: &'static Kind, key: &Key) -> Self {
+    pub(crate) fn whole(kind: &'static Kind, key: &Key) -> Self {
         Self {
             kind,
             namespace: key.namespace.clone(),

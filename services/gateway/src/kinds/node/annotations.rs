@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use setpoint_proto::core::Taint;
 
 use super::validate_taints;
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOIDED: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";

@@ -1,7 +1,7 @@
 //! Validation of the features that an agent declares.
 
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 
 const LENGTH_MAX: usize = 253;
 

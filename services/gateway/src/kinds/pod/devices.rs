@@ -8,8 +8,8 @@ use setpoint_proto::core::{
     PodResourceClaimStatus, PodSpec, ResourceHealth,
 };
 
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 
 const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
 const MESSAGE_MAX: usize = 1024;

@@ -6,10 +6,10 @@ use setpoint_model::names;
 use setpoint_proto::core::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 
 use super::devices;
-use crate::registry::ip;
-use crate::registry::path::Path;
-use crate::registry::podspec;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::ip;
+use crate::registry::validation::podspec;
 
 /// Condition types that are accepted although they are not qualified names.
 const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];

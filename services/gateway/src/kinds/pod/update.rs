@@ -7,9 +7,9 @@ use setpoint_proto::core::{
     Toleration,
 };
 
-use crate::registry::path::Path;
-use crate::registry::podspec::{APP_ARMOR, MIRROR};
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::podspec::{APP_ARMOR, MIRROR};
 
 const FEW_FIELDS: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -226,7 +226,7 @@ fn is_narrower(new: &NodeSelectorTerm, old: &NodeSelectorTerm) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::metadata;
+    use crate::registry::validation::metadata;
 
     /// Checks F40: each entry of long lists is looked at once.
     #[test]

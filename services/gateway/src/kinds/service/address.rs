@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use setpoint_proto::core::ServiceSpec;
 
-use crate::registry::ip;
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::ip;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];

@@ -9,8 +9,8 @@ use setpoint_proto::{ApiError, Resource as _};
 use setpoint_store::{Expect, Precondition, keys};
 
 use super::{families, uses_health_check, uses_node_ports};
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 use crate::registry::{Allocation, AtLeast, Filter, Registry, errors};
 
 /// 10.96.0.0/16, Kubernetes' usual range for Services.

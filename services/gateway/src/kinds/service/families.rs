@@ -3,8 +3,8 @@
 use setpoint_proto::core::ServiceSpec;
 
 use super::address::{is_headless, is_v6};
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
 
 const V4: &str = "IPv4";
 const V6: &str = "IPv6";

@@ -6,9 +6,9 @@ use setpoint_model::names;
 use setpoint_proto::core::ServiceSpec;
 use setpoint_proto::meta::IntOrString;
 
-use crate::registry::path::Path;
-use crate::registry::podspec::{check_port_name, validate_port};
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::podspec::{check_port_name, validate_port};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 

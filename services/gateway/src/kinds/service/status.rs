@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use setpoint_model::names;
 use setpoint_proto::core::{LoadBalancerIngress, Service, ServiceStatus};
 
-use crate::registry::ip;
-use crate::registry::path::Path;
-use crate::registry::problems::Problems;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::ip;
 
 const IP_MODES: &[&str] = &["Proxy", "VIP"];
 

@@ -1,0 +1,195 @@
+//! Addresses and ranges of addresses in fields, judged as strictly as Kubernetes 1.36 judges them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+
+/// Finds what is wrong with a field that must be an IP address.
+pub fn validate(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    match text.parse() {
+        Ok(IpAddr::V6(address)) if is_mapped(address) => {
+            problems.invalid(path, text, "must not be an IPv4-mapped IPv6 address");
+        }
+        Ok(_) => {}
+        Err(_) if without_leading_zeros(text).is_some() => {
+            problems.invalid(path, text, "must not have leading 0s");
+        }
+        Err(_) => {
+            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            problems.invalid(path, text, detail);
+        }
+    }
+}
+
+/// Returns the IP address; octets of IPv4 may have leading zeros.
+pub fn parse(text: &str) -> Option<IpAddr> {
+    let exactly = text.parse().ok();
+    exactly.or_else(|| without_leading_zeros(text).map(IpAddr::V4))
+}
+
+/// Finds what is wrong with a field that must be a range of addresses.
+pub fn validate_range(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    let parts = text.split_once('/');
+    let Some((address, length)) = parts.and_then(|(address, length)| {
+        let address = parse(address)?;
+        Some((address, digits(length)?)).filter(|(address, length)| *length <= width(*address))
+    }) else {
+        let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        return problems.invalid(path, text, detail);
+    };
+    let strict = text.split_once('/').is_some_and(|(before, after)| {
+        before.parse::<IpAddr>().is_ok() && (after == "0" || !after.starts_with('0'))
+    });
+    if !strict {
+        problems.invalid(
+            path,
+            text,
+            "must not have leading 0s in IP or prefix length",
+        );
+    } else if matches!(address, IpAddr::V6(address) if is_mapped(address)) {
+        problems.invalid(path, text, "must not have an IPv4-mapped IPv6 address");
+    } else if has_bits_beyond(address, length) {
+        problems.invalid(
+            path,
+            text,
+            "must not have bits set beyond the prefix length",
+        );
+    }
+}
+
+/// May an object have these addresses together? It may have one of each family.
+pub fn are_of_different_families<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+    let (v6, v4): (Vec<_>, Vec<_>) = texts.partition(|text| text.contains(':'));
+    v6.len() <= 1 && v4.len() <= 1
+}
+
+const fn is_mapped(address: Ipv6Addr) -> bool {
+    address.to_ipv4_mapped().is_some()
+}
+
+const fn width(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+fn digits(text: &str) -> Option<u32> {
+    let plain = !text.is_empty() && text.len() <= 3 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| plain)
+}
+
+fn without_leading_zeros(text: &str) -> Option<Ipv4Addr> {
+    let octet = |part: &str| u8::try_from(digits(part)?).ok();
+    let octets: Option<Vec<u8>> = text.split('.').map(octet).collect();
+    let octets: [u8; 4] = octets?.try_into().ok()?;
+    Some(octets.into())
+}
+
+fn has_bits_beyond(address: IpAddr, length: u32) -> bool {
+    match address {
+        IpAddr::V4(address) => address.to_bits().checked_shl(length).unwrap_or(0) != 0,
+        IpAddr::V6(address) => address.to_bits().checked_shl(length).unwrap_or(0) != 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(check: fn(&str, &Path<'_>, &mut Problems), text: &str) -> String {
+        let mut problems = Problems::default();
+        check(text, &Path::root("ip"), &mut problems);
+        problems.to_string()
+    }
+
+    #[test]
+    fn an_address_is_written_in_one_way() {
+        for right in [
+            "10.9.8.7",
+            "0.0.0.0",
+            "255.255.255.255",
+            "2001:db8::1",
+            "::",
+            "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+            "0:0:0:0:0:0:0:0",
+            "0001:002:03:4::",
+            "1234::ABCD",
+        ] {
+            assert_eq!(complaint(validate, right), "[]", "{right}");
+        }
+        for (wrong, why) in [
+            ("", "must be a valid IP address"),
+            ("1.2.3", "must be a valid IP address"),
+            ("aaaaaaa", "must be a valid IP address"),
+            ("myhost.mydomain", "must be a valid IP address"),
+            ("1.2.3.0/24", "must be a valid IP address"),
+            ("-1.0.0.0", "must be a valid IP address"),
+            ("2001:db8::10005", "must be a valid IP address"),
+            ("1.2.3.4:80", "must be a valid IP address"),
+            ("[2001:db8::1]", "must be a valid IP address"),
+            ("[2001:db8::1]:80", "must be a valid IP address"),
+            ("example.com:80", "must be a valid IP address"),
+            ("169.254.0.0%eth0", "must be a valid IP address"),
+            ("1.2.3.256", "must be a valid IP address"),
+            ("fe80::1%eth0", "must be a valid IP address"),
+            ("1.2.3.04", "must not have leading 0s"),
+            ("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address"),
+        ] {
+            assert!(complaint(validate, wrong).contains(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_range_ends_where_it_says() {
+        for right in [
+            "10.0.0.0/8",
+            "0.0.0.0/0",
+            "10.1.2.3/32",
+            "2001:db8::/64",
+            "::/0",
+            "::1/128",
+            "2a00:79e0:2:0::/64",
+            "2001:DB8::/64",
+        ] {
+            assert_eq!(complaint(validate_range, right), "[]", "{right}");
+        }
+        for (wrong, why) in [
+            ("10.0.0.0", "must be a valid CIDR value"),
+            ("", "must be a valid CIDR value"),
+            ("aaaaaaa", "must be a valid CIDR value"),
+            ("192.168.0.1/healthz", "must be a valid CIDR value"),
+            ("192.168.0.1/0/99", "must be a valid CIDR value"),
+            ("192.168.0.0/-16", "must be a valid CIDR value"),
+            ("1.1.01.0/24", "must not have leading 0s in IP"),
+            ("192.168.0.0/016", "must not have leading 0s"),
+            ("::ffff:1.1.1.0/24", "IPv4-mapped"),
+            ("2001:db8::1/64", "must not have bits set beyond"),
+            ("10.0.0.0/33", "must be a valid CIDR value"),
+            ("10.0.0.0/0008", "must be a valid CIDR value"),
+            ("10.0.0.0/+8", "must be a valid CIDR value"),
+            ("10.0.0.0/08", "must not have leading 0s"),
+            ("010.0.0.0/8", "must not have leading 0s"),
+            ("::ffff:1.2.3.0/120", "IPv4-mapped"),
+            ("10.0.0.1/8", "must not have bits set beyond"),
+        ] {
+            assert!(complaint(validate_range, wrong).contains(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_leading_zeros_is_one() {
+        assert_eq!(parse("001.002.003.004"), parse("1.2.3.4"));
+        assert!(parse("::1").is_some_and(|address| address.is_loopback()));
+        for wrong in ["a.b", "1.2.3", "1.2.3.256"] {
+            assert_eq!(parse(wrong), None);
+        }
+    }
+
+    #[test]
+    fn families_are_told_apart() {
+        assert!(are_of_different_families(["1.2.3.4", "::1"].into_iter()));
+        assert!(!are_of_different_families(["::2", "::1"].into_iter()));
+    }
+}

@@ -1,0 +1,423 @@
+//! What every object's metadata must say, and what of it only the gateway may say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use setpoint_model::names;
+use setpoint_proto::meta::{ObjectMeta, OwnerReference};
+use setpoint_proto::{ApiError, Reason};
+use uuid::Uuid;
+
+use crate::registry::target::Target;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+
+/// All annotations of an object together, keys and values.
+const ANNOTATIONS_MAX: usize = 256 << 10;
+
+/// Finalizers of the garbage collector, which need no domain before them.
+pub const ORPHAN: &str = "orphan";
+/// See [`ORPHAN`].
+pub const FOREGROUND: &str = "foregroundDeletion";
+
+/// Gives a new object its identity, and takes out what only the gateway may set.
+///
+/// # Errors
+/// `BadRequest` when the object claims to be stored already, or to belong somewhere else.
+pub fn prepare_create(
+    meta: &mut ObjectMeta,
+    target: &Target,
+    now: Timestamp,
+) -> Result<(), ApiError> {
+    if !meta.resource_version.is_empty() {
+        return bad("resourceVersion should not be set on objects to be created");
+    }
+    settle(meta, target)?;
+    meta.uid = Uuid::new_v4().to_string();
+    meta.creation_timestamp = now.into();
+    meta.deletion_timestamp = None;
+    meta.deletion_grace_period_seconds = None;
+    meta.generation = 0;
+    clear_unkept(meta);
+    Ok(())
+}
+
+/// Gives an update everything that it may not change.
+///
+/// # Errors
+/// `BadRequest` when it is about another object.
+pub fn prepare_update(
+    meta: &mut ObjectMeta,
+    old: &ObjectMeta,
+    target: &Target,
+) -> Result<(), ApiError> {
+    settle(meta, target)?;
+    meta.uid.clone_from(&old.uid);
+    meta.creation_timestamp = old.creation_timestamp;
+    if old.deletion_timestamp.is_some() {
+        meta.deletion_timestamp = old.deletion_timestamp;
+        meta.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
+    }
+    meta.generation = old.generation;
+    meta.resource_version.clear();
+    clear_unkept(meta);
+    Ok(())
+}
+
+/// Takes labels, annotations, owners and finalizers that `meta` leaves empty from `old`.
+pub fn keep_unsaid(meta: &mut ObjectMeta, old: &ObjectMeta) {
+    if meta.labels.is_empty() {
+        meta.labels.clone_from(&old.labels);
+    }
+    if meta.annotations.is_empty() {
+        meta.annotations.clone_from(&old.annotations);
+    }
+    if meta.owner_references.is_empty() {
+        meta.owner_references.clone_from(&old.owner_references);
+    }
+    if meta.finalizers.is_empty() {
+        meta.finalizers.clone_from(&old.finalizers);
+    }
+    if meta.generate_name.is_empty() {
+        meta.generate_name.clone_from(&old.generate_name);
+    }
+}
+
+/// The object's place is the one in the request, which the object may repeat but not contradict.
+pub(crate) fn settle(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
+    // The namespace of a cluster-scoped object is cleared, as in Kubernetes.
+    if meta.namespace.is_empty() || target.namespace.is_empty() {
+        meta.namespace.clone_from(&target.namespace);
+    } else if meta.namespace != target.namespace {
+        return bad(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        );
+    }
+    if !target.name.is_empty() {
+        if meta.name.is_empty() {
+            meta.name.clone_from(&target.name);
+        } else if meta.name != target.name {
+            return bad(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                meta.name, target.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn bad<T>(message: impl Into<String>) -> Result<T, ApiError> {
+    Err(ApiError::new(Reason::BadRequest, message))
+}
+
+/// Field managers are recorded once server-side apply exists; until then the list would only go stale.
+fn clear_unkept(meta: &mut ObjectMeta) {
+    meta.self_link.clear();
+    meta.managed_fields.clear();
+}
+
+/// Finds what is wrong with the metadata of an object that has its name.
+pub fn validate(
+    meta: &ObjectMeta,
+    check_name: impl Fn(&str) -> Vec<String>,
+    problems: &mut Problems,
+) {
+    let path = Path::root("metadata");
+    if !meta.generate_name.is_empty() {
+        let begun = check_name(&with_an_end(&meta.generate_name));
+        problems.all_invalid(&path.field("generateName"), &meta.generate_name, begun);
+    }
+    if meta.name.is_empty() {
+        problems.required(&path.field("name"), "name or generateName is required");
+    } else {
+        problems.all_invalid(&path.field("name"), &meta.name, check_name(&meta.name));
+    }
+    validate_own(meta, problems);
+}
+
+/// The beginning of a name as it will be judged once something is appended: a hyphen may stand at its end.
+fn with_an_end(begun: &str) -> String {
+    match begun.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => format!("{rest}a"),
+        _ => begun.to_owned(),
+    }
+}
+
+/// Finds what is wrong with the parts of metadata that a user may change.
+fn validate_own(meta: &ObjectMeta, problems: &mut Problems) {
+    let path = Path::root("metadata");
+    validate_labels(&meta.labels, &path.field("labels"), problems);
+    validate_annotations(&meta.annotations, &path.field("annotations"), problems);
+    let owners = path.field("ownerReferences");
+    validate_owners(&meta.owner_references, &owners, problems);
+    validate_finalizers(&meta.finalizers, &path.field("finalizers"), problems);
+}
+
+fn validate_finalizers(finalizers: &[String], path: &Path<'_>, problems: &mut Problems) {
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        let wrong = names::validate_qualified_name(finalizer);
+        problems.all_invalid(path, finalizer, wrong);
+        validate_finalizer_domain(finalizer, &path.index(index), problems);
+    }
+    let names = |name| finalizers.iter().any(|finalizer| finalizer == name);
+    if names(ORPHAN) && names(FOREGROUND) {
+        let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        problems.invalid(path, finalizers, detail);
+    }
+}
+
+/// Finds what is wrong with a change of metadata alone, as a write of the status makes it.
+pub fn validate_status_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
+    validate_own(meta, problems);
+    validate_update(meta, old, problems);
+}
+
+/// Finds what is wrong with a change of metadata. [`validate`] has been asked before.
+pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
+    let path = Path::root("metadata");
+    let (new_end, old_end) = (&meta.deletion_timestamp, &old.deletion_timestamp);
+    problems.immutable(&path.field("deletionTimestamp"), new_end, old_end);
+    problems.immutable(
+        &path.field("deletionGracePeriodSeconds"),
+        &meta.deletion_grace_period_seconds,
+        &old.deletion_grace_period_seconds,
+    );
+    if old.deletion_timestamp.is_none() {
+        return;
+    }
+    let known: BTreeSet<_> = old.finalizers.iter().collect();
+    let new: BTreeSet<_> = meta.finalizers.iter().collect();
+    let new: Vec<_> = new.difference(&known).collect();
+    if !new.is_empty() {
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers {new:?}"
+        );
+        problems.forbidden(&path.field("finalizers"), detail);
+    }
+}
+
+/// Finds what is wrong with labels, or with a selector that is written like them.
+pub fn validate_labels(
+    labels: &BTreeMap<String, String>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    for (key, value) in labels {
+        problems.all_invalid(path, key, names::validate_label_key(key));
+        problems.all_invalid(path, value, names::validate_label_value(value));
+    }
+}
+
+/// Finds what is wrong with annotations.
+pub fn validate_annotations(
+    annotations: &BTreeMap<String, String>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let mut size = 0;
+    for (key, value) in annotations {
+        // Keys may be written in upper case too.
+        problems.all_invalid(
+            path,
+            key,
+            names::validate_qualified_name(&key.to_lowercase()),
+        );
+        size += key.len() + value.len();
+    }
+    if size > ANNOTATIONS_MAX {
+        problems.too_long(path, ANNOTATIONS_MAX);
+    }
+}
+
+fn validate_owners(owners: &[OwnerReference], path: &Path<'_>, problems: &mut Problems) {
+    let mut controller: Option<&OwnerReference> = None;
+    for owner in owners {
+        validate_owner(owner, path, problems);
+        if owner.controller != Some(true) {
+            continue;
+        }
+        let first = *controller.get_or_insert(owner);
+        if !std::ptr::eq(first, owner) {
+            let detail = format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
+                first.kind, first.name, owner.kind, owner.name
+            );
+            problems.invalid(path, owners, detail);
+        }
+    }
+}
+
+/// Upstream names the list, not the entry, as the field.
+fn validate_owner(owner: &OwnerReference, path: &Path<'_>, problems: &mut Problems) {
+    let version = match owner.api_version.split_once('/') {
+        Some((_, version)) if version.contains('/') => "",
+        Some((_, version)) => version,
+        None => &owner.api_version,
+    };
+    if version.is_empty() {
+        let detail = "version must not be empty";
+        problems.invalid(&path.field("apiVersion"), &owner.api_version, detail);
+    }
+    for (value, field) in [
+        (&owner.kind, "kind"),
+        (&owner.name, "name"),
+        (&owner.uid, "uid"),
+    ] {
+        if value.is_empty() {
+            problems.invalid(&path.field(field), value, "must not be empty");
+        }
+    }
+    if (owner.api_version.as_str(), owner.kind.as_str()) == ("v1", "Event") {
+        let detail = "/v1, Kind=Event is disallowed from being an owner";
+        problems.invalid(path, owner, detail);
+    }
+}
+
+/// Finds what is wrong with a finalizer that names no domain.
+pub fn validate_finalizer_domain(finalizer: &str, path: &Path<'_>, problems: &mut Problems) {
+    let plain = [ORPHAN, FOREGROUND, "kubernetes"];
+    if !finalizer.contains('/') && !plain.contains(&finalizer) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        problems.invalid(path, finalizer, detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_codec::kinds;
+
+    use super::*;
+
+    fn target(name: &str) -> Target {
+        let kind = kinds().by_resource("pods").unwrap();
+        Target::new(kind, "default", name, "").unwrap()
+    }
+
+    fn complaints(change: impl FnOnce(&mut ObjectMeta)) -> String {
+        let mut meta = ObjectMeta {
+            name: "web".into(),
+            ..Default::default()
+        };
+        change(&mut meta);
+        let mut problems = Problems::default();
+        validate(&meta, |_| Vec::new(), &mut problems);
+        problems.to_string()
+    }
+
+    #[test]
+    fn a_creator_cannot_set_what_is_the_gateways_to_set() {
+        let mut meta = ObjectMeta {
+            name: "web".into(),
+            uid: "mine".into(),
+            generation: 7,
+            deletion_timestamp: Some(Default::default()),
+            ..Default::default()
+        };
+        let now = Timestamp::from_second(1_000).unwrap();
+        prepare_create(&mut meta, &target(""), now).unwrap();
+        assert_ne!(meta.uid, "mine");
+        assert_eq!(meta.creation_timestamp.timestamp(), Some(now));
+        assert_eq!((meta.generation, meta.deletion_timestamp), (0, None));
+        assert_eq!(meta.namespace, "default");
+    }
+
+    #[test]
+    fn an_object_cannot_contradict_its_request() {
+        let mut meta = ObjectMeta {
+            namespace: "other".into(),
+            ..Default::default()
+        };
+        let error = prepare_create(&mut meta, &target(""), Timestamp::UNIX_EPOCH).unwrap_err();
+        assert!(
+            error
+                .message
+                .contains("does not match the namespace sent on the request")
+        );
+        let mut meta = ObjectMeta {
+            name: "web".into(),
+            ..Default::default()
+        };
+        let error = prepare_update(&mut meta, &ObjectMeta::default(), &target("db")).unwrap_err();
+        assert_eq!(
+            error.message,
+            "the name of the object (web) does not match the name on the URL (db)"
+        );
+        meta.resource_version = "1".into();
+        let error = prepare_create(&mut meta, &target(""), Timestamp::UNIX_EPOCH).unwrap_err();
+        assert_eq!(error.reason, Reason::BadRequest);
+    }
+
+    #[test]
+    fn labels_and_annotations_are_checked() {
+        let complaint = complaints(|meta| {
+            meta.labels.insert("a b".into(), "v".into());
+        });
+        assert!(complaint.starts_with(r#"metadata.labels: Invalid value: "a b": name part"#));
+        let complaint = complaints(|meta| {
+            meta.annotations
+                .insert("big".into(), "x".repeat(ANNOTATIONS_MAX));
+        });
+        assert_eq!(
+            complaint,
+            "metadata.annotations: Too long: may not be more than 262144 bytes"
+        );
+        assert_eq!(
+            complaints(|meta| meta.name.clear()),
+            "metadata.name: Required value: name or generateName is required"
+        );
+    }
+
+    #[test]
+    fn an_object_has_one_controller_at_most() {
+        let owner = OwnerReference {
+            api_version: "v1".into(),
+            kind: "Node".into(),
+            name: "a".into(),
+            uid: "1".into(),
+            controller: Some(true),
+            ..Default::default()
+        };
+        assert_eq!(
+            complaints(|meta| meta.owner_references = vec![owner.clone()]),
+            "[]"
+        );
+        let complaint = complaints(|meta| meta.owner_references = vec![owner.clone(), owner]);
+        assert!(complaint.contains("Only one reference can have Controller set to true"));
+        let complaint = complaints(|meta| meta.owner_references = vec![OwnerReference::default()]);
+        assert!(
+            complaint
+                .contains("metadata.ownerReferences.uid: Invalid value: \"\": must not be empty")
+        );
+    }
+
+    #[test]
+    fn finalizers_have_a_domain_and_come_before_the_deletion() {
+        assert_eq!(
+            complaints(|meta| meta.finalizers = vec!["a.io/b".into(), ORPHAN.into()]),
+            "[]"
+        );
+        let complaint = complaints(|meta| meta.finalizers = vec!["mine".into()]);
+        assert!(complaint.contains("neither a standard finalizer name nor is it fully qualified"));
+
+        let mut meta = ObjectMeta {
+            deletion_timestamp: Some(Default::default()),
+            finalizers: vec!["a.io/b".into()],
+            ..Default::default()
+        };
+        let mut problems = Problems::default();
+        let mut old = ObjectMeta {
+            deletion_timestamp: meta.deletion_timestamp,
+            ..Default::default()
+        };
+        validate_update(&meta, &old, &mut problems);
+        assert_eq!(
+            problems.to_string(),
+            r#"metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ["a.io/b"]"#
+        );
+        meta.deletion_timestamp = None;
+        old.deletion_timestamp = None;
+        let mut problems = Problems::default();
+        validate_update(&meta, &old, &mut problems);
+        assert_eq!(problems.to_string(), "[]");
+    }
+}

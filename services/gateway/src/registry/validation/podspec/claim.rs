@@ -1,0 +1,184 @@
+//! Claims that a Pod brings with it, one for each of its ephemeral volumes.
+
+use std::collections::BTreeSet;
+
+use setpoint_model::names;
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{
+    PersistentVolumeClaimSpec, PersistentVolumeClaimTemplate, Volume, VolumeSource,
+};
+use setpoint_proto::meta::ObjectMeta;
+
+use super::volume::require;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::{label_selector, metadata};
+
+const ACCESS_MODES: &[&str] = &[
+    "ReadOnlyMany",
+    "ReadWriteMany",
+    "ReadWriteOnce",
+    "ReadWriteOncePod",
+];
+const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
+
+/// The names of the claims that are created for the Pod `pod`.
+pub fn created(volumes: &[Volume], pod: &str) -> BTreeSet<String> {
+    let ephemeral = |volume: &&Volume| volume.volume_source.ephemeral.is_some();
+    let name = |volume: &Volume| format!("{pod}-{}", volume.name);
+    volumes.iter().filter(ephemeral).map(name).collect()
+}
+
+/// Finds what is wrong with the name of the claim that is created for a volume of the Pod `pod`.
+pub fn validate_name(volume: &Volume, pod: &str, path: &Path<'_>, problems: &mut Problems) {
+    if volume.volume_source.ephemeral.is_none() || volume.name.is_empty() || pod.is_empty() {
+        return;
+    }
+    let name = format!("{pod}-{}", volume.name);
+    for wrong in names::validate_dns_subdomain(&name) {
+        let detail = format!("PVC name {name:?}: {wrong}");
+        problems.invalid(&path.field("name"), &volume.name, detail);
+    }
+}
+
+/// Finds a claim of the user's that has the name of one of those that are created.
+pub fn forbid_created(
+    source: &VolumeSource,
+    created: &BTreeSet<String>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    if let Some(claim) = &source.persistent_volume_claim
+        && created.contains(&claim.claim_name)
+    {
+        let path = path.field("persistentVolumeClaim");
+        let detail = "must not reference a PVC that gets created for an ephemeral volume";
+        problems.invalid(&path.field("claimName"), &claim.claim_name, detail);
+    }
+}
+
+/// Finds what is wrong with the template of a claim.
+pub fn validate(
+    template: &PersistentVolumeClaimTemplate,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    validate_metadata(&template.metadata, &path.field("metadata"), problems);
+    let (spec, path) = (&template.spec, path.field("spec"));
+    validate_access(&spec.access_modes, &path.field("accessModes"), problems);
+    label_selector::validate(spec.selector.as_ref(), &path.field("selector"), problems);
+    validate_size(spec, &path.field("resources"), problems);
+    let mode = spec.volume_mode.as_deref();
+    problems.one_of_if_given(&path.field("volumeMode"), mode, VOLUME_MODES);
+    for (class, field) in [
+        (&spec.storage_class_name, "storageClassName"),
+        (
+            &spec.volume_attributes_class_name,
+            "volumeAttributesClassName",
+        ),
+    ] {
+        if let Some(name) = class.as_deref().filter(|name| !name.is_empty()) {
+            let wrong = names::validate_dns_subdomain(name);
+            problems.all_invalid(&path.field(field), name, wrong);
+        }
+    }
+    validate_data(spec, &path, problems);
+}
+
+/// The created claim gets labels and annotations of its template, and nothing else.
+fn validate_metadata(meta: &ObjectMeta, path: &Path<'_>, problems: &mut Problems) {
+    metadata::validate_annotations(&meta.annotations, &path.field("annotations"), problems);
+    metadata::validate_labels(&meta.labels, &path.field("labels"), problems);
+    for (given, field) in [
+        (!meta.name.is_empty(), "name"),
+        (!meta.generate_name.is_empty(), "generateName"),
+        (!meta.namespace.is_empty(), "namespace"),
+        (!meta.self_link.is_empty(), "selfLink"),
+        (!meta.uid.is_empty(), "uID"),
+        (!meta.resource_version.is_empty(), "resourceVersion"),
+        (meta.generation != 0, "generation"),
+        (
+            meta.creation_timestamp != Default::default(),
+            "creationTimestamp",
+        ),
+        (meta.deletion_timestamp.is_some(), "deletionTimestamp"),
+        (
+            meta.deletion_grace_period_seconds.is_some(),
+            "deletionGracePeriodSeconds",
+        ),
+        (!meta.owner_references.is_empty(), "ownerReferences"),
+        (!meta.finalizers.is_empty(), "finalizers"),
+        (!meta.managed_fields.is_empty(), "managedFields"),
+    ] {
+        if given {
+            problems.forbidden(&path.field(field), "cannot be set");
+        }
+    }
+}
+
+fn validate_access(modes: &[String], path: &Path<'_>, problems: &mut Problems) {
+    if modes.is_empty() {
+        problems.required(path, "at least 1 access mode is required");
+    }
+    for mode in modes {
+        if !ACCESS_MODES.contains(&mode.as_str()) {
+            problems.unsupported(path, mode, ACCESS_MODES);
+        }
+    }
+    let (alone, others): (Vec<&str>, Vec<&str>) = modes
+        .iter()
+        .map(String::as_str)
+        .filter(|mode| ACCESS_MODES.contains(mode))
+        .partition(|mode| *mode == "ReadWriteOncePod");
+    if !alone.is_empty() && !others.is_empty() {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        problems.forbidden(path, detail);
+    }
+}
+
+fn validate_size(spec: &PersistentVolumeClaimSpec, path: &Path<'_>, problems: &mut Problems) {
+    let at = path.key("storage");
+    let Some(size) = spec.resources.requests.get("storage") else {
+        problems.required(&at, "");
+        return;
+    };
+    match Amount::parse(&size.string) {
+        Err(error) => problems.invalid(&at, size, error),
+        Ok(amount) if amount <= Amount::ZERO => {
+            problems.invalid(&at, size, "must be greater than zero");
+        }
+        Ok(_) => {}
+    }
+}
+
+/// Validates the source of a volume's data, which two fields may set.
+fn validate_data(spec: &PersistentVolumeClaimSpec, path: &Path<'_>, problems: &mut Problems) {
+    let old = spec.data_source.as_ref();
+    let old = old.map(|old| (old.api_group.as_deref(), &*old.kind, &*old.name));
+    let new = spec.data_source_ref.as_ref();
+    let new = new.map(|new| (new.api_group.as_deref(), &*new.kind, &*new.name));
+    for (source, field) in [(old, "dataSource"), (new, "dataSourceRef")] {
+        let Some((group, kind, name)) = source else {
+            continue;
+        };
+        let path = path.field(field);
+        require(name, &path.field("name"), problems);
+        require(kind, &path.field("kind"), problems);
+        match group.unwrap_or_default() {
+            "" if kind != "PersistentVolumeClaim" => {
+                let detail =
+                    "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+                problems.invalid(&path, kind, detail);
+            }
+            "" => {}
+            group => {
+                let wrong = names::validate_dns_subdomain(group);
+                problems.all_invalid(&path.field("apiGroup"), group, wrong);
+            }
+        }
+    }
+    if old.is_some() && new.is_some() && old != new {
+        let source = path.field("dataSource").to_string();
+        problems.invalid(path, source, "must match dataSourceRef");
+    }
+}

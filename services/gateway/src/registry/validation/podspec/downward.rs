@@ -1,0 +1,163 @@
+//! The fields of a Pod that its containers may read.
+
+use setpoint_model::names;
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{DownwardApiVolumeFile, ObjectFieldSelector, ResourceFieldSelector};
+
+use super::paths;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+
+/// The fields of its Pod that a file may hold.
+const FIELDS: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+];
+/// All that can be shown anywhere.
+const KNOWN: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.host",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+];
+const RESOURCES: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+/// Units in which bytes are shown.
+const BYTES: &[&str] = &[
+    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+];
+
+/// Finds what is wrong with a file that shows a field or a resource.
+pub fn validate_file(file: &DownwardApiVolumeFile, path: &Path<'_>, problems: &mut Problems) {
+    let at = path.field("path");
+    if file.path.is_empty() {
+        problems.required(&at, "");
+    }
+    paths::validate_not_reserved(&file.path, &at, problems);
+    match (&file.field_ref, &file.resource_field_ref) {
+        (None, None) => {
+            let detail = "one of fieldRef and resourceFieldRef is required";
+            problems.required(path, detail);
+        }
+        (Some(field), resource) => {
+            validate_field(field, FIELDS, &path.field("fieldRef"), problems);
+            if resource.is_some() {
+                let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
+                problems.invalid(path, "resource", detail);
+            }
+        }
+        (None, Some(resource)) => {
+            let at = path.field("resourceFieldRef");
+            match resource.container_name.as_str() {
+                "" => problems.required(&at.field("containerName"), ""),
+                _ => validate_resource(resource, &at, problems),
+            }
+        }
+    }
+    paths::validate_mode(file.mode, &path.field("mode"), problems);
+}
+
+/// Finds what is wrong with a field of the Pod that is to be shown; `shown` are those that can be shown here.
+pub fn validate_field(
+    selector: &ObjectFieldSelector,
+    shown: &[&str],
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let (at, text) = (path.field("fieldPath"), selector.field_path.as_str());
+    if text.is_empty() {
+        problems.required(&at, "");
+        return;
+    }
+    let (field, key) = match text
+        .strip_suffix("']")
+        .and_then(|text| text.split_once("['"))
+    {
+        Some((field, key)) => (field, Some(key)),
+        None => (text, None),
+    };
+    if let Some(reason) = not_converted(&selector.api_version, field, key) {
+        let detail = format!("error converting fieldPath: {reason}");
+        problems.invalid(&at, text, detail);
+        return;
+    }
+    // An old name of it.
+    let field = if field == "spec.host" {
+        "spec.nodeName"
+    } else {
+        field
+    };
+    match (field, key) {
+        ("metadata.annotations", Some(key)) => {
+            let wrong = names::validate_qualified_name(&key.to_lowercase());
+            problems.all_invalid(path, key, wrong);
+        }
+        ("metadata.labels", Some(key)) => {
+            problems.all_invalid(path, key, names::validate_qualified_name(key));
+        }
+        (field, None) if !shown.contains(&field) => problems.unsupported(&at, field, shown),
+        _ => {}
+    }
+}
+
+/// Why no field of a Pod is meant.
+fn not_converted(version: &str, field: &str, key: Option<&str>) -> Option<String> {
+    let with_keys = ["metadata.annotations", "metadata.labels"].contains(&field);
+    match key {
+        _ if version != "v1" => Some(format!("unsupported pod version: {version}")),
+        Some(key) if !with_keys => Some(format!(
+            "field label does not support subscript: {field}['{key}']"
+        )),
+        None if !KNOWN.contains(&field) => Some(format!("field label not supported: {field}")),
+        _ => None,
+    }
+}
+
+/// Finds what is wrong with a resource that is to be shown.
+pub fn validate_resource(
+    selector: &ResourceFieldSelector,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let resource = selector.resource.as_str();
+    let pages = ["limits.hugepages-", "requests.hugepages-"];
+    let pages = pages.iter().any(|prefix| resource.starts_with(prefix));
+    let at = path.field("resource");
+    if resource.is_empty() {
+        problems.required(&at, "");
+    } else if !pages && !RESOURCES.contains(&resource) {
+        problems.unsupported(&at, resource, RESOURCES);
+    }
+    let Ok(divisor) = Amount::parse(&selector.divisor.string) else {
+        return;
+    };
+    let units = match resource.split_once('.') {
+        Some((_, "cpu")) => &["1m", "1"],
+        _ if pages || RESOURCES.contains(&resource) => BYTES,
+        _ => return,
+    };
+    if divisor != Amount::ZERO && !units.contains(&divisor.canonical().as_str()) {
+        let detail = format!("only divisor's values {} are supported", units.join(", "));
+        problems.invalid(&path.field("divisor"), resource, detail);
+    }
+}

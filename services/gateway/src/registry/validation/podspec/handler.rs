@@ -1,0 +1,202 @@
+//! Ways to ask or tell a container something: a command, a request, a connection, a pause.
+
+use setpoint_proto::core::{
+    ExecAction, GrpcAction, HttpGetAction, Lifecycle, LifecycleHandler, PodSpec, ProbeHandler,
+    SleepAction, TcpSocketAction,
+};
+use setpoint_proto::meta::IntOrString;
+
+use super::ports;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+
+const SCHEMES: &[&str] = &["HTTP", "HTTPS"];
+/// Signals with names of their own; real-time signals are told by [`is_real_time`].
+const SIGNALS: &[&str] = &[
+    "SIGABRT",
+    "SIGALRM",
+    "SIGBUS",
+    "SIGCHLD",
+    "SIGCLD",
+    "SIGCONT",
+    "SIGFPE",
+    "SIGHUP",
+    "SIGILL",
+    "SIGINT",
+    "SIGIO",
+    "SIGIOT",
+    "SIGKILL",
+    "SIGPIPE",
+    "SIGPOLL",
+    "SIGPROF",
+    "SIGPWR",
+    "SIGQUIT",
+    "SIGSEGV",
+    "SIGSTKFLT",
+    "SIGSTOP",
+    "SIGSYS",
+    "SIGTERM",
+    "SIGTRAP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGVTALRM",
+    "SIGWINCH",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGRTMIN",
+    "SIGRTMAX",
+];
+const WINDOWS_SIGNALS: &[&str] = &["SIGKILL", "SIGTERM"];
+
+/// All ways there are, of which a handler takes one.
+#[derive(Default)]
+struct Ways<'h> {
+    exec: Option<&'h ExecAction>,
+    http: Option<&'h HttpGetAction>,
+    tcp: Option<&'h TcpSocketAction>,
+    grpc: Option<&'h GrpcAction>,
+    sleep: Option<(&'h SleepAction, Option<i64>)>,
+}
+
+/// Finds what is wrong with the handler of a probe.
+pub fn validate_probe(handler: &ProbeHandler, path: &Path<'_>, problems: &mut Problems) {
+    let ways = Ways {
+        exec: handler.exec.as_ref(),
+        http: handler.http_get.as_ref(),
+        tcp: handler.tcp_socket.as_ref(),
+        grpc: handler.grpc.as_ref(),
+        sleep: None,
+    };
+    validate(&ways, path, problems);
+}
+
+/// Finds what is wrong with hooks and the signal to stop.
+pub fn validate_lifecycle(
+    lifecycle: &Lifecycle,
+    spec: &PodSpec,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let grace = spec.termination_grace_period_seconds;
+    for (hook, field) in [
+        (&lifecycle.post_start, "postStart"),
+        (&lifecycle.pre_stop, "preStop"),
+    ] {
+        if let Some(hook) = hook {
+            validate(&ways_of(hook, grace), &path.field(field), problems);
+        }
+    }
+    if let Some(signal) = &lifecycle.stop_signal {
+        let os = spec.os.as_ref().map(|os| os.name.as_str());
+        validate_signal(signal, os, &path.field("stopSignal"), problems);
+    }
+}
+
+fn ways_of(hook: &LifecycleHandler, grace: Option<i64>) -> Ways<'_> {
+    Ways {
+        exec: hook.exec.as_ref(),
+        http: hook.http_get.as_ref(),
+        tcp: hook.tcp_socket.as_ref(),
+        grpc: None,
+        sleep: hook.sleep.as_ref().map(|sleep| (sleep, grace)),
+    }
+}
+
+/// Of several ways the first is judged, the others are refused.
+fn validate(ways: &Ways<'_>, path: &Path<'_>, problems: &mut Problems) {
+    let given = [
+        ("exec", ways.exec.is_some()),
+        ("httpGet", ways.http.is_some()),
+        ("tcpSocket", ways.tcp.is_some()),
+        ("grpc", ways.grpc.is_some()),
+        ("sleep", ways.sleep.is_some()),
+    ];
+    let mut given = given.into_iter().filter(|(_, given)| *given);
+    let Some((first, _)) = given.next() else {
+        problems.required(path, "must specify a handler type");
+        return;
+    };
+    validate_way(ways, &path.field(first), problems);
+    for (field, _) in given {
+        let detail = "may not specify more than 1 handler type";
+        problems.forbidden(&path.field(field), detail);
+    }
+}
+
+fn validate_way(ways: &Ways<'_>, path: &Path<'_>, problems: &mut Problems) {
+    if let Some(exec) = ways.exec {
+        if exec.command.is_empty() {
+            problems.required(&path.field("command"), "");
+        }
+    } else if let Some(http) = ways.http {
+        validate_http(http, path, problems);
+    } else if let Some(tcp) = ways.tcp {
+        validate_port(&tcp.port, &path.field("port"), problems);
+    } else if let Some(grpc) = ways.grpc {
+        ports::validate_number(grpc.port, &path.field("port"), problems);
+    } else if let Some((sleep, Some(grace))) = ways.sleep
+        && !(0..=grace).contains(&sleep.seconds)
+    {
+        let detail =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        problems.invalid(path, sleep.seconds, detail);
+    }
+}
+
+fn validate_http(http: &HttpGetAction, path: &Path<'_>, problems: &mut Problems) {
+    if http.path.is_empty() {
+        problems.required(&path.field("path"), "");
+    }
+    validate_port(&http.port, &path.field("port"), problems);
+    if !SCHEMES.contains(&http.scheme.as_str()) {
+        problems.unsupported(&path.field("scheme"), &http.scheme, SCHEMES);
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    for header in &http.http_headers {
+        let name = header.name.as_str();
+        if name.is_empty() || !name.bytes().all(plain) {
+            let detail = "a valid HTTP header must consist of alphanumeric characters or '-' \
+                (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+            problems.invalid(&path.field("httpHeaders"), name, detail);
+        }
+    }
+}
+
+fn validate_port(port: &IntOrString, path: &Path<'_>, problems: &mut Problems) {
+    match port.as_str() {
+        Some(name) => problems.all_invalid(path, name, ports::check_name(name)),
+        None => ports::validate_number(port.int_val, path, problems),
+    }
+}
+
+fn validate_signal(signal: &str, os: Option<&str>, path: &Path<'_>, problems: &mut Problems) {
+    match os {
+        None => {
+            let detail = "may not be set for containers with empty `spec.os.name`";
+            problems.forbidden(path, detail);
+        }
+        Some("windows") if !WINDOWS_SIGNALS.contains(&signal) => {
+            problems.unsupported(path, signal, WINDOWS_SIGNALS);
+        }
+        Some("linux") if !SIGNALS.contains(&signal) && !is_real_time(signal) => {
+            problems.unsupported(path, signal, SIGNALS);
+        }
+        Some(_) => {}
+    }
+}
+
+/// `SIGRTMIN+1` to `SIGRTMIN+15`, and `SIGRTMAX-1` to `SIGRTMAX-14`.
+fn is_real_time(signal: &str) -> bool {
+    let within = |prefix, most: u8| {
+        let number: Option<u8> = signal
+            .strip_prefix(prefix)
+            .filter(|digits| !digits.starts_with(['0', '+']))
+            .and_then(|digits| digits.parse().ok());
+        number.is_some_and(|number| (1..=most).contains(&number))
+    };
+    within("SIGRTMIN+", 15) || within("SIGRTMAX-", 14)
+}

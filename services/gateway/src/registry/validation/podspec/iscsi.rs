@@ -1,0 +1,83 @@
+//! Disks behind iSCSI, and the names that it has for them.
+
+use setpoint_proto::core::{IscsiVolumeSource, Volume};
+
+use super::remote;
+use super::volume::require;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+
+/// The longest name of a volume and its portal together.
+const PORTAL_MAX: usize = 64;
+
+/// Finds what is wrong with a disk behind iSCSI.
+pub fn validate(volume: &IscsiVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    require(&volume.target_portal, &path.field("targetPortal"), problems);
+    let at = path.field("iqn");
+    match volume.iqn.as_str() {
+        "" => problems.required(&at, ""),
+        name => validate_name(name, &at, problems),
+    }
+    remote::validate_lun(volume.lun, path, problems);
+    let authenticated = volume.chap_auth_discovery || volume.chap_auth_session;
+    if authenticated && volume.secret_ref.is_none() {
+        problems.required(&path.field("secretRef"), "");
+    }
+    if let Some(name) = &volume.initiator_name {
+        validate_name(name, &path.field("initiatorname"), problems);
+    }
+}
+
+fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
+    let right = match name.get(..3) {
+        Some("iqn") => name
+            .split_once("iqn.")
+            .is_some_and(|(_, rest)| is_qualified(rest)),
+        Some("eui") => is_coded(name, 16),
+        Some("naa") => is_coded(name, 32),
+        _ => {
+            let detail = "must be valid format starting with iqn, eui, or naa";
+            return problems.invalid(path, name, detail);
+        }
+    };
+    if !right {
+        problems.invalid(path, name, "must be valid format");
+    }
+}
+
+/// Whether the text is a month, a domain and a name in it, as `2015-02.example.com:disk`.
+fn is_qualified(rest: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+    let (month, rest) = rest.split_once('.').unwrap_or_default();
+    let (domain, name) = rest.split_once(':').unwrap_or_default();
+    let month = month.bytes().enumerate().all(|(at, byte)| match at {
+        4 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    }) && month.len() == 7;
+    let odd = |letter: char| ",;*&$|\t\n\u{c}\r ".contains(letter);
+    month
+        && !domain.is_empty()
+        && domain.bytes().all(plain)
+        && !name.is_empty()
+        && !name.contains(odd)
+}
+
+/// Whether the text is a mark of three letters, any letter after it, and `length` letters and digits.
+fn is_coded(name: &str, length: usize) -> bool {
+    let mut rest = name.chars().skip(4);
+    let plain = |letter: char| letter.is_ascii_alphanumeric();
+    name.chars().count() == length.saturating_add(4) && rest.all(plain)
+}
+
+/// An initiator's name is made of the volume's and the portal's.
+pub fn validate_initiator(volume: &Volume, path: &Path<'_>, problems: &mut Problems) {
+    let Some(source) = &volume.volume_source.iscsi else {
+        return;
+    };
+    let length = format!("{}:{}", volume.name, source.target_portal).len();
+    if source.initiator_name.is_some() && length > PORTAL_MAX {
+        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 \
+            characters if iscsi.initiatorName is specified.";
+        problems.invalid(&path.field("name"), &volume.name, detail);
+    }
+}

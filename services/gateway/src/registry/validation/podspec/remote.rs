@@ -1,0 +1,265 @@
+//! Volumes of storage systems that Kubernetes once mounted itself.
+
+use setpoint_model::names;
+use setpoint_proto::core::{
+    AzureDiskVolumeSource, FcVolumeSource, FlexVolumeSource, FlockerVolumeSource,
+    LocalObjectReference, QuobyteVolumeSource, StorageOsVolumeSource, VolumeSource,
+};
+
+use super::volume::require;
+use super::{iscsi, paths};
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+
+const CACHING: &[&str] = &["None", "ReadOnly", "ReadWrite"];
+const AZURE_KINDS: &[&str] = &["Dedicated", "Managed", "Shared"];
+const MANAGED_DISKS: &[&str] = &[
+    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
+];
+const BLOB_DISKS: &[&str] =
+    &["https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"];
+const TENANT_MAX: usize = 64;
+const BYTE: std::ops::RangeInclusive<i32> = 0..=255;
+const REGISTRIES: &str = "must be a host:port pair or multiple pairs separated by commas";
+
+/// Says what the user left unsaid.
+pub fn fill_defaults(source: &mut VolumeSource) {
+    let unless_set = |field: &mut String, value: &str| {
+        if field.is_empty() {
+            value.clone_into(field);
+        }
+    };
+    if let Some(volume) = &mut source.iscsi {
+        unless_set(&mut volume.iscsi_interface, "default");
+    }
+    if let Some(volume) = &mut source.rbd {
+        unless_set(&mut volume.pool, "rbd");
+        unless_set(&mut volume.user, "admin");
+        unless_set(&mut volume.keyring, "/etc/ceph/keyring");
+    }
+    if let Some(disk) = &mut source.azure_disk {
+        disk.caching_mode.get_or_insert_with(|| "ReadWrite".into());
+        disk.fs_type.get_or_insert_with(|| "ext4".into());
+        disk.read_only.get_or_insert(false);
+        disk.kind.get_or_insert_with(|| "Shared".into());
+    }
+    if let Some(volume) = &mut source.scale_io {
+        unless_set(&mut volume.storage_mode, "ThinProvisioned");
+        unless_set(&mut volume.fs_type, "xfs");
+    }
+}
+
+/// Finds what is wrong with the first of the sources, in the order in which upstream looks at them.
+pub fn validate(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    if let Some(git) = &source.git_repo {
+        require(&git.repository, &path.field("repository"), problems);
+        paths::validate_descending(&git.directory, &path.field("directory"), problems);
+    } else if let Some(disk) = &source.gce_persistent_disk {
+        require(&disk.pd_name, &path.field("pdName"), problems);
+        validate_partition(disk.partition, path, problems);
+    } else if let Some(disk) = &source.aws_elastic_block_store {
+        require(&disk.volume_id, &path.field("volumeID"), problems);
+        validate_partition(disk.partition, path, problems);
+    } else if let Some(volume) = &source.iscsi {
+        iscsi::validate(volume, path, problems);
+    } else if let Some(volume) = &source.glusterfs {
+        require(&volume.endpoints, &path.field("endpoints"), problems);
+        require(&volume.path, &path.field("path"), problems);
+    } else if let Some(volume) = &source.flocker {
+        validate_flocker(volume, path, problems);
+    } else if let Some(volume) = &source.rbd {
+        require_any(&volume.monitors, &path.field("monitors"), problems);
+        require(&volume.image, &path.field("image"), problems);
+    } else if let Some(disk) = &source.cinder {
+        require(&disk.volume_id, &path.field("volumeID"), problems);
+        validate_secret(disk.secret_ref.as_ref(), path, problems);
+    } else if let Some(volume) = &source.cephfs {
+        require_any(&volume.monitors, &path.field("monitors"), problems);
+    } else if let Some(volume) = &source.quobyte {
+        validate_quobyte(volume, path, problems);
+    } else if let Some(volume) = &source.fc {
+        validate_fc(volume, path, problems);
+    } else if let Some(volume) = &source.flex_volume {
+        validate_flex(volume, path, problems);
+    } else {
+        validate_later(source, path, problems);
+    }
+}
+
+fn validate_later(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    if let Some(volume) = &source.azure_file {
+        require(&volume.secret_name, &path.field("secretName"), problems);
+        require(&volume.share_name, &path.field("shareName"), problems);
+    } else if let Some(disk) = &source.vsphere_volume {
+        require(&disk.volume_path, &path.field("volumePath"), problems);
+    } else if let Some(disk) = &source.photon_persistent_disk {
+        require(&disk.pd_id, &path.field("pdID"), problems);
+    } else if let Some(volume) = &source.portworx_volume {
+        require(&volume.volume_id, &path.field("volumeID"), problems);
+    } else if let Some(disk) = &source.azure_disk {
+        validate_azure(disk, path, problems);
+    } else if let Some(disk) = &source.storageos {
+        validate_storage_os(disk, path, problems);
+    } else if let Some(volume) = &source.scale_io {
+        require(&volume.gateway, &path.field("gateway"), problems);
+        require(&volume.system, &path.field("system"), problems);
+        require(&volume.volume_name, &path.field("volumeName"), problems);
+    }
+}
+
+fn require_any(texts: &[String], path: &Path<'_>, problems: &mut Problems) {
+    if texts.is_empty() {
+        problems.required(path, "");
+    }
+}
+
+fn validate_secret(
+    secret: Option<&LocalObjectReference>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    if let Some(secret) = secret {
+        let path = path.field("secretRef");
+        require(&secret.name, &path.field("name"), problems);
+    }
+}
+
+/// Zero is a partition too: that of a disk without any.
+fn validate_partition(partition: i32, path: &Path<'_>, problems: &mut Problems) {
+    if !BYTE.contains(&partition) {
+        let detail = "must be between 1 and 255, inclusive";
+        problems.invalid(&path.field("partition"), partition, detail);
+    }
+}
+
+fn validate_azure(disk: &AzureDiskVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let (uri, at) = (disk.disk_uri.as_str(), path.field("diskURI"));
+    require(&disk.disk_name, &path.field("diskName"), problems);
+    require(uri, &at, problems);
+    let caching = disk.caching_mode.as_deref();
+    problems.one_of_if_given(&path.field("cachingMode"), caching, CACHING);
+    let kind = disk.kind.as_deref();
+    problems.one_of_if_given(&path.field("kind"), kind, AZURE_KINDS);
+    match kind {
+        Some("Managed") if !uri.starts_with("/subscriptions/") => {
+            problems.unsupported(&at, uri, MANAGED_DISKS);
+        }
+        Some(kind) if kind != "Managed" && !uri.starts_with("https://") => {
+            problems.unsupported(&at, uri, BLOB_DISKS);
+        }
+        _ => {}
+    }
+}
+
+fn validate_storage_os(disk: &StorageOsVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    require(&disk.volume_name, &path.field("volumeName"), problems);
+    for (name, field) in [
+        (&disk.volume_name, "volumeName"),
+        (&disk.volume_namespace, "volumeNamespace"),
+    ] {
+        if !name.is_empty() {
+            problems.all_invalid(&path.field(field), name, names::validate_dns_label(name));
+        }
+    }
+    validate_secret(disk.secret_ref.as_ref(), path, problems);
+}
+
+/// The number of a unit within a disk.
+pub fn validate_lun(lun: i32, path: &Path<'_>, problems: &mut Problems) {
+    if !BYTE.contains(&lun) {
+        let detail = "must be between 0 and 255, inclusive";
+        problems.invalid(&path.field("lun"), lun, detail);
+    }
+}
+
+fn validate_fc(volume: &FcVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let at = path.field("targetWWNs");
+    match (volume.target_ww_ns.is_empty(), volume.wwids.is_empty()) {
+        (true, true) => {
+            let detail = "must specify either targetWWNs or wwids, but not both";
+            problems.required(&at, detail);
+        }
+        (false, false) => {
+            let detail = "targetWWNs and wwids can not be specified simultaneously";
+            problems.invalid(&at, &volume.target_ww_ns, detail);
+        }
+        _ => {}
+    }
+    if !volume.target_ww_ns.is_empty() {
+        match volume.lun {
+            None => {
+                let detail = "lun is required if targetWWNs is specified";
+                problems.required(&path.field("lun"), detail);
+            }
+            Some(lun) => validate_lun(lun, path, problems),
+        }
+    }
+}
+
+fn validate_quobyte(volume: &QuobyteVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let at = path.field("registry");
+    if volume.registry.is_empty() {
+        problems.required(&at, REGISTRIES);
+    } else if volume.tenant.len() > TENANT_MAX {
+        let detail = "must be a UUID and may not exceed a length of 64 characters";
+        problems.required(&path.field("tenant"), detail);
+    } else {
+        let wrong = volume
+            .registry
+            .split(',')
+            .filter(|pair| !is_host_and_port(pair));
+        for _ in wrong {
+            problems.invalid(&at, &volume.registry, REGISTRIES);
+        }
+    }
+    require(&volume.volume, &path.field("volume"), problems);
+}
+
+/// Whether the text is `host:port`, where an address with colons is in brackets.
+fn is_host_and_port(pair: &str) -> bool {
+    let (host, port) = match pair.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => match rest.strip_prefix(':') {
+            Some(port) => (host, port),
+            None => return false,
+        },
+        None => match pair.split_once(':') {
+            Some((host, port)) => (host, port),
+            None => return false,
+        },
+    };
+    !host.contains(['[', ']']) && !port.contains(['[', ']', ':'])
+}
+
+fn validate_flocker(volume: &FlockerVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    match (
+        volume.dataset_name.is_empty(),
+        volume.dataset_uuid.is_empty(),
+    ) {
+        (true, true) => problems.required(path, "one of datasetName and datasetUUID is required"),
+        (false, false) => {
+            let detail = "datasetName and datasetUUID can not be specified simultaneously";
+            problems.invalid(path, "resource", detail);
+        }
+        _ => {}
+    }
+    if volume.dataset_name.contains('/') {
+        let at = path.field("datasetName");
+        problems.invalid(&at, &volume.dataset_name, "must not contain '/'");
+    }
+}
+
+fn validate_flex(volume: &FlexVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    require(&volume.driver, &path.field("driver"), problems);
+    let at = path.field("options");
+    for key in volume.options.keys() {
+        let domain = key.split_once('/').map_or(&**key, |(domain, _)| domain);
+        let domain = format!(".{}", domain.to_lowercase());
+        if [".kubernetes.io", ".k8s.io"]
+            .iter()
+            .any(|own| domain.ends_with(own))
+        {
+            let detail = "kubernetes.io and k8s.io namespaces are reserved";
+            problems.invalid(&at.key(key), key, detail);
+        }
+    }
+}

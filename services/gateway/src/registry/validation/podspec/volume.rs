@@ -1,0 +1,250 @@
+//! The volumes of a Pod.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use setpoint_model::names;
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{CsiVolumeSource, KeyToPath, Volume, VolumeSource};
+
+use super::{claim, container, downward, iscsi, paths, projected, remote};
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+
+/// The longest name of a CSI driver.
+const DRIVER_MAX: usize = 63;
+const HOST_PATHS: &[&str] = &[
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+];
+
+/// Finds what is wrong with volumes of the Pod `pod`, which a template does not know yet, and answers with those that
+/// may be mounted.
+pub fn validate<'v>(
+    volumes: &'v [Volume],
+    pod: Option<&str>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> BTreeMap<&'v str, &'v VolumeSource> {
+    let mut right = BTreeMap::new();
+    let created = pod.map_or_else(BTreeSet::new, |pod| claim::created(volumes, pod));
+    for (index, volume) in volumes.iter().enumerate() {
+        let path = path.index(index);
+        let before = problems.count();
+        validate_source(&volume.volume_source, &path, problems);
+        if let Some(pod) = pod {
+            claim::validate_name(volume, pod, &path, problems);
+        }
+        iscsi::validate_initiator(volume, &path, problems);
+        let (at, name) = (path.field("name"), volume.name.as_str());
+        match name {
+            "" => problems.required(&at, ""),
+            name => problems.all_invalid(&at, name, names::validate_dns_label(name)),
+        }
+        if right.contains_key(name) {
+            problems.duplicate(&at, name);
+        }
+        if problems.count() == before {
+            right.insert(name, &volume.volume_source);
+        }
+        claim::forbid_created(&volume.volume_source, &created, &path, problems);
+    }
+    right
+}
+
+/// Of several sources the first is judged, the others are refused.
+fn validate_source(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let given = kinds(source);
+    let mut given = given.into_iter().filter(|(_, given)| *given);
+    let Some((first, _)) = given.next() else {
+        problems.required(path, "must specify a volume type");
+        return;
+    };
+    // The fields that upstream names are not always those of the API.
+    let judged = match first {
+        "gcePersistentDisk" => "persistentDisk",
+        other => other,
+    };
+    validate_kind(source, first, &path.field(judged), problems);
+    for (field, _) in given {
+        let detail = "may not specify more than 1 volume type";
+        let field = match field {
+            "cephfs" => "cephFS",
+            "downwardAPI" => "downwarAPI",
+            other => other,
+        };
+        problems.forbidden(&path.field(field), detail);
+    }
+}
+
+/// Every kind of source, in the order in which they are looked at, and whether it is given.
+fn kinds(source: &VolumeSource) -> [(&'static str, bool); 30] {
+    [
+        ("emptyDir", source.empty_dir.is_some()),
+        ("hostPath", source.host_path.is_some()),
+        ("gitRepo", source.git_repo.is_some()),
+        ("gcePersistentDisk", source.gce_persistent_disk.is_some()),
+        (
+            "awsElasticBlockStore",
+            source.aws_elastic_block_store.is_some(),
+        ),
+        ("secret", source.secret.is_some()),
+        ("nfs", source.nfs.is_some()),
+        ("iscsi", source.iscsi.is_some()),
+        ("glusterfs", source.glusterfs.is_some()),
+        ("flocker", source.flocker.is_some()),
+        (
+            "persistentVolumeClaim",
+            source.persistent_volume_claim.is_some(),
+        ),
+        ("rbd", source.rbd.is_some()),
+        ("cinder", source.cinder.is_some()),
+        ("cephfs", source.cephfs.is_some()),
+        ("quobyte", source.quobyte.is_some()),
+        ("downwardAPI", source.downward_api.is_some()),
+        ("fc", source.fc.is_some()),
+        ("flexVolume", source.flex_volume.is_some()),
+        ("configMap", source.config_map.is_some()),
+        ("azureFile", source.azure_file.is_some()),
+        ("vsphereVolume", source.vsphere_volume.is_some()),
+        (
+            "photonPersistentDisk",
+            source.photon_persistent_disk.is_some(),
+        ),
+        ("portworxVolume", source.portworx_volume.is_some()),
+        ("azureDisk", source.azure_disk.is_some()),
+        ("storageos", source.storageos.is_some()),
+        ("projected", source.projected.is_some()),
+        ("scaleIO", source.scale_io.is_some()),
+        ("csi", source.csi.is_some()),
+        ("ephemeral", source.ephemeral.is_some()),
+        ("image", source.image.is_some()),
+    ]
+}
+
+fn validate_kind(source: &VolumeSource, kind: &str, path: &Path<'_>, problems: &mut Problems) {
+    match kind {
+        "emptyDir" | "hostPath" | "nfs" | "image" => validate_plain(source, path, problems),
+        "secret" | "configMap" | "downwardAPI" => validate_files(source, path, problems),
+        "persistentVolumeClaim" | "csi" | "ephemeral" => validate_storage(source, path, problems),
+        "projected" => {
+            if let Some(projected) = &source.projected {
+                projected::validate(projected, path, problems);
+            }
+        }
+        // No node mounts the others, and says so when it is asked to.
+        _ => remote::validate(source, path, problems),
+    }
+}
+
+fn validate_plain(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let limit = source.empty_dir.as_ref();
+    let limit = limit.and_then(|directory| directory.size_limit.as_ref());
+    let limit = limit.and_then(|limit| Amount::parse(&limit.string).ok());
+    if limit.is_some_and(|limit| limit < Amount::ZERO) {
+        let detail = "SizeLimit field must be a valid resource quantity";
+        problems.forbidden(&path.field("sizeLimit"), detail);
+    } else if let Some(host) = &source.host_path {
+        let at = path.field("path");
+        if host.path.is_empty() {
+            problems.required(&at, "");
+            return;
+        }
+        paths::validate_no_backsteps(&host.path, &at, problems);
+        problems.one_of_if_given(&path.field("type"), host.r#type.as_deref(), HOST_PATHS);
+    } else if let Some(nfs) = &source.nfs {
+        require(&nfs.server, &path.field("server"), problems);
+        let at = path.field("path");
+        require(&nfs.path, &at, problems);
+        if !nfs.path.starts_with('/') {
+            problems.invalid(&at, &nfs.path, "must be an absolute path");
+        }
+    } else if let Some(image) = &source.image {
+        let at = path.field("pullPolicy");
+        container::validate_pull_policy(&image.pull_policy, &at, problems);
+    }
+}
+
+fn validate_files(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let mode = path.field("defaultMode");
+    let items = path.field("items");
+    if let Some(secret) = &source.secret {
+        require(&secret.secret_name, &path.field("secretName"), problems);
+        paths::validate_mode(secret.default_mode, &mode, problems);
+        validate_items(&secret.items, &items, problems);
+    } else if let Some(map) = &source.config_map {
+        let name = &map.local_object_reference.name;
+        require(name, &path.field("name"), problems);
+        paths::validate_mode(map.default_mode, &mode, problems);
+        validate_items(&map.items, &items, problems);
+    } else if let Some(downward) = &source.downward_api {
+        paths::validate_mode(downward.default_mode, &mode, problems);
+        for file in &downward.items {
+            // Upstream names the volume, not the file.
+            downward::validate_file(file, path, problems);
+        }
+    }
+}
+
+fn validate_storage(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    if let Some(claim) = &source.persistent_volume_claim {
+        require(&claim.claim_name, &path.field("claimName"), problems);
+    } else if let Some(csi) = &source.csi {
+        validate_csi(csi, path, problems);
+    } else if let Some(ephemeral) = &source.ephemeral {
+        let at = path.field("volumeClaimTemplate");
+        match &ephemeral.volume_claim_template {
+            None => problems.required(&at, ""),
+            Some(template) => claim::validate(template, &at, problems),
+        }
+    }
+}
+
+fn validate_csi(csi: &CsiVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+    let (at, driver) = (path.field("driver"), csi.driver.as_str());
+    if driver.is_empty() {
+        problems.required(&at, "");
+    } else {
+        if driver.len() > DRIVER_MAX {
+            problems.too_long(&at, DRIVER_MAX);
+        }
+        let wrong = names::validate_dns_subdomain(&driver.to_lowercase());
+        problems.all_invalid(&at, driver, wrong);
+    }
+    if let Some(secret) = &csi.node_publish_secret_ref {
+        match secret.name.as_str() {
+            "" => {
+                let at = path.field("nodePublishSecretRef");
+                problems.required(&at.field("name"), "");
+            }
+            name => {
+                let wrong = names::validate_dns_subdomain(name);
+                problems.all_invalid(&path.field("name"), name, wrong);
+            }
+        }
+    }
+}
+
+/// Finds what is wrong with keys that become files.
+pub fn validate_items(items: &[KeyToPath], path: &Path<'_>, problems: &mut Problems) {
+    for (index, item) in items.iter().enumerate() {
+        let path = path.index(index);
+        let at = path.field("path");
+        require(&item.key, &path.field("key"), problems);
+        require(&item.path, &at, problems);
+        paths::validate_not_reserved(&item.path, &at, problems);
+        paths::validate_mode(item.mode, &path.field("mode"), problems);
+    }
+}
+
+/// A text that may not be empty.
+pub fn require(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    if text.is_empty() {
+        problems.required(path, "");
+    }
+}

@@ -1,0 +1,93 @@
+//! `binding`: assigns an object to a node, once.
+
+use jiff::Timestamp;
+use setpoint_codec::Object;
+use setpoint_proto::core::Binding;
+use setpoint_proto::meta::Status;
+use setpoint_proto::{ApiError, Reason};
+
+use crate::kinds;
+use crate::registry::validation::metadata;
+use crate::registry::verbs::update::Precondition;
+use crate::registry::write::current::State;
+use crate::registry::{Answer, Call, Registry, Target, errors};
+
+impl Registry {
+    /// Assigns an object to the node of a `Binding`. Answers with a `Status`.
+    pub(crate) async fn bind(
+        &self,
+        call: &Call,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<Answer, ApiError> {
+        let node = node_of(&*object, target)?;
+        let precondition = Precondition::of(&*object);
+        let whole = Target::whole(target.kind, &target.key());
+        let now = Timestamp::now();
+        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+            precondition.check(target, old)?;
+            let pod = slot.insert(old.object.clone_box());
+            let bound = kinds::of(target.kind).bind(&mut **pod, &node, now);
+            bound.map_err(|why| errors::conflict(target, why))
+        };
+        let amended = self.amend(call, &whole, None, 0, &mut propose).await?;
+        let status = Status {
+            status: "Success".into(),
+            code: 201,
+            ..Default::default()
+        };
+        Ok(Answer::made(
+            Box::new(status),
+            amended.into_answer().revision,
+        ))
+    }
+}
+
+fn node_of(object: &dyn Object, pod: &Target) -> Result<String, ApiError> {
+    let bad = |message: String| ApiError::new(Reason::BadRequest, message);
+    let Some(binding) = object.downcast_ref::<Binding>() else {
+        return Err(bad(format!(
+            "expected v1 Binding, found {}",
+            object.kind().kind
+        )));
+    };
+    let mut meta = binding.metadata.clone();
+    if !meta.name.is_empty() && meta.name != pod.name {
+        return Err(bad(
+            "name in URL does not match name in Binding object".into()
+        ));
+    }
+    metadata::settle(&mut meta, pod)?;
+    let target = &binding.target;
+    if !["", "Node"].contains(&target.kind.as_str()) {
+        return Err(bad(format!(
+            "target.kind: Unsupported value: {:?}: supported values: \"Node\", \"<empty>\"",
+            target.kind
+        )));
+    }
+    if target.name.is_empty() {
+        return Err(bad("target.name: Required value".into()));
+    }
+    Ok(target.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_codec::kinds;
+    use setpoint_proto::core::Pod;
+
+    use super::*;
+
+    #[test]
+    fn a_binding_names_a_node() {
+        let kind = kinds().by_resource("pods").unwrap();
+        let pod = Target::new(kind, "default", "web", "binding").unwrap();
+        let mut binding = Binding::default();
+        assert!(node_of(&binding, &pod).is_err());
+        binding.target.name = "node-1".into();
+        assert_eq!(node_of(&binding, &pod).unwrap(), "node-1");
+        binding.target.kind = "Pod".into();
+        assert!(node_of(&binding, &pod).is_err());
+        assert!(node_of(&Pod::default(), &pod).is_err());
+    }
+}

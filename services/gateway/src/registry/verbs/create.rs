@@ -1,0 +1,183 @@
+//! `create`: a new object, its identity and its name.
+
+use jiff::Timestamp;
+use setpoint_codec::{Object, envelope};
+use setpoint_model::{Revision, Verb, names};
+use setpoint_proto::ApiError;
+use setpoint_store::{self as store, Precondition, Write};
+
+use crate::kinds::{self, Strategy};
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::metadata;
+use crate::registry::write::allocation::precondition;
+use crate::registry::write::fencing;
+use crate::registry::write::retry::Retry;
+use crate::registry::write::write_metrics::Tally;
+use crate::registry::{Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind};
+
+/// The number of generated names that are tried. They collide about once in 10⁶; eight collisions in a row have another
+/// cause.
+const NAMES: usize = 8;
+
+/// An object that is ready to be written, and the preconditions of the write.
+struct Draft {
+    object: Box<dyn Object>,
+    term: fencing::Move,
+    witnesses: Vec<Precondition>,
+    /// Whether the name is generated, so that another can replace it.
+    generates: bool,
+}
+
+enum Inserted {
+    Written(Answer),
+    /// A precondition failed: it must be prepared again.
+    Overtaken(Box<dyn Object>),
+}
+
+impl Registry {
+    /// Stores a new object, or binds a Pod through its `binding`.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `Invalid`, `NotFound` for its namespace, `Forbidden` when that is ending, …
+    pub async fn create(
+        &self,
+        call: &Call,
+        target: &Target,
+        mut object: Box<dyn Object>,
+    ) -> Result<Answer, ApiError> {
+        self.allow(call, Verb::Create, target)?;
+        match target.subresource {
+            Subresource::Binding => return self.bind(call, target, object).await,
+            Subresource::None => expect_kind(&*object, target.kind)?,
+            Subresource::Status | Subresource::Scale => return Err(errors::not_allowed()),
+        }
+        metadata::prepare_create(object.meta_mut(), target, Timestamp::now())?;
+        let generates = object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
+        if generates {
+            generate_name(&mut *object);
+        }
+        let mut target = target.clone();
+        target.name.clone_from(&object.meta().name);
+        target.label_span();
+        let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
+        let rules = kinds::of(target.kind);
+        if let Some(admitting) = rules.admit(&mut *object, &target, self) {
+            admitting.await?;
+        }
+        complete(rules, &target, &mut *object)?;
+        let mut retry = Retry::begin();
+        loop {
+            let allocation = self.allocate(None, &mut *object).await?;
+            let draft = Draft {
+                term: fencing::advance(&*self.store, None, &*object).await?,
+                witnesses: namespace
+                    .into_iter()
+                    .chain(precondition(&allocation))
+                    .collect(),
+                object,
+                generates,
+            };
+            object = match self.insert(call, &mut target, draft).await? {
+                Inserted::Written(answer) => return Ok(answer),
+                Inserted::Overtaken(object) => {
+                    allocation.map_or(object, |allocation| allocation.asked)
+                }
+            };
+            retry.again().await?;
+            namespace = self.check_namespace(&target, AtLeast::Newest).await?;
+        }
+    }
+
+    async fn insert(
+        &self,
+        call: &Call,
+        target: &mut Target,
+        draft: Draft,
+    ) -> Result<Inserted, ApiError> {
+        let mut object = draft.object;
+        let mut cause = call.cause();
+        draft.term.note(&mut cause);
+        for _ in 0..if draft.generates { NAMES } else { 1 } {
+            let raw = object.encode();
+            let kind = target.kind;
+            let tally = Tally::of(&*object, None, &mut cause);
+            let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
+            let write = Write::create(target.path(), value)
+                .fenced(call.fence.clone())
+                .with_preconditions(draft.witnesses.clone());
+            let write = draft.term.clone().with(write);
+            match self.insert_once(call, target, write).await? {
+                Ok(revision) => {
+                    tally.count_unless(call.dry_run);
+                    let answer = Answer::written(object, &raw, revision, Some(cause));
+                    return Ok(Inserted::Written(answer));
+                }
+                Err(store::Error::PreconditionFailed) => return Ok(Inserted::Overtaken(object)),
+                Err(store::Error::Conflict { .. }) if draft.generates => {
+                    generate_name(&mut *object);
+                    target.name.clone_from(&object.meta().name);
+                }
+                Err(store::Error::Conflict { .. }) => break,
+                Err(error) => return Err(self.refused(error, target, call).await),
+            }
+        }
+        Err(errors::already_exists(target.kind, &target.name))
+    }
+
+    async fn insert_once(
+        &self,
+        call: &Call,
+        target: &Target,
+        write: Write,
+    ) -> Result<Result<Revision, store::Error>, ApiError> {
+        if !call.dry_run {
+            return Ok(self.store.commit(write).await);
+        }
+        self.check_fence(target, call).await?;
+        Ok(match self.store.get(&write.key).await? {
+            None => Ok(Default::default()),
+            current => Err(store::Error::Conflict { current }),
+        })
+    }
+}
+
+/// Sets defaults and validates.
+fn complete(
+    rules: &dyn Strategy,
+    target: &Target,
+    object: &mut dyn Object,
+) -> Result<(), ApiError> {
+    rules.fill_defaults(object);
+    rules.prepare_create(object);
+    let mut problems = Problems::default();
+    let check_name = |name: &str| rules.check_name(name);
+    metadata::validate(object.meta(), check_name, &mut problems);
+    rules.validate(object, &mut problems);
+    rules.validate_create(object, &mut problems);
+    object.meta_mut().generation = i64::from(rules.counts_generations());
+    problems.into_result(target.kind, &target.name)
+}
+
+fn generate_name(object: &mut dyn Object) {
+    let meta = object.meta_mut();
+    meta.name = names::child(&meta.generate_name, &names::suffix(rand::random()));
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::Pod;
+
+    use super::*;
+
+    #[test]
+    fn a_generated_name_keeps_its_beginning() {
+        let mut pod = Pod::default();
+        pod.metadata.generate_name = "web-".into();
+        generate_name(&mut pod);
+        assert!(pod.metadata.name.starts_with("web-"));
+        assert_eq!(pod.metadata.name.len(), 9);
+        pod.metadata.generate_name = "x".repeat(100);
+        generate_name(&mut pod);
+        assert_eq!(pod.metadata.name.len(), 63);
+    }
+}

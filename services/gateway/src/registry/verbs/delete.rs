@@ -1,0 +1,345 @@
+//! `delete`: at once, after a grace period, or when the last finalizer is removed.
+
+use jiff::Timestamp;
+use setpoint_codec::Object;
+use setpoint_model::Verb;
+use setpoint_model::time::seconds_after;
+use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
+use setpoint_proto::{ApiError, Reason};
+
+use crate::kinds;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
+use crate::registry::verbs::update::Precondition;
+use crate::registry::write::current::State;
+use crate::registry::write::guaranteed_update::Amended;
+use crate::registry::{Answer, Call, List, ListParams, Registry, Subresource, Target, errors};
+
+/// The result of a deletion.
+pub struct Deleted {
+    /// The object before it was removed, or as it is now if something holds it.
+    pub answer: Answer,
+    /// Whether it was removed.
+    pub gone: bool,
+}
+
+impl Registry {
+    /// Deletes an object, or begins its deletion: finalizers, a grace period and the content of a namespace hold it.
+    ///
+    /// # Errors
+    /// `NotFound`, or `Conflict` when a precondition does not hold.
+    pub async fn delete(
+        &self,
+        call: &Call,
+        target: &Target,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        self.delete_if(call, target, options, &|_| Ok(())).await
+    }
+
+    /// Deletes an object if it meets a condition of the caller in the same transaction.
+    pub(crate) async fn delete_if(
+        &self,
+        call: &Call,
+        target: &Target,
+        options: &DeleteOptions,
+        condition: &(dyn Fn(&ObjectMeta) -> Result<(), ApiError> + Sync),
+    ) -> Result<Deleted, ApiError> {
+        self.allow(call, Verb::Delete, target)?;
+        if target.subresource != Subresource::None {
+            return Err(errors::not_allowed());
+        }
+        validate(options)?;
+        kinds::of(target.kind)
+            .check_delete(&target.name)
+            .map_err(|why| errors::forbidden(target, why, None))?;
+        let mut call = call.clone();
+        call.dry_run |= options.dry_run.iter().any(|stage| stage == "All");
+        let precondition = precondition(options);
+        let now = Timestamp::now();
+        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+            check(&precondition, target, old)?;
+            condition(old.object.meta())?;
+            let new = slot.insert(old.object.clone_box());
+            end(&mut **new, options, now);
+            Ok(())
+        };
+        let amended = self.amend(&call, target, None, 0, &mut propose).await?;
+        let gone = matches!(amended, Amended::Removed(_));
+        Ok(Deleted {
+            answer: amended.into_answer(),
+            gone,
+        })
+    }
+
+    /// Deletes all objects that `params` selects, and returns them.
+    ///
+    /// # Errors
+    /// The first error of a deletion, except for objects that no longer exist.
+    pub async fn delete_collection(
+        &self,
+        call: &Call,
+        params: &ListParams,
+        options: &DeleteOptions,
+    ) -> Result<List, ApiError> {
+        if !kinds::of(params.filter.kind()).deletes_collections() {
+            return Err(errors::not_allowed());
+        }
+        let list = self.list(call, params).await?;
+        for item in &list.items {
+            let target = Target::whole(item.kind, &item.key);
+            match self.delete(call, &target, options).await {
+                Err(error) if error.reason != Reason::NotFound => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+        Ok(list)
+    }
+}
+
+fn precondition(options: &DeleteOptions) -> Precondition {
+    let wanted = options.preconditions.clone().unwrap_or_default();
+    Precondition {
+        uid: wanted.uid.unwrap_or_default(),
+        revision: wanted.resource_version.unwrap_or_default(),
+    }
+}
+
+fn check(wanted: &Precondition, target: &Target, old: &State) -> Result<(), ApiError> {
+    let uid = &old.object.meta().uid;
+    if !wanted.uid.is_empty() && wanted.uid != *uid {
+        let why = format!(
+            "the UID in the precondition ({}) does not match the UID in record ({uid}). The object might have been deleted and then recreated",
+            wanted.uid
+        );
+        return Err(errors::conflict(target, why));
+    }
+    let revision = old.revision.to_string();
+    if !wanted.revision.is_empty() && wanted.revision != revision {
+        let why = format!(
+            "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({revision}). The object might have been modified",
+            wanted.revision
+        );
+        return Err(errors::conflict(target, why));
+    }
+    Ok(())
+}
+
+/// Validates options as Kubernetes does. A negative grace period is accepted.
+fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
+    const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
+    let mut problems = Problems::default();
+    let path = Path::root("propagationPolicy");
+    if let Some(policy) = &options.propagation_policy {
+        if options.orphan_dependents.is_some() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            problems.invalid(&path, policy, detail);
+        }
+        if !POLICIES[..3].contains(&policy.as_str()) {
+            problems.unsupported(&path, policy, &POLICIES);
+        }
+    }
+    let kind = setpoint_codec::kinds().by_kind("v1", "DeleteOptions");
+    let kind = kind.expect("its message is compiled in");
+    problems.into_result(kind, "").map_err(|mut error| {
+        // The kind belongs to every group; Kubernetes names this one.
+        error.message = error.message.replacen(' ', ".meta.k8s.io ", 1);
+        error
+    })
+}
+
+/// Begins the deletion of an object, or shortens its grace period.
+fn end(object: &mut dyn Object, options: &DeleteOptions, now: Timestamp) {
+    hold_for_dependants(object.meta_mut(), options);
+    // A negative grace period is an old form of "as soon as possible".
+    let asked = options.grace_period_seconds;
+    let asked = asked.map(|grace| if grace < 0 { 1 } else { grace });
+    let meta = object.meta();
+    match (meta.deletion_timestamp, meta.deletion_grace_period_seconds) {
+        (Some(deadline), Some(grace)) if grace > 0 => {
+            shorten(object.meta_mut(), deadline.timestamp(), grace, asked, now);
+        }
+        (Some(_), Some(_)) => {}
+        (first, _) => begin(object, asked, first.is_none(), now),
+    }
+}
+
+fn begin(object: &mut dyn Object, asked: Option<i64>, first: bool, now: Timestamp) {
+    let rules = kinds::of(object.kind());
+    let (grace, counts) = (
+        rules.begin_deletion(object, asked),
+        rules.counts_generations(),
+    );
+    let meta = object.meta_mut();
+    meta.generation = meta.generation.saturating_add(i64::from(first && counts));
+    meta.deletion_timestamp = Some(seconds_after(now, grace).into());
+    meta.deletion_grace_period_seconds = Some(grace);
+}
+
+/// Shortens the grace period to `asked` if that is less. The time that has passed of it counts.
+fn shorten(
+    meta: &mut ObjectMeta,
+    deadline: Option<Timestamp>,
+    grace: i64,
+    asked: Option<i64>,
+    now: Timestamp,
+) {
+    let Some(asked) = asked.filter(|asked| *asked < grace) else {
+        return;
+    };
+    // A saturated deadline does not tell when the grace period began.
+    let known = deadline.filter(|deadline| deadline.as_second() < Timestamp::MAX.as_second());
+    let began = known.map(|deadline| seconds_after(deadline, grace.saturating_neg()));
+    let began = began.filter(|began| *began <= now);
+    let sooner = seconds_after(began.unwrap_or(now), asked);
+    let (deadline, left) = match sooner < now {
+        // It is over, but the agent still removes the object, unless a period of 0 was asked for.
+        true => (now, asked.min(1)),
+        false => (sooner, asked),
+    };
+    meta.deletion_timestamp = Some(deadline.into());
+    meta.deletion_grace_period_seconds = Some(left);
+}
+
+/// Sets the finalizers of the propagation policy: dependants are orphaned first, or deleted first.
+fn hold_for_dependants(meta: &mut ObjectMeta, options: &DeleteOptions) {
+    let policy = match (&options.propagation_policy, options.orphan_dependents) {
+        (Some(policy), _) => policy.as_str(),
+        (None, Some(true)) => "Orphan",
+        // Without a policy, the finalizers stay as they are.
+        (None, None) => return,
+        (None, Some(false)) => "Background",
+    };
+    meta.finalizers
+        .retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+    match policy {
+        "Orphan" => meta.finalizers.push(ORPHAN.into()),
+        "Foreground" => meta.finalizers.push(FOREGROUND.into()),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::apps::Deployment;
+    use setpoint_proto::core::Pod;
+
+    use super::*;
+
+    fn bound() -> Pod {
+        let mut pod = Pod::default();
+        pod.spec.node_name = "node-1".into();
+        pod
+    }
+
+    fn graced(grace: i64) -> DeleteOptions {
+        DeleteOptions {
+            grace_period_seconds: Some(grace),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_pod_ends_after_its_grace_and_that_only_ever_shrinks() {
+        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
+        let deadline = |pod: &Pod| {
+            pod.metadata
+                .deletion_timestamp
+                .and_then(|time| time.timestamp())
+        };
+        end(&mut pod, &DeleteOptions::default(), now);
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(30));
+        assert_eq!(deadline(&pod), Timestamp::from_second(1_030).ok());
+        end(&mut pod, &graced(60), now);
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(30));
+        end(&mut pod, &DeleteOptions::default(), now);
+        assert_eq!(deadline(&pod), Timestamp::from_second(1_030).ok());
+        end(&mut pod, &graced(5), now);
+        assert_eq!(deadline(&pod), Timestamp::from_second(1_005).ok());
+        end(&mut pod, &graced(0), now);
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(0));
+    }
+
+    /// Checks F1.
+    #[test]
+    fn no_grace_is_too_long() {
+        let now = Timestamp::from_second(1_000).unwrap();
+        for grace in [i64::MAX, i64::MAX / 2, 300_000_000_000] {
+            let mut pod = bound();
+            pod.spec.termination_grace_period_seconds = Some(grace);
+            end(&mut pod, &DeleteOptions::default(), now);
+            assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(grace));
+            end(&mut pod, &graced(grace.saturating_sub(1)), now);
+            end(&mut pod, &graced(5), now);
+            let deadline = pod.metadata.deletion_timestamp.unwrap().timestamp();
+            assert_eq!(deadline, Timestamp::from_second(1_005).ok(), "{grace}");
+        }
+    }
+
+    /// Checks F1.
+    #[test]
+    fn a_negative_grace_is_one_second() {
+        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
+        end(&mut pod, &graced(i64::MIN), now);
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(1));
+    }
+
+    #[test]
+    fn what_has_passed_of_a_grace_counts_when_it_is_shortened() {
+        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
+        end(&mut pod, &graced(30), now);
+        let later = Timestamp::from_second(1_010).unwrap();
+        end(&mut pod, &graced(20), later);
+        let end_at = |pod: &Pod| pod.metadata.deletion_timestamp.unwrap().timestamp();
+        assert_eq!(end_at(&pod), Timestamp::from_second(1_020).ok());
+        end(&mut pod, &graced(5), later);
+        assert_eq!(end_at(&pod), Some(later));
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(1));
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let mut options = graced(-1);
+        assert_eq!(validate(&options), Ok(()));
+        options.propagation_policy = Some("Sideways".into());
+        options.orphan_dependents = Some(true);
+        let error = validate(&options).unwrap_err();
+        assert_eq!(error.reason, Reason::Invalid);
+        assert!(error.message.contains("cannot be both set"), "{error}");
+        assert!(
+            error
+                .message
+                .contains(r#""Foreground", "Background", "Orphan", "nil""#),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_ending_counts_as_one_change_of_intent() {
+        let (mut web, now) = (Deployment::default(), Timestamp::UNIX_EPOCH);
+        web.metadata.generation = 4;
+        end(&mut web, &DeleteOptions::default(), now);
+        end(&mut web, &DeleteOptions::default(), now);
+        assert_eq!(web.metadata.generation, 5);
+    }
+
+    #[test]
+    fn who_deletes_says_what_becomes_of_dependants() {
+        let policy = |policy: &str| DeleteOptions {
+            propagation_policy: Some(policy.into()),
+            ..Default::default()
+        };
+        let mut meta = ObjectMeta::default();
+        hold_for_dependants(&mut meta, &policy("Orphan"));
+        assert_eq!(meta.finalizers, [ORPHAN]);
+        hold_for_dependants(&mut meta, &DeleteOptions::default());
+        assert_eq!(meta.finalizers, [ORPHAN]);
+        hold_for_dependants(&mut meta, &policy("Foreground"));
+        assert_eq!(meta.finalizers, [FOREGROUND]);
+        hold_for_dependants(&mut meta, &policy("Background"));
+        assert!(meta.finalizers.is_empty());
+    }
+}

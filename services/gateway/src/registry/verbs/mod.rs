@@ -1,0 +1,10 @@
+//! The verbs of the API, as methods of [`Registry`](super::Registry): one file for each.
+
+pub(crate) mod binding;
+pub(crate) mod create;
+#[warn(clippy::arithmetic_side_effects)]
+pub(crate) mod delete;
+pub(crate) mod patch;
+pub(crate) mod read;
+pub(crate) mod scale;
+pub(crate) mod update;

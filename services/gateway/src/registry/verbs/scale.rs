@@ -1,0 +1,104 @@
+//! `scale`: the number of replicas, as a subresource that an autoscaler may change.
+
+use setpoint_codec::Object;
+use setpoint_model::names;
+use setpoint_model::selector::Selector;
+use setpoint_proto::ApiError;
+use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
+use setpoint_proto::meta::{LabelSelector, ObjectMeta};
+
+use crate::kinds;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::metadata;
+use crate::registry::{Answer, Target, errors};
+
+/// Returns the scale of an object that has one.
+pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
+    let replicas = kinds::of(object.kind()).scale(object);
+    let replicas = replicas.ok_or_else(errors::not_allowed)?;
+    let meta = object.meta();
+    Ok(Scale {
+        metadata: ObjectMeta {
+            name: meta.name.clone(),
+            namespace: meta.namespace.clone(),
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            creation_timestamp: meta.creation_timestamp,
+            ..Default::default()
+        },
+        spec: ScaleSpec {
+            replicas: replicas.wanted,
+        },
+        status: ScaleStatus {
+            replicas: replicas.observed,
+            selector: selector_text(replicas.selector),
+        },
+    })
+}
+
+/// Returns the scale of the object of an answer.
+pub(crate) fn answer(whole: Answer) -> Result<Answer, ApiError> {
+    let revision = whole.revision;
+    let scale = of(&*whole.into_object()?)?;
+    Ok(Answer::made(Box::new(scale), revision))
+}
+
+/// Returns the number of replicas that a sent `Scale` asks for.
+pub(crate) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, ApiError> {
+    let Some(scale) = object.downcast_ref::<Scale>() else {
+        let message = format!(
+            "expected autoscaling/v1 Scale, found {}",
+            object.kind().kind
+        );
+        return Err(ApiError::new(setpoint_proto::Reason::BadRequest, message));
+    };
+    let mut meta = scale.metadata.clone();
+    metadata::settle(&mut meta, target)?;
+    let mut problems = Problems::default();
+    metadata::validate(&meta, names::validate_dns_subdomain, &mut problems);
+    problems.non_negative(&Path::root("spec").field("replicas"), scale.spec.replicas);
+    problems.into_result(object.kind(), &target.name)?;
+    Ok(scale.spec.replicas)
+}
+
+fn selector_text(selector: Option<&LabelSelector>) -> String {
+    let parsed = selector.and_then(|selector| Selector::from_label_selector(selector).ok());
+    parsed
+        .map(|selector| selector.to_string())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::apps::Deployment;
+
+    use super::*;
+
+    #[test]
+    fn a_scale_shows_what_is_wanted_what_there_is_and_of_what() {
+        let mut web = Deployment::default();
+        web.metadata.name = "web".into();
+        web.metadata.namespace = "shop".into();
+        web.metadata.uid = "5be0".into();
+        web.metadata.resource_version = "7".into();
+        web.metadata.generation = 2;
+        web.metadata.creation_timestamp = jiff::Timestamp::UNIX_EPOCH.into();
+        web.spec.replicas = Some(3);
+        web.status.replicas = 2;
+        web.spec.selector = Some(LabelSelector {
+            match_labels: [("app".to_owned(), "web".to_owned())].into(),
+            ..Default::default()
+        });
+        let scale = of(&web).unwrap();
+        assert_eq!((scale.spec.replicas, scale.status.replicas), (3, 2));
+        assert_eq!(scale.status.selector, "app=web");
+        let identity = ObjectMeta {
+            generation: 0,
+            ..web.metadata.clone()
+        };
+        assert_eq!(scale.metadata, identity);
+        kinds::of(Object::kind(&web)).set_replicas(&mut web, 5);
+        assert_eq!(web.spec.replicas, Some(5));
+    }
+}

@@ -1,0 +1,188 @@
+//! `update`: the whole object, its status, or its scale.
+
+use setpoint_codec::Object;
+use setpoint_model::Verb;
+use setpoint_proto::ApiError;
+use setpoint_proto::meta::ObjectMeta;
+
+use crate::kinds;
+use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_path::Path;
+use crate::registry::validation::metadata;
+use crate::registry::verbs::scale;
+use crate::registry::write::current::State;
+use crate::registry::{Answer, Call, Registry, Subresource, Target, errors, expect_kind};
+
+impl Registry {
+    /// Replaces the part of the object that the subresource covers.
+    ///
+    /// # Errors
+    /// `Conflict` when the object names a revision or a uid that is not the newest, `NotFound`, `Invalid`, …
+    pub async fn update(
+        &self,
+        call: &Call,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<Answer, ApiError> {
+        self.allow(call, Verb::Update, target)?;
+        match target.subresource {
+            Subresource::Scale => return self.update_scale(call, target, object).await,
+            Subresource::Binding => return Err(errors::not_allowed()),
+            Subresource::None | Subresource::Status => expect_kind(&*object, target.kind)?,
+        }
+        self.replace(call, target, object, |_, _| {}).await
+    }
+
+    /// Replaces the status of an object. Labels, annotations, owners and finalizers that the report leaves empty stay, so that
+    /// a reporter need not know them.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub async fn report_status(
+        &self,
+        call: &Call,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<Answer, ApiError> {
+        self.allow(call, Verb::Update, target)?;
+        expect_kind(&*object, target.kind)?;
+        let sent = object.meta().clone();
+        self.replace(call, target, object, move |meta, old| {
+            meta.clone_from(&sent);
+            metadata::keep_unsaid(meta, old);
+        })
+        .await
+    }
+
+    /// Replaces the part of the object that the subresource covers, after `complete` has changed the new metadata by the
+    /// stored one.
+    async fn replace(
+        &self,
+        call: &Call,
+        target: &Target,
+        object: Box<dyn Object>,
+        complete: impl Fn(&mut ObjectMeta, &ObjectMeta) + Send + Sync,
+    ) -> Result<Answer, ApiError> {
+        let precondition = Precondition::of(&*object);
+        precondition.check_given(target)?;
+        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+            precondition.check(target, old)?;
+            let new = slot.as_mut();
+            let new = new.expect("what was sent lies there from the start");
+            complete(new.meta_mut(), old.object.meta());
+            revise(target, old, new)
+        };
+        let amended = self
+            .amend(call, target, Some(object), 0, &mut propose)
+            .await?;
+        Ok(amended.into_answer())
+    }
+
+    async fn update_scale(
+        &self,
+        call: &Call,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<Answer, ApiError> {
+        let replicas = scale::replicas_of(&*object, target)?;
+        let precondition = Precondition::of(&*object);
+        let whole = Target::whole(target.kind, &target.key());
+        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+            precondition.check(target, old)?;
+            let new = slot.insert(old.object.clone_box());
+            kinds::of(target.kind).set_replicas(&mut **new, replicas);
+            revise(&whole, old, new)
+        };
+        let amended = self.amend(call, &whole, None, 0, &mut propose).await?;
+        scale::answer(amended.into_answer())
+    }
+}
+
+/// The version of the object that the sender knew. Empty fields are not compared.
+pub(crate) struct Precondition {
+    pub uid: String,
+    pub revision: String,
+}
+
+impl Precondition {
+    pub(crate) fn of(object: &dyn Object) -> Self {
+        let meta = object.meta();
+        Self {
+            uid: meta.uid.clone(),
+            revision: meta.resource_version.clone(),
+        }
+    }
+
+    /// Returns `Invalid` without a revision, if the kind requires one.
+    fn check_given(&self, target: &Target) -> Result<(), ApiError> {
+        if self.names_revision() || kinds::of(target.kind).allows_unconditional_update() {
+            return Ok(());
+        }
+        let path = Path::root("metadata");
+        let mut problems = Problems::default();
+        problems.invalid(
+            &path.field("resourceVersion"),
+            0,
+            "must be specified for an update",
+        );
+        problems.into_result(target.kind, &target.name)
+    }
+
+    /// Returns whether a revision is named. Clients send "0" for any revision.
+    fn names_revision(&self) -> bool {
+        !["", "0"].contains(&self.revision.as_str())
+    }
+
+    pub(crate) fn check(&self, target: &Target, old: &State) -> Result<(), ApiError> {
+        let uid = &old.object.meta().uid;
+        if !self.uid.is_empty() && self.uid != *uid {
+            let why = format!(
+                "Precondition failed: UID in precondition: {}, UID in object meta: {uid}",
+                self.uid
+            );
+            return Err(errors::conflict(target, why));
+        }
+        if self.names_revision() && self.revision != old.revision.to_string() {
+            return Err(errors::modified(target));
+        }
+        Ok(())
+    }
+}
+
+/// Completes and validates the update `new` of `old`.
+pub(crate) fn revise(
+    target: &Target,
+    old: &State,
+    new: &mut Box<dyn Object>,
+) -> Result<(), ApiError> {
+    let rules = kinds::of(target.kind);
+    let (new, was) = (&mut **new, &*old.object);
+    metadata::prepare_update(new.meta_mut(), was.meta(), target)?;
+    if target.subresource == Subresource::Status {
+        return revise_status(target, was, new);
+    }
+    rules.prepare_update(new, was);
+    rules.fill_defaults(new);
+    let mut problems = Problems::default();
+    metadata::validate(new.meta(), |name| rules.check_name(name), &mut problems);
+    metadata::validate_update(new.meta(), was.meta(), &mut problems);
+    rules.validate(new, &mut problems);
+    rules.validate_update(new, was, &mut problems);
+    problems.into_result(target.kind, &new.meta().name)?;
+    if rules.counts_generations() {
+        let changed = rules.intent_changed(new, was);
+        new.meta_mut().generation = was.meta().generation + i64::from(changed);
+    }
+    Ok(())
+}
+
+/// Completes and validates an update of the status.
+fn revise_status(target: &Target, was: &dyn Object, new: &mut dyn Object) -> Result<(), ApiError> {
+    let rules = kinds::of(target.kind);
+    rules.prepare_status_update(new, was);
+    rules.fill_defaults(new);
+    let mut problems = Problems::default();
+    metadata::validate_status_update(new.meta(), was.meta(), &mut problems);
+    rules.validate_status_update(new, was, &mut problems);
+    problems.into_result(target.kind, &new.meta().name)
+}

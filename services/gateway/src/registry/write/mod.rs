@@ -1,0 +1,10 @@
+//! The path of a write, from the current object to the transaction.
+
+pub(crate) mod allocation;
+pub(crate) mod current;
+#[warn(clippy::arithmetic_side_effects)]
+pub(crate) mod fencing;
+pub(crate) mod guaranteed_update;
+pub(crate) mod namespace_lifecycle;
+pub(crate) mod retry;
+pub(crate) mod write_metrics;
