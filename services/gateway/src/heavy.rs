@@ -33,10 +33,10 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn other_tasks_go_on_while_much_is_worked_on() {
         let (asked, question) = std::sync::mpsc::channel();
-        let (answer, answered) = std::sync::mpsc::channel();
+        let (response, answered) = std::sync::mpsc::channel();
         tokio::spawn(async move {
             tokio::task::yield_now().await;
-            answer.send(question.recv()).unwrap();
+            response.send(question.recv()).unwrap();
         });
         let outcome = heavy(LIGHT + 1, move || {
             asked.send(7).unwrap();

@@ -57,8 +57,8 @@ fn read(object: Object) -> ConfigMap {
     object.object.unwrap().unpack().unwrap()
 }
 
-fn failed<T: std::fmt::Debug>(answer: Result<T, Status>) -> ApiError {
-    answer.unwrap_err().into()
+fn failed<T: std::fmt::Debug>(response: Result<T, Status>) -> ApiError {
+    response.unwrap_err().into()
 }
 
 async fn next(events: &mut Streaming<WatchEvent>) -> WatchEvent {
@@ -183,8 +183,8 @@ async fn a_write_goes_on_in_the_trace_of_its_caller() {
         ..create(&config_map("b", "1"))
     });
     for request in [headed, told] {
-        let answer = client.create(request).await.unwrap().into_inner();
-        let wrote = answer.cause.unwrap().traceparent;
+        let response = client.create(request).await.unwrap().into_inner();
+        let wrote = response.cause.unwrap().traceparent;
         let wrote = wrote.expect("the write was traced");
         assert_eq!(wrote.trace_id(), parent.trace_id());
         assert_ne!(wrote.span, parent.span, "a span of its own");
@@ -197,11 +197,11 @@ async fn rest_and_grpc_share_a_port() {
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     let request = "GET /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
     assert!(
-        answer.starts_with("HTTP/1.1 200") && answer.contains("NamespaceList"),
-        "{answer}"
+        response.starts_with("HTTP/1.1 200") && response.contains("NamespaceList"),
+        "{response}"
     );
 }
 
@@ -217,7 +217,7 @@ async fn the_service_describes_itself() {
     let answers = ServerReflectionClient::new(channel)
         .server_reflection_info(asked)
         .await;
-    let answer = answers
+    let response = answers
         .unwrap()
         .into_inner()
         .message()
@@ -225,8 +225,8 @@ async fn the_service_describes_itself() {
         .unwrap()
         .unwrap();
     assert!(
-        format!("{answer:?}").contains("setpoint.v1.Objects"),
-        "{answer:?}"
+        format!("{response:?}").contains("setpoint.v1.Objects"),
+        "{response:?}"
     );
 }
 
@@ -303,8 +303,11 @@ async fn a_panic_is_an_internal_error_and_the_gateway_goes_on() {
     );
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
-    assert!(answer.contains(r#""reason":"InternalError""#), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 500"), "{response}");
+    assert!(
+        response.contains(r#""reason":"InternalError""#),
+        "{response}"
+    );
 }

@@ -11,7 +11,7 @@ use setpoint_proto::{ApiError, Resource as _};
 use setpoint_store::cache::Difference;
 
 use crate::registry::write::namespace_lifecycle;
-use crate::registry::{AtLeast, Call, Registry, Target};
+use crate::registry::{AtLeast, Registry, RequestContext, Target};
 
 const REASON: &str = "CacheInconsistent";
 const COMPONENT: &str = "gateway";
@@ -45,8 +45,12 @@ impl Registry {
         let target = Target::new(kind, EVENTS, "", "")?;
         let about = self.own_namespace().await?;
         let event = event(instance, difference, about, Timestamp::now());
-        self.create(&Call::default().by(COMPONENT), &target, Box::new(event))
-            .await?;
+        self.create(
+            &RequestContext::default().by(COMPONENT),
+            &target,
+            Box::new(event),
+        )
+        .await?;
         Ok(())
     }
 

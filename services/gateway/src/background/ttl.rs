@@ -15,7 +15,7 @@ use setpoint_proto::meta::{DeleteOptions, Preconditions};
 use setpoint_proto::{ApiError, Resource};
 use tokio::time::Instant;
 
-use crate::registry::{AtLeast, Cached, Call, Filter, Registry, Target};
+use crate::registry::{AtLeast, Cached, Filter, Registry, RequestContext, Target};
 
 /// Between two looks at most, and at least. Anything may outstay its time by so much.
 const SELDOM: Duration = Duration::from_secs(60);
@@ -80,7 +80,7 @@ async fn forget(registry: &Registry, mortal: &mut Mortal) -> Result<usize, ApiEr
     let kind = kinds()
         .by_resource(mortal.resource)
         .expect("its message is compiled in");
-    let call = Call::default().by("expiry");
+    let context = RequestContext::default().by("expiry");
     let all = Filter::all(kind, mortal.namespace);
     let listed = registry.cache().list(&all, AtLeast::Any).await?.items;
     mortal.seen.keep(listed.iter().map(|item| &**item));
@@ -99,7 +99,7 @@ async fn forget(registry: &Registry, mortal: &mut Mortal) -> Result<usize, ApiEr
             }),
             ..Default::default()
         };
-        let gone = registry.delete(&call, &target, &options).await.is_ok();
+        let gone = registry.delete(&context, &target, &options).await.is_ok();
         forgotten = forgotten.saturating_add(usize::from(gone));
     }
     Ok(forgotten)

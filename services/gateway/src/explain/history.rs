@@ -8,7 +8,7 @@ use setpoint_model::{Revision, Verb};
 use setpoint_proto::{ApiError, Cause};
 
 use crate::heavy::heavy;
-use crate::registry::{AtLeast, Before, Cached, Call, Registry, Target, errors};
+use crate::registry::{AtLeast, Before, Cached, Registry, RequestContext, Target, errors};
 
 /// Versions of one object, the newest first.
 #[derive(Clone, Debug)]
@@ -69,11 +69,11 @@ impl Registry {
     /// Those of a store that cannot be reached.
     pub async fn history(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         limit: usize,
     ) -> Result<History, ApiError> {
-        self.allow(call, Verb::Get, target)?;
+        self.allow(context, Verb::Get, target)?;
         let (kind, key) = (target.kind, target.key());
         let mut history = History {
             versions: Vec::new(),

@@ -12,7 +12,7 @@ use setpoint_proto::setpoint::{
 use setpoint_proto::{ApiError, Reason};
 use tonic::{Extensions, Request, Response, Status};
 
-use super::request::{bad, call};
+use super::request::{bad, context};
 use super::telemetry::About;
 use crate::explain::history;
 use crate::explain::history::{End, What};
@@ -40,14 +40,14 @@ impl Service {
         request: Request<HistoryRequest>,
     ) -> Result<HistoryResponse, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, None)?;
+        let context = context(&metadata, None)?;
         let target = target(asked.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
         let limit = match usize::try_from(asked.limit) {
             Ok(0) | Err(_) => VERSIONS,
             Ok(limit) => limit.min(MOST_VERSIONS),
         };
-        let history = self.registry.history(&call, &target, limit).await?;
+        let history = self.registry.history(&context, &target, limit).await?;
         let versions = history.versions.into_iter();
         Ok(HistoryResponse {
             subject: Some(subject(&target)),
@@ -59,10 +59,10 @@ impl Service {
 
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, None)?;
+        let context = context(&metadata, None)?;
         let target = target(asked.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
-        why::explain(&self.registry, &call, &target, Timestamp::now()).await
+        why::explain(&self.registry, &context, &target, Timestamp::now()).await
     }
 }
 

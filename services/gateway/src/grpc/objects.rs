@@ -11,11 +11,11 @@ use setpoint_proto::setpoint::{
 };
 use tonic::{Request, Response, Status};
 
-use super::request::{at_least, bad, call, filter, named, object, target};
+use super::request::{at_least, bad, context, filter, named, object, target};
 use super::telemetry::About;
 use super::watch;
 use crate::heavy::heavy;
-use crate::registry::{Answer, At, List, ListParams, Patch, Registry, Subresource};
+use crate::registry::{At, List, ListParams, ObjectResponse, Patch, Registry, Subresource};
 
 /// The service over a registry.
 pub(super) struct Service {
@@ -29,7 +29,7 @@ impl Service {
 
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, asked.trace)?;
+        let context = context(&metadata, asked.trace)?;
         let filter = filter(
             &asked.resource,
             &asked.namespace,
@@ -51,13 +51,13 @@ impl Service {
             at: At::Least(at_least(&asked.revision)?),
         };
         about
-            .observe(&extensions, &call, self.registry.list(&call, &params))
+            .observe(&extensions, &context, self.registry.list(&context, &params))
             .await
     }
 
-    async fn get_object(&self, request: Request<GetRequest>) -> Result<Answer, ApiError> {
+    async fn get_object(&self, request: Request<GetRequest>) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, asked.trace)?;
+        let context = context(&metadata, asked.trace)?;
         let target = named(
             &asked.resource,
             &asked.namespace,
@@ -66,13 +66,16 @@ impl Service {
         )?;
         let found = self
             .registry
-            .get(&call, &target, at_least(&asked.revision)?);
+            .get(&context, &target, at_least(&asked.revision)?);
         About::target(Verb::Get, &target)
-            .observe(&extensions, &call, found)
+            .observe(&extensions, &context, found)
             .await
     }
 
-    async fn create_object(&self, request: Request<CreateRequest>) -> Result<Answer, ApiError> {
+    async fn create_object(
+        &self,
+        request: Request<CreateRequest>,
+    ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
         let target = target(
             &asked.resource,
@@ -80,19 +83,22 @@ impl Service {
             &asked.name,
             &asked.subresource,
         )?;
-        let call = call(&metadata, asked.trace)?
+        let context = context(&metadata, asked.trace)?
             .by(asked.field_manager)
             .dry(asked.dry_run);
         let created = self
             .registry
-            .create(&call, &target, object(asked.object).await?);
+            .create(&context, &target, object(asked.object).await?);
         About::target(Verb::Create, &target)
             .dry(asked.dry_run)
-            .observe(&extensions, &call, created)
+            .observe(&extensions, &context, created)
             .await
     }
 
-    async fn update_object(&self, request: Request<UpdateRequest>) -> Result<Answer, ApiError> {
+    async fn update_object(
+        &self,
+        request: Request<UpdateRequest>,
+    ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
         let target = named(
             &asked.resource,
@@ -100,23 +106,26 @@ impl Service {
             &asked.name,
             &asked.subresource,
         )?;
-        let call = call(&metadata, asked.trace)?
+        let context = context(&metadata, asked.trace)?
             .by(asked.field_manager)
             .dry(asked.dry_run);
         let object = object(asked.object).await?;
         let updated = async {
             match target.subresource {
-                Subresource::Status => self.registry.report_status(&call, &target, object).await,
-                _ => self.registry.update(&call, &target, object).await,
+                Subresource::Status => self.registry.report_status(&context, &target, object).await,
+                _ => self.registry.update(&context, &target, object).await,
             }
         };
         About::target(Verb::Update, &target)
             .dry(asked.dry_run)
-            .observe(&extensions, &call, updated)
+            .observe(&extensions, &context, updated)
             .await
     }
 
-    async fn patch_object(&self, request: Request<PatchRequest>) -> Result<Answer, ApiError> {
+    async fn patch_object(
+        &self,
+        request: Request<PatchRequest>,
+    ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
         let target = named(
             &asked.resource,
@@ -132,38 +141,41 @@ impl Service {
             bytes: asked.patch.len(),
             check: |_, _| Ok(Vec::new()),
         };
-        let call = call(&metadata, asked.trace)?
+        let context = context(&metadata, asked.trace)?
             .by(asked.field_manager)
             .dry(asked.dry_run);
-        let patched = self.registry.patch(&call, &target, &patch);
+        let patched = self.registry.patch(&context, &target, &patch);
         About::target(Verb::Patch, &target)
             .dry(asked.dry_run)
-            .observe(&extensions, &call, patched)
+            .observe(&extensions, &context, patched)
             .await
     }
 
-    async fn delete_object(&self, request: Request<DeleteRequest>) -> Result<Answer, ApiError> {
+    async fn delete_object(
+        &self,
+        request: Request<DeleteRequest>,
+    ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, asked) = request.into_parts();
-        let call = call(&metadata, asked.trace)?.by(asked.field_manager);
+        let context = context(&metadata, asked.trace)?.by(asked.field_manager);
         let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
         let options = asked.options.unwrap_or_default();
-        let deleted = self.registry.delete(&call, &target, &options);
+        let deleted = self.registry.delete(&context, &target, &options);
         let deleted = About::target(Verb::Delete, &target)
-            .observe(&extensions, &call, deleted)
+            .observe(&extensions, &context, deleted)
             .await?;
-        Ok(deleted.answer)
+        Ok(deleted.response)
     }
 }
 
-fn answered(answer: Result<Answer, ApiError>) -> Result<Response<Object>, Status> {
-    Ok(Response::new(answer?.into_message()))
+fn answered(response: Result<ObjectResponse, ApiError>) -> Result<Response<Object>, Status> {
+    Ok(Response::new(response?.into_message()))
 }
 
 fn listed(list: List) -> ListResponse {
     let items = list
         .items
         .iter()
-        .map(|item| Answer::from(item).into_message());
+        .map(|item| ObjectResponse::from(item).into_message());
     ListResponse {
         items: items.collect(),
         revision: list.revision.to_string(),

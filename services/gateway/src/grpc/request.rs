@@ -7,12 +7,15 @@ use setpoint_proto::{Any, ApiError, Reason, TraceContext};
 use tonic::metadata::MetadataMap;
 
 use crate::heavy::heavy;
-use crate::registry::{AtLeast, Call, Filter, Target};
+use crate::registry::{AtLeast, Filter, RequestContext, Target};
 
 /// The circumstances of a request.
-pub(super) fn call(metadata: &MetadataMap, trace: Option<TraceContext>) -> Result<Call, ApiError> {
+pub(super) fn context(
+    metadata: &MetadataMap,
+    trace: Option<TraceContext>,
+) -> Result<RequestContext, ApiError> {
     let header = |name| metadata.get(name).and_then(|value| value.to_str().ok());
-    Ok(Call::from_headers(header)?.within(trace))
+    Ok(RequestContext::from_headers(header)?.within(trace))
 }
 
 /// The kind that `resource` names.

@@ -14,7 +14,7 @@ use tonic::Extensions;
 use crate::flow_control::{Flow, FlowControl, Seat};
 use crate::kinds::{self, Strategy, Writes};
 use crate::metrics;
-use crate::registry::{Call, Target};
+use crate::registry::{RequestContext, Target};
 
 /// What a call is about.
 pub(super) struct About<'a> {
@@ -47,11 +47,11 @@ impl<'a> About<'a> {
     pub(super) async fn observe<T>(
         self,
         extensions: &Extensions,
-        call: &Call,
+        context: &RequestContext,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         let counted = metrics::Request::begin(self.labels());
-        let span = self.span(call);
+        let span = self.span(context);
         let outcome = span.in_scope(async {
             let _seat = self.seat(extensions).await?;
             work.await
@@ -91,8 +91,8 @@ impl<'a> About<'a> {
         }
     }
 
-    fn span(&self, call: &Call) -> Span {
-        let parent = call.trace.parent;
+    fn span(&self, context: &RequestContext) -> Span {
+        let parent = context.trace.parent;
         if !self.is_recorded(parent.is_some()) {
             return Span::none();
         }

@@ -8,7 +8,7 @@ use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::{ApiError, WatchEvent};
 use tonic::{Request, Status};
 
-use super::request::{at_least, call, filter, revision};
+use super::request::{at_least, context, filter, revision};
 use super::telemetry::About;
 use crate::metrics::Watching;
 use crate::registry::{Event, Registry, Start, WatchSpec};
@@ -22,7 +22,7 @@ pub(super) async fn begin(
     request: Request<WatchRequest>,
 ) -> Result<Events, ApiError> {
     let (metadata, extensions, asked) = request.into_parts();
-    let call = call(&metadata, asked.trace)?;
+    let context = context(&metadata, asked.trace)?;
     let filter = filter(
         &asked.resource,
         &asked.namespace,
@@ -44,7 +44,7 @@ pub(super) async fn begin(
         bookmarks: true,
     };
     let events = about
-        .observe(&extensions, &call, registry.watch(&call, spec))
+        .observe(&extensions, &context, registry.watch(&context, spec))
         .await?;
     let events = open.over(events);
     Ok(Box::pin(

@@ -126,8 +126,8 @@ fn from_json(
         _ => strict::unknown_fields(expected, body),
     };
     if validation == Validation::Strict && !warnings.is_empty() {
-        let problems = warnings.join(", ");
-        let problem = format!("strict decoding error: {problems}");
+        let errors = warnings.join(", ");
+        let problem = format!("strict decoding error: {errors}");
         return Err(unfit(&expected.kind, &expected.version, expected, &problem));
     }
     Ok(Sent { object, warnings })

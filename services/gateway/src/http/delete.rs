@@ -15,7 +15,7 @@ use super::resources::Asked;
 use super::selection;
 use super::shape::Shape;
 use crate::heavy::heavy;
-use crate::registry::{Answer, Call, Deleted};
+use crate::registry::{Deleted, ObjectResponse, RequestContext};
 
 /// The kind of the options.
 const OPTIONS: &str = "DeleteOptions";
@@ -24,25 +24,25 @@ const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 /// `DELETE` of one object: answers with it while something keeps it, else says that it is gone.
 pub(super) async fn one(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = call(&asked.query, &asked.headers)?;
+    let context = context(&asked.query, &asked.headers)?;
     let target = asked.route.target()?;
     let options = receive(&asked.query, &asked.headers, asked.body).await?;
-    let deleted = asked.registry.delete(&call, &target, &options).await?;
+    let deleted = asked.registry.delete(&context, &target, &options).await?;
     match deleted.gone {
         true => shape.text(gone(deleted)?.to_json()),
-        false => shape.answer(deleted.answer),
+        false => shape.response(deleted.response),
     }
 }
 
 /// `DELETE` of a collection: answers with what was in it.
 pub(super) async fn all(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = call(&asked.query, &asked.headers)?;
+    let context = context(&asked.query, &asked.headers)?;
     let params = selection::list(&asked.route, &asked.query)?;
     let options = receive(&asked.query, &asked.headers, asked.body).await?;
     let list = asked
         .registry
-        .delete_collection(&call, &params, &options)
+        .delete_collection(&context, &params, &options)
         .await?;
     let metadata = ListMeta {
         resource_version: list.revision.to_string(),
@@ -54,8 +54,8 @@ pub(super) async fn all(asked: Asked) -> Result<Reply, ApiError> {
 }
 
 fn gone(deleted: Deleted) -> Result<Status, ApiError> {
-    let Answer { kind, .. } = deleted.answer;
-    let object = deleted.answer.into_object()?;
+    let ObjectResponse { kind, .. } = deleted.response;
+    let object = deleted.response.into_object()?;
     Ok(Status {
         status: "Success".into(),
         details: Some(StatusDetails {
@@ -70,9 +70,9 @@ fn gone(deleted: Deleted) -> Result<Status, ApiError> {
 }
 
 /// The circumstances of a deletion, which has no field manager.
-fn call(query: &Query, headers: &HeaderMap) -> Result<Call, ApiError> {
+fn context(query: &Query, headers: &HeaderMap) -> Result<RequestContext, ApiError> {
     let dry_run = options::dry_run(query.all("dryRun"), OPTIONS)?;
-    Ok(options::call(query, headers)?.dry(dry_run))
+    Ok(options::context(query, headers)?.dry(dry_run))
 }
 
 /// The options in the body; without a body, those in the query.

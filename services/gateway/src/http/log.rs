@@ -24,7 +24,7 @@ use super::options;
 use super::query::Query;
 use super::resources::Asked;
 use crate::peers::Peers;
-use crate::registry::{Call, Registry, Target};
+use crate::registry::{Registry, RequestContext, Target};
 
 /// An agent that does not begin to answer by then is hung.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,9 +37,9 @@ pub(super) async fn log(
     stop: Option<Extension<CancellationToken>>,
 ) -> Result<Response, ApiError> {
     let mut request = request(&asked.query)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let context = options::context(&asked.query, &asked.headers)?;
     let (registry, route) = (&asked.registry, &asked.route);
-    let pod: Pod = read(registry, &call, "Pod", &route.namespace, &route.name).await?;
+    let pod: Pod = read(registry, &context, "Pod", &route.namespace, &route.name).await?;
     request.namespace.clone_from(&pod.metadata.namespace);
     request.pod.clone_from(&pod.metadata.name);
     request.container = container(&pod, asked.query.get("container"))?;
@@ -47,7 +47,7 @@ pub(super) async fn log(
     if pod.spec.node_name.is_empty() {
         return Ok((plain, Body::empty()).into_response());
     }
-    let node: Node = read(registry, &call, "Node", "", &pod.spec.node_name).await?;
+    let node: Node = read(registry, &context, "Node", "", &pod.spec.node_name).await?;
     let mut agent = NodeClient::new(dial(registry.peers(), &node).await?);
     let pieces = timeout(PATIENCE, agent.logs(request)).await;
     let pieces = pieces.map_err(|_| internal("the node's agent does not answer"))??;
@@ -60,7 +60,7 @@ pub(super) async fn log(
 
 async fn read<T: prost::Message + Default>(
     registry: &Registry,
-    call: &Call,
+    context: &RequestContext,
     kind: &str,
     namespace: &str,
     name: &str,
@@ -68,7 +68,7 @@ async fn read<T: prost::Message + Default>(
     let kind = kinds().by_kind("v1", kind);
     let kind = kind.ok_or_else(|| internal("there is no such kind"))?;
     let target = Target::new(kind, namespace, name, "")?;
-    let found = registry.get(call, &target, AtLeast::Newest).await?;
+    let found = registry.get(context, &target, AtLeast::Newest).await?;
     T::decode(found.raw).map_err(|error| internal(error.to_string()))
 }
 

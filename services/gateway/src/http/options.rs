@@ -6,7 +6,7 @@ use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
 use super::query::Query;
-use crate::registry::Call;
+use crate::registry::RequestContext;
 
 /// Maximum length of the name of a field manager, in bytes.
 const MANAGER_MAX: usize = 128;
@@ -38,22 +38,26 @@ impl Validation {
 ///
 /// # Errors
 /// `Invalid` when the query asks for what there is not.
-pub(super) fn write(query: &Query, headers: &HeaderMap, of: &str) -> Result<Call, ApiError> {
+pub(super) fn write(
+    query: &Query,
+    headers: &HeaderMap,
+    of: &str,
+) -> Result<RequestContext, ApiError> {
     let dry_run = dry_run(query.all("dryRun"), of)?;
     if let Some(manager) = query.get("fieldManager") {
         check_manager(manager, of)?;
     }
-    Ok(call(query, headers)?.dry(dry_run))
+    Ok(context(query, headers)?.dry(dry_run))
 }
 
 /// The circumstances of a request, from its headers and its query.
-pub(super) fn call(query: &Query, headers: &HeaderMap) -> Result<Call, ApiError> {
+pub(super) fn context(query: &Query, headers: &HeaderMap) -> Result<RequestContext, ApiError> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
     // A client that gives itself no name is known by its program's.
     let agent = header(USER_AGENT.as_str()).unwrap_or("unknown");
     let agent = agent.split('/').next().unwrap_or(agent);
     let manager = query.get("fieldManager").unwrap_or(agent).to_owned();
-    Ok(Call::from_headers(header)?.by(manager))
+    Ok(RequestContext::from_headers(header)?.by(manager))
 }
 
 /// Refuses the name of a field manager that is too long, or not printable.

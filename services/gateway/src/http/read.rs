@@ -13,19 +13,19 @@ use crate::heavy::heavy;
 /// `GET` of one object, or of its subresource.
 pub(super) async fn get(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let context = options::context(&asked.query, &asked.headers)?;
     let target = asked.route.target()?;
     let at = selection::freshness(&asked.query)?;
-    let answer = asked.registry.get(&call, &target, at).await?;
-    heavy(answer.raw.len(), || shape.answer(answer)).await
+    let response = asked.registry.get(&context, &target, at).await?;
+    heavy(response.raw.len(), || shape.response(response)).await
 }
 
 /// `GET` of a collection, or of a page of it.
 pub(super) async fn list(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let context = options::context(&asked.query, &asked.headers)?;
     let params = selection::list(&asked.route, &asked.query)?;
-    let list = asked.registry.list(&call, &params).await?;
+    let list = asked.registry.list(&context, &params).await?;
     let metadata = ListMeta {
         resource_version: list.revision.to_string(),
         r#continue: list.continue_token,

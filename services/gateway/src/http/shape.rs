@@ -66,14 +66,14 @@ impl Shape {
     }
 
     /// One object. What is never stored has no table and no metadata of its own, and is written whole.
-    pub(super) fn answer(&self, answer: registry::Answer) -> Result<Reply, ApiError> {
-        let kind = answer.kind;
+    pub(super) fn response(&self, response: registry::ObjectResponse) -> Result<Reply, ApiError> {
+        let kind = response.kind;
         Ok(match self.form {
-            Form::Protobuf => protobuf(kind, &kind.kind, &answer.raw),
+            Form::Protobuf => protobuf(kind, &kind.kind, &response.raw),
             Form::Table(_) | Form::Partial if kind.is_stored() => {
-                reply::document(&self.reshaped(&*answer.into_object()?), self.pretty)
+                reply::document(&self.reshaped(&*response.into_object()?), self.pretty)
             }
-            _ => self.text(answer.into_object()?.to_json())?,
+            _ => self.text(response.into_object()?.to_json())?,
         })
     }
 

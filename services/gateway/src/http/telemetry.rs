@@ -39,14 +39,14 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
         dry_run,
         ..about(route.as_ref())
     });
-    let answer = async {
+    let response = async {
         let mut response = next.run(request).await;
         if writes {
             tell_trace(response.headers_mut(), asked);
         }
         response
     };
-    let response = answer.instrument(span.clone()).await;
+    let response = response.instrument(span.clone()).await;
     let code = response.status().as_u16();
     span.record("http.response.status_code", code);
     counted.answered(code);

@@ -29,11 +29,11 @@ const TOGETHER: usize = 64;
 pub(super) async fn watch(asked: Asked) -> Result<Response, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
     shape.check_stream()?;
-    let call = options::call(&asked.query, &asked.headers)?;
+    let context = options::context(&asked.query, &asked.headers)?;
     let spec = selection::watch(&asked.route, &asked.query)?;
     let timeout = timeout(&asked.query)?;
     let marked = selection::says_initial(&asked.query);
-    let events = match asked.registry.watch(&call, spec).await {
+    let events = match asked.registry.watch(&context, spec).await {
         // Clients look for this one in the stream.
         Err(error) if error.reason == Reason::Expired => stream::iter([Err(error)]).boxed(),
         events => events?,

@@ -26,14 +26,17 @@ pub(super) const PATCHES: [&str; 3] = [JSON, MERGE, STRATEGIC];
 /// `POST` of a new object, or of one's subresource.
 pub(super) async fn create(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::write(&asked.query, &asked.headers, "CreateOptions")?;
+    let context = options::write(&asked.query, &asked.headers, "CreateOptions")?;
     let target = asked.route.target()?;
     let validation = Validation::asked(&asked.query, "CreateOptions")?;
     let sent = receive(&asked.route, validation, &asked.headers, asked.body).await?;
-    let answer = asked.registry.create(&call, &target, sent.object).await?;
-    let warnings = [sent.warnings, answer.warnings.clone()].concat();
+    let response = asked
+        .registry
+        .create(&context, &target, sent.object)
+        .await?;
+    let warnings = [sent.warnings, response.warnings.clone()].concat();
     Ok(shape
-        .answer(answer)?
+        .response(response)?
         .with_status(StatusCode::CREATED)
         .warning(&warnings))
 }
@@ -41,20 +44,23 @@ pub(super) async fn create(asked: Asked) -> Result<Reply, ApiError> {
 /// `PUT` in place of an object, or of what its subresource covers.
 pub(super) async fn update(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::write(&asked.query, &asked.headers, "UpdateOptions")?;
+    let context = options::write(&asked.query, &asked.headers, "UpdateOptions")?;
     let target = asked.route.target()?;
     let validation = Validation::asked(&asked.query, "UpdateOptions")?;
     let sent = receive(&asked.route, validation, &asked.headers, asked.body).await?;
     check_name(&*sent.object, &asked.route)?;
-    let answer = asked.registry.update(&call, &target, sent.object).await?;
-    let warnings = [sent.warnings, answer.warnings.clone()].concat();
-    Ok(shape.answer(answer)?.warning(&warnings))
+    let response = asked
+        .registry
+        .update(&context, &target, sent.object)
+        .await?;
+    let warnings = [sent.warnings, response.warnings.clone()].concat();
+    Ok(shape.response(response)?.warning(&warnings))
 }
 
 /// `PATCH` of an object or its subresource.
 pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
     let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let call = options::write(&asked.query, &asked.headers, "PatchOptions")?;
+    let context = options::write(&asked.query, &asked.headers, "PatchOptions")?;
     let target = asked.route.target()?;
     let of = patch_type(&asked.headers)?;
     let check = check(Validation::asked(&asked.query, "PatchOptions")?);
@@ -74,9 +80,9 @@ pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
         bytes,
         check,
     };
-    let answer = asked.registry.patch(&call, &target, &patch).await?;
-    let warnings = answer.warnings.clone();
-    Ok(shape.answer(answer)?.warning(&warnings))
+    let response = asked.registry.patch(&context, &target, &patch).await?;
+    let warnings = response.warnings.clone();
+    Ok(shape.response(response)?.warning(&warnings))
 }
 
 async fn receive(
@@ -138,13 +144,13 @@ fn check(validation: Validation) -> Check {
 }
 
 fn strictly(kind: &'static Kind, json: &[u8]) -> Result<Vec<String>, ApiError> {
-    let problems = strict::unknown_fields(kind, json);
-    if problems.is_empty() {
-        return Ok(problems);
+    let errors = strict::unknown_fields(kind, json);
+    if errors.is_empty() {
+        return Ok(errors);
     }
     Err(options::invalid(
         "",
         "patch",
-        &format!("strict decoding error: {}", problems.join(", ")),
+        &format!("strict decoding error: {}", errors.join(", ")),
     ))
 }

@@ -8,21 +8,21 @@ use setpoint_model::names;
 use setpoint_proto::core::ConfigMap;
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The largest total size of the values of a ConfigMap or Secret, in bytes.
 pub(super) const DATA_MAX: usize = 1 << 20;
 
 impl StoredKind for ConfigMap {
-    fn validate(&self, problems: &mut Problems) {
-        let (data, binary) = (Path::root("data"), Path::root("binaryData"));
-        validate_keys(&self.data, &data, problems);
-        validate_keys(&self.binary_data, &binary, problems);
+    fn validate(&self, errors: &mut FieldErrors) {
+        let (data, binary) = (FieldPath::root("data"), FieldPath::root("binaryData"));
+        validate_keys(&self.data, &data, errors);
+        validate_keys(&self.binary_data, &binary, errors);
         for key in self.data.keys() {
             if self.binary_data.contains_key(key) {
                 let detail = "duplicate of key present in binaryData";
-                problems.invalid(&data.key(key), key, detail);
+                errors.invalid(&data.key(key), key, detail);
             }
         }
         let text = self.data.values().map(String::len);
@@ -31,23 +31,23 @@ impl StoredKind for ConfigMap {
             .sum();
         if size > DATA_MAX {
             // No single field is at fault; Kubernetes writes the path like this.
-            problems.too_long(&Path::root("[]"), DATA_MAX);
+            errors.too_long(&FieldPath::root("[]"), DATA_MAX);
         }
     }
 
-    fn validate_update(&self, old: &Self, problems: &mut Problems) {
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         if old.immutable != Some(true) {
             return;
         }
         let frozen = "field is immutable when `immutable` is set";
         if self.immutable != Some(true) {
-            problems.forbidden(&Path::root("immutable"), frozen);
+            errors.forbidden(&FieldPath::root("immutable"), frozen);
         }
         if self.data != old.data {
-            problems.forbidden(&Path::root("data"), frozen);
+            errors.forbidden(&FieldPath::root("data"), frozen);
         }
         if self.binary_data != old.binary_data {
-            problems.forbidden(&Path::root("binaryData"), frozen);
+            errors.forbidden(&FieldPath::root("binaryData"), frozen);
         }
     }
 
@@ -60,11 +60,11 @@ impl StoredKind for ConfigMap {
 /// Finds keys that could not be the name of a file.
 pub(super) fn validate_keys<V>(
     map: &BTreeMap<String, V>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     for key in map.keys() {
-        problems.all_invalid(&path.key(key), key, names::validate_config_key(key));
+        errors.all_invalid(&path.key(key), key, names::validate_config_key(key));
     }
 }
 
@@ -73,9 +73,9 @@ mod tests {
     use super::*;
 
     fn complaints(map: &ConfigMap) -> String {
-        let mut problems = Problems::default();
-        map.validate(&mut problems);
-        problems.to_string()
+        let mut errors = FieldErrors::default();
+        map.validate(&mut errors);
+        errors.to_string()
     }
 
     #[test]
@@ -108,10 +108,10 @@ mod tests {
         };
         let new = old.clone();
         old.data.insert("k".into(), "v".into());
-        let mut problems = Problems::default();
-        new.validate_update(&old, &mut problems);
+        let mut errors = FieldErrors::default();
+        new.validate_update(&old, &mut errors);
         assert_eq!(
-            problems.to_string(),
+            errors.to_string(),
             "data: Forbidden: field is immutable when `immutable` is set"
         );
     }

@@ -7,8 +7,8 @@ use setpoint_proto::meta::IntOrString;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
 
 impl StoredKind for Deployment {
@@ -55,30 +55,30 @@ impl StoredKind for Deployment {
         Some(observed && counts == [wanted; 3])
     }
 
-    fn validate(&self, problems: &mut Problems) {
-        let path = Path::root("spec");
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("spec");
         let spec = &self.spec;
-        problems.non_negative(&path.field("replicas"), spec.replicas.unwrap_or_default());
+        errors.non_negative(&path.field("replicas"), spec.replicas.unwrap_or_default());
         let selector = spec.selector.as_ref();
-        template::validate(selector, &spec.template, problems);
-        validate_strategy(&spec.strategy, &path.field("strategy"), problems);
-        problems.non_negative(&path.field("minReadySeconds"), spec.min_ready_seconds);
+        template::validate(selector, &spec.template, errors);
+        validate_strategy(&spec.strategy, &path.field("strategy"), errors);
+        errors.non_negative(&path.field("minReadySeconds"), spec.min_ready_seconds);
         let history = spec.revision_history_limit.unwrap_or_default();
-        problems.non_negative(&path.field("revisionHistoryLimit"), history);
+        errors.non_negative(&path.field("revisionHistoryLimit"), history);
         if let Some(deadline) = spec.progress_deadline_seconds {
             let at = path.field("progressDeadlineSeconds");
-            problems.non_negative(&at, deadline);
+            errors.non_negative(&at, deadline);
             if deadline <= spec.min_ready_seconds {
-                problems.invalid(&at, deadline, "must be greater than minReadySeconds");
+                errors.invalid(&at, deadline, "must be greater than minReadySeconds");
             }
         }
     }
 
-    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
-        let (path, status) = (Path::root("status"), &self.status);
+    fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
+        let (path, status) = (FieldPath::root("status"), &self.status);
         let (ready, available) = (status.ready_replicas, status.available_replicas);
         let collisions = status.collision_count.unwrap_or_default();
-        problems.non_negative(
+        errors.non_negative(
             &path.field("observedGeneration"),
             status.observed_generation,
         );
@@ -87,22 +87,22 @@ impl StoredKind for Deployment {
             ("readyReplicas", ready),
             ("availableReplicas", available),
         ];
-        template::validate_counts(status.replicas, &counts, &path, problems);
+        template::validate_counts(status.replicas, &counts, &path, errors);
         let unavailable = status.unavailable_replicas;
-        problems.non_negative(&path.field("unavailableReplicas"), unavailable);
+        errors.non_negative(&path.field("unavailableReplicas"), unavailable);
         let terminating = status.terminating_replicas.unwrap_or_default();
-        problems.non_negative(&path.field("terminatingReplicas"), terminating);
-        problems.non_negative(&path.field("collisionCount"), collisions);
-        template::validate_available(available, ready, &path, problems);
+        errors.non_negative(&path.field("terminatingReplicas"), terminating);
+        errors.non_negative(&path.field("collisionCount"), collisions);
+        template::validate_available(available, ready, &path, errors);
         if old.status.collision_count > status.collision_count {
             let at = path.field("collisionCount");
-            problems.invalid(&at, collisions, "cannot be decremented");
+            errors.invalid(&at, collisions, "cannot be decremented");
         }
     }
 
-    fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        let path = Path::root("spec");
-        problems.immutable(
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("spec");
+        errors.immutable(
             &path.field("selector"),
             &self.spec.selector,
             &old.spec.selector,
@@ -147,45 +147,49 @@ fn fill_strategy(strategy: &mut DeploymentStrategy) {
     }
 }
 
-fn validate_strategy(strategy: &DeploymentStrategy, path: &Path<'_>, problems: &mut Problems) {
+fn validate_strategy(
+    strategy: &DeploymentStrategy,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let at = path.field("rollingUpdate");
     match (strategy.r#type.as_str(), &strategy.rolling_update) {
         ("Recreate", Some(_)) => {
             let detail = "may not be specified when strategy `type` is 'Recreate'";
-            problems.forbidden(&at, detail);
+            errors.forbidden(&at, detail);
         }
         ("RollingUpdate", None) => {
-            problems.required(&at, "this should be defaulted and never be nil");
+            errors.required(&at, "this should be defaulted and never be nil");
         }
-        ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &at, problems),
+        ("RollingUpdate", Some(rolling)) => validate_rolling(rolling, &at, errors),
         ("Recreate", None) => {}
         (other, _) => {
             // Upstream names the whole strategy, not its type.
-            problems.unsupported(path, other, &["Recreate", "RollingUpdate"]);
+            errors.unsupported(path, other, &["Recreate", "RollingUpdate"]);
         }
     }
 }
 
-fn validate_rolling(rolling: &RollingUpdateDeployment, path: &Path<'_>, problems: &mut Problems) {
+fn validate_rolling(
+    rolling: &RollingUpdateDeployment,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let unavailable = path.field("maxUnavailable");
-    let down = bound(rolling.max_unavailable.as_ref(), &unavailable, problems);
-    let up = bound(
-        rolling.max_surge.as_ref(),
-        &path.field("maxSurge"),
-        problems,
-    );
+    let down = bound(rolling.max_unavailable.as_ref(), &unavailable, errors);
+    let up = bound(rolling.max_surge.as_ref(), &path.field("maxSurge"), errors);
     if [down, up]
         .into_iter()
         .all(|bound| bound.is_none_or(Bound::is_zero))
     {
         let value = rolling.max_unavailable.as_ref();
-        problems.invalid(&unavailable, value, "may not be 0 when `maxSurge` is 0");
+        errors.invalid(&unavailable, value, "may not be 0 when `maxSurge` is 0");
     }
     if let Some(Bound::Percent(percent)) = down
         && percent > 100
     {
         let value = rolling.max_unavailable.as_ref();
-        problems.invalid(&unavailable, value, "must not be greater than 100%");
+        errors.invalid(&unavailable, value, "must not be greater than 100%");
     }
 }
 
@@ -202,10 +206,14 @@ impl Bound {
     }
 }
 
-fn bound(value: Option<&IntOrString>, path: &Path<'_>, problems: &mut Problems) -> Option<Bound> {
+fn bound(
+    value: Option<&IntOrString>,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) -> Option<Bound> {
     let value = value?;
     let Some(text) = value.as_str() else {
-        problems.non_negative(path, value.int_val);
+        errors.non_negative(path, value.int_val);
         return Some(Bound::Count(value.int_val));
     };
     let digits = text
@@ -214,7 +222,7 @@ fn bound(value: Option<&IntOrString>, path: &Path<'_>, problems: &mut Problems) 
     let Some(digits) = digits else {
         let detail = "a valid percent string must be a numeric string followed by an ending '%' \
             (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
-        problems.invalid(path, text, detail);
+        errors.invalid(path, text, detail);
         return Some(Bound::Count(text.parse().unwrap_or_default()));
     };
     // A number that overflows counts as the largest.
@@ -249,9 +257,9 @@ mod tests {
     fn complaints(change: impl FnOnce(&mut Deployment)) -> String {
         let mut web = deployment();
         change(&mut web);
-        let mut problems = Problems::default();
-        web.validate(&mut problems);
-        problems.to_string()
+        let mut errors = FieldErrors::default();
+        web.validate(&mut errors);
+        errors.to_string()
     }
 
     #[test]
@@ -315,10 +323,10 @@ mod tests {
     fn a_selector_is_for_life() {
         let mut new = deployment();
         new.spec.selector = Some(LabelSelector::default());
-        let mut problems = Problems::default();
-        new.validate_update(&deployment(), &mut problems);
+        let mut errors = FieldErrors::default();
+        new.validate_update(&deployment(), &mut errors);
         assert_eq!(
-            problems.to_string(),
+            errors.to_string(),
             "spec.selector: Invalid value: {}: field is immutable"
         );
     }

@@ -6,8 +6,8 @@ use setpoint_model::names;
 use setpoint_proto::core::Event;
 
 use super::{StoredKind, Writes, age};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The namespaces of Events about cluster-scoped objects: of all, and of the newer form only.
 const DEFAULT: &str = "default";
@@ -23,7 +23,7 @@ impl StoredKind for Event {
         names::validate_path_segment(name)
     }
 
-    fn validate(&self, problems: &mut Problems) {
+    fn validate(&self, errors: &mut FieldErrors) {
         let (about, here) = (&self.involved_object.namespace, &self.metadata.namespace);
         let new = self.event_time.timestamp().is_some();
         let fits = match (about.as_str(), new) {
@@ -33,12 +33,12 @@ impl StoredKind for Event {
             (_, true) => true,
         };
         if !fits {
-            let path = Path::root("involvedObject");
+            let path = FieldPath::root("involvedObject");
             let detail = "does not match event.namespace";
-            problems.invalid(&path.field("namespace"), about, detail);
+            errors.invalid(&path.field("namespace"), about, detail);
         }
         if new {
-            validate_new(self, problems);
+            validate_new(self, errors);
         }
     }
 
@@ -60,34 +60,37 @@ impl StoredKind for Event {
 }
 
 /// Validates an Event of the newer form, which has an `eventTime`.
-fn validate_new(event: &Event, problems: &mut Problems) {
-    let (path, name) = (Path::root("reportingComponent"), &event.reporting_component);
+fn validate_new(event: &Event, errors: &mut FieldErrors) {
+    let (path, name) = (
+        FieldPath::root("reportingComponent"),
+        &event.reporting_component,
+    );
     if name.is_empty() {
-        problems.required(&path, "");
+        errors.required(&path, "");
     }
-    problems.all_invalid(&path, name, names::validate_qualified_name(name));
+    errors.all_invalid(&path, name, names::validate_qualified_name(name));
     for (field, word) in [
         ("reportingInstance", &event.reporting_instance),
         ("action", &event.action),
         ("reason", &event.reason),
     ] {
         if word.is_empty() {
-            problems.required(&Path::root(field), "");
+            errors.required(&FieldPath::root(field), "");
         }
-        validate_length(word, WORD_MAX, &Path::root(field), problems);
+        validate_length(word, WORD_MAX, &FieldPath::root(field), errors);
     }
     validate_length(
         &event.message,
         MESSAGE_MAX,
-        &Path::root("message"),
-        problems,
+        &FieldPath::root("message"),
+        errors,
     );
 }
 
-fn validate_length(text: &str, limit: usize, path: &Path<'_>, problems: &mut Problems) {
+fn validate_length(text: &str, limit: usize, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if text.len() > limit {
         let detail = format!("can have at most {limit} characters");
-        problems.invalid(path, "", detail);
+        errors.invalid(path, "", detail);
     }
 }
 
@@ -139,9 +142,9 @@ mod tests {
         if new {
             event.event_time = Timestamp::from_second(1_505_828_956).unwrap().into();
         }
-        let mut problems = Problems::default();
-        event.validate(&mut problems);
-        problems
+        let mut errors = FieldErrors::default();
+        event.validate(&mut errors);
+        errors
             .to_string()
             .contains("does not match event.namespace")
     }

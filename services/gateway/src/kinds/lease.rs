@@ -5,8 +5,8 @@ use setpoint_proto::coordination::{Lease, LeaseSpec};
 
 use super::{StoredKind, Writes};
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 impl StoredKind for Lease {
     const WRITES: Writes = Writes::Heartbeats;
@@ -21,17 +21,17 @@ impl StoredKind for Lease {
         drop_strategy(&mut self.spec, &old.spec);
     }
 
-    fn validate(&self, problems: &mut Problems) {
-        let path = Path::root("spec");
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("spec");
         let spec = &self.spec;
         if let Some(seconds) = spec.lease_duration_seconds
             && seconds <= 0
         {
             let at = path.field("leaseDurationSeconds");
-            problems.invalid(&at, seconds, "must be greater than 0");
+            errors.invalid(&at, seconds, "must be greater than 0");
         }
         if let Some(transitions) = spec.lease_transitions {
-            problems.non_negative(&path.field("leaseTransitions"), transitions);
+            errors.non_negative(&path.field("leaseTransitions"), transitions);
         }
     }
 
@@ -66,9 +66,9 @@ mod tests {
         let mut lease = Lease::default();
         lease.spec.lease_duration_seconds = Some(0);
         lease.spec.lease_transitions = Some(-1);
-        let mut problems = Problems::default();
-        lease.validate(&mut problems);
-        let complaints = problems.to_string();
+        let mut errors = FieldErrors::default();
+        lease.validate(&mut errors);
+        let complaints = errors.to_string();
         assert!(
             complaints
                 .contains("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0")

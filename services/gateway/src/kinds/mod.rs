@@ -29,7 +29,7 @@ use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::{ApiError, Resource};
 
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::{Allocation, Registry, Target};
 
 pub(crate) use strategy::{Strategy, find, of};
@@ -108,13 +108,13 @@ pub(crate) trait StoredKind: Resource {
         names::validate_dns_subdomain(name)
     }
     /// Validates the object, its metadata excepted.
-    fn validate(&self, _problems: &mut Problems) {}
+    fn validate(&self, _problems: &mut FieldErrors) {}
     /// Validates a new object. Called after `validate`.
-    fn validate_create(&self, _problems: &mut Problems) {}
+    fn validate_create(&self, _problems: &mut FieldErrors) {}
     /// Validates a change. Called after `validate`.
-    fn validate_update(&self, _old: &Self, _problems: &mut Problems) {}
+    fn validate_update(&self, _old: &Self, _problems: &mut FieldErrors) {}
     /// Validates a change of the status. `validate` is not called.
-    fn validate_status_update(&self, _old: &Self, _problems: &mut Problems) {}
+    fn validate_status_update(&self, _old: &Self, _problems: &mut FieldErrors) {}
 
     /// Checks a new object against other objects, and completes it from them. Called before `fill_defaults`; `None` if
     /// there is nothing to check.

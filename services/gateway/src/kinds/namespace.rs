@@ -4,8 +4,8 @@ use setpoint_model::names;
 use setpoint_proto::core::Namespace;
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 
 /// The label by which selectors find a namespace.
@@ -48,18 +48,18 @@ impl StoredKind for Namespace {
         self.spec.clone_from(&old.spec);
     }
 
-    fn validate(&self, problems: &mut Problems) {
-        let path = Path::root("spec");
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("spec");
         let path = path.field("finalizers");
         for finalizer in &self.spec.finalizers {
             let wrong = names::validate_qualified_name(finalizer);
-            problems.all_invalid(&path, finalizer, wrong);
-            metadata::validate_finalizer_domain(finalizer, &path, problems);
+            errors.all_invalid(&path, finalizer, wrong);
+            metadata::validate_finalizer_domain(finalizer, &path, errors);
         }
     }
 
-    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
-        let path = Path::root("status");
+    fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("status");
         let ends = self.metadata.deletion_timestamp.is_some();
         let (only, condition) = match ends {
             false => ("Active", "empty"),
@@ -67,7 +67,7 @@ impl StoredKind for Namespace {
         };
         if self.status.phase != only {
             let detail = format!("may only be '{only}' if `deletionTimestamp` is {condition}");
-            problems.invalid(&path.field("Phase"), &self.status.phase, detail);
+            errors.invalid(&path.field("Phase"), &self.status.phase, detail);
         }
     }
 

@@ -15,8 +15,8 @@ use setpoint_proto::meta::Quantity;
 
 use super::StoredKind;
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::ip;
 use crate::registry::validation::podspec;
 
@@ -53,35 +53,35 @@ impl StoredKind for Node {
         }
     }
 
-    fn validate(&self, problems: &mut Problems) {
+    fn validate(&self, errors: &mut FieldErrors) {
         // Kubernetes names the metadata as the path of taints, and programs may rely on it.
-        let path = Path::root("metadata");
-        validate_taints(&self.spec.taints, &path.field("taints"), problems);
-        validate_swap(self, &path.field("nodeSwapStatus"), problems);
-        let path = Path::root("spec");
-        validate_ranges(&self.spec.pod_cidrs, &path.field("podCIDRs"), problems);
-        validate_status(self, problems);
+        let path = FieldPath::root("metadata");
+        validate_taints(&self.spec.taints, &path.field("taints"), errors);
+        validate_swap(self, &path.field("nodeSwapStatus"), errors);
+        let path = FieldPath::root("spec");
+        validate_ranges(&self.spec.pod_cidrs, &path.field("podCIDRs"), errors);
+        validate_status(self, errors);
     }
 
-    fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        let (path, new, old) = (Path::root("spec"), &self.spec, &old.spec);
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        let (path, new, old) = (FieldPath::root("spec"), &self.spec, &old.spec);
         if !old.pod_cidrs.is_empty() && new.pod_cidrs != old.pod_cidrs {
             let detail = "node updates may not change podCIDR except from \"\" to valid";
-            problems.forbidden(&path.field("podCIDRs"), detail);
+            errors.forbidden(&path.field("podCIDRs"), detail);
         }
         if !old.provider_id.is_empty() && new.provider_id != old.provider_id {
             let detail = "node updates may not change providerID except from \"\" to valid";
-            problems.forbidden(&path.field("providerID"), detail);
+            errors.forbidden(&path.field("providerID"), detail);
         }
         if new.external_id != old.external_id {
-            problems.forbidden(&path.field("externalID"), "may not be updated");
+            errors.forbidden(&path.field("externalID"), "may not be updated");
         }
-        validate_addresses(&self.status.addresses, problems);
+        validate_addresses(&self.status.addresses, errors);
     }
 
-    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
-        validate_status(self, problems);
-        validate_addresses(&self.status.addresses, problems);
+    fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
+        validate_status(self, errors);
+        validate_addresses(&self.status.addresses, errors);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
@@ -95,79 +95,79 @@ impl StoredKind for Node {
 }
 
 /// Finds addresses that are listed twice. Creation allows them, as in Kubernetes.
-fn validate_addresses(addresses: &[NodeAddress], problems: &mut Problems) {
-    let path = Path::root("status");
+fn validate_addresses(addresses: &[NodeAddress], errors: &mut FieldErrors) {
+    let path = FieldPath::root("status");
     let path = path.field("addresses");
     let mut seen = BTreeSet::new();
     for (index, address) in addresses.iter().enumerate() {
         if !seen.insert((&address.r#type, &address.address)) {
-            problems.duplicate(&path.index(index), address);
+            errors.duplicate(&path.index(index), address);
         }
     }
 }
 
-fn validate_taints(taints: &[Taint], path: &Path<'_>, problems: &mut Problems) {
+fn validate_taints(taints: &[Taint], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (index, taint) in taints.iter().enumerate() {
         let at = path.index(index);
         let key = taint.key.as_str();
-        problems.all_invalid(&at.field("key"), key, names::validate_qualified_name(key));
+        errors.all_invalid(&at.field("key"), key, names::validate_qualified_name(key));
         let wrong = names::validate_label_value(&taint.value);
         if !wrong.is_empty() {
-            problems.invalid(&at.field("value"), &taint.value, wrong.join(";"));
+            errors.invalid(&at.field("value"), &taint.value, wrong.join(";"));
         }
         match taint.effect.as_str() {
-            "" => problems.required(&at.field("effect"), ""),
-            effect => problems.one_of(&at.field("effect"), effect, EFFECTS),
+            "" => errors.required(&at.field("effect"), ""),
+            effect => errors.one_of(&at.field("effect"), effect, EFFECTS),
         }
         if !seen.insert((key, taint.effect.as_str())) {
             let detail = "taints must be unique by key and effect pair";
-            problems.duplicate_because(&at, taint, detail);
+            errors.duplicate_because(&at, taint, detail);
         }
     }
 }
 
-fn validate_ranges(ranges: &[String], path: &Path<'_>, problems: &mut Problems) {
+fn validate_ranges(ranges: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, range) in ranges.iter().enumerate() {
-        ip::validate_range(range, &path.index(index), problems);
+        ip::validate_range(range, &path.index(index), errors);
     }
     if !ip::are_of_different_families(ranges.iter().map(String::as_str)) {
         let detail = "may specify no more than one CIDR for each IP family";
-        problems.invalid(path, ranges, detail);
+        errors.invalid(path, ranges, detail);
     }
 }
 
-fn validate_status(node: &Node, problems: &mut Problems) {
-    let (path, status) = (Path::root("status"), &node.status);
-    validate_amounts(&status.capacity, &path.field("capacity"), problems);
-    validate_amounts(&status.allocatable, &path.field("allocatable"), problems);
+fn validate_status(node: &Node, errors: &mut FieldErrors) {
+    let (path, status) = (FieldPath::root("status"), &node.status);
+    validate_amounts(&status.capacity, &path.field("capacity"), errors);
+    validate_amounts(&status.allocatable, &path.field("allocatable"), errors);
     let features = &status.declared_features;
-    features::validate(features, &path.field("declaredFeatures"), problems);
-    let path = Path::root("metadata");
+    features::validate(features, &path.field("declaredFeatures"), errors);
+    let path = FieldPath::root("metadata");
     let annotations = &node.metadata.annotations;
-    annotations::validate(annotations, &path.field("annotations"), problems);
+    annotations::validate(annotations, &path.field("annotations"), errors);
 }
 
-fn validate_swap(node: &Node, path: &Path<'_>, problems: &mut Problems) {
+fn validate_swap(node: &Node, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let swap = node.status.node_info.swap.as_ref();
     if let Some(capacity) = swap.and_then(|swap| swap.capacity)
         && capacity <= 0
     {
         let detail = "must be greater than zero";
-        problems.invalid(&path.field("capacity"), capacity, detail);
+        errors.invalid(&path.field("capacity"), capacity, detail);
     }
 }
 
 fn validate_amounts(
     amounts: &BTreeMap<String, Quantity>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     for (name, quantity) in amounts {
         let path = path.name(name);
         match Amount::parse(&quantity.string) {
-            Err(error) => problems.invalid(&path, quantity, error),
-            Ok(amount) => podspec::validate_amount(name, amount, quantity, &path, problems),
+            Err(error) => errors.invalid(&path, quantity, error),
+            Ok(amount) => podspec::validate_amount(name, amount, quantity, &path, errors),
         }
     }
 }
@@ -186,9 +186,9 @@ mod tests {
         };
         let mut node = Node::default();
         node.spec.taints = (0..60_000).map(taint).collect();
-        let mut problems = Problems::default();
-        node.validate(&mut problems);
-        assert_eq!(problems.to_string(), "[]");
+        let mut errors = FieldErrors::default();
+        node.validate(&mut errors);
+        assert_eq!(errors.to_string(), "[]");
     }
 
     #[test]

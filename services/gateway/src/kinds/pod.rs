@@ -13,8 +13,8 @@ use setpoint_model::{condition, names, pod};
 use setpoint_proto::core::{Pod, PodCondition};
 
 use super::{Admitting, Role, StoredKind};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
 use crate::registry::{Registry, Target};
 
@@ -51,12 +51,12 @@ impl StoredKind for Pod {
         status::keep_unsaid(&mut self.status, &old.status);
     }
 
-    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
-        update::validate_annotations(self, old, problems);
-        let path = Path::root("metadata");
+    fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
+        update::validate_annotations(self, old, errors);
+        let path = FieldPath::root("metadata");
         let path = path.field("annotations");
-        podspec::validate_annotations(&self.metadata.annotations, &self.spec, &path, problems);
-        status::validate_update(self, old, problems);
+        podspec::validate_annotations(&self.metadata.annotations, &self.spec, &path, errors);
+        status::validate_update(self, old, errors);
     }
 
     fn intent_changed(&self, old: &Self) -> bool {
@@ -73,26 +73,26 @@ impl StoredKind for Pod {
         names::validate_dns_subdomain(name)
     }
 
-    fn validate(&self, problems: &mut Problems) {
-        podspec::validate_pod(self, problems);
+    fn validate(&self, errors: &mut FieldErrors) {
+        podspec::validate_pod(self, errors);
     }
 
-    fn validate_create(&self, problems: &mut Problems) {
-        let path = Path::root("spec");
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("spec");
         if !self.spec.ephemeral_containers.is_empty() {
             let at = path.field("ephemeralContainers");
-            problems.forbidden(&at, "cannot be set on create");
+            errors.forbidden(&at, "cannot be set on create");
         }
         if !self.spec.node_name.is_empty() && !self.spec.scheduling_gates.is_empty() {
             let detail = "cannot be set until all schedulingGates have been cleared";
-            problems.forbidden(&path.field("nodeName"), detail);
+            errors.forbidden(&path.field("nodeName"), detail);
         }
         let annotations = &self.metadata.annotations;
-        podspec::validate_profiles(annotations, &self.spec, &path, problems);
+        podspec::validate_profiles(annotations, &self.spec, &path, errors);
     }
 
-    fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        update::validate(self, old, problems);
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        update::validate(self, old, errors);
     }
 
     fn cell(&self, column: &str, now: Timestamp) -> Option<Value> {
@@ -164,9 +164,9 @@ mod tests {
         let old = pod();
         let mut new = old.clone();
         change(&mut new);
-        let mut problems = Problems::default();
-        new.validate_update(&old, &mut problems);
-        problems.to_string()
+        let mut errors = FieldErrors::default();
+        new.validate_update(&old, &mut errors);
+        errors.to_string()
     }
 
     const NONE: &str = "[]";

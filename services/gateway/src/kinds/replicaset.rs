@@ -6,8 +6,8 @@ use setpoint_proto::apps::ReplicaSet;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
 
 impl StoredKind for ReplicaSet {
@@ -41,38 +41,38 @@ impl StoredKind for ReplicaSet {
         Some(observed && [status.replicas, status.ready_replicas] == [wanted; 2])
     }
 
-    fn validate(&self, problems: &mut Problems) {
-        let spec = Path::root("spec");
-        problems.non_negative(
+    fn validate(&self, errors: &mut FieldErrors) {
+        let spec = FieldPath::root("spec");
+        errors.non_negative(
             &spec.field("replicas"),
             self.spec.replicas.unwrap_or_default(),
         );
-        problems.non_negative(&spec.field("minReadySeconds"), self.spec.min_ready_seconds);
+        errors.non_negative(&spec.field("minReadySeconds"), self.spec.min_ready_seconds);
         let selector = self.spec.selector.as_ref();
-        template::validate(selector, &self.spec.template, problems);
+        template::validate(selector, &self.spec.template, errors);
     }
 
-    fn validate_status_update(&self, _old: &Self, problems: &mut Problems) {
-        let (path, status) = (Path::root("status"), &self.status);
+    fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
+        let (path, status) = (FieldPath::root("status"), &self.status);
         let (ready, available) = (status.ready_replicas, status.available_replicas);
         let counts = [
             ("fullyLabeledReplicas", status.fully_labeled_replicas),
             ("readyReplicas", ready),
             ("availableReplicas", available),
         ];
-        template::validate_counts(status.replicas, &counts, &path, problems);
-        problems.non_negative(
+        template::validate_counts(status.replicas, &counts, &path, errors);
+        errors.non_negative(
             &path.field("observedGeneration"),
             status.observed_generation,
         );
         let terminating = status.terminating_replicas.unwrap_or_default();
-        problems.non_negative(&path.field("terminatingReplicas"), terminating);
-        template::validate_available(available, ready, &path, problems);
+        errors.non_negative(&path.field("terminatingReplicas"), terminating);
+        template::validate_available(available, ready, &path, errors);
     }
 
-    fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        let path = Path::root("spec");
-        problems.immutable(
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("spec");
+        errors.immutable(
             &path.field("selector"),
             &self.spec.selector,
             &old.spec.selector,

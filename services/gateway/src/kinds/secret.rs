@@ -6,8 +6,8 @@ use setpoint_proto::core::Secret;
 
 use super::StoredKind;
 use super::configmap::{DATA_MAX, validate_keys};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 impl StoredKind for Secret {
     fn fill_defaults(&mut self) {
@@ -19,43 +19,43 @@ impl StoredKind for Secret {
         }
     }
 
-    fn validate(&self, problems: &mut Problems) {
-        let path = Path::root("data");
-        validate_keys(&self.data, &path, problems);
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("data");
+        validate_keys(&self.data, &path, errors);
         if self.data.values().map(bytes::Bytes::len).sum::<usize>() > DATA_MAX {
-            problems.too_long(&path, DATA_MAX);
+            errors.too_long(&path, DATA_MAX);
         }
         match self.r#type.as_str() {
-            "kubernetes.io/tls" => self.require(&["tls.crt", "tls.key"], &path, problems),
+            "kubernetes.io/tls" => self.require(&["tls.crt", "tls.key"], &path, errors),
             "kubernetes.io/ssh-auth" if self.says_nothing("ssh-privatekey") => {
-                problems.required(&path.key("ssh-privatekey"), "");
+                errors.required(&path.key("ssh-privatekey"), "");
             }
             "kubernetes.io/basic-auth" => {
                 let keys = ["username", "password"];
                 if !keys.iter().any(|key| self.data.contains_key(*key)) {
-                    self.require(&keys, &path, problems);
+                    self.require(&keys, &path, errors);
                 }
             }
-            "kubernetes.io/dockercfg" => self.require_json(".dockercfg", &path, problems),
+            "kubernetes.io/dockercfg" => self.require_json(".dockercfg", &path, errors),
             "kubernetes.io/dockerconfigjson" => {
-                self.require_json(".dockerconfigjson", &path, problems);
+                self.require_json(".dockerconfigjson", &path, errors);
             }
-            "kubernetes.io/service-account-token" => self.require_account(problems),
+            "kubernetes.io/service-account-token" => self.require_account(errors),
             _ => {}
         }
     }
 
-    fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        problems.immutable(&Path::root("type"), &self.r#type, &old.r#type);
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        errors.immutable(&FieldPath::root("type"), &self.r#type, &old.r#type);
         if old.immutable != Some(true) {
             return;
         }
         let frozen = "field is immutable when `immutable` is set";
         if self.immutable != Some(true) {
-            problems.forbidden(&Path::root("immutable"), frozen);
+            errors.forbidden(&FieldPath::root("immutable"), frozen);
         }
         if self.data != old.data {
-            problems.forbidden(&Path::root("data"), frozen);
+            errors.forbidden(&FieldPath::root("data"), frozen);
         }
     }
 
@@ -67,9 +67,9 @@ impl StoredKind for Secret {
 /// The requirements of the built-in types of Secrets.
 trait Typed {
     fn says_nothing(&self, key: &str) -> bool;
-    fn require(&self, keys: &[&'static str], path: &Path<'_>, problems: &mut Problems);
-    fn require_json(&self, key: &'static str, path: &Path<'_>, problems: &mut Problems);
-    fn require_account(&self, problems: &mut Problems);
+    fn require(&self, keys: &[&'static str], path: &FieldPath<'_>, errors: &mut FieldErrors);
+    fn require_json(&self, key: &'static str, path: &FieldPath<'_>, errors: &mut FieldErrors);
+    fn require_account(&self, errors: &mut FieldErrors);
 }
 
 impl Typed for Secret {
@@ -77,29 +77,29 @@ impl Typed for Secret {
         self.data.get(key).is_none_or(|value| value.is_empty())
     }
 
-    fn require(&self, keys: &[&'static str], path: &Path<'_>, problems: &mut Problems) {
+    fn require(&self, keys: &[&'static str], path: &FieldPath<'_>, errors: &mut FieldErrors) {
         for key in keys.iter().filter(|key| !self.data.contains_key(**key)) {
-            problems.required(&path.key(key), "");
+            errors.required(&path.key(key), "");
         }
     }
 
-    fn require_json(&self, key: &'static str, path: &Path<'_>, problems: &mut Problems) {
+    fn require_json(&self, key: &'static str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
         // `null` is accepted, as in Kubernetes.
         type Object = Option<serde_json::Map<String, serde_json::Value>>;
-        self.require(&[key], path, problems);
+        self.require(&[key], path, errors);
         let value = self.data.get(key);
         if let Some(Err(error)) = value.map(|value| serde_json::from_slice::<Object>(value)) {
-            problems.invalid(&path.key(key), "<secret contents redacted>", error);
+            errors.invalid(&path.key(key), "<secret contents redacted>", error);
         }
     }
 
-    fn require_account(&self, problems: &mut Problems) {
+    fn require_account(&self, errors: &mut FieldErrors) {
         const ACCOUNT: &str = "kubernetes.io/service-account.name";
         let account = self.metadata.annotations.get(ACCOUNT);
         if account.is_none_or(String::is_empty) {
-            let path = Path::root("metadata");
+            let path = FieldPath::root("metadata");
             let path = path.field("annotations");
-            problems.required(&path.key(ACCOUNT), "");
+            errors.required(&path.key(ACCOUNT), "");
         }
     }
 }
@@ -125,10 +125,10 @@ mod tests {
             r#type: "kubernetes.io/tls".into(),
             ..Default::default()
         };
-        let mut problems = Problems::default();
-        tls.validate(&mut problems);
-        tls.validate_update(&Secret::default(), &mut problems);
-        let complaints = problems.to_string();
+        let mut errors = FieldErrors::default();
+        tls.validate(&mut errors);
+        tls.validate_update(&Secret::default(), &mut errors);
+        let complaints = errors.to_string();
         assert!(complaints.contains("data[tls.crt]: Required value"));
         assert!(complaints.contains("field is immutable"));
     }

@@ -17,8 +17,8 @@ use setpoint_proto::meta::IntOrString;
 
 use super::{Allocating, StoredKind};
 use crate::registry::Registry;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -69,21 +69,21 @@ impl StoredKind for Service {
         names::validate_dns_label(name)
     }
 
-    fn validate_create(&self, problems: &mut Problems) {
-        validate(self, &Self::default(), problems);
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        validate(self, &Self::default(), errors);
     }
 
-    fn validate_update(&self, old: &Self, problems: &mut Problems) {
-        validate(self, old, problems);
-        let (path, new, old) = (Path::root("spec"), &self.spec, &old.spec);
-        address::validate_update(new, old, &path, problems);
-        traffic::validate_update(new, old, &path, problems);
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        validate(self, old, errors);
+        let (path, new, old) = (FieldPath::root("spec"), &self.spec, &old.spec);
+        address::validate_update(new, old, &path, errors);
+        traffic::validate_update(new, old, &path, errors);
     }
 
-    fn validate_status_update(&self, old: &Self, problems: &mut Problems) {
-        let path = Path::root("status");
+    fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("status");
         let path = path.field("loadBalancer");
-        status::validate(self, old, &path.field("ingress"), problems);
+        status::validate(self, old, &path.field("ingress"), errors);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
@@ -100,17 +100,17 @@ impl StoredKind for Service {
 }
 
 /// Validates a Service. Addresses and ranges of `old` are accepted: they may be older than a rule.
-fn validate(new: &Service, old: &Service, problems: &mut Problems) {
-    let (path, spec) = (Path::root("spec"), &new.spec);
-    problems.one_of(&path.field("type"), &spec.r#type, TYPES);
+fn validate(new: &Service, old: &Service, errors: &mut FieldErrors) {
+    let (path, spec) = (FieldPath::root("spec"), &new.spec);
+    errors.one_of(&path.field("type"), &spec.r#type, TYPES);
     if spec.r#type == "ExternalName" {
-        validate_external_name(spec, &path, problems);
+        validate_external_name(spec, &path, errors);
     } else {
-        address::validate(spec, &old.spec.cluster_ips, &path, problems);
+        address::validate(spec, &old.spec.cluster_ips, &path, errors);
     }
-    port::validate(spec, &path.field("ports"), problems);
-    metadata::validate_labels(&spec.selector, &path.field("selector"), problems);
-    traffic::validate(new, old, &path, problems);
+    port::validate(spec, &path.field("ports"), errors);
+    metadata::validate_labels(&spec.selector, &path.field("selector"), errors);
+    traffic::validate(new, old, &path, errors);
 }
 
 fn unless_set(field: &mut String, value: &str) {
@@ -162,14 +162,14 @@ fn is_reached_from_outside(spec: &ServiceSpec) -> bool {
 }
 
 /// Validates a Service of type ExternalName, which must have no address in the cluster.
-fn validate_external_name(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_external_name(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (set, field) in [
         (!spec.cluster_ips.is_empty(), "clusterIPs"),
         (!spec.ip_families.is_empty(), "ipFamilies"),
         (spec.ip_family_policy.is_some(), "ipFamilyPolicy"),
     ] {
         if set {
-            problems.forbidden(
+            errors.forbidden(
                 &path.field(field),
                 "may not be set for ExternalName services",
             );
@@ -177,8 +177,8 @@ fn validate_external_name(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Pr
     }
     let (at, name) = (path.field("externalName"), spec.external_name.as_str());
     match name.strip_suffix('.').unwrap_or(name) {
-        "" => problems.required(&at, ""),
-        name => problems.all_invalid(&at, name, names::validate_dns_subdomain(name)),
+        "" => errors.required(&at, ""),
+        name => errors.all_invalid(&at, name, names::validate_dns_subdomain(name)),
     }
 }
 

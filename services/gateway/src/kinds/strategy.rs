@@ -14,7 +14,7 @@ use setpoint_proto::{Resource, for_each_stored_kind};
 
 use super::{Admitting, Allocating, Replicas, Role, StoredKind, Writes};
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::{Registry, Target};
 
 /// The [`StoredKind`] of an object whose type is known only at run time.
@@ -32,10 +32,10 @@ pub(crate) trait Strategy: Send + Sync {
     fn intent_changed(&self, new: &dyn Object, old: &dyn Object) -> bool;
     fn is_met(&self, object: &dyn Object) -> Option<bool>;
     fn check_name(&self, name: &str) -> Vec<String>;
-    fn validate(&self, new: &dyn Object, problems: &mut Problems);
-    fn validate_create(&self, new: &dyn Object, problems: &mut Problems);
-    fn validate_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems);
-    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems);
+    fn validate(&self, new: &dyn Object, errors: &mut FieldErrors);
+    fn validate_create(&self, new: &dyn Object, errors: &mut FieldErrors);
+    fn validate_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors);
+    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors);
     fn admit<'a>(
         &self,
         new: &'a mut dyn Object,
@@ -123,17 +123,17 @@ impl<T: StoredKind> Strategy for Of<T> {
     fn check_name(&self, name: &str) -> Vec<String> {
         T::check_name(name)
     }
-    fn validate(&self, new: &dyn Object, problems: &mut Problems) {
-        typed::<T>(new).validate(problems);
+    fn validate(&self, new: &dyn Object, errors: &mut FieldErrors) {
+        typed::<T>(new).validate(errors);
     }
-    fn validate_create(&self, new: &dyn Object, problems: &mut Problems) {
-        typed::<T>(new).validate_create(problems);
+    fn validate_create(&self, new: &dyn Object, errors: &mut FieldErrors) {
+        typed::<T>(new).validate_create(errors);
     }
-    fn validate_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems) {
-        typed::<T>(new).validate_update(typed(old), problems);
+    fn validate_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) {
+        typed::<T>(new).validate_update(typed(old), errors);
     }
-    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, problems: &mut Problems) {
-        typed::<T>(new).validate_status_update(typed(old), problems);
+    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) {
+        typed::<T>(new).validate_status_update(typed(old), errors);
     }
     fn admit<'a>(
         &self,

@@ -5,8 +5,8 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::LabelSelector;
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::label_selector;
 use crate::registry::validation::metadata;
 use crate::registry::validation::podspec;
@@ -15,29 +15,29 @@ use crate::registry::validation::podspec;
 pub(super) fn validate(
     selector: Option<&LabelSelector>,
     template: &PodTemplateSpec,
-    problems: &mut Problems,
+    errors: &mut FieldErrors,
 ) {
-    let spec = Path::root("spec");
+    let spec = FieldPath::root("spec");
     let (at, path) = (spec.field("selector"), spec.field("template"));
-    let before = problems.count();
+    let before = errors.count();
     match selector {
-        None => problems.required(&at, ""),
-        Some(selector) => label_selector::validate(Some(selector), &at, problems),
+        None => errors.required(&at, ""),
+        Some(selector) => label_selector::validate(Some(selector), &at, errors),
     }
-    let malformed = selector.is_some() && problems.count() > before;
+    let malformed = selector.is_some() && errors.count() > before;
     if let Some(selector) = selector
         && selector.match_labels.is_empty()
         && selector.match_expressions.is_empty()
     {
         // Kubernetes has the same message for ReplicaSets.
-        problems.invalid(&at, selector, "empty selector is invalid for deployment");
+        errors.invalid(&at, selector, "empty selector is invalid for deployment");
     }
     match selector.map(Selector::from_label_selector).transpose() {
         Ok(parsed) if !malformed => {
-            validate_labels(parsed.as_ref(), template, &path, problems);
-            validate_template(template, &path, problems);
+            validate_labels(parsed.as_ref(), template, &path, errors);
+            validate_template(template, &path, errors);
         }
-        _ => problems.invalid(&at, selector, "invalid label selector"),
+        _ => errors.invalid(&at, selector, "invalid label selector"),
     }
 }
 
@@ -45,14 +45,14 @@ pub(super) fn validate(
 fn validate_labels(
     selector: Option<&Selector>,
     template: &PodTemplateSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let labels = &template.metadata.labels;
     if !selector.is_some_and(|selector| selector.matches(labels)) {
         let detail = "`selector` does not match template `labels`";
         let at = path.field("metadata");
-        problems.invalid(&at.field("labels"), labels, detail);
+        errors.invalid(&at.field("labels"), labels, detail);
     }
 }
 
@@ -60,15 +60,15 @@ fn validate_labels(
 pub(super) fn validate_counts(
     replicas: i32,
     counts: &[(&'static str, i32)],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
-    problems.non_negative(&path.field("replicas"), replicas);
+    errors.non_negative(&path.field("replicas"), replicas);
     for (field, count) in counts {
         let at = path.field(field);
-        problems.non_negative(&at, *count);
+        errors.non_negative(&at, *count);
         if *count > replicas {
-            problems.invalid(&at, count, "cannot be greater than status.replicas");
+            errors.invalid(&at, count, "cannot be greater than status.replicas");
         }
     }
 }
@@ -77,33 +77,33 @@ pub(super) fn validate_counts(
 pub(super) fn validate_available(
     available: i32,
     ready: i32,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if available > ready {
         let detail = "cannot be greater than readyReplicas";
-        problems.invalid(&path.field("availableReplicas"), available, detail);
+        errors.invalid(&path.field("availableReplicas"), available, detail);
     }
 }
 
-fn validate_template(template: &PodTemplateSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_template(template: &PodTemplateSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     // Kubernetes leaves `metadata` out of the paths of these two fields.
     let (meta, annotations) = (&template.metadata, path.field("annotations"));
-    metadata::validate_labels(&meta.labels, &path.field("labels"), problems);
-    metadata::validate_annotations(&meta.annotations, &annotations, problems);
-    podspec::validate_annotations(&meta.annotations, &template.spec, &annotations, problems);
+    metadata::validate_labels(&meta.labels, &path.field("labels"), errors);
+    metadata::validate_annotations(&meta.annotations, &annotations, errors);
+    podspec::validate_annotations(&meta.annotations, &template.spec, &annotations, errors);
     let path = path.field("spec");
-    podspec::validate(&template.spec, &path, problems);
-    podspec::validate_profiles(&meta.annotations, &template.spec, &path, problems);
+    podspec::validate(&template.spec, &path, errors);
+    podspec::validate_profiles(&meta.annotations, &template.spec, &path, errors);
     if !template.spec.ephemeral_containers.is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
-        problems.forbidden(&path.field("ephemeralContainers"), detail);
+        errors.forbidden(&path.field("ephemeralContainers"), detail);
     }
     let policy = template.spec.restart_policy.as_str();
-    problems.one_of(&path.field("restartPolicy"), policy, &["Always"]);
+    errors.one_of(&path.field("restartPolicy"), policy, &["Always"]);
     if template.spec.active_deadline_seconds.is_some() {
         let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
-        problems.forbidden(&path.field("activeDeadlineSeconds"), detail);
+        errors.forbidden(&path.field("activeDeadlineSeconds"), detail);
     }
 }
 

@@ -22,8 +22,8 @@ use setpoint_store::cache::Cache;
 use crate::access;
 use crate::peers::Peers;
 
-pub use request_context::Call;
-pub use response::Answer;
+pub use request_context::RequestContext;
+pub use response::ObjectResponse;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub use target::{Subresource, Target};
 pub use verbs::delete::Deleted;
@@ -72,8 +72,13 @@ impl Registry {
         &self.cache
     }
 
-    pub(crate) fn allow(&self, call: &Call, verb: Verb, target: &Target) -> Result<(), ApiError> {
-        access::allow(&call.user, verb, target.kind, &target.namespace)
+    pub(crate) fn allow(
+        &self,
+        context: &RequestContext,
+        verb: Verb,
+        target: &Target,
+    ) -> Result<(), ApiError> {
+        access::allow(&context.user, verb, target.kind, &target.namespace)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::access::Identity;
 
 /// One request's circumstances.
 #[derive(Clone, Debug, Default)]
-pub struct Call {
+pub struct RequestContext {
     /// Who asks.
     pub user: Identity,
     /// The field manager or service; becomes the writer of the [`Cause`].
@@ -22,7 +22,7 @@ pub struct Call {
     pub trace: TraceContext,
 }
 
-impl Call {
+impl RequestContext {
     /// The circumstances that headers tell; `header` looks one up by its lower-case name.
     ///
     /// # Errors
@@ -86,22 +86,23 @@ fn parse_fence(text: &str) -> Result<Fence, ApiError> {
 mod tests {
     use super::*;
 
-    fn fenced(value: &str) -> Result<Call, ApiError> {
-        Call::from_headers(|name| (name == FENCE).then_some(value))
+    fn fenced(value: &str) -> Result<RequestContext, ApiError> {
+        RequestContext::from_headers(|name| (name == FENCE).then_some(value))
     }
 
     #[test]
     fn the_trace_context_of_a_message_overrides_the_header() {
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let call = Call::from_headers(|name| (name == TRACEPARENT).then_some(header)).unwrap();
-        let call = call.within(None);
-        assert_eq!(call.trace.parent, header.parse().ok());
+        let context =
+            RequestContext::from_headers(|name| (name == TRACEPARENT).then_some(header)).unwrap();
+        let context = context.within(None);
+        assert_eq!(context.trace.parent, header.parse().ok());
         let trace = TraceContext {
             parent: None,
             began_ns: 5,
             depth: 2,
         };
-        assert_eq!(call.within(Some(trace)).trace, trace);
+        assert_eq!(context.within(Some(trace)).trace, trace);
     }
 
     #[test]

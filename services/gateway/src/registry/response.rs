@@ -12,7 +12,7 @@ use crate::registry::errors;
 
 /// One object, as it stands at a revision.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ObjectResponse {
     /// Of which kind: the kind asked for, or `Scale`, `Status`.
     pub kind: &'static Kind,
     /// Encoded, the resourceVersion included.
@@ -26,7 +26,7 @@ pub struct Answer {
     object: Option<Box<dyn Object>>,
 }
 
-impl Answer {
+impl ObjectResponse {
     /// The object, decoded.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-impl From<&Arc<Cached>> for Answer {
+impl From<&Arc<Cached>> for ObjectResponse {
     fn from(cached: &Arc<Cached>) -> Self {
         Self {
             kind: cached.kind,

@@ -14,9 +14,9 @@ async fn a_pod_is_bound_once_whatever_the_cache_believes() {
     world.create(&pod("one")).await.unwrap();
     world.get::<Pod>("one").await.unwrap();
     world.store.hold();
-    let answer = world.bind("one", "node-1").await.unwrap();
-    let revision = answer.revision;
-    assert_eq!(typed::<Status>(answer).unwrap().status, "Success");
+    let response = world.bind("one", "node-1").await.unwrap();
+    let revision = response.revision;
+    assert_eq!(typed::<Status>(response).unwrap().status, "Success");
     let error = world.bind("one", "node-2").await.unwrap_err();
     assert_eq!(error.reason, Reason::Conflict);
     assert_eq!(

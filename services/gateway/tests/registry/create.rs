@@ -1,6 +1,6 @@
 //! What becomes of a new object.
 
-use setpoint_gateway::registry::Call;
+use setpoint_gateway::registry::RequestContext;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{
@@ -79,7 +79,7 @@ async fn a_namespace_must_be_there() {
     let nowhere = setpoint_gateway::registry::Target::new(kind, "nowhere", "", "").unwrap();
     let created = world
         .registry
-        .create(&Call::default(), &nowhere, Box::new(pod("web")))
+        .create(&RequestContext::default(), &nowhere, Box::new(pod("web")))
         .await;
     let error = created.unwrap_err();
     assert_eq!(error.reason, Reason::NotFound);
@@ -97,7 +97,7 @@ async fn a_namespace_is_found_even_if_the_cache_has_not_heard_of_it() {
     let fresh = setpoint_gateway::registry::Target::new(kind, "fresh", "", "").unwrap();
     world
         .registry
-        .create(&Call::default(), &fresh, Box::new(pod("web")))
+        .create(&RequestContext::default(), &fresh, Box::new(pod("web")))
         .await
         .unwrap();
 }
@@ -105,7 +105,7 @@ async fn a_namespace_is_found_even_if_the_cache_has_not_heard_of_it() {
 #[tokio::test]
 async fn a_dry_run_answers_and_stores_nothing() {
     let world = World::start().await;
-    let dry = Call::default().dry(true);
+    let dry = RequestContext::default().dry(true);
     let web = world.create_as(&dry, &deployment("web")).await.unwrap();
     assert_eq!(web.spec.replicas, Some(1));
     assert_eq!(
@@ -120,11 +120,15 @@ async fn a_dry_run_answers_and_stores_nothing() {
 #[tokio::test]
 async fn the_writer_stands_in_the_cause() {
     let world = World::start().await;
-    let call = Call::default().by("kubectl");
+    let context = RequestContext::default().by("kubectl");
     let target = crate::world::target::<ConfigMap>("", "");
     let object = Box::new(config_map("a", "1"));
-    let answer = world.registry.create(&call, &target, object).await.unwrap();
-    assert_eq!(answer.cause.unwrap().writer, "kubectl");
+    let response = world
+        .registry
+        .create(&context, &target, object)
+        .await
+        .unwrap();
+    assert_eq!(response.cause.unwrap().writer, "kubectl");
 }
 
 #[tokio::test]
@@ -134,7 +138,7 @@ async fn an_object_of_another_kind_is_refused() {
     let sent = Box::new(config_map("a", "1"));
     let error = world
         .registry
-        .create(&Call::default(), &target, sent)
+        .create(&RequestContext::default(), &target, sent)
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::BadRequest);

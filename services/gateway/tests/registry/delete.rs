@@ -58,7 +58,7 @@ async fn a_bound_pod_stays_until_its_agent_lets_it_go() {
         .unwrap();
     assert!(!again.gone);
     assert_eq!(
-        again.answer.revision.to_string(),
+        again.response.revision.to_string(),
         ending.metadata.resource_version
     );
 
@@ -190,7 +190,7 @@ async fn a_dry_run_deletes_nothing() {
 #[tokio::test]
 async fn the_cause_of_a_deletion_reaches_whoever_watches() {
     use futures::StreamExt as _;
-    use setpoint_gateway::registry::{Call, Filter, Start, WatchSpec};
+    use setpoint_gateway::registry::{Filter, RequestContext, Start, WatchSpec};
     use setpoint_store::contract::objects::kind;
 
     let world = World::start().await;
@@ -200,12 +200,16 @@ async fn the_cause_of_a_deletion_reaches_whoever_watches() {
         start: Start::Now,
         bookmarks: false,
     };
-    let mut events = world.registry.watch(&Call::default(), spec).await.unwrap();
-    let call = Call::default().by("kubectl");
+    let mut events = world
+        .registry
+        .watch(&RequestContext::default(), spec)
+        .await
+        .unwrap();
+    let context = RequestContext::default().by("kubectl");
     let target = crate::world::target::<ConfigMap>("a", "");
     world
         .registry
-        .delete(&call, &target, &DeleteOptions::default())
+        .delete(&context, &target, &DeleteOptions::default())
         .await
         .unwrap();
     let event = events.next().await.unwrap().unwrap();

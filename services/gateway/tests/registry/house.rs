@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
-use setpoint_gateway::registry::{At, AtLeast, Call, Filter, ListParams, Target};
+use setpoint_gateway::registry::{At, AtLeast, Filter, ListParams, RequestContext, Target};
 use setpoint_model::condition;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
@@ -277,8 +277,11 @@ async fn a_replica_is_not_gone_because_its_clock_is_slow() {
     lease.spec.lease_duration_seconds = Some(40);
     let long_ago = Timestamp::now() - Duration::from_secs(86_400);
     lease.spec.renew_time = Some(long_ago.into());
-    let call = Call::default();
-    let created = world.registry.create(&call, &target, Box::new(lease)).await;
+    let context = RequestContext::default();
+    let created = world
+        .registry
+        .create(&context, &target, Box::new(lease))
+        .await;
     created.unwrap();
     // Expiry has looked at the Leases by the time that it has forgotten this.
     let mut event = Event::default();
@@ -287,7 +290,7 @@ async fn a_replica_is_not_gone_because_its_clock_is_slow() {
     world.create(&event).await.unwrap();
     world.gone::<Event>("old").await;
     let target = Target::new(kind::<Lease>(), "setpoint-replicas", "agent-0", "").unwrap();
-    let there = world.registry.get(&call, &target, AtLeast::Newest).await;
+    let there = world.registry.get(&context, &target, AtLeast::Newest).await;
     assert!(there.is_ok());
 }
 
@@ -303,7 +306,11 @@ async fn nobody_deletes_all_namespaces_at_once() {
     };
     let deleted = world
         .registry
-        .delete_collection(&Call::default(), &params, &DeleteOptions::default())
+        .delete_collection(
+            &RequestContext::default(),
+            &params,
+            &DeleteOptions::default(),
+        )
         .await;
     let error = deleted.unwrap_err();
     assert_eq!(error.reason, Reason::MethodNotAllowed);

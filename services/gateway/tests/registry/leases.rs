@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use setpoint_gateway::registry::{Answer, Call};
+use setpoint_gateway::registry::{ObjectResponse, RequestContext};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::DeleteOptions;
@@ -20,8 +20,8 @@ fn lease(holder: &str) -> Lease {
     lease
 }
 
-fn under(term: u64) -> Call {
-    Call {
+fn under(term: u64) -> RequestContext {
+    RequestContext {
         fence: Some(Fence {
             namespace: NAMESPACE.into(),
             lease: "scheduler".into(),
@@ -31,27 +31,27 @@ fn under(term: u64) -> Call {
     }
 }
 
-fn term_of(answer: &Answer) -> u64 {
-    answer.cause.as_ref().unwrap().lease_term.unwrap()
+fn term_of(response: &ObjectResponse) -> u64 {
+    response.cause.as_ref().unwrap().lease_term.unwrap()
 }
 
 /// Creates the Lease; returns its term, as the writer is told it.
 async fn take(world: &World, lease: &Lease) -> Result<u64, ApiError> {
-    let (call, target) = (Call::default(), target::<Lease>("", ""));
+    let (context, target) = (RequestContext::default(), target::<Lease>("", ""));
     let object = Box::new(lease.clone());
-    let answer = world.registry.create(&call, &target, object).await;
-    answer.map(|answer| term_of(&answer))
+    let response = world.registry.create(&context, &target, object).await;
+    response.map(|response| term_of(&response))
 }
 
 /// The same with a Lease that is there.
 async fn take_over(world: &World, lease: &Lease) -> Result<u64, ApiError> {
-    let call = Call::default();
+    let context = RequestContext::default();
     let name = &lease.metadata.name;
     let target = target::<Lease>(name, "");
     let mut lease = lease.clone();
     lease.metadata.resource_version = world.get::<Lease>(name).await?.metadata.resource_version;
-    let answer = world.registry.update(&call, &target, Box::new(lease));
-    answer.await.map(|answer| term_of(&answer))
+    let response = world.registry.update(&context, &target, Box::new(lease));
+    response.await.map(|response| term_of(&response))
 }
 
 async fn remove(world: &World, lease: &str) {
@@ -60,8 +60,8 @@ async fn remove(world: &World, lease: &str) {
 }
 
 async fn is_fenced(world: &World, term: u64) -> bool {
-    let (call, map) = (under(term).dry(true), config_map("any", "1"));
-    match world.create_as(&call, &map).await {
+    let (context, map) = (under(term).dry(true), config_map("any", "1"));
+    match world.create_as(&context, &map).await {
         Err(error) => error.is_fenced(),
         Ok(_) => false,
     }
@@ -251,8 +251,8 @@ async fn only_leases_that_were_held_are_counted_by_name() {
     take_over(&world, &lease("b")).await.unwrap();
     let mut made_up = under(first);
     made_up.fence.as_mut().unwrap().lease = "made-up-by-a-client".into();
-    for call in [under(first), made_up] {
-        let fenced = world.create_as(&call, &config_map("one", "1")).await;
+    for context in [under(first), made_up] {
+        let fenced = world.create_as(&context, &config_map("one", "1")).await;
         assert!(fenced.unwrap_err().is_fenced());
     }
     let counted = prometheus::gather();

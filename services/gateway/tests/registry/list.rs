@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use setpoint_gateway::registry::{At, AtLeast, Call, Filter, List, ListParams};
+use setpoint_gateway::registry::{At, AtLeast, Filter, List, ListParams, RequestContext};
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
@@ -36,10 +36,10 @@ async fn pages_show_things_as_they_stood_on_the_first() {
         world.create(&config_map(name, "1")).await.unwrap();
     }
     let all = || Filter::all(kind::<ConfigMap>(), NAMESPACE);
-    let call = Call::default();
+    let context = RequestContext::default();
     let first = world
         .registry
-        .list(&call, &params(all(), 2, ""))
+        .list(&context, &params(all(), 2, ""))
         .await
         .unwrap();
     assert_eq!(names(&first), ["a", "b"]);
@@ -53,7 +53,7 @@ async fn pages_show_things_as_they_stood_on_the_first() {
     let token = first.continue_token.as_str();
     let second = world
         .registry
-        .list(&call, &params(all(), 2, token))
+        .list(&context, &params(all(), 2, token))
         .await
         .unwrap();
     assert_eq!(names(&second), ["c", "d"]);
@@ -62,7 +62,7 @@ async fn pages_show_things_as_they_stood_on_the_first() {
     let token = second.continue_token.as_str();
     let third = world
         .registry
-        .list(&call, &params(all(), 2, token))
+        .list(&context, &params(all(), 2, token))
         .await
         .unwrap();
     assert_eq!(names(&third), ["e"]);
@@ -82,7 +82,10 @@ async fn pages_that_come_too_late_go_on_with_the_newest() {
     let some = Filter::new(kind::<ConfigMap>(), NAMESPACE, labels, &Fields::default()).unwrap();
     let list = async |token: &str| {
         let params = params(some.clone(), 1, token);
-        world.registry.list(&Call::default(), &params).await
+        world
+            .registry
+            .list(&RequestContext::default(), &params)
+            .await
     };
     let first = list("").await.unwrap();
     assert_eq!(first.remaining, None);
@@ -124,7 +127,7 @@ async fn pages_with_a_selector_miss_nothing() {
     loop {
         let list = world
             .registry
-            .list(&Call::default(), &params(some(), 2, &token))
+            .list(&RequestContext::default(), &params(some(), 2, &token))
             .await
             .unwrap();
         found.extend(names(&list).into_iter().map(str::to_owned));
@@ -142,7 +145,7 @@ async fn a_foreign_token_is_refused() {
     let all = Filter::all(kind::<ConfigMap>(), "");
     let error = world
         .registry
-        .list(&Call::default(), &params(all, 2, "x"))
+        .list(&RequestContext::default(), &params(all, 2, "x"))
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::BadRequest);
@@ -158,7 +161,7 @@ async fn a_consistent_list_shows_every_acknowledged_write() {
         let all = Filter::all(kind::<ConfigMap>(), "");
         let list = world
             .registry
-            .list(&Call::default(), &params(all.clone(), 0, ""))
+            .list(&RequestContext::default(), &params(all.clone(), 0, ""))
             .await
             .unwrap();
         assert_eq!(names(&list), [name.as_str()]);
@@ -168,7 +171,7 @@ async fn a_consistent_list_shows_every_acknowledged_write() {
             .unwrap();
         let list = world
             .registry
-            .list(&Call::default(), &params(all, 0, ""))
+            .list(&RequestContext::default(), &params(all, 0, ""))
             .await
             .unwrap();
         assert!(names(&list).is_empty());
@@ -183,17 +186,17 @@ async fn a_collection_is_deleted_as_selected() {
     }
     let labels = Selector::parse("value=yes").unwrap();
     let some = Filter::new(kind::<ConfigMap>(), NAMESPACE, labels, &Fields::default()).unwrap();
-    let call = Call::default();
+    let context = RequestContext::default();
     let options = DeleteOptions::default();
     let deleted = world
         .registry
-        .delete_collection(&call, &params(some, 0, ""), &options)
+        .delete_collection(&context, &params(some, 0, ""), &options)
         .await;
     assert_eq!(names(&deleted.unwrap()), ["a", "c"]);
     let all = Filter::all(kind::<ConfigMap>(), "");
     let left = world
         .registry
-        .list(&call, &params(all, 0, ""))
+        .list(&context, &params(all, 0, ""))
         .await
         .unwrap();
     assert_eq!(names(&left), ["b"]);

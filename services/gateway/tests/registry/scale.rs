@@ -1,7 +1,7 @@
 //! The one number that others may change.
 
 use serde_json::json;
-use setpoint_gateway::registry::{AtLeast, Call, Patch};
+use setpoint_gateway::registry::{AtLeast, Patch, RequestContext};
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::autoscaling::Scale;
@@ -13,12 +13,12 @@ use crate::world::{World, deployment, target, typed};
 
 async fn scale(world: &World) -> Scale {
     let target = target::<Deployment>("web", "scale");
-    let answer = world
+    let response = world
         .registry
-        .get(&Call::default(), &target, AtLeast::Newest)
+        .get(&RequestContext::default(), &target, AtLeast::Newest)
         .await
         .unwrap();
-    typed(answer).unwrap()
+    typed(response).unwrap()
 }
 
 async fn patch(world: &World, body: serde_json::Value) -> Result<Scale, setpoint_proto::ApiError> {
@@ -32,7 +32,7 @@ async fn patch(world: &World, body: serde_json::Value) -> Result<Scale, setpoint
     typed(
         world
             .registry
-            .patch(&Call::default(), &target, &patch)
+            .patch(&RequestContext::default(), &target, &patch)
             .await?,
     )
 }
@@ -53,12 +53,12 @@ async fn a_scale_is_read_updated_and_patched() {
 
     read.spec.replicas = 5;
     let target = target::<Deployment>("web", "scale");
-    let answer = world
+    let response = world
         .registry
-        .update(&Call::default(), &target, Box::new(read))
+        .update(&RequestContext::default(), &target, Box::new(read))
         .await
         .unwrap();
-    assert_eq!(typed::<Scale>(answer).unwrap().spec.replicas, 5);
+    assert_eq!(typed::<Scale>(response).unwrap().spec.replicas, 5);
     assert_eq!(
         patch(&world, json!({"spec": {"replicas": 2}}))
             .await
@@ -82,8 +82,8 @@ async fn a_stale_or_negative_scale_is_refused() {
         .unwrap();
     old.spec.replicas = 7;
     let target = target::<Deployment>("web", "scale");
-    let call = Call::default();
-    let update = |scale| world.registry.update(&call, &target, Box::new(scale));
+    let context = RequestContext::default();
+    let update = |scale| world.registry.update(&context, &target, Box::new(scale));
     assert_eq!(
         update(old.clone()).await.unwrap_err().reason,
         Reason::Conflict

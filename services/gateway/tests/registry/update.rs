@@ -1,6 +1,6 @@
 //! What becomes of an object that is changed as a whole.
 
-use setpoint_gateway::registry::Call;
+use setpoint_gateway::registry::RequestContext;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{ConfigMap, Pod};
@@ -146,12 +146,12 @@ async fn a_dry_run_changes_nothing() {
     let world = World::start().await;
     let mut web = world.create(&deployment("web")).await.unwrap();
     web.spec.replicas = Some(9);
-    let dry = Call::default().dry(true);
-    let answer = world
+    let dry = RequestContext::default().dry(true);
+    let response = world
         .registry
         .update(&dry, &target::<Deployment>("web", ""), Box::new(web))
         .await;
-    let answered: Deployment = crate::world::typed(answer.unwrap()).unwrap();
+    let answered: Deployment = crate::world::typed(response.unwrap()).unwrap();
     assert_eq!(answered.spec.replicas, Some(9));
     assert_eq!(
         world.get::<Deployment>("web").await.unwrap().spec.replicas,

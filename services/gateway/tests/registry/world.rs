@@ -8,7 +8,8 @@ use serde_json::Value;
 use setpoint_codec::Object;
 use setpoint_gateway::in_process;
 use setpoint_gateway::registry::{
-    Answer, AtLeast, Call, Deleted, Filter, Patch, Registry, Start, Target, WatchSpec,
+    AtLeast, Deleted, Filter, ObjectResponse, Patch, Registry, RequestContext, Start, Target,
+    WatchSpec,
 };
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::core::{Binding, Container, Namespace, Pod};
@@ -53,19 +54,19 @@ impl World {
     }
 
     pub async fn create<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
-        self.create_as(&Call::default(), object).await
+        self.create_as(&RequestContext::default(), object).await
     }
 
     pub async fn create_as<T: Resource + Object>(
         &self,
-        call: &Call,
+        context: &RequestContext,
         object: &T,
     ) -> Result<T, ApiError> {
-        let answer = self
+        let response = self
             .registry
-            .create(call, &target::<T>("", ""), Box::new(object.clone()))
+            .create(context, &target::<T>("", ""), Box::new(object.clone()))
             .await;
-        typed(answer?)
+        typed(response?)
     }
 
     pub async fn update<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
@@ -80,7 +81,11 @@ impl World {
         let target = target::<T>(&Resource::meta(object).name, part);
         typed(
             self.registry
-                .update(&Call::default(), &target, Box::new(object.clone()))
+                .update(
+                    &RequestContext::default(),
+                    &target,
+                    Box::new(object.clone()),
+                )
                 .await?,
         )
     }
@@ -100,14 +105,22 @@ impl World {
     pub async fn report<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
         let target = target::<T>(&Resource::meta(object).name, "status");
         let object = Box::new(object.clone());
-        let call = Call::default();
-        typed(self.registry.report_status(&call, &target, object).await?)
+        let context = RequestContext::default();
+        typed(
+            self.registry
+                .report_status(&context, &target, object)
+                .await?,
+        )
     }
 
     pub async fn get<T: Resource>(&self, name: &str) -> Result<T, ApiError> {
         typed(
             self.registry
-                .get(&Call::default(), &target::<T>(name, ""), AtLeast::Newest)
+                .get(
+                    &RequestContext::default(),
+                    &target::<T>(name, ""),
+                    AtLeast::Newest,
+                )
                 .await?,
         )
     }
@@ -126,7 +139,7 @@ impl World {
         };
         typed(
             self.registry
-                .patch(&Call::default(), &target::<T>(name, ""), &patch)
+                .patch(&RequestContext::default(), &target::<T>(name, ""), &patch)
                 .await?,
         )
     }
@@ -137,16 +150,16 @@ impl World {
         options: DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         self.registry
-            .delete(&Call::default(), &target::<T>(name, ""), &options)
+            .delete(&RequestContext::default(), &target::<T>(name, ""), &options)
             .await
     }
 
-    pub async fn bind(&self, pod: &str, node: &str) -> Result<Answer, ApiError> {
+    pub async fn bind(&self, pod: &str, node: &str) -> Result<ObjectResponse, ApiError> {
         let mut binding = Binding::default();
         binding.target.name = node.into();
         let target = target::<Pod>(pod, "binding");
         self.registry
-            .create(&Call::default(), &target, Box::new(binding))
+            .create(&RequestContext::default(), &target, Box::new(binding))
             .await
     }
 
@@ -167,7 +180,11 @@ impl World {
             start: Start::Initial(AtLeast::Newest),
             bookmarks: false,
         };
-        let mut events = self.registry.watch(&Call::default(), spec).await.unwrap();
+        let mut events = self
+            .registry
+            .watch(&RequestContext::default(), spec)
+            .await
+            .unwrap();
         let seen = async {
             loop {
                 let event = events.next().await.unwrap().unwrap();
@@ -189,7 +206,11 @@ impl World {
             start: Start::Initial(AtLeast::Newest),
             bookmarks: true,
         };
-        let mut events = self.registry.watch(&Call::default(), spec).await.unwrap();
+        let mut events = self
+            .registry
+            .watch(&RequestContext::default(), spec)
+            .await
+            .unwrap();
         let seen = async {
             let (mut there, mut complete) = (false, false);
             // Before the initial state is complete, absence means nothing.
@@ -215,8 +236,8 @@ pub fn target<T: Resource>(name: &str, part: &str) -> Target {
 }
 
 /// The answer as its own type.
-pub fn typed<T: 'static>(answer: Answer) -> Result<T, ApiError> {
-    let object = answer.into_object()?.into_any().downcast::<T>();
+pub fn typed<T: 'static>(response: ObjectResponse) -> Result<T, ApiError> {
+    let object = response.into_object()?.into_any().downcast::<T>();
     Ok(*object.expect("an answer is of the kind that was asked for"))
 }
 

@@ -14,13 +14,13 @@
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::OwnerReference;
 
-use super::chore::{Outcome, Standing};
 use super::live;
-use super::member::{Member, Place};
+use super::node::{Node, Place};
+use super::task::{Outcome, Position};
 use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
-use crate::registry::{AtLeast, Call, Registry};
+use crate::registry::{AtLeast, Registry, RequestContext};
 
-/// The owner references of a member, by what they point at.
+/// The owner references of a node, by what they point at.
 #[derive(Debug, Default)]
 pub(super) struct References {
     /// Owners that are there and do not wait for their dependants.
@@ -34,11 +34,11 @@ pub(super) struct References {
 }
 
 impl References {
-    /// Looks at every owner of `member`. `at` says how old the answer may be.
-    pub async fn of(registry: &Registry, member: &Member, at: AtLeast) -> Result<Self, ApiError> {
+    /// Looks at every owner of `node`. `at` says how old the answer may be.
+    pub async fn of(registry: &Registry, node: &Node, at: AtLeast) -> Result<Self, ApiError> {
         let mut references = Self::default();
-        for owner in &member.owners {
-            references.add(registry, member, owner, at).await?;
+        for owner in &node.owners {
+            references.add(registry, node, owner, at).await?;
         }
         Ok(references)
     }
@@ -46,16 +46,16 @@ impl References {
     async fn add(
         &mut self,
         registry: &Registry,
-        member: &Member,
+        node: &Node,
         owner: &OwnerReference,
         at: AtLeast,
     ) -> Result<(), ApiError> {
-        let Place::At(kind, key) = member.place_of(owner) else {
+        let Place::At(kind, key) = node.place_of(owner) else {
             self.unresolvable = self.unresolvable.saturating_add(1);
             return Ok(());
         };
         let there = registry.cache().get(kind, &key, at).await?;
-        let there = there.as_deref().and_then(Member::of);
+        let there = there.as_deref().and_then(Node::of);
         match there.filter(|there| there.uid == owner.uid) {
             None => self.dangling.push(owner.uid.clone()),
             Some(there) if there.waits_for_dependants() => self.waiting.push(owner.uid.clone()),
@@ -77,11 +77,11 @@ impl References {
 /// Deletes a dependant if none of its owners is left, or takes away its references to those that are not.
 pub(super) async fn attempt(
     registry: &Registry,
-    call: &Call,
-    member: &Member,
-    standing: Standing,
+    context: &RequestContext,
+    node: &Node,
+    position: Position,
 ) -> Result<Outcome, ApiError> {
-    let Some(now) = live::now(registry, member).await? else {
+    let Some(now) = live::now(registry, node).await? else {
         return Ok(Outcome::Done);
     };
     // The cache holds every write acknowledged before that look, and an owner that is gone or waits stays so.
@@ -91,25 +91,25 @@ pub(super) async fn attempt(
     }
     if references.solid > 0 {
         let keep = |owner: &OwnerReference| !references.is_gone(owner);
-        live::change(registry, call, &now, |meta| {
+        live::change(registry, context, &now, |meta| {
             meta.owner_references.retain(keep);
         })
         .await?;
         return Ok(Outcome::Done);
     }
-    let policy = policy(&now, &references, standing);
-    live::delete_abandoned(registry, call, &now, policy).await?;
+    let policy = policy(&now, &references, position);
+    live::delete_abandoned(registry, context, &now, policy).await?;
     Ok(Outcome::Done)
 }
 
-fn policy(member: &Member, references: &References, standing: Standing) -> &'static str {
-    if !references.waiting.is_empty() && standing.has_dependants {
+fn policy(node: &Node, references: &References, position: Position) -> &'static str {
+    if !references.waiting.is_empty() && position.has_dependants {
         return "Foreground";
     }
-    if member.has_finalizer(ORPHAN) {
+    if node.has_finalizer(ORPHAN) {
         return "Orphan";
     }
-    match member.has_finalizer(FOREGROUND) {
+    match node.has_finalizer(FOREGROUND) {
         true => "Foreground",
         false => "Background",
     }

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use setpoint_proto::meta::OwnerReference;
 
-use super::member::{Member, is_blocking};
+use super::node::{Node, is_blocking};
 
-/// All objects by uid, and the dependants of each owner. It lags behind the store: a task that acts on a member looks at
+/// All objects by uid, and the dependants of each owner. It lags behind the store: a task that acts on a node looks at
 /// the live object first.
 #[derive(Default)]
 pub(super) struct Graph {
-    members: HashMap<String, Member>,
+    nodes: HashMap<String, Node>,
     /// The uids of dependants, by the uid of their owner, which need not exist.
     dependants: HashMap<String, HashSet<String>>,
     content: HashMap<String, Content>,
@@ -23,21 +23,21 @@ pub(super) struct Content {
     pub others: usize,
 }
 
-/// A change of a member's owner references.
+/// A change of a node's owner references.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     /// Some reference is new or differs.
     pub references: bool,
-    /// Owners that the member blocked and blocks no more.
-    pub unblocked: Vec<Member>,
+    /// Owners that the node blocked and blocks no more.
+    pub unblocked: Vec<Node>,
 }
 
 impl Graph {
-    /// Adds a member, or replaces what is known of it.
-    pub fn insert(&mut self, member: Member) -> Change {
-        let uid = member.uid.clone();
-        let owners = member.owners.clone();
-        let former = self.members.insert(uid.clone(), member);
+    /// Adds a node, or replaces what is known of it.
+    pub fn insert(&mut self, node: Node) -> Change {
+        let uid = node.uid.clone();
+        let owners = node.owners.clone();
+        let former = self.nodes.insert(uid.clone(), node);
         let former = match former {
             Some(former) if former.owners == owners => return Change::default(),
             Some(former) => former.owners,
@@ -64,22 +64,22 @@ impl Graph {
         }
     }
 
-    /// Removes a member; returns its dependants, and its owners.
-    pub fn remove(&mut self, uid: &str) -> (Vec<Member>, Vec<Member>) {
+    /// Removes a node; returns its dependants, and its owners.
+    pub fn remove(&mut self, uid: &str) -> (Vec<Node>, Vec<Node>) {
         self.count(uid, |number| number.saturating_sub(1));
         let dependants = self.known(self.dependants.get(uid).into_iter().flatten());
-        let Some(member) = self.members.remove(uid) else {
+        let Some(node) = self.nodes.remove(uid) else {
             return (dependants, Vec::new());
         };
-        for owner in &member.owners {
+        for owner in &node.owners {
             self.forget_dependant(&owner.uid, uid);
         }
-        let owners = self.known(member.owners.iter().map(|owner| &owner.uid));
+        let owners = self.known(node.owners.iter().map(|owner| &owner.uid));
         (dependants, owners)
     }
 
-    pub fn get(&self, uid: &str) -> Option<&Member> {
-        self.members.get(uid)
+    pub fn get(&self, uid: &str) -> Option<&Node> {
+        self.nodes.get(uid)
     }
 
     pub fn has_dependants(&self, uid: &str) -> bool {
@@ -91,16 +91,16 @@ impl Graph {
         self.content.get(namespace).copied().unwrap_or_default()
     }
 
-    /// Do members that wait for their dependants form a circle through this one, so that each waits for itself?
-    pub fn is_in_circle(&self, uid: &str) -> bool {
+    /// Do nodes that wait for their dependants form a cycle through this one, so that each waits for itself?
+    pub fn is_in_cycle(&self, uid: &str) -> bool {
         let mut seen = HashSet::new();
         let mut next = vec![uid];
         while let Some(owner) = next.pop() {
             for dependant in self.dependants.get(owner).into_iter().flatten() {
-                let Some(member) = self.members.get(dependant) else {
+                let Some(node) = self.nodes.get(dependant) else {
                     continue;
                 };
-                if !member.blocks(owner) || !member.waits_for_dependants() {
+                if !node.blocks(owner) || !node.waits_for_dependants() {
                     continue;
                 }
                 if dependant == uid {
@@ -114,8 +114,8 @@ impl Graph {
         false
     }
 
-    fn known<'a>(&self, uids: impl Iterator<Item = &'a String>) -> Vec<Member> {
-        uids.filter_map(|uid| self.members.get(uid))
+    fn known<'a>(&self, uids: impl Iterator<Item = &'a String>) -> Vec<Node> {
+        uids.filter_map(|uid| self.nodes.get(uid))
             .cloned()
             .collect()
     }
@@ -131,15 +131,15 @@ impl Graph {
     }
 
     fn count(&mut self, uid: &str, step: impl Fn(usize) -> usize) {
-        let Some(member) = self.members.get(uid) else {
+        let Some(node) = self.nodes.get(uid) else {
             return;
         };
-        if !member.kind.namespaced {
+        if !node.kind.namespaced {
             return;
         }
-        let namespace = &member.key.namespace;
+        let namespace = &node.key.namespace;
         let content = self.content.entry(namespace.clone()).or_default();
-        match member.is_pod() {
+        match node.is_pod() {
             true => content.pods = step(content.pods),
             false => content.others = step(content.others),
         }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::registry::validation::metadata::FOREGROUND;
 
-    fn pod(name: &str, owners: &[&str]) -> Member {
+    fn pod(name: &str, owners: &[&str]) -> Node {
         let reference = |owner: &&str| OwnerReference {
             api_version: "apps/v1".into(),
             kind: "ReplicaSet".into(),
@@ -166,7 +166,7 @@ mod tests {
             block_owner_deletion: Some(true),
             ..Default::default()
         };
-        Member {
+        Node {
             kind: kinds().by_resource("pods").unwrap(),
             key: Key::new("default", name),
             uid: name.into(),
@@ -176,16 +176,16 @@ mod tests {
         }
     }
 
-    fn waiting(name: &str, owners: &[&str]) -> Member {
-        Member {
+    fn waiting(name: &str, owners: &[&str]) -> Node {
+        Node {
             finalizers: vec![FOREGROUND.into()],
             ending: true,
             ..pod(name, owners)
         }
     }
 
-    fn names(members: &[Member]) -> Vec<&str> {
-        let mut names: Vec<_> = members.iter().map(|member| &*member.uid).collect();
+    fn names(nodes: &[Node]) -> Vec<&str> {
+        let mut names: Vec<_> = nodes.iter().map(|node| &*node.uid).collect();
         names.sort_unstable();
         names
     }
@@ -227,11 +227,7 @@ mod tests {
         meek.owners[0].block_owner_deletion = Some(false);
         graph.insert(meek);
         assert!(graph.insert(pod("b", &[])).unblocked.is_empty());
-        assert!(
-            graph
-                .get("b")
-                .is_some_and(|member| member.owners.is_empty())
-        );
+        assert!(graph.get("b").is_some_and(|node| node.owners.is_empty()));
         assert!(graph.get("c").is_none());
     }
 
@@ -242,13 +238,13 @@ mod tests {
         graph.insert(waiting("a", &["c"]));
         graph.insert(waiting("b", &["a"]));
         graph.insert(pod("c", &["b"]));
-        assert!(!graph.is_in_circle("a"));
+        assert!(!graph.is_in_cycle("a"));
         graph.insert(waiting("c", &["b"]));
         graph.insert(waiting("beside", &["a"]));
         for name in ["a", "b", "c"] {
-            assert!(graph.is_in_circle(name), "{name}");
+            assert!(graph.is_in_cycle(name), "{name}");
         }
-        assert!(!graph.is_in_circle("beside"));
+        assert!(!graph.is_in_cycle("beside"));
     }
 
     #[test]
@@ -262,6 +258,6 @@ mod tests {
         graph.remove("a");
         graph.remove("b");
         assert_eq!(graph.content_of("default"), Content::default());
-        assert!(graph.content.is_empty() && graph.members.is_empty());
+        assert!(graph.content.is_empty() && graph.nodes.is_empty());
     }
 }

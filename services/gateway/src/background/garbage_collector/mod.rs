@@ -4,14 +4,14 @@
 //! Every gateway runs it. What it does is safe to do twice: each write names the uid that it means.
 
 mod attempt;
-mod chore;
 mod graph;
 mod live;
-mod member;
 mod namespace;
+mod node;
 mod owner;
 mod queue;
 mod report;
+mod task;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,14 +25,14 @@ use tokio::time::sleep_until;
 
 use crate::registry::{AtLeast, Event, Filter, Registry, Start, Watch, WatchSpec};
 use attempt::References;
-use chore::{Chore, Outcome, Standing, Task};
 use graph::{Content, Graph};
-use member::{Member, Place};
+use node::{Node, Place};
 use queue::Queue;
+use task::{Action, Outcome, Position, Task};
 
 /// Between attempts to follow the cache.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Chores at once: the store has room for 64 writes, and others want to write too.
+/// Tasks at once: the store has room for 64 writes, and others want to write too.
 const AT_ONCE: usize = 16;
 
 /// Keeps collecting, for ever.
@@ -48,20 +48,20 @@ pub(crate) async fn run(registry: &Registry) {
 /// Follows every kind until a watch ends.
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let mut events = watch_all(registry).await?;
-    let mut house = House::new(registry);
+    let mut collector = Collector::new(registry);
     let mut running = FuturesUnordered::new();
     loop {
         while running.len() < AT_ONCE
-            && let Some((chore, standing)) = house.next()
+            && let Some((task, position)) = collector.next()
         {
-            running.push(chore::perform(registry, chore, standing));
+            running.push(task::perform(registry, task, position));
         }
-        let due = house.queue.next_due();
+        let due = collector.queue.next_due();
         tokio::select! {
-            Some(event) = events.next() => house.see(&event?).await,
-            Some((chore, outcome)) = running.next() => house.ended(chore, outcome),
+            Some(event) = events.next() => collector.see(&event?).await,
+            Some((task, outcome)) = running.next() => collector.ended(task, outcome),
             () = async { sleep_until(due.expect("the branch is guarded")).await }, if due.is_some() => {
-                house.queue.add_due();
+                collector.queue.add_due();
             }
         }
     }
@@ -81,7 +81,7 @@ async fn watch_all(registry: &Registry) -> Result<SelectAll<Watch>, ApiError> {
 }
 
 /// What is known, and what is to be done about it.
-struct House<'r> {
+struct Collector<'r> {
     registry: &'r Registry,
     graph: Graph,
     /// Namespaces that are being emptied.
@@ -89,7 +89,7 @@ struct House<'r> {
     queue: Queue,
 }
 
-impl<'r> House<'r> {
+impl<'r> Collector<'r> {
     fn new(registry: &'r Registry) -> Self {
         Self {
             registry,
@@ -99,118 +99,118 @@ impl<'r> House<'r> {
         }
     }
 
-    fn next(&mut self) -> Option<(Chore, Standing)> {
-        let chore = self.queue.next()?;
-        let standing = match &chore.task {
-            Task::Attempt(member) => Standing {
-                has_dependants: self.graph.has_dependants(&member.uid),
-                ..Standing::default()
+    fn next(&mut self) -> Option<(Task, Position)> {
+        let task = self.queue.next()?;
+        let position = match &task.action {
+            Action::Attempt(node) => Position {
+                has_dependants: self.graph.has_dependants(&node.uid),
+                ..Position::default()
             },
-            Task::End(member) => Standing {
-                in_circle: self.graph.is_in_circle(&member.uid),
-                ..Standing::default()
+            Action::End(node) => Position {
+                in_cycle: self.graph.is_in_cycle(&node.uid),
+                ..Position::default()
             },
-            Task::Empty(_) | Task::Report(..) => Standing::default(),
+            Action::Empty(_) | Action::Report(..) => Position::default(),
         };
-        Some((chore, standing))
+        Some((task, position))
     }
 
-    fn ended(&mut self, chore: Chore, outcome: Outcome) {
+    fn ended(&mut self, task: Task, outcome: Outcome) {
         match outcome {
-            Outcome::Failed => self.queue.failed(chore),
-            Outcome::Done => self.queue.done(&chore),
+            Outcome::Failed => self.queue.failed(task),
+            Outcome::Done => self.queue.done(&task),
             Outcome::Later(delay) => {
-                self.queue.done(&chore);
-                self.queue.delay(chore, delay);
+                self.queue.done(&task);
+                self.queue.delay(task, delay);
             }
-            Outcome::Then(tasks) => {
-                self.queue.done(&chore);
-                for task in tasks {
-                    self.queue.add_follow_up(chore.followed_by(task));
+            Outcome::Then(actions) => {
+                self.queue.done(&task);
+                for action in actions {
+                    self.queue.add_follow_up(task.followed_by(action));
                 }
             }
         }
     }
 
-    fn plan(&mut self, task: Task, event: &Event) {
-        let because = event.object.cause();
-        self.queue.add(Chore { task, because });
+    fn plan(&mut self, action: Action, event: &Event) {
+        let cause = event.object.cause();
+        self.queue.add(Task { action, cause });
     }
 
     async fn see(&mut self, event: &Event) {
-        let Some(member) = Member::of(&event.object) else {
+        let Some(node) = Node::of(&event.object) else {
             return;
         };
         match event.r#type {
-            EventType::Deleted => self.see_gone(&member, event),
-            _ => self.see_there(member, event).await,
+            EventType::Deleted => self.see_gone(&node, event),
+            _ => self.see_there(node, event).await,
         }
     }
 
-    fn see_gone(&mut self, member: &Member, event: &Event) {
-        let (dependants, owners) = self.graph.remove(&member.uid);
+    fn see_gone(&mut self, node: &Node, event: &Event) {
+        let (dependants, owners) = self.graph.remove(&node.uid);
         for dependant in dependants {
-            self.plan(Task::Attempt(dependant), event);
+            self.plan(Action::Attempt(dependant), event);
         }
         self.see_unblocked(owners, event);
-        if member.is_namespace() {
-            self.ending.remove(&member.key.name);
+        if node.is_namespace() {
+            self.ending.remove(&node.key.name);
         }
-        let namespace = &member.key.namespace;
-        if self.ending.contains(namespace) && self.is_cleared(member) {
-            self.plan(Task::Empty(namespace.clone()), event);
+        let namespace = &node.key.namespace;
+        if self.ending.contains(namespace) && self.is_cleared(node) {
+            self.plan(Action::Empty(namespace.clone()), event);
         }
     }
 
     /// Was this the last Pod of its namespace, or the last object?
-    fn is_cleared(&self, member: &Member) -> bool {
-        let content = self.graph.content_of(&member.key.namespace);
-        content == Content::default() || (member.is_pod() && content.pods == 0)
+    fn is_cleared(&self, node: &Node) -> bool {
+        let content = self.graph.content_of(&node.key.namespace);
+        content == Content::default() || (node.is_pod() && content.pods == 0)
     }
 
-    async fn see_there(&mut self, member: Member, event: &Event) {
-        let change = self.graph.insert(member.clone());
+    async fn see_there(&mut self, node: Node, event: &Event) {
+        let change = self.graph.insert(node.clone());
         self.see_unblocked(change.unblocked, event);
         if change.references {
-            self.see_references(&member, event).await;
+            self.see_references(&node, event).await;
         }
-        if !member.ending {
+        if !node.ending {
             return;
         }
-        if member.is_namespace() {
-            self.ending.insert(member.key.name.clone());
-            self.plan(Task::Empty(member.key.name.clone()), event);
+        if node.is_namespace() {
+            self.ending.insert(node.key.name.clone());
+            self.plan(Action::Empty(node.key.name.clone()), event);
         }
-        if member.is_held_for_dependants() {
-            self.plan(Task::End(member), event);
-        }
-    }
-
-    fn see_unblocked(&mut self, owners: Vec<Member>, event: &Event) {
-        for owner in owners.into_iter().filter(Member::waits_for_dependants) {
-            self.plan(Task::End(owner), event);
+        if node.is_held_for_dependants() {
+            self.plan(Action::End(node), event);
         }
     }
 
-    async fn see_references(&mut self, member: &Member, event: &Event) {
-        let invalid = member.owners.iter();
-        let invalid = invalid.filter(|owner| self.is_elsewhere(member, owner));
+    fn see_unblocked(&mut self, owners: Vec<Node>, event: &Event) {
+        for owner in owners.into_iter().filter(Node::waits_for_dependants) {
+            self.plan(Action::End(owner), event);
+        }
+    }
+
+    async fn see_references(&mut self, node: &Node, event: &Event) {
+        let invalid = node.owners.iter();
+        let invalid = invalid.filter(|owner| self.is_elsewhere(node, owner));
         for owner in invalid.cloned().collect::<Vec<_>>() {
-            self.plan(Task::Report(member.clone(), owner), event);
+            self.plan(Action::Report(node.clone(), owner), event);
         }
-        let references = References::of(self.registry, member, AtLeast::Any).await;
+        let references = References::of(self.registry, node, AtLeast::Any).await;
         // What cannot be found out here is found out by the attempt.
         let wanted = references.map_or(true, |references| references.want_attempt());
-        if wanted && !member.ending {
-            self.plan(Task::Attempt(member.clone()), event);
+        if wanted && !node.ending {
+            self.plan(Action::Attempt(node.clone()), event);
         }
     }
 
-    /// Does the reference name an owner that is not in the member's namespace?
-    fn is_elsewhere(&self, member: &Member, owner: &OwnerReference) -> bool {
+    /// Does the reference name an owner that is not in the node's namespace?
+    fn is_elsewhere(&self, node: &Node, owner: &OwnerReference) -> bool {
         let known = self.graph.get(&owner.uid);
         let elsewhere =
-            |known: &Member| known.kind.namespaced && known.key.namespace != member.key.namespace;
-        member.place_of(owner) == Place::Invalid || known.is_some_and(elsewhere)
+            |known: &Node| known.kind.namespaced && known.key.namespace != node.key.namespace;
+        node.place_of(owner) == Place::Invalid || known.is_some_and(elsewhere)
     }
 }

@@ -10,22 +10,22 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::{Namespace, NamespaceCondition};
 use setpoint_proto::meta::Time;
 
-use super::chore::Outcome;
 use super::live;
-use super::member::Member;
+use super::node::Node;
+use super::task::Outcome;
 use crate::kinds::Role;
-use crate::registry::write::current::State;
+use crate::registry::write::current::Current;
 use crate::registry::write::namespace_lifecycle;
-use crate::registry::{AtLeast, Call, Filter, Registry, Target, errors};
+use crate::registry::{AtLeast, Filter, Registry, RequestContext, Target, errors};
 
 /// Between two looks at content that something else holds. The last Pod, and the last object, of a namespace bring the
-/// chore back at once.
+/// task back at once.
 const RECHECK: Duration = Duration::from_secs(5);
 
 /// What a round left in the namespace.
 #[derive(Default)]
 struct Remains {
-    members: Vec<Member>,
+    nodes: Vec<Node>,
     /// Why kinds of objects could not be deleted.
     errors: Vec<String>,
 }
@@ -33,7 +33,7 @@ struct Remains {
 /// Deletes what is in the namespace, and lets it go once it is empty.
 pub(super) async fn empty(
     registry: &Registry,
-    call: &Call,
+    context: &RequestContext,
     name: &str,
 ) -> Result<Outcome, ApiError> {
     // Nothing new comes into a namespace that ends: what is listed from here on is all there is.
@@ -45,13 +45,13 @@ pub(super) async fn empty(
     for pods in [true, false] {
         let kinds = kinds().iter().filter(|kind| kind.namespaced);
         for kind in kinds.filter(|kind| (crate::kinds::of(kind).role() == Role::Pod) == pods) {
-            remains.delete(registry, call, kind, &namespace).await?;
+            remains.delete(registry, context, kind, &namespace).await?;
         }
         if !remains.are_none() {
             break;
         }
     }
-    record(registry, call, &namespace, &remains).await?;
+    record(registry, context, &namespace, &remains).await?;
     Ok(match (remains.are_none(), remains.errors.is_empty()) {
         (true, _) => Outcome::Done,
         (false, true) => Outcome::Later(RECHECK),
@@ -61,16 +61,16 @@ pub(super) async fn empty(
 
 impl Remains {
     fn are_none(&self) -> bool {
-        self.members.is_empty() && self.errors.is_empty()
+        self.nodes.is_empty() && self.errors.is_empty()
     }
 
     /// Deletes the objects of a kind, and notes which are still there.
     async fn delete(
         &mut self,
         registry: &Registry,
-        call: &Call,
+        context: &RequestContext,
         kind: &'static Kind,
-        namespace: &Member,
+        namespace: &Node,
     ) -> Result<(), ApiError> {
         let content = content_of(registry, kind, namespace).await?;
         if content.is_empty() {
@@ -81,14 +81,14 @@ impl Remains {
         if now.is_none_or(|now| now.uid != namespace.uid) {
             return Err(errors::not_found(namespace.kind, &namespace.key.name));
         }
-        for member in content.iter().filter(|member| !member.ending) {
-            if let Err(error) = live::delete(registry, call, member, "Background").await {
+        for node in content.iter().filter(|node| !node.ending) {
+            if let Err(error) = live::delete(registry, context, node, "Background").await {
                 self.errors.push(error.message);
                 break;
             }
         }
         let left = content_of(registry, kind, namespace).await?;
-        self.members.extend(left);
+        self.nodes.extend(left);
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Remains {
     }
 
     fn by_resource(&self) -> Vec<String> {
-        let kinds = self.members.iter().map(|member| member.kind);
+        let kinds = self.nodes.iter().map(|node| node.kind);
         let numbers = count(kinds.map(|kind| format!("{}.{}", kind.plural, kind.group)));
         numbers
             .into_iter()
@@ -149,7 +149,7 @@ impl Remains {
     }
 
     fn by_finalizer(&self) -> Vec<String> {
-        let finalizers = self.members.iter().flat_map(|member| &member.finalizers);
+        let finalizers = self.nodes.iter().flat_map(|node| &node.finalizers);
         let numbers = count(finalizers.cloned());
         numbers
             .into_iter()
@@ -203,13 +203,13 @@ fn count(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
 /// Writes the conditions, and lets the namespace go if nothing remains.
 async fn record(
     registry: &Registry,
-    call: &Call,
-    namespace: &Member,
+    context: &RequestContext,
+    namespace: &Node,
     remains: &Remains,
 ) -> Result<(), ApiError> {
     let target = Target::whole(namespace.kind, &namespace.key);
     let conditions = remains.conditions(Timestamp::now());
-    let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+    let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
         let new = slot.insert(old.object.clone_box());
         let new = new.downcast_mut::<Namespace>();
         let Some(new) = new.filter(|new| new.metadata.uid == namespace.uid) else {
@@ -224,26 +224,28 @@ async fn record(
         }
         Ok(())
     };
-    registry.amend(call, &target, None, 0, &mut propose).await?;
+    registry
+        .guaranteed_update(context, &target, None, 0, &mut mutate)
+        .await?;
     Ok(())
 }
 
 async fn content_of(
     registry: &Registry,
     kind: &'static Kind,
-    namespace: &Member,
-) -> Result<Vec<Member>, ApiError> {
+    namespace: &Node,
+) -> Result<Vec<Node>, ApiError> {
     let all = Filter::all(kind, namespace.key.name.as_str());
     let there = registry.cache().list(&all, AtLeast::Newest).await?;
-    let members = there.items.iter().filter_map(|item| Member::of(item));
-    Ok(members.collect())
+    let nodes = there.items.iter().filter_map(|item| Node::of(item));
+    Ok(nodes.collect())
 }
 
 /// Returns the namespace if it is ending.
-async fn ending(registry: &Registry, name: &str) -> Result<Option<Member>, ApiError> {
+async fn ending(registry: &Registry, name: &str) -> Result<Option<Node>, ApiError> {
     let (key, kind) = (Key::new("", name), namespace_lifecycle::kind());
     let there = registry.cache().get(kind, &key, AtLeast::Newest).await?;
-    let there = there.as_deref().and_then(Member::of);
+    let there = there.as_deref().and_then(Node::of);
     Ok(there.filter(|namespace| namespace.ending))
 }
 
@@ -251,8 +253,8 @@ async fn ending(registry: &Registry, name: &str) -> Result<Option<Member>, ApiEr
 mod tests {
     use super::*;
 
-    fn held(name: &str) -> Member {
-        Member {
+    fn held(name: &str) -> Node {
+        Node {
             kind: kinds().by_resource("pods").expect("it is compiled in"),
             key: Key::new("production", name),
             uid: name.into(),
@@ -276,7 +278,7 @@ mod tests {
         let mut remains = Remains::default();
         assert_eq!(told(&remains), []);
         assert_eq!(remains.conditions(Timestamp::UNIX_EPOCH).len(), 5);
-        remains.members = vec![held("a"), held("b")];
+        remains.nodes = vec![held("a"), held("b")];
         remains.errors = vec!["b".into(), "a".into()];
         let owned = |kind: &str, reason: &str, message: &str| {
             (kind.to_owned(), reason.to_owned(), message.to_owned())

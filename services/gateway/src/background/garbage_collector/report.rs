@@ -7,9 +7,9 @@ use setpoint_proto::core::{Event, EventSource, ObjectReference};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
 
-use super::chore::Outcome;
-use super::member::Member;
-use crate::registry::{Call, Registry, Target};
+use super::node::Node;
+use super::task::Outcome;
+use crate::registry::{Registry, RequestContext, Target};
 
 const REASON: &str = "OwnerRefInvalidNamespace";
 const COMPONENT: &str = "garbage-collector-controller";
@@ -17,16 +17,16 @@ const COMPONENT: &str = "garbage-collector-controller";
 /// Writes a Warning Event about a reference to an owner in another namespace. Every gateway writes the same one, once.
 pub(super) async fn report(
     registry: &Registry,
-    call: &Call,
-    member: &Member,
+    context: &RequestContext,
+    node: &Node,
     owner: &OwnerReference,
 ) -> Result<Outcome, ApiError> {
-    let event = event(member, owner, Timestamp::now());
+    let event = event(node, owner, Timestamp::now());
     let kind = kinds()
         .by_resource(Event::RESOURCE)
         .expect("its message is compiled in");
     let target = Target::new(kind, &event.metadata.namespace, "", "")?;
-    match registry.create(call, &target, Box::new(event)).await {
+    match registry.create(context, &target, Box::new(event)).await {
         // A namespace that ends takes no Events.
         Err(error) if ![Reason::AlreadyExists, Reason::Forbidden].contains(&error.reason) => {
             Err(error)
@@ -35,8 +35,8 @@ pub(super) async fn report(
     }
 }
 
-fn event(member: &Member, owner: &OwnerReference, now: Timestamp) -> Event {
-    let Member { kind, key, uid, .. } = member;
+fn event(node: &Node, owner: &OwnerReference, now: Timestamp) -> Event {
+    let Node { kind, key, uid, .. } = node;
     let pair = fnv32a(format!("{uid}\n{}", owner.uid).as_bytes());
     let namespace = match key.namespace.as_str() {
         "" => "default",

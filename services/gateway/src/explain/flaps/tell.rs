@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::trail::Flap;
 use crate::metrics;
-use crate::registry::{AtLeast, Cached, Call, Registry, Target};
+use crate::registry::{AtLeast, Cached, Registry, RequestContext, Target};
 
 /// The Event's annotation that names the field.
 pub(crate) const FIELD: &str = "setpoint.dev/field";
@@ -69,19 +69,19 @@ impl Teller {
 
     /// Was it this gateway that told?
     async fn record(&self, case: &Case<'_>) -> Result<bool, ApiError> {
-        let call = Call::default().by(COMPONENT);
+        let context = RequestContext::default().by(COMPONENT);
         let mut event = self.event(case);
         let target = target(&event);
         for _ in 0..TRIES {
             let written = match event.metadata.resource_version.as_str() {
                 "" => {
                     self.registry
-                        .create(&call, &target, event.clone_box())
+                        .create(&context, &target, event.clone_box())
                         .await
                 }
                 _ => {
                     self.registry
-                        .update(&call, &target, event.clone_box())
+                        .update(&context, &target, event.clone_box())
                         .await
                 }
             };

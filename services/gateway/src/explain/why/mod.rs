@@ -19,7 +19,7 @@ use setpoint_proto::setpoint::WhyResponse;
 use setpoint_proto::{ApiError, Cause};
 
 use crate::kinds;
-use crate::registry::{Call, Registry, Target};
+use crate::registry::{Registry, RequestContext, Target};
 use facts::{Found, Related};
 use waits::Facts;
 
@@ -32,11 +32,11 @@ const VERSIONS: usize = 40;
 /// `NotFound` when nothing is known of such an object; those of a store that cannot be reached.
 pub async fn explain(
     registry: &Registry,
-    call: &Call,
+    context: &RequestContext,
     target: &Target,
     now: Timestamp,
 ) -> Result<WhyResponse, ApiError> {
-    let history = registry.history(call, target, VERSIONS).await?;
+    let history = registry.history(context, target, VERSIONS).await?;
     let found = Found::of(target, &history)?;
     let related = Related::of(registry, target, &found).await?;
     let observers = observers::ask(registry, &related, now).await?;

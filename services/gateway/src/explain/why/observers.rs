@@ -87,7 +87,7 @@ impl Replica {
     }
 
     async fn ask(self, peers: &Peers, subjects: &[Subject]) -> Observer {
-        let (rounds, silent) = match self.answer(peers, subjects).await {
+        let (rounds, silent) = match self.response(peers, subjects).await {
             Ok(rounds) => (rounds, String::new()),
             Err(silent) => (Vec::new(), silent),
         };
@@ -99,14 +99,14 @@ impl Replica {
         }
     }
 
-    async fn answer(&self, peers: &Peers, subjects: &[Subject]) -> Result<Vec<Round>, String> {
+    async fn response(&self, peers: &Peers, subjects: &[Subject]) -> Result<Vec<Round>, String> {
         if let Some(overdue) = self.overdue {
             return Err(format!(
                 "no sign of life for {}s more than expected",
                 overdue.as_secs()
             ));
         }
-        let call = async {
+        let context = async {
             let authority = self.address.parse::<Authority>();
             let authority = authority.map_err(|_| self.unreachable())?;
             let port = authority.port_u16().ok_or_else(|| self.unreachable())?;
@@ -118,12 +118,12 @@ impl Replica {
                 subjects: subjects.to_vec(),
             };
             let mut client = RoundsClient::new(channel).max_decoding_message_size(ANSWER_MAX);
-            let answer = client.of(request).await;
-            let answer = answer.map_err(|status| status.message().to_owned())?;
-            Ok(answer.into_inner().rounds)
+            let response = client.of(request).await;
+            let response = response.map_err(|status| status.message().to_owned())?;
+            Ok(response.into_inner().rounds)
         };
-        match timeout(PATIENCE, call).await {
-            Ok(answer) => answer,
+        match timeout(PATIENCE, context).await {
+            Ok(response) => response,
             Err(_) => Err(format!("no answer within {PATIENCE:?}")),
         }
     }

@@ -46,11 +46,11 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
 fn both<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     path: &str,
-    answer: MethodRouter<S>,
+    response: MethodRouter<S>,
 ) -> Router<S> {
     router
-        .route(path, answer.clone())
-        .route(&format!("{path}/"), answer)
+        .route(path, response.clone())
+        .route(&format!("{path}/"), response)
 }
 
 /// The document at `/`: where else there is something to see.

@@ -117,18 +117,18 @@ fn responses(action: &str, kind: &'static Kind) -> Value {
     let own = schema::reference(&schema::kind_name(kind));
     let status = schema::reference(schema::STATUS);
     let list = || schema::reference(&schema::list_name(kind));
-    let answer = match action {
+    let schema = match action {
         "list" => list(),
         "delete" => json!({ "anyOf": [own, status] }),
         "deletecollection" => json!({ "anyOf": [list(), status] }),
         _ => own,
     };
     let mut responses = json!({
-        "200": response("OK", &ANSWERS, &answer),
+        "200": response("OK", &ANSWERS, &schema),
         "default": response("Error", &["application/json"], &status),
     });
     if action == "post" {
-        responses["201"] = response("Created", &ANSWERS, &answer);
+        responses["201"] = response("Created", &ANSWERS, &schema);
     }
     responses
 }

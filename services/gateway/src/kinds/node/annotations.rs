@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use setpoint_proto::core::Taint;
 
 use super::validate_taints;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOIDED: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
@@ -15,23 +15,23 @@ const AVOIDED: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 /// Validates both annotations.
 pub(super) fn validate(
     annotations: &BTreeMap<String, String>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let given = |key| annotations.get(key).filter(|text| !text.is_empty());
     if let Some(text) = given(TAINTS) {
         match serde_json::from_str::<Vec<Map<String, Value>>>(text) {
             Ok(taints) => {
                 let taints: Vec<_> = taints.iter().map(taint).collect();
-                validate_taints(&taints, &path.name(TAINTS), problems);
+                validate_taints(&taints, &path.name(TAINTS), errors);
             }
-            Err(error) => problems.invalid(path, TAINTS, error),
+            Err(error) => errors.invalid(path, TAINTS, error),
         }
     }
     if let Some(text) = given(AVOIDED) {
         match serde_json::from_str::<Map<String, Value>>(text) {
-            Ok(avoided) => validate_avoided(&avoided, &path.name(AVOIDED), problems),
-            Err(error) => problems.invalid(&path.field("AvoidPods"), AVOIDED, error),
+            Ok(avoided) => validate_avoided(&avoided, &path.name(AVOIDED), errors),
+            Err(error) => errors.invalid(&path.field("AvoidPods"), AVOIDED, error),
         }
     }
 }
@@ -47,18 +47,18 @@ fn taint(fields: &Map<String, Value>) -> Taint {
 }
 
 /// Each entry must name a controller.
-fn validate_avoided(avoided: &Map<String, Value>, path: &Path<'_>, problems: &mut Problems) {
+fn validate_avoided(avoided: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let entries = avoided.get("preferAvoidPods").and_then(Value::as_array);
     for (index, entry) in entries.into_iter().flatten().enumerate() {
         let path = path.index(index);
         let path = path.field("PodSignature");
         let owner = &entry["podSignature"]["podController"];
         if !owner.is_object() {
-            problems.required(&path, "");
+            errors.required(&path, "");
         } else if owner["controller"] != true {
             let path = path.field("PodController");
             let detail = "must point to a controller";
-            problems.invalid(&path.field("Controller"), false, detail);
+            errors.invalid(&path.field("Controller"), false, detail);
         }
     }
 }

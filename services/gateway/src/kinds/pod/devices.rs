@@ -8,25 +8,25 @@ use setpoint_proto::core::{
     PodResourceClaimStatus, PodSpec, ResourceHealth,
 };
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
 const MESSAGE_MAX: usize = 1024;
 
 /// Validates claims and the health of devices.
-pub(super) fn validate(pod: &Pod, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn validate(pod: &Pod, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (status, spec) = (&pod.status, &pod.spec);
     let at = path.field("resourceClaimStatuses");
     validate_claims(
         &status.resource_claim_statuses,
         &spec.resource_claims,
         &at,
-        problems,
+        errors,
     );
     if let Some(claim) = &status.extended_resource_claim_status {
         let at = path.field("extendedResourceClaimStatus");
-        validate_extended(claim, spec, &at, problems);
+        validate_extended(claim, spec, &at, errors);
     }
     for (statuses, containers, field) in [
         (
@@ -43,7 +43,7 @@ pub(super) fn validate(pod: &Pod, path: &Path<'_>, problems: &mut Problems) {
         let path = path.field(field);
         for (index, status) in statuses.iter().enumerate() {
             let container = containers.iter().find(|one| one.name == status.name);
-            validate_health(status, container, &path.index(index), problems);
+            validate_health(status, container, &path.index(index), errors);
         }
     }
     let path = path.field("ephemeralContainerStatuses");
@@ -51,15 +51,15 @@ pub(super) fn validate(pod: &Pod, path: &Path<'_>, problems: &mut Problems) {
     for (index, _) in ephemeral.filter(|(_, one)| !one.allocated_resources_status.is_empty()) {
         let path = path.index(index);
         let at = path.field("allocatedResourcesStatus");
-        problems.forbidden(&at, "must not be specified in container status");
+        errors.forbidden(&at, "must not be specified in container status");
     }
 }
 
 fn validate_claims(
     statuses: &[PodResourceClaimStatus],
     claims: &[PodResourceClaim],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let known: BTreeSet<_> = claims.iter().map(|claim| &claim.name).collect();
     let mut seen = BTreeSet::new();
@@ -68,14 +68,14 @@ fn validate_claims(
         let at = path.field("name");
         if !known.contains(&status.name) {
             let detail = "must match the name of an entry in `spec.resourceClaims`";
-            problems.invalid(&at, &status.name, detail);
+            errors.invalid(&at, &status.name, detail);
         }
         if !seen.insert(&status.name) {
-            problems.duplicate(&at, &status.name);
+            errors.duplicate(&at, &status.name);
         }
         if let Some(name) = &status.resource_claim_name {
             let wrong = names::validate_dns_subdomain(name);
-            problems.all_invalid(&path.field("resourceClaimName"), name, wrong);
+            errors.all_invalid(&path.field("resourceClaimName"), name, wrong);
         }
     }
 }
@@ -83,12 +83,12 @@ fn validate_claims(
 fn validate_extended(
     claim: &PodExtendedResourceClaimStatus,
     spec: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let list = path.field("requestMappings");
     if claim.request_mappings.is_empty() {
-        problems.required(&list, "at least one request mapping is required");
+        errors.required(&list, "at least one request mapping is required");
     }
     let containers = || spec.init_containers.iter().chain(&spec.containers);
     let mut seen = BTreeSet::new();
@@ -100,19 +100,19 @@ fn validate_extended(
                 let detail = "must match the name of an entry in spec.initContainers.name or \
                     spec.containers.name";
                 let at = path_of_mapping.field("containerName");
-                problems.invalid(&at, &mapping.container_name, detail);
+                errors.invalid(&at, &mapping.container_name, detail);
             }
             Some(requests) if !requests.contains_key(&mapping.resource_name) => {
                 let detail = "must match the extended resource name of an entry in \
                     spec.initContainers.resources.requests or spec.containers.resources.requests";
                 let at = path_of_mapping.field("resourceName");
-                problems.invalid(&at, &mapping.resource_name, detail);
+                errors.invalid(&at, &mapping.resource_name, detail);
             }
             Some(_) => {}
         }
         // Kubernetes leaves the list out of this path.
         let wrong = names::validate_dns_label(&mapping.request_name);
-        problems.all_invalid(&path.field("requestName"), &mapping.request_name, wrong);
+        errors.all_invalid(&path.field("requestName"), &mapping.request_name, wrong);
         let parts = [
             (&mapping.container_name, "containerName"),
             (&mapping.resource_name, "resourceName"),
@@ -120,7 +120,7 @@ fn validate_extended(
         ];
         if !seen.insert(parts) {
             for (value, field) in parts {
-                problems.duplicate(&path_of_mapping.field(field), value);
+                errors.duplicate(&path_of_mapping.field(field), value);
             }
         }
     }
@@ -129,37 +129,42 @@ fn validate_extended(
         claim.resource_claim_name.as_str(),
     );
     match name {
-        "" => problems.required(&at, ""),
-        name => problems.all_invalid(&at, name, names::validate_dns_subdomain(name)),
+        "" => errors.required(&at, ""),
+        name => errors.all_invalid(&at, name, names::validate_dns_subdomain(name)),
     }
 }
 
 fn validate_health(
     status: &ContainerStatus,
     container: Option<&Container>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let path = path.field("allocatedResourcesStatus");
     for (index, resource) in status.allocated_resources_status.iter().enumerate() {
         let path = path.index(index);
         if let Some(container) = container {
-            validate_asked_for(&resource.name, container, &path.field("name"), problems);
+            validate_asked_for(&resource.name, container, &path.field("name"), errors);
         }
         let path = path.field("resources");
         let mut seen = BTreeSet::new();
         for (index, device) in resource.resources.iter().enumerate() {
             let path = path.index(index);
-            validate_device(device, &path, problems);
+            validate_device(device, &path, errors);
             if !seen.insert(&device.resource_id) {
-                problems.duplicate(&path.field("resourceID"), &device.resource_id);
+                errors.duplicate(&path.field("resourceID"), &device.resource_id);
             }
         }
     }
 }
 
 /// Returns whether a container has a device: it requested it, or a claim of its Pod has it.
-fn validate_asked_for(name: &str, container: &Container, path: &Path<'_>, problems: &mut Problems) {
+fn validate_asked_for(
+    name: &str,
+    container: &Container,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let resources = &container.resources;
     let (asked_for, detail) = match name.strip_prefix("claim:") {
         Some(name) => {
@@ -177,18 +182,18 @@ fn validate_asked_for(name: &str, container: &Container, path: &Path<'_>, proble
         }
     };
     if !asked_for {
-        problems.invalid(path, name, detail);
+        errors.invalid(path, name, detail);
     }
 }
 
-fn validate_device(device: &ResourceHealth, path: &Path<'_>, problems: &mut Problems) {
+fn validate_device(device: &ResourceHealth, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !HEALTH.contains(&&*device.health) {
-        problems.unsupported(&path.field("health"), &device.health, HEALTH);
+        errors.unsupported(&path.field("health"), &device.health, HEALTH);
     }
     let at = path.field("message");
     match device.message.as_deref() {
-        Some("") => problems.required(&at, "must be non-empty if specified"),
-        Some(message) if message.len() > MESSAGE_MAX => problems.too_long(&at, MESSAGE_MAX),
+        Some("") => errors.required(&at, "must be non-empty if specified"),
+        Some(message) if message.len() > MESSAGE_MAX => errors.too_long(&at, MESSAGE_MAX),
         _ => {}
     }
 }

@@ -6,8 +6,8 @@ use setpoint_model::names;
 use setpoint_proto::core::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 
 use super::devices;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::ip;
 use crate::registry::validation::podspec;
 
@@ -40,72 +40,81 @@ pub(super) fn keep_unsaid(new: &mut PodStatus, old: &PodStatus) {
 }
 
 /// Validates a change of the status.
-pub(super) fn validate_update(new: &Pod, old: &Pod, problems: &mut Problems) {
-    let path = Path::root("status");
+pub(super) fn validate_update(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
+    let path = FieldPath::root("status");
     let (status, was) = (&new.status, &old.status);
-    validate_phase(status, was, &path.field("phase"), problems);
-    validate_conditions(&status.conditions, &path.field("conditions"), problems);
-    validate_nomination(new, old, &path.field("nominatedNodeName"), problems);
+    validate_phase(status, was, &path.field("phase"), errors);
+    validate_conditions(&status.conditions, &path.field("conditions"), errors);
+    validate_nomination(new, old, &path.field("nominatedNodeName"), errors);
     if status.observed_generation < 0 {
         let at = path.field("observedGeneration");
-        problems.invalid(
+        errors.invalid(
             &at,
             status.observed_generation,
             "must be a non-negative integer",
         );
     }
-    problems.immutable(&path.field("qosClass"), &status.qos_class, &was.qos_class);
-    validate_containers(new, old, &path, problems);
-    devices::validate(new, &path, problems);
+    errors.immutable(&path.field("qosClass"), &status.qos_class, &was.qos_class);
+    validate_containers(new, old, &path, errors);
+    devices::validate(new, &path, errors);
     let (ips, were) = (status.pod_ips.iter(), was.pod_ips.iter());
     let (ips, were) = (ips.map(|ip| ip.ip.as_str()), were.map(|ip| ip.ip.as_str()));
     validate_ips(
         &ips.collect::<Vec<_>>(),
         &were.collect::<Vec<_>>(),
         &path.field("podIPs"),
-        problems,
+        errors,
     );
-    validate_host_ips(status, was, &path.field("hostIPs"), problems);
+    validate_host_ips(status, was, &path.field("hostIPs"), errors);
 }
 
 /// Validates that a terminal phase stays. Kubernetes has no such rule; controllers that count Pods rely on it here.
-fn validate_phase(new: &PodStatus, old: &PodStatus, path: &Path<'_>, problems: &mut Problems) {
+fn validate_phase(
+    new: &PodStatus,
+    old: &PodStatus,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     if TERMINAL.contains(&old.phase.as_str()) && new.phase != old.phase {
         let detail = format!("may not leave the terminal phase {:?}", old.phase);
-        problems.invalid(path, &new.phase, detail);
+        errors.invalid(path, &new.phase, detail);
     }
 }
 
-fn validate_conditions(conditions: &[PodCondition], path: &Path<'_>, problems: &mut Problems) {
+fn validate_conditions(
+    conditions: &[PodCondition],
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     for (index, condition) in conditions.iter().enumerate() {
         let path = path.index(index);
         let generation = condition.observed_generation;
         if generation < 0 {
             let detail = "must be a non-negative integer";
-            problems.invalid(&path.field("observedGeneration"), generation, detail);
+            errors.invalid(&path.field("observedGeneration"), generation, detail);
         }
         let r#type = condition.r#type.as_str();
         if !SYSTEM.contains(&r#type) {
             let wrong = names::validate_qualified_name(r#type);
-            problems.all_invalid(&path.field("Type"), r#type, wrong);
+            errors.all_invalid(&path.field("Type"), r#type, wrong);
         }
     }
 }
 
-fn validate_nomination(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
+fn validate_nomination(new: &Pod, old: &Pod, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let nominated = new.status.nominated_node_name.as_str();
     if nominated.is_empty() || nominated == old.status.nominated_node_name {
         return;
     }
     let wrong = names::validate_dns_subdomain(nominated);
-    problems.all_invalid(path, nominated, wrong);
+    errors.all_invalid(path, nominated, wrong);
     if !old.spec.node_name.is_empty() {
         let detail = "may not be set on pods that are already bound to a node";
-        problems.forbidden(path, detail);
+        errors.forbidden(path, detail);
     }
 }
 
-fn validate_containers(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
+fn validate_containers(new: &Pod, old: &Pod, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (spec, new, old) = (&old.spec, &new.status, &old.status);
     let lists = [
         (
@@ -131,9 +140,9 @@ fn validate_containers(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Pro
     let windows = spec.os.as_ref().is_some_and(|os| os.name == "windows");
     for (new, old, containers, field) in lists {
         let path = path.field(field);
-        validate_transitions(new, old, (spec, containers), &path, problems);
+        validate_transitions(new, old, (spec, containers), &path, errors);
         for (index, status) in new.iter().enumerate() {
-            validate_user(status, windows, &path.index(index), problems);
+            validate_user(status, windows, &path.index(index), errors);
         }
     }
 }
@@ -143,8 +152,8 @@ fn validate_transitions(
     new: &[ContainerStatus],
     old: &[ContainerStatus],
     (spec, containers): (&PodSpec, &[Container]),
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let mut rules = spec
         .init_containers
@@ -167,7 +176,7 @@ fn validate_transitions(
             container.is_some_and(|container| may_restart(container, spec, terminated.exit_code));
         if !may && new.get(&status.name).is_some_and(|new| goes_on(new)) {
             let detail = "may not be transitioned to non-terminated state";
-            problems.forbidden(&path.index(index).field("state"), detail);
+            errors.forbidden(&path.index(index).field("state"), detail);
         }
     }
 }
@@ -194,8 +203,8 @@ fn may_restart(container: &Container, spec: &PodSpec, exit_code: i32) -> bool {
 fn validate_user(
     status: &ContainerStatus,
     windows: bool,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let user = status.user.as_ref().and_then(|user| user.linux.as_ref());
     let Some(user) = user else {
@@ -204,37 +213,42 @@ fn validate_user(
     let path = path.field("user");
     let path = path.field("linux");
     if windows {
-        problems.forbidden(&path, "cannot be set for a windows pod");
+        errors.forbidden(&path, "cannot be set for a windows pod");
         return;
     }
-    podspec::validate_id(Some(user.uid), &path.field("uid"), problems);
-    podspec::validate_id(Some(user.gid), &path.field("gid"), problems);
+    podspec::validate_id(Some(user.uid), &path.field("uid"), errors);
+    podspec::validate_id(Some(user.gid), &path.field("gid"), errors);
     let groups = path.field("supplementalGroups");
     for (index, group) in user.supplemental_groups.iter().enumerate() {
-        podspec::validate_id(Some(*group), &groups.index(index), problems);
+        podspec::validate_id(Some(*group), &groups.index(index), errors);
     }
 }
 
-fn validate_ips(new: &[&str], old: &[&str], path: &Path<'_>, problems: &mut Problems) {
+fn validate_ips(new: &[&str], old: &[&str], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, ip) in new.iter().enumerate() {
         if !old.contains(ip) {
-            ip::validate(ip, &path.index(index), problems);
+            ip::validate(ip, &path.index(index), errors);
         }
     }
     if !ip::are_of_different_families(new.iter().copied()) {
         let detail = "may specify no more than one IP for each IP family";
-        problems.invalid(path, new, detail);
+        errors.invalid(path, new, detail);
     }
 }
 
-fn validate_host_ips(new: &PodStatus, old: &PodStatus, path: &Path<'_>, problems: &mut Problems) {
+fn validate_host_ips(
+    new: &PodStatus,
+    old: &PodStatus,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let ips: Vec<_> = new.host_ips.iter().map(|ip| ip.ip.as_str()).collect();
     let were: Vec<_> = old.host_ips.iter().map(|ip| ip.ip.as_str()).collect();
     if let Some(first) = ips.first()
         && *first != new.host_ip
     {
         let at = path.index(0);
-        problems.invalid(&at.field("ip"), first, "must be equal to `hostIP`");
+        errors.invalid(&at.field("ip"), first, "must be equal to `hostIP`");
     }
-    validate_ips(&ips, &were, path, problems);
+    validate_ips(&ips, &were, path, errors);
 }

@@ -7,8 +7,8 @@ use setpoint_proto::core::{
     Toleration,
 };
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec::{APP_ARMOR, MIRROR};
 
 const FEW_FIELDS: &str = "pod updates may not change fields other than \
@@ -18,49 +18,44 @@ const FEW_FIELDS: &str = "pod updates may not change fields other than \
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Validates an update of a Pod.
-pub(super) fn validate(new: &Pod, old: &Pod, problems: &mut Problems) {
-    validate_annotations(new, old, problems);
-    let (path, new, old) = (Path::root("spec"), &new.spec, &old.spec);
+pub(super) fn validate(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
+    validate_annotations(new, old, errors);
+    let (path, new, old) = (FieldPath::root("spec"), &new.spec, &old.spec);
     for (new, old, field) in [
         (&new.containers, &old.containers, "containers"),
         (&new.init_containers, &old.init_containers, "initContainers"),
     ] {
         if new.len() != old.len() {
             let detail = "pod updates may not add or remove containers";
-            problems.forbidden(&path.field(field), detail);
+            errors.forbidden(&path.field(field), detail);
             return;
         }
     }
-    if !validate_deadline(new, old, &path.field("activeDeadlineSeconds"), problems) {
+    if !validate_deadline(new, old, &path.field("activeDeadlineSeconds"), errors) {
         return;
     }
     if !only_adds(&new.tolerations, &old.tolerations) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
-        problems.forbidden(&path.field("tolerations"), detail);
+        errors.forbidden(&path.field("tolerations"), detail);
     }
     let gates = path.field("schedulingGates");
-    validate_gates(
-        &new.scheduling_gates,
-        &old.scheduling_gates,
-        &gates,
-        problems,
-    );
+    validate_gates(&new.scheduling_gates, &old.scheduling_gates, &gates, errors);
     if new == old {
         return;
     }
     let mut kept = with_what_may_change(old, new);
     if !old.scheduling_gates.is_empty() {
-        narrow(&mut kept, new, &path, problems);
+        narrow(&mut kept, new, &path, errors);
     }
     if kept != *new {
-        problems.forbidden(&path, FEW_FIELDS);
+        errors.forbidden(&path, FEW_FIELDS);
     }
 }
 
 /// Validates that immutable annotations stay: those of mirror Pods and of AppArmor profiles.
-pub(super) fn validate_annotations(new: &Pod, old: &Pod, problems: &mut Problems) {
+pub(super) fn validate_annotations(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
     let (new, old) = (&new.metadata.annotations, &old.metadata.annotations);
-    let path = Path::root("metadata");
+    let path = FieldPath::root("metadata");
     let path = path.field("annotations");
     let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in keys {
@@ -70,9 +65,9 @@ pub(super) fn validate_annotations(new: &Pod, old: &Pod, problems: &mut Problems
             _ => continue,
         };
         if !old.contains_key(key) {
-            problems.forbidden(&path.key(key), format!("may not add {what}"));
+            errors.forbidden(&path.key(key), format!("may not add {what}"));
         } else if old.get(key) != new.get(key) {
-            problems.forbidden(&path.key(key), format!("may not remove or update {what}"));
+            errors.forbidden(&path.key(key), format!("may not remove or update {what}"));
         }
     }
 }
@@ -81,18 +76,18 @@ pub(super) fn validate_annotations(new: &Pod, old: &Pod, problems: &mut Problems
 fn validate_deadline(
     new: &PodSpec,
     old: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) -> bool {
     match (new.active_deadline_seconds, old.active_deadline_seconds) {
         (Some(new), Some(old)) if new > old => {
             let detail = "must be less than or equal to previous value";
-            problems.invalid(path, new, detail);
+            errors.invalid(path, new, detail);
             return false;
         }
         (None, Some(_)) => {
             let detail = "must not update from a positive integer to nil value";
-            problems.invalid(path, None::<i64>, detail);
+            errors.invalid(path, None::<i64>, detail);
         }
         _ => {}
     }
@@ -110,8 +105,8 @@ fn only_adds(new: &[Toleration], old: &[Toleration]) -> bool {
 fn validate_gates(
     new: &[PodSchedulingGate],
     old: &[PodSchedulingGate],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let old: BTreeSet<_> = old.iter().map(|gate| &gate.name).collect();
     for (index, gate) in new.iter().enumerate() {
@@ -120,7 +115,7 @@ fn validate_gates(
             let name = &gate.name;
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            problems.forbidden(&path.field("name"), detail);
+            errors.forbidden(&path.field("name"), detail);
         }
     }
 }
@@ -148,21 +143,16 @@ fn with_what_may_change(old: &PodSpec, new: &PodSpec) -> PodSpec {
 }
 
 /// Validates that node selection only becomes narrower, while the Pod has scheduling gates.
-fn narrow(kept: &mut PodSpec, new: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn narrow(kept: &mut PodSpec, new: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !has_all(&new.node_selector, &kept.node_selector) {
         let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        problems.invalid(&path.field("nodeSelector"), &new.node_selector, detail);
+        errors.invalid(&path.field("nodeSelector"), &new.node_selector, detail);
     }
     kept.node_selector.clone_from(&new.node_selector);
     let (old, now) = (node_affinity(kept), node_affinity(new));
     if old != now {
         let path = path.field("affinity");
-        validate_terms(
-            terms(now),
-            terms(old),
-            &path.field("nodeAffinity"),
-            problems,
-        );
+        validate_terms(terms(now), terms(old), &path.field("nodeAffinity"), errors);
         let now = now.cloned();
         kept.affinity.get_or_insert_default().node_affinity = now;
         if kept.affinity == Some(Affinity::default()) {
@@ -191,8 +181,8 @@ fn terms(affinity: Option<&NodeAffinity>) -> &[NodeSelectorTerm] {
 fn validate_terms(
     new: &[NodeSelectorTerm],
     old: &[NodeSelectorTerm],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let path = path.field(REQUIRED);
     let path = path.field("nodeSelectorTerms");
@@ -201,13 +191,13 @@ fn validate_terms(
     }
     if new.len() != old.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        problems.invalid(&path, new, detail);
+        errors.invalid(&path, new, detail);
         return;
     }
     for (index, (new, old)) in new.iter().zip(old).enumerate() {
         if !is_narrower(new, old) {
             let detail = "only additions are allowed (no mutations or deletions)";
-            problems.invalid(&path.index(index), new, detail);
+            errors.invalid(&path.index(index), new, detail);
         }
     }
 }
@@ -244,8 +234,8 @@ mod tests {
         old.deletion_timestamp = Some(Default::default());
         let mut new = old.clone();
         new.finalizers.reverse();
-        let mut problems = Problems::default();
-        metadata::validate_update(&new, &old, &mut problems);
-        assert_eq!(problems.to_string(), "[]");
+        let mut errors = FieldErrors::default();
+        metadata::validate_update(&new, &old, &mut errors);
+        assert_eq!(errors.to_string(), "[]");
     }
 }

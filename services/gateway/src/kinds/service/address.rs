@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use setpoint_proto::core::ServiceSpec;
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::ip;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
@@ -18,18 +18,18 @@ const ONCE: &str = "may not change once set";
 pub(super) fn validate(
     spec: &ServiceSpec,
     old: &[String],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let at = path.field("clusterIPs");
-    validate_mirror(spec, &at, problems);
-    validate_families(spec, path, problems);
-    if validate_addresses(&spec.cluster_ips, old, &at, problems) {
-        validate_together(spec, &at, problems);
+    validate_mirror(spec, &at, errors);
+    validate_families(spec, path, errors);
+    if validate_addresses(&spec.cluster_ips, old, &at, errors) {
+        validate_together(spec, &at, errors);
     }
     if is_headless(spec) && spec.r#type != "ClusterIP" {
         let detail = format!("may not be set to 'None' for {} services", spec.r#type);
-        problems.invalid(&at.index(0), "None", detail);
+        errors.invalid(&at.index(0), "None", detail);
     }
 }
 
@@ -37,8 +37,8 @@ pub(super) fn validate(
 pub(super) fn validate_update(
     new: &ServiceSpec,
     old: &ServiceSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let elsewhere = |spec: &ServiceSpec| spec.r#type == "ExternalName";
     if elsewhere(new) || elsewhere(old) || (is_headless(new) && is_headless(old)) {
@@ -47,20 +47,20 @@ pub(super) fn validate_update(
     let at = path.field("clusterIPs");
     match (old.cluster_ips.first(), new.cluster_ips.first()) {
         (Some(_), None) => {
-            problems.invalid(
+            errors.invalid(
                 &at.index(0),
                 &new.cluster_ips,
                 "primary clusterIP can not be unset",
             );
         }
         (Some(old), Some(now)) if old != now => {
-            problems.invalid(&at.index(0), &new.cluster_ips, ONCE);
+            errors.invalid(&at.index(0), &new.cluster_ips, ONCE);
         }
         _ => {}
     }
     if is_headless(new) == is_headless(old) && old.ip_families.first() != new.ip_families.first() {
         let at = path.field("ipFamilies");
-        problems.invalid(&at.index(0), &new.ip_families, ONCE);
+        errors.invalid(&at.index(0), &new.ip_families, ONCE);
     }
 }
 
@@ -69,14 +69,14 @@ pub(super) fn is_headless(spec: &ServiceSpec) -> bool {
     spec.cluster_ips == ["None"]
 }
 
-fn validate_mirror(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_mirror(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let first = spec.cluster_ips.first().map_or("", String::as_str);
     if spec.cluster_ip.is_empty() && !spec.cluster_ips.is_empty() {
         let detail = "must be empty when `clusterIP` is not specified";
-        problems.invalid(path, &spec.cluster_ips, detail);
+        errors.invalid(path, &spec.cluster_ips, detail);
     } else if spec.cluster_ip != first {
         let detail = "first value must match `clusterIP`";
-        problems.invalid(path, &spec.cluster_ips, detail);
+        errors.invalid(path, &spec.cluster_ips, detail);
     }
 }
 
@@ -84,34 +84,34 @@ fn validate_mirror(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems)
 fn validate_addresses(
     addresses: &[String],
     old: &[String],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) -> bool {
-    let before = problems.count();
+    let before = errors.count();
     for (index, address) in addresses.iter().enumerate() {
         if index == 0 && address == "None" {
             if addresses.len() > 1 {
                 let detail = "'None' must be the first and only value";
-                problems.invalid(path, addresses, detail);
+                errors.invalid(path, addresses, detail);
             }
         } else if !old.contains(address) {
-            ip::validate(address, &path.index(index), problems);
+            ip::validate(address, &path.index(index), errors);
         }
     }
-    let right = problems.count() == before;
+    let right = errors.count() == before;
     if addresses.len() > 2 {
-        problems.invalid(path, addresses, "may only hold up to 2 values");
+        errors.invalid(path, addresses, "may only hold up to 2 values");
     }
     right
 }
 
 /// Finds two addresses of one family, and addresses of another family than listed.
-fn validate_together(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_together(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let addresses = &spec.cluster_ips;
     let later = addresses.iter().filter(|address| is_v6(address)).count();
     if addresses.len() > 1 && [0, addresses.len()].contains(&later) {
         let detail = "may specify no more than one IP for each IP family";
-        problems.invalid(path, addresses, detail);
+        errors.invalid(path, addresses, detail);
     }
     if is_headless(spec) {
         return;
@@ -125,7 +125,7 @@ fn validate_together(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problem
         if !fits {
             let detail =
                 format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
-            problems.invalid(&path.index(index), address, detail);
+            errors.invalid(&path.index(index), address, detail);
         }
     }
 }
@@ -135,23 +135,23 @@ pub(super) fn is_v6(address: &str) -> bool {
     address.contains(':')
 }
 
-fn validate_families(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_families(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("ipFamilies");
     let mut seen = BTreeSet::new();
     for (index, family) in spec.ip_families.iter().enumerate() {
         let at = at.index(index);
         if !FAMILIES.contains(&family.as_str()) {
-            problems.unsupported(&at, family, FAMILIES);
+            errors.unsupported(&at, family, FAMILIES);
         }
         if !seen.insert(family) {
-            problems.duplicate(&at, family);
+            errors.duplicate(&at, family);
         }
     }
     let (at, policy) = (
         path.field("ipFamilyPolicy"),
         spec.ip_family_policy.as_deref(),
     );
-    problems.one_of_if_given(&at, policy, POLICIES);
+    errors.one_of_if_given(&at, policy, POLICIES);
 }
 
 #[cfg(test)]
@@ -168,12 +168,12 @@ mod tests {
         };
         for kept in [&old[..1], &old] {
             spec.cluster_ips = kept.to_vec();
-            let mut problems = Problems::default();
-            validate(&spec, &old, &Path::root("spec"), &mut problems);
-            assert_eq!(problems.to_string(), "[]");
+            let mut errors = FieldErrors::default();
+            validate(&spec, &old, &FieldPath::root("spec"), &mut errors);
+            assert_eq!(errors.to_string(), "[]");
         }
-        let mut problems = Problems::default();
-        validate(&spec, &[], &Path::root("spec"), &mut problems);
-        assert_eq!(problems.count(), 1);
+        let mut errors = FieldErrors::default();
+        validate(&spec, &[], &FieldPath::root("spec"), &mut errors);
+        assert_eq!(errors.count(), 1);
     }
 }

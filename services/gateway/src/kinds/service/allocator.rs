@@ -9,8 +9,8 @@ use setpoint_proto::{ApiError, Resource as _};
 use setpoint_store::{Expect, Precondition, keys};
 
 use super::{families, uses_health_check, uses_node_ports};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::{Allocation, AtLeast, Filter, Registry, errors};
 
 /// 10.96.0.0/16, Kubernetes' usual range for Services.
@@ -36,9 +36,9 @@ pub(super) async fn allocate(
     registry: &Registry,
 ) -> Result<Option<Allocation>, ApiError> {
     let asked = service.clone();
-    let mut problems = Problems::default();
-    families::settle(&mut service.spec, old.map(|old| &old.spec), &mut problems);
-    problems.into_result(Object::kind(service), &service.metadata.name)?;
+    let mut errors = FieldErrors::default();
+    families::settle(&mut service.spec, old.map(|old| &old.spec), &mut errors);
+    errors.into_result(Object::kind(service), &service.metadata.name)?;
     let had = old.map(|old| numbers(&old.spec)).unwrap_or_default();
     let has = numbers(&service.spec);
     if !lacks(&service.spec) && has.iter().all(|number| had.contains(number)) {
@@ -81,26 +81,26 @@ async fn taken(registry: &Registry, at: AtLeast, but: &str) -> Result<BTreeSet<T
 /// # Errors
 /// `Invalid` if they are not.
 fn check(service: &Service, had: &[Taken], taken: &BTreeSet<Taken>) -> Result<(), ApiError> {
-    let (spec, path) = (&service.spec, Path::root("spec"));
-    let mut problems = Problems::default();
+    let (spec, path) = (&service.spec, FieldPath::root("spec"));
+    let mut errors = FieldErrors::default();
     if let Ok(address) = spec.cluster_ip.parse()
         && let Some(why) = refusal(Taken::Address(address), had, taken)
     {
         let detail = format!("failed to allocate IP {address}: {why}");
-        problems.invalid(&path.field("clusterIPs"), &spec.cluster_ips, detail);
+        errors.invalid(&path.field("clusterIPs"), &spec.cluster_ips, detail);
     }
     let ports = path.field("ports");
     for (n, port) in spec.ports.iter().enumerate() {
         if let Some(why) = refusal(Taken::Port(port.node_port), had, taken) {
             let entry = ports.index(n);
-            problems.invalid(&entry.field("nodePort"), port.node_port, why);
+            errors.invalid(&entry.field("nodePort"), port.node_port, why);
         }
     }
     let check = spec.health_check_node_port;
     if let Some(why) = refusal(Taken::Port(check), had, taken) {
-        problems.invalid(&path.field("healthCheckNodePort"), check, why);
+        errors.invalid(&path.field("healthCheckNodePort"), check, why);
     }
-    problems.into_result(Object::kind(service), &service.metadata.name)
+    errors.into_result(Object::kind(service), &service.metadata.name)
 }
 
 fn refusal(number: Taken, had: &[Taken], taken: &BTreeSet<Taken>) -> Option<&'static str> {

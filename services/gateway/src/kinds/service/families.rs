@@ -3,8 +3,8 @@
 use setpoint_proto::core::ServiceSpec;
 
 use super::address::{is_headless, is_v6};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const V4: &str = "IPv4";
 const V6: &str = "IPv6";
@@ -12,7 +12,7 @@ const SINGLE: &str = "SingleStack";
 const DUAL: &str = "RequireDualStack";
 
 /// Fills in families and policy where a valid Service leaves them out, and finds families that the cluster does not have.
-pub(super) fn settle(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, problems: &mut Problems) {
+pub(super) fn settle(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut FieldErrors) {
     if spec.r#type == "ExternalName" {
         return;
     }
@@ -22,17 +22,17 @@ pub(super) fn settle(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, problems
     let usual = if unmanaged { DUAL } else { SINGLE };
     let usual = || known.unwrap_or_else(|| usual.into());
     let policy = spec.ip_family_policy.get_or_insert_with(usual).clone();
-    release(spec, old, &policy, problems);
-    check_policy(spec, &policy, problems);
-    infer(spec, problems);
-    if problems.count() > 0 {
+    release(spec, old, &policy, errors);
+    check_policy(spec, &policy, errors);
+    infer(spec, errors);
+    if errors.count() > 0 {
         return;
     }
     if unmanaged {
         complete(&mut spec.ip_families, &policy);
         return;
     }
-    check_cluster(spec, &policy, problems);
+    check_cluster(spec, &policy, errors);
     if spec.ip_families.is_empty() {
         spec.ip_families.push(V4.into());
     }
@@ -43,7 +43,7 @@ fn release(
     spec: &mut ServiceSpec,
     old: Option<&ServiceSpec>,
     policy: &str,
-    problems: &mut Problems,
+    errors: &mut FieldErrors,
 ) {
     let Some(old) = old else {
         return;
@@ -53,14 +53,14 @@ fn release(
         now.truncate(1);
     } else if policy != SINGLE && !now.is_empty() && now.len() < before.len() {
         let detail = "must be 'SingleStack' to release the secondary IP family";
-        let path = Path::root("spec");
-        problems.invalid(&path.field("ipFamilyPolicy"), policy, detail);
+        let path = FieldPath::root("spec");
+        errors.invalid(&path.field("ipFamilyPolicy"), policy, detail);
     }
 }
 
 /// Two addresses or families need a policy that allows two.
-fn check_policy(spec: &ServiceSpec, policy: &str, problems: &mut Problems) {
-    let path = Path::root("spec");
+fn check_policy(spec: &ServiceSpec, policy: &str, errors: &mut FieldErrors) {
+    let path = FieldPath::root("spec");
     for (count, what) in [
         (spec.cluster_ips.len(), "cluster IPs"),
         (spec.ip_families.len(), "IP families"),
@@ -69,14 +69,14 @@ fn check_policy(spec: &ServiceSpec, policy: &str, problems: &mut Problems) {
             let detail = format!(
                 "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
             );
-            problems.invalid(&path.field("ipFamilyPolicy"), policy, detail);
+            errors.invalid(&path.field("ipFamilyPolicy"), policy, detail);
         }
     }
 }
 
 /// Adds the families of addresses for which none is listed.
-fn infer(spec: &mut ServiceSpec, problems: &mut Problems) {
-    let path = Path::root("spec");
+fn infer(spec: &mut ServiceSpec, errors: &mut FieldErrors) {
+    let path = FieldPath::root("spec");
     let path = path.field("clusterIPs");
     if is_headless(spec) {
         return;
@@ -87,7 +87,7 @@ fn infer(spec: &mut ServiceSpec, problems: &mut Problems) {
         }
         if is_v6(address) {
             let detail = "IPv6 is not configured on this cluster";
-            problems.invalid(&path.index(index), &spec.cluster_ips, detail);
+            errors.invalid(&path.index(index), &spec.cluster_ips, detail);
         } else {
             spec.ip_families.push(V4.into());
         }
@@ -106,16 +106,16 @@ fn complete(families: &mut Vec<String>, policy: &str) {
 }
 
 /// Finds families that the cluster does not have.
-fn check_cluster(spec: &ServiceSpec, policy: &str, problems: &mut Problems) {
-    let path = Path::root("spec");
+fn check_cluster(spec: &ServiceSpec, policy: &str, errors: &mut FieldErrors) {
+    let path = FieldPath::root("spec");
     if policy == DUAL {
         let detail = "this cluster is not configured for dual-stack services";
-        problems.invalid(&path.field("ipFamilyPolicy"), policy, detail);
+        errors.invalid(&path.field("ipFamilyPolicy"), policy, detail);
     }
     let path = path.field("ipFamilies");
     for (index, family) in spec.ip_families.iter().enumerate() {
         if family != V4 {
-            problems.invalid(&path.index(index), family, "not configured on this cluster");
+            errors.invalid(&path.index(index), family, "not configured on this cluster");
         }
     }
 }
@@ -125,9 +125,9 @@ mod tests {
     use super::*;
 
     fn settled(mut spec: ServiceSpec, old: Option<&ServiceSpec>) -> ServiceSpec {
-        let mut problems = Problems::default();
-        settle(&mut spec, old, &mut problems);
-        assert_eq!(problems.to_string(), "[]");
+        let mut errors = FieldErrors::default();
+        settle(&mut spec, old, &mut errors);
+        assert_eq!(errors.to_string(), "[]");
         spec
     }
 

@@ -6,52 +6,52 @@ use setpoint_model::names;
 use setpoint_proto::core::ServiceSpec;
 use setpoint_proto::meta::IntOrString;
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec::{check_port_name, validate_port};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// Validates the ports.
-pub(super) fn validate(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn validate(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if spec.ports.is_empty() && spec.cluster_ips != ["None"] && spec.r#type != "ExternalName" {
-        problems.required(path, "");
+        errors.required(path, "");
     }
     let (mut names, mut ports, mut on_nodes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for (index, port) in spec.ports.iter().enumerate() {
         let path = path.index(index);
         let (at, name) = (path.field("name"), port.name.as_str());
         if name.is_empty() && spec.ports.len() > 1 {
-            problems.required(&at, "");
+            errors.required(&at, "");
         } else if !name.is_empty() {
-            problems.all_invalid(&at, name, names::validate_dns_label(name));
+            errors.all_invalid(&at, name, names::validate_dns_label(name));
             if !names.insert(name) {
-                problems.duplicate(&at, name);
+                errors.duplicate(&at, name);
             }
         }
-        validate_port(port.port, &path.field("port"), problems);
-        problems.one_of(&path.field("protocol"), &port.protocol, PROTOCOLS);
-        validate_target(&port.target_port, &path.field("targetPort"), problems);
+        validate_port(port.port, &path.field("port"), errors);
+        errors.one_of(&path.field("protocol"), &port.protocol, PROTOCOLS);
+        validate_target(&port.target_port, &path.field("targetPort"), errors);
         if let Some(protocol) = &port.app_protocol {
             let wrong = names::validate_qualified_name(protocol);
-            problems.all_invalid(&path.field("appProtocol"), protocol, wrong);
+            errors.all_invalid(&path.field("appProtocol"), protocol, wrong);
         }
         let at = path.field("nodePort");
         if port.node_port != 0 && spec.r#type == "ClusterIP" {
-            problems.forbidden(&at, "may not be used when `type` is 'ClusterIP'");
+            errors.forbidden(&at, "may not be used when `type` is 'ClusterIP'");
         }
         if port.node_port != 0 && !on_nodes.insert((&port.protocol, port.node_port)) {
-            problems.duplicate(&at, port.node_port);
+            errors.duplicate(&at, port.node_port);
         }
         if !ports.insert((&port.protocol, port.port)) {
-            problems.duplicate(&path, port);
+            errors.duplicate(&path, port);
         }
     }
 }
 
-fn validate_target(port: &IntOrString, path: &Path<'_>, problems: &mut Problems) {
+fn validate_target(port: &IntOrString, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match port.as_str() {
-        Some(name) => problems.all_invalid(path, name, check_port_name(name)),
-        None => validate_port(port.int_val, path, problems),
+        Some(name) => errors.all_invalid(path, name, check_port_name(name)),
+        None => validate_port(port.int_val, path, errors),
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use setpoint_model::names;
 use setpoint_proto::core::{LoadBalancerIngress, Service, ServiceStatus};
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::ip;
 
 const IP_MODES: &[&str] = &["Proxy", "VIP"];
@@ -21,10 +21,15 @@ pub(super) fn fill_defaults(status: &mut ServiceStatus) {
 }
 
 /// Validates a change of the status.
-pub(super) fn validate(new: &Service, old: &Service, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn validate(
+    new: &Service,
+    old: &Service,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let ingress = &new.status.load_balancer.ingress;
     if new.spec.r#type != "LoadBalancer" && !ingress.is_empty() {
-        problems.forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'");
+        errors.forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'");
         return;
     }
     let known = old.status.load_balancer.ingress.iter();
@@ -32,34 +37,34 @@ pub(super) fn validate(new: &Service, old: &Service, path: &Path<'_>, problems: 
     for (index, one) in ingress.iter().enumerate() {
         let path = path.index(index);
         if !one.ip.is_empty() && !known.contains(one.ip.as_str()) {
-            ip::validate(&one.ip, &path.field("ip"), problems);
+            ip::validate(&one.ip, &path.field("ip"), errors);
         }
-        validate_mode(one, &path.field("ipMode"), problems);
-        validate_hostname(&one.hostname, &path.field("hostname"), problems);
+        validate_mode(one, &path.field("ipMode"), errors);
+        validate_hostname(&one.hostname, &path.field("hostname"), errors);
     }
 }
 
-fn validate_mode(ingress: &LoadBalancerIngress, path: &Path<'_>, problems: &mut Problems) {
+fn validate_mode(ingress: &LoadBalancerIngress, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match ingress.ip_mode.as_deref() {
         None if !ingress.ip.is_empty() => {
-            problems.required(path, "must be specified when `ip` is set");
+            errors.required(path, "must be specified when `ip` is set");
         }
         Some(_) if ingress.ip.is_empty() => {
-            problems.forbidden(path, "may not be specified when `ip` is not set");
+            errors.forbidden(path, "may not be specified when `ip` is not set");
         }
-        Some(mode) if !IP_MODES.contains(&mode) => problems.unsupported(path, mode, IP_MODES),
+        Some(mode) if !IP_MODES.contains(&mode) => errors.unsupported(path, mode, IP_MODES),
         _ => {}
     }
 }
 
-fn validate_hostname(hostname: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_hostname(hostname: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if hostname.is_empty() {
         return;
     }
     let wrong = names::validate_dns_subdomain(hostname);
-    problems.all_invalid(path, hostname, wrong);
+    errors.all_invalid(path, hostname, wrong);
     if ip::parse(hostname).is_some() {
-        problems.invalid(path, hostname, "must be a DNS name, not an IP address");
+        errors.invalid(path, hostname, "must be a DNS name, not an IP address");
     }
 }
 
@@ -83,9 +88,14 @@ mod tests {
     fn addresses_from_before_are_accepted() {
         let old = balanced(&["1.2.3.04"]);
         for new in [&["1.2.3.04"][..], &["1.2.3.04", "5.6.7.8"], &["1.2.3.4"]] {
-            let mut problems = Problems::default();
-            validate(&balanced(new), &old, &Path::root("ingress"), &mut problems);
-            assert_eq!(problems.to_string(), "[]");
+            let mut errors = FieldErrors::default();
+            validate(
+                &balanced(new),
+                &old,
+                &FieldPath::root("ingress"),
+                &mut errors,
+            );
+            assert_eq!(errors.to_string(), "[]");
         }
     }
 }

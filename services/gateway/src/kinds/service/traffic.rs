@@ -7,8 +7,8 @@ use setpoint_model::names;
 use setpoint_proto::core::{Service, ServiceSpec};
 
 use super::{is_reached_from_outside, uses_health_check};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::ip;
 use crate::registry::validation::podspec::validate_port;
 
@@ -26,28 +26,33 @@ const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 /// Validates the traffic of a Service.
 ///
 /// Addresses and ranges of `old` are not validated again.
-pub(super) fn validate(service: &Service, old: &Service, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn validate(
+    service: &Service,
+    old: &Service,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let spec = &service.spec;
-    validate_annotated_ranges(service, old, problems);
-    validate_topology(service, problems);
-    validate_affinity(spec, path, problems);
+    validate_annotated_ranges(service, old, errors);
+    validate_topology(service, errors);
+    validate_affinity(spec, path, errors);
     let at = path.field("externalIPs");
     for (index, address) in spec.external_ips.iter().enumerate() {
         let path = at.index(index);
-        let before = problems.count();
+        let before = errors.count();
         if !old.spec.external_ips.contains(address) {
-            ip::validate(address, &path, problems);
+            ip::validate(address, &path, errors);
         }
-        if problems.count() == before {
-            validate_external(address, &path, problems);
+        if errors.count() == before {
+            validate_external(address, &path, errors);
         }
     }
-    validate_balancer(service, old, path, problems);
-    validate_policy(spec, path, problems);
+    validate_balancer(service, old, path, errors);
+    validate_policy(spec, path, errors);
     let internal = spec.internal_traffic_policy.as_deref();
-    problems.one_of_if_given(&path.field("internalTrafficPolicy"), internal, POLICIES);
+    errors.one_of_if_given(&path.field("internalTrafficPolicy"), internal, POLICIES);
     let distribution = spec.traffic_distribution.as_deref();
-    problems.one_of_if_given(
+    errors.one_of_if_given(
         &path.field("trafficDistribution"),
         distribution,
         DISTRIBUTIONS,
@@ -58,23 +63,23 @@ pub(super) fn validate(service: &Service, old: &Service, path: &Path<'_>, proble
 pub(super) fn validate_update(
     new: &ServiceSpec,
     old: &ServiceSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let balanced = [new, old].iter().all(|spec| spec.r#type == "LoadBalancer");
     if balanced && new.load_balancer_class != old.load_balancer_class {
         let at = path.field("loadBalancerClass");
-        problems.invalid(&at, &new.load_balancer_class, "may not change once set");
+        errors.invalid(&at, &new.load_balancer_class, "may not change once set");
     }
     let checked = uses_health_check(new) && uses_health_check(old);
     if checked && new.health_check_node_port != old.health_check_node_port {
-        problems.forbidden(&path.field("healthCheckNodePort"), "field is immutable");
+        errors.forbidden(&path.field("healthCheckNodePort"), "field is immutable");
     }
 }
 
-fn validate_affinity(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_affinity(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("sessionAffinity");
-    problems.one_of(&at, &spec.session_affinity, AFFINITIES);
+    errors.one_of(&at, &spec.session_affinity, AFFINITIES);
     let config = spec.session_affinity_config.as_ref();
     let timeout = config.and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
     if spec.session_affinity == "ClientIP"
@@ -83,7 +88,7 @@ fn validate_affinity(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problem
     {
         let at = path.field("sessionAffinityConfig");
         let detail = format!("must be greater than 0 and less than {STICKY_MAX}");
-        problems.invalid(
+        errors.invalid(
             &at.field("clientIP").field("timeoutSeconds"),
             timeout,
             detail,
@@ -92,15 +97,15 @@ fn validate_affinity(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problem
 }
 
 /// Validates an external address: it must not be local to a node.
-fn validate_external(text: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_external(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let Some(address) = ip::parse(text) else {
         return;
     };
     if address.is_unspecified() {
-        problems.invalid(path, text, format!("may not be unspecified ({text})"));
+        errors.invalid(path, text, format!("may not be unspecified ({text})"));
     }
     if address.is_loopback() {
-        problems.invalid(
+        errors.invalid(
             path,
             text,
             "may not be in the loopback range (127.0.0.0/8, ::1/128)",
@@ -118,18 +123,23 @@ fn validate_external(text: &str, path: &Path<'_>, problems: &mut Problems) {
     };
     if alone {
         let detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
-        problems.invalid(path, text, detail);
+        errors.invalid(path, text, detail);
     }
     if together {
         let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
-        problems.invalid(path, text, detail);
+        errors.invalid(path, text, detail);
     }
 }
 
-fn validate_balancer(service: &Service, old: &Service, path: &Path<'_>, problems: &mut Problems) {
+fn validate_balancer(
+    service: &Service,
+    old: &Service,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let spec = &service.spec;
     let balanced = spec.r#type == "LoadBalancer";
-    let annotations = Path::root("metadata");
+    let annotations = FieldPath::root("metadata");
     let annotations = annotations.field("annotations");
     // Kubernetes writes this field with a capital letter.
     let ranges = path.field("LoadBalancerSourceRanges");
@@ -147,21 +157,21 @@ fn validate_balancer(service: &Service, old: &Service, path: &Path<'_>, problems
         ),
     ] {
         if given && !balanced {
-            problems.forbidden(&path, FOR_BALANCERS);
+            errors.forbidden(&path, FOR_BALANCERS);
         }
     }
     let known = old.spec.load_balancer_source_ranges.iter();
     let known: BTreeSet<_> = known.map(|range| range.trim()).collect();
     for (index, range) in spec.load_balancer_source_ranges.iter().enumerate() {
         if !known.contains(range.trim()) {
-            ip::validate_range(range.trim(), &ranges.index(index), problems);
+            ip::validate_range(range.trim(), &ranges.index(index), errors);
         }
     }
     if let Some(class) = &spec.load_balancer_class
         && balanced
     {
         let wrong = names::validate_qualified_name(class);
-        problems.all_invalid(&path.field("loadBalancerClass"), class, wrong);
+        errors.all_invalid(&path.field("loadBalancerClass"), class, wrong);
     }
 }
 
@@ -173,7 +183,7 @@ fn annotated_ranges(service: &Service) -> Option<&str> {
 }
 
 /// Validates the source ranges in the annotation, unless it is unchanged.
-fn validate_annotated_ranges(new: &Service, old: &Service, problems: &mut Problems) {
+fn validate_annotated_ranges(new: &Service, old: &Service, errors: &mut FieldErrors) {
     let Some(ranges) = annotated_ranges(new) else {
         return;
     };
@@ -181,36 +191,36 @@ fn validate_annotated_ranges(new: &Service, old: &Service, problems: &mut Proble
     if before.is_some_and(|before| before == ranges) || ranges.trim().is_empty() {
         return;
     }
-    let path = Path::root("metadata");
+    let path = FieldPath::root("metadata");
     let path = path.field("annotations");
     for range in ranges.split(',') {
-        ip::validate_range(range.trim(), &path.key(RANGES), problems);
+        ip::validate_range(range.trim(), &path.key(RANGES), errors);
     }
 }
 
 /// The annotation and its older name must agree.
-fn validate_topology(service: &Service, problems: &mut Problems) {
+fn validate_topology(service: &Service, errors: &mut FieldErrors) {
     let annotations = &service.metadata.annotations;
     if let (Some(mode), Some(hints)) = (annotations.get(MODE), annotations.get(HINTS))
         && mode != hints
     {
-        let path = Path::root("metadata");
+        let path = FieldPath::root("metadata");
         let path = path.field("annotations");
         let detail = format!("must match annotations[{HINTS}] when both are specified");
-        problems.invalid(&path.key(MODE), mode, detail);
+        errors.invalid(&path.key(MODE), mode, detail);
     }
 }
 
-fn validate_policy(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_policy(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (at, policy) = (
         path.field("externalTrafficPolicy"),
         spec.external_traffic_policy.as_str(),
     );
     match is_reached_from_outside(spec) {
-        true => problems.one_of(&at, policy, POLICIES),
+        true => errors.one_of(&at, policy, POLICIES),
         false if !policy.is_empty() => {
             let detail = "may only be set for externally-accessible services";
-            problems.invalid(&at, policy, detail);
+            errors.invalid(&at, policy, detail);
         }
         false => {}
     }
@@ -222,10 +232,10 @@ fn validate_policy(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems)
         return;
     }
     match uses_health_check(spec) {
-        true => validate_port(port, &at, problems),
+        true => validate_port(port, &at, errors),
         false => {
             let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-            problems.invalid(&at, port, detail);
+            errors.invalid(&at, port, detail);
         }
     }
 }
@@ -235,9 +245,9 @@ mod tests {
     use super::*;
 
     fn complaints(new: &Service, old: &Service) -> String {
-        let mut problems = Problems::default();
-        validate(new, old, &Path::root("spec"), &mut problems);
-        problems.to_string()
+        let mut errors = FieldErrors::default();
+        validate(new, old, &FieldPath::root("spec"), &mut errors);
+        errors.to_string()
     }
 
     fn balancer(ranges: &[&str]) -> Service {

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A field, an entry of a list, or a value of a map. Lives on the stack, its parents with it.
 #[derive(Clone, Copy, Debug)]
-pub struct Path<'a> {
-    parent: Option<&'a Path<'a>>,
+pub struct FieldPath<'a> {
+    parent: Option<&'a FieldPath<'a>>,
     part: Part<'a>,
 }
 
@@ -17,7 +17,7 @@ enum Part<'a> {
     Key(&'a str),
 }
 
-impl<'a> Path<'a> {
+impl<'a> FieldPath<'a> {
     /// A field of the object itself.
     pub const fn root(name: &'static str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl<'a> Path<'a> {
     }
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn a_path_reads_as_kubernetes_writes_it() {
-        let containers = Path::root("spec").field("containers").to_string();
+        let containers = FieldPath::root("spec").field("containers").to_string();
         assert_eq!(containers, "spec.containers");
-        let spec = Path::root("spec");
+        let spec = FieldPath::root("spec");
         let limits = spec.field("containers");
         let limits = limits.index(2);
         let limits = limits.field("limits");

@@ -2,22 +2,22 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// Finds what is wrong with a field that must be an IP address.
-pub fn validate(text: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match text.parse() {
         Ok(IpAddr::V6(address)) if is_mapped(address) => {
-            problems.invalid(path, text, "must not be an IPv4-mapped IPv6 address");
+            errors.invalid(path, text, "must not be an IPv4-mapped IPv6 address");
         }
         Ok(_) => {}
         Err(_) if without_leading_zeros(text).is_some() => {
-            problems.invalid(path, text, "must not have leading 0s");
+            errors.invalid(path, text, "must not have leading 0s");
         }
         Err(_) => {
             let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            problems.invalid(path, text, detail);
+            errors.invalid(path, text, detail);
         }
     }
 }
@@ -29,28 +29,28 @@ pub fn parse(text: &str) -> Option<IpAddr> {
 }
 
 /// Finds what is wrong with a field that must be a range of addresses.
-pub fn validate_range(text: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_range(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let parts = text.split_once('/');
     let Some((address, length)) = parts.and_then(|(address, length)| {
         let address = parse(address)?;
         Some((address, digits(length)?)).filter(|(address, length)| *length <= width(*address))
     }) else {
         let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        return problems.invalid(path, text, detail);
+        return errors.invalid(path, text, detail);
     };
     let strict = text.split_once('/').is_some_and(|(before, after)| {
         before.parse::<IpAddr>().is_ok() && (after == "0" || !after.starts_with('0'))
     });
     if !strict {
-        problems.invalid(
+        errors.invalid(
             path,
             text,
             "must not have leading 0s in IP or prefix length",
         );
     } else if matches!(address, IpAddr::V6(address) if is_mapped(address)) {
-        problems.invalid(path, text, "must not have an IPv4-mapped IPv6 address");
+        errors.invalid(path, text, "must not have an IPv4-mapped IPv6 address");
     } else if has_bits_beyond(address, length) {
-        problems.invalid(
+        errors.invalid(
             path,
             text,
             "must not have bits set beyond the prefix length",
@@ -98,10 +98,10 @@ fn has_bits_beyond(address: IpAddr, length: u32) -> bool {
 mod tests {
     use super::*;
 
-    fn complaint(check: fn(&str, &Path<'_>, &mut Problems), text: &str) -> String {
-        let mut problems = Problems::default();
-        check(text, &Path::root("ip"), &mut problems);
-        problems.to_string()
+    fn complaint(check: fn(&str, &FieldPath<'_>, &mut FieldErrors), text: &str) -> String {
+        let mut errors = FieldErrors::default();
+        check(text, &FieldPath::root("ip"), &mut errors);
+        errors.to_string()
     }
 
     #[test]

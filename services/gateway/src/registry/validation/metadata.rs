@@ -9,8 +9,8 @@ use setpoint_proto::{ApiError, Reason};
 use uuid::Uuid;
 
 use crate::registry::target::Target;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// All annotations of an object together, keys and values.
 const ANNOTATIONS_MAX: usize = 256 << 10;
@@ -120,19 +120,19 @@ fn clear_unkept(meta: &mut ObjectMeta) {
 pub fn validate(
     meta: &ObjectMeta,
     check_name: impl Fn(&str) -> Vec<String>,
-    problems: &mut Problems,
+    errors: &mut FieldErrors,
 ) {
-    let path = Path::root("metadata");
+    let path = FieldPath::root("metadata");
     if !meta.generate_name.is_empty() {
         let begun = check_name(&with_an_end(&meta.generate_name));
-        problems.all_invalid(&path.field("generateName"), &meta.generate_name, begun);
+        errors.all_invalid(&path.field("generateName"), &meta.generate_name, begun);
     }
     if meta.name.is_empty() {
-        problems.required(&path.field("name"), "name or generateName is required");
+        errors.required(&path.field("name"), "name or generateName is required");
     } else {
-        problems.all_invalid(&path.field("name"), &meta.name, check_name(&meta.name));
+        errors.all_invalid(&path.field("name"), &meta.name, check_name(&meta.name));
     }
-    validate_own(meta, problems);
+    validate_own(meta, errors);
 }
 
 /// The beginning of a name as it will be judged once something is appended: a hyphen may stand at its end.
@@ -144,40 +144,40 @@ fn with_an_end(begun: &str) -> String {
 }
 
 /// Finds what is wrong with the parts of metadata that a user may change.
-fn validate_own(meta: &ObjectMeta, problems: &mut Problems) {
-    let path = Path::root("metadata");
-    validate_labels(&meta.labels, &path.field("labels"), problems);
-    validate_annotations(&meta.annotations, &path.field("annotations"), problems);
+fn validate_own(meta: &ObjectMeta, errors: &mut FieldErrors) {
+    let path = FieldPath::root("metadata");
+    validate_labels(&meta.labels, &path.field("labels"), errors);
+    validate_annotations(&meta.annotations, &path.field("annotations"), errors);
     let owners = path.field("ownerReferences");
-    validate_owners(&meta.owner_references, &owners, problems);
-    validate_finalizers(&meta.finalizers, &path.field("finalizers"), problems);
+    validate_owners(&meta.owner_references, &owners, errors);
+    validate_finalizers(&meta.finalizers, &path.field("finalizers"), errors);
 }
 
-fn validate_finalizers(finalizers: &[String], path: &Path<'_>, problems: &mut Problems) {
+fn validate_finalizers(finalizers: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, finalizer) in finalizers.iter().enumerate() {
         let wrong = names::validate_qualified_name(finalizer);
-        problems.all_invalid(path, finalizer, wrong);
-        validate_finalizer_domain(finalizer, &path.index(index), problems);
+        errors.all_invalid(path, finalizer, wrong);
+        validate_finalizer_domain(finalizer, &path.index(index), errors);
     }
     let names = |name| finalizers.iter().any(|finalizer| finalizer == name);
     if names(ORPHAN) && names(FOREGROUND) {
         let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
-        problems.invalid(path, finalizers, detail);
+        errors.invalid(path, finalizers, detail);
     }
 }
 
 /// Finds what is wrong with a change of metadata alone, as a write of the status makes it.
-pub fn validate_status_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
-    validate_own(meta, problems);
-    validate_update(meta, old, problems);
+pub fn validate_status_update(meta: &ObjectMeta, old: &ObjectMeta, errors: &mut FieldErrors) {
+    validate_own(meta, errors);
+    validate_update(meta, old, errors);
 }
 
 /// Finds what is wrong with a change of metadata. [`validate`] has been asked before.
-pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
-    let path = Path::root("metadata");
+pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, errors: &mut FieldErrors) {
+    let path = FieldPath::root("metadata");
     let (new_end, old_end) = (&meta.deletion_timestamp, &old.deletion_timestamp);
-    problems.immutable(&path.field("deletionTimestamp"), new_end, old_end);
-    problems.immutable(
+    errors.immutable(&path.field("deletionTimestamp"), new_end, old_end);
+    errors.immutable(
         &path.field("deletionGracePeriodSeconds"),
         &meta.deletion_grace_period_seconds,
         &old.deletion_grace_period_seconds,
@@ -192,32 +192,32 @@ pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, problems: &mut Probl
         let detail = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers {new:?}"
         );
-        problems.forbidden(&path.field("finalizers"), detail);
+        errors.forbidden(&path.field("finalizers"), detail);
     }
 }
 
 /// Finds what is wrong with labels, or with a selector that is written like them.
 pub fn validate_labels(
     labels: &BTreeMap<String, String>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     for (key, value) in labels {
-        problems.all_invalid(path, key, names::validate_label_key(key));
-        problems.all_invalid(path, value, names::validate_label_value(value));
+        errors.all_invalid(path, key, names::validate_label_key(key));
+        errors.all_invalid(path, value, names::validate_label_value(value));
     }
 }
 
 /// Finds what is wrong with annotations.
 pub fn validate_annotations(
     annotations: &BTreeMap<String, String>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let mut size = 0;
     for (key, value) in annotations {
         // Keys may be written in upper case too.
-        problems.all_invalid(
+        errors.all_invalid(
             path,
             key,
             names::validate_qualified_name(&key.to_lowercase()),
@@ -225,14 +225,14 @@ pub fn validate_annotations(
         size += key.len() + value.len();
     }
     if size > ANNOTATIONS_MAX {
-        problems.too_long(path, ANNOTATIONS_MAX);
+        errors.too_long(path, ANNOTATIONS_MAX);
     }
 }
 
-fn validate_owners(owners: &[OwnerReference], path: &Path<'_>, problems: &mut Problems) {
+fn validate_owners(owners: &[OwnerReference], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut controller: Option<&OwnerReference> = None;
     for owner in owners {
-        validate_owner(owner, path, problems);
+        validate_owner(owner, path, errors);
         if owner.controller != Some(true) {
             continue;
         }
@@ -242,13 +242,13 @@ fn validate_owners(owners: &[OwnerReference], path: &Path<'_>, problems: &mut Pr
                 "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
                 first.kind, first.name, owner.kind, owner.name
             );
-            problems.invalid(path, owners, detail);
+            errors.invalid(path, owners, detail);
         }
     }
 }
 
 /// Upstream names the list, not the entry, as the field.
-fn validate_owner(owner: &OwnerReference, path: &Path<'_>, problems: &mut Problems) {
+fn validate_owner(owner: &OwnerReference, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let version = match owner.api_version.split_once('/') {
         Some((_, version)) if version.contains('/') => "",
         Some((_, version)) => version,
@@ -256,7 +256,7 @@ fn validate_owner(owner: &OwnerReference, path: &Path<'_>, problems: &mut Proble
     };
     if version.is_empty() {
         let detail = "version must not be empty";
-        problems.invalid(&path.field("apiVersion"), &owner.api_version, detail);
+        errors.invalid(&path.field("apiVersion"), &owner.api_version, detail);
     }
     for (value, field) in [
         (&owner.kind, "kind"),
@@ -264,21 +264,21 @@ fn validate_owner(owner: &OwnerReference, path: &Path<'_>, problems: &mut Proble
         (&owner.uid, "uid"),
     ] {
         if value.is_empty() {
-            problems.invalid(&path.field(field), value, "must not be empty");
+            errors.invalid(&path.field(field), value, "must not be empty");
         }
     }
     if (owner.api_version.as_str(), owner.kind.as_str()) == ("v1", "Event") {
         let detail = "/v1, Kind=Event is disallowed from being an owner";
-        problems.invalid(path, owner, detail);
+        errors.invalid(path, owner, detail);
     }
 }
 
 /// Finds what is wrong with a finalizer that names no domain.
-pub fn validate_finalizer_domain(finalizer: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_finalizer_domain(finalizer: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let plain = [ORPHAN, FOREGROUND, "kubernetes"];
     if !finalizer.contains('/') && !plain.contains(&finalizer) {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
-        problems.invalid(path, finalizer, detail);
+        errors.invalid(path, finalizer, detail);
     }
 }
 
@@ -299,9 +299,9 @@ mod tests {
             ..Default::default()
         };
         change(&mut meta);
-        let mut problems = Problems::default();
-        validate(&meta, |_| Vec::new(), &mut problems);
-        problems.to_string()
+        let mut errors = FieldErrors::default();
+        validate(&meta, |_| Vec::new(), &mut errors);
+        errors.to_string()
     }
 
     #[test]
@@ -404,20 +404,20 @@ mod tests {
             finalizers: vec!["a.io/b".into()],
             ..Default::default()
         };
-        let mut problems = Problems::default();
+        let mut errors = FieldErrors::default();
         let mut old = ObjectMeta {
             deletion_timestamp: meta.deletion_timestamp,
             ..Default::default()
         };
-        validate_update(&meta, &old, &mut problems);
+        validate_update(&meta, &old, &mut errors);
         assert_eq!(
-            problems.to_string(),
+            errors.to_string(),
             r#"metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ["a.io/b"]"#
         );
         meta.deletion_timestamp = None;
         old.deletion_timestamp = None;
-        let mut problems = Problems::default();
-        validate_update(&meta, &old, &mut problems);
-        assert_eq!(problems.to_string(), "[]");
+        let mut errors = FieldErrors::default();
+        validate_update(&meta, &old, &mut errors);
+        assert_eq!(errors.to_string(), "[]");
     }
 }

@@ -9,36 +9,38 @@ use setpoint_proto::{ApiError, Reason};
 use crate::kinds;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::update::Precondition;
-use crate::registry::write::current::State;
-use crate::registry::{Answer, Call, Registry, Target, errors};
+use crate::registry::write::current::Current;
+use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
 impl Registry {
     /// Assigns an object to the node of a `Binding`. Answers with a `Status`.
     pub(crate) async fn bind(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         object: Box<dyn Object>,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ObjectResponse, ApiError> {
         let node = node_of(&*object, target)?;
         let precondition = Precondition::of(&*object);
         let whole = Target::whole(target.kind, &target.key());
         let now = Timestamp::now();
-        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+        let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let pod = slot.insert(old.object.clone_box());
             let bound = kinds::of(target.kind).bind(&mut **pod, &node, now);
             bound.map_err(|why| errors::conflict(target, why))
         };
-        let amended = self.amend(call, &whole, None, 0, &mut propose).await?;
+        let updated = self
+            .guaranteed_update(context, &whole, None, 0, &mut mutate)
+            .await?;
         let status = Status {
             status: "Success".into(),
             code: 201,
             ..Default::default()
         };
-        Ok(Answer::made(
+        Ok(ObjectResponse::made(
             Box::new(status),
-            amended.into_answer().revision,
+            updated.into_response().revision,
         ))
     }
 }

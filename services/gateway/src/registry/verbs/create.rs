@@ -7,13 +7,15 @@ use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Precondition, Write};
 
 use crate::kinds::{self, Strategy};
-use crate::registry::validation::field_errors::Problems;
+use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::metadata;
 use crate::registry::write::allocation::precondition;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
-use crate::registry::write::write_metrics::Tally;
-use crate::registry::{Answer, AtLeast, Call, Registry, Subresource, Target, errors, expect_kind};
+use crate::registry::write::write_metrics::WriteMetrics;
+use crate::registry::{
+    AtLeast, ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
+};
 
 /// The number of generated names that are tried. They collide about once in 10⁶; eight collisions in a row have another
 /// cause.
@@ -29,7 +31,7 @@ struct Draft {
 }
 
 enum Inserted {
-    Written(Answer),
+    Written(ObjectResponse),
     /// A precondition failed: it must be prepared again.
     Overtaken(Box<dyn Object>),
 }
@@ -41,13 +43,13 @@ impl Registry {
     /// `AlreadyExists`, `Invalid`, `NotFound` for its namespace, `Forbidden` when that is ending, …
     pub async fn create(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         mut object: Box<dyn Object>,
-    ) -> Result<Answer, ApiError> {
-        self.allow(call, Verb::Create, target)?;
+    ) -> Result<ObjectResponse, ApiError> {
+        self.allow(context, Verb::Create, target)?;
         match target.subresource {
-            Subresource::Binding => return self.bind(call, target, object).await,
+            Subresource::Binding => return self.bind(context, target, object).await,
             Subresource::None => expect_kind(&*object, target.kind)?,
             Subresource::Status | Subresource::Scale => return Err(errors::not_allowed()),
         }
@@ -77,8 +79,8 @@ impl Registry {
                 object,
                 generates,
             };
-            object = match self.insert(call, &mut target, draft).await? {
-                Inserted::Written(answer) => return Ok(answer),
+            object = match self.insert(context, &mut target, draft).await? {
+                Inserted::Written(response) => return Ok(response),
                 Inserted::Overtaken(object) => {
                     allocation.map_or(object, |allocation| allocation.asked)
                 }
@@ -90,27 +92,27 @@ impl Registry {
 
     async fn insert(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &mut Target,
         draft: Draft,
     ) -> Result<Inserted, ApiError> {
         let mut object = draft.object;
-        let mut cause = call.cause();
+        let mut cause = context.cause();
         draft.term.note(&mut cause);
         for _ in 0..if draft.generates { NAMES } else { 1 } {
             let raw = object.encode();
             let kind = target.kind;
-            let tally = Tally::of(&*object, None, &mut cause);
+            let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
             let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
             let write = Write::create(target.path(), value)
-                .fenced(call.fence.clone())
+                .fenced(context.fence.clone())
                 .with_preconditions(draft.witnesses.clone());
             let write = draft.term.clone().with(write);
-            match self.insert_once(call, target, write).await? {
+            match self.insert_once(context, target, write).await? {
                 Ok(revision) => {
-                    tally.count_unless(call.dry_run);
-                    let answer = Answer::written(object, &raw, revision, Some(cause));
-                    return Ok(Inserted::Written(answer));
+                    write_metrics.count_unless(context.dry_run);
+                    let response = ObjectResponse::written(object, &raw, revision, Some(cause));
+                    return Ok(Inserted::Written(response));
                 }
                 Err(store::Error::PreconditionFailed) => return Ok(Inserted::Overtaken(object)),
                 Err(store::Error::Conflict { .. }) if draft.generates => {
@@ -118,7 +120,7 @@ impl Registry {
                     target.name.clone_from(&object.meta().name);
                 }
                 Err(store::Error::Conflict { .. }) => break,
-                Err(error) => return Err(self.refused(error, target, call).await),
+                Err(error) => return Err(self.refused(error, target, context).await),
             }
         }
         Err(errors::already_exists(target.kind, &target.name))
@@ -126,14 +128,14 @@ impl Registry {
 
     async fn insert_once(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         write: Write,
     ) -> Result<Result<Revision, store::Error>, ApiError> {
-        if !call.dry_run {
+        if !context.dry_run {
             return Ok(self.store.commit(write).await);
         }
-        self.check_fence(target, call).await?;
+        self.check_fence(target, context).await?;
         Ok(match self.store.get(&write.key).await? {
             None => Ok(Default::default()),
             current => Err(store::Error::Conflict { current }),
@@ -149,13 +151,13 @@ fn complete(
 ) -> Result<(), ApiError> {
     rules.fill_defaults(object);
     rules.prepare_create(object);
-    let mut problems = Problems::default();
+    let mut errors = FieldErrors::default();
     let check_name = |name: &str| rules.check_name(name);
-    metadata::validate(object.meta(), check_name, &mut problems);
-    rules.validate(object, &mut problems);
-    rules.validate_create(object, &mut problems);
+    metadata::validate(object.meta(), check_name, &mut errors);
+    rules.validate(object, &mut errors);
+    rules.validate_create(object, &mut errors);
     object.meta_mut().generation = i64::from(rules.counts_generations());
-    problems.into_result(target.kind, &target.name)
+    errors.into_result(target.kind, &target.name)
 }
 
 fn generate_name(object: &mut dyn Object) {

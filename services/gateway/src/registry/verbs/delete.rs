@@ -8,18 +8,20 @@ use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
 use crate::registry::verbs::update::Precondition;
-use crate::registry::write::current::State;
-use crate::registry::write::guaranteed_update::Amended;
-use crate::registry::{Answer, Call, List, ListParams, Registry, Subresource, Target, errors};
+use crate::registry::write::current::Current;
+use crate::registry::write::guaranteed_update::Updated;
+use crate::registry::{
+    List, ListParams, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,
+};
 
 /// The result of a deletion.
 pub struct Deleted {
     /// The object before it was removed, or as it is now if something holds it.
-    pub answer: Answer,
+    pub response: ObjectResponse,
     /// Whether it was removed.
     pub gone: bool,
 }
@@ -31,22 +33,22 @@ impl Registry {
     /// `NotFound`, or `Conflict` when a precondition does not hold.
     pub async fn delete(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        self.delete_if(call, target, options, &|_| Ok(())).await
+        self.delete_if(context, target, options, &|_| Ok(())).await
     }
 
     /// Deletes an object if it meets a condition of the caller in the same transaction.
     pub(crate) async fn delete_if(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         options: &DeleteOptions,
         condition: &(dyn Fn(&ObjectMeta) -> Result<(), ApiError> + Sync),
     ) -> Result<Deleted, ApiError> {
-        self.allow(call, Verb::Delete, target)?;
+        self.allow(context, Verb::Delete, target)?;
         if target.subresource != Subresource::None {
             return Err(errors::not_allowed());
         }
@@ -54,21 +56,23 @@ impl Registry {
         kinds::of(target.kind)
             .check_delete(&target.name)
             .map_err(|why| errors::forbidden(target, why, None))?;
-        let mut call = call.clone();
-        call.dry_run |= options.dry_run.iter().any(|stage| stage == "All");
+        let mut context = context.clone();
+        context.dry_run |= options.dry_run.iter().any(|stage| stage == "All");
         let precondition = precondition(options);
         let now = Timestamp::now();
-        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+        let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             check(&precondition, target, old)?;
             condition(old.object.meta())?;
             let new = slot.insert(old.object.clone_box());
             end(&mut **new, options, now);
             Ok(())
         };
-        let amended = self.amend(&call, target, None, 0, &mut propose).await?;
-        let gone = matches!(amended, Amended::Removed(_));
+        let updated = self
+            .guaranteed_update(&context, target, None, 0, &mut mutate)
+            .await?;
+        let gone = matches!(updated, Updated::Deleted(_));
         Ok(Deleted {
-            answer: amended.into_answer(),
+            response: updated.into_response(),
             gone,
         })
     }
@@ -79,17 +83,17 @@ impl Registry {
     /// The first error of a deletion, except for objects that no longer exist.
     pub async fn delete_collection(
         &self,
-        call: &Call,
+        context: &RequestContext,
         params: &ListParams,
         options: &DeleteOptions,
     ) -> Result<List, ApiError> {
         if !kinds::of(params.filter.kind()).deletes_collections() {
             return Err(errors::not_allowed());
         }
-        let list = self.list(call, params).await?;
+        let list = self.list(context, params).await?;
         for item in &list.items {
             let target = Target::whole(item.kind, &item.key);
-            match self.delete(call, &target, options).await {
+            match self.delete(context, &target, options).await {
                 Err(error) if error.reason != Reason::NotFound => {
                     return Err(error);
                 }
@@ -108,7 +112,7 @@ fn precondition(options: &DeleteOptions) -> Precondition {
     }
 }
 
-fn check(wanted: &Precondition, target: &Target, old: &State) -> Result<(), ApiError> {
+fn check(wanted: &Precondition, target: &Target, old: &Current) -> Result<(), ApiError> {
     let uid = &old.object.meta().uid;
     if !wanted.uid.is_empty() && wanted.uid != *uid {
         let why = format!(
@@ -131,20 +135,20 @@ fn check(wanted: &Precondition, target: &Target, old: &State) -> Result<(), ApiE
 /// Validates options as Kubernetes does. A negative grace period is accepted.
 fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
     const POLICIES: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
-    let mut problems = Problems::default();
-    let path = Path::root("propagationPolicy");
+    let mut errors = FieldErrors::default();
+    let path = FieldPath::root("propagationPolicy");
     if let Some(policy) = &options.propagation_policy {
         if options.orphan_dependents.is_some() {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
-            problems.invalid(&path, policy, detail);
+            errors.invalid(&path, policy, detail);
         }
         if !POLICIES[..3].contains(&policy.as_str()) {
-            problems.unsupported(&path, policy, &POLICIES);
+            errors.unsupported(&path, policy, &POLICIES);
         }
     }
     let kind = setpoint_codec::kinds().by_kind("v1", "DeleteOptions");
     let kind = kind.expect("its message is compiled in");
-    problems.into_result(kind, "").map_err(|mut error| {
+    errors.into_result(kind, "").map_err(|mut error| {
         // The kind belongs to every group; Kubernetes names this one.
         error.message = error.message.replacen(' ', ".meta.k8s.io ", 1);
         error

@@ -9,8 +9,8 @@ use setpoint_proto::{ApiError, Reason};
 use crate::kinds;
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{Precondition, revise};
-use crate::registry::write::current::State;
-use crate::registry::{Answer, Call, Registry, Subresource, Target, errors};
+use crate::registry::write::current::Current;
+use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 
 /// Looks at the JSON of a patched object before it is read, and answers with warnings or refuses it.
 pub type Check = fn(&'static Kind, &[u8]) -> Result<Vec<String>, ApiError>;
@@ -34,17 +34,17 @@ impl Registry {
     /// `Conflict` when the patch names a revision or a uid that is not the newest, `NotFound`, `Invalid`, …
     pub async fn patch(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         patch: &Patch,
-    ) -> Result<Answer, ApiError> {
-        self.allow(call, Verb::Patch, target)?;
+    ) -> Result<ObjectResponse, ApiError> {
+        self.allow(context, Verb::Patch, target)?;
         if target.subresource == Subresource::Binding {
             return Err(errors::not_allowed());
         }
         let whole = Target::whole(target.kind, &target.key());
         let mut warnings = Vec::new();
-        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+        let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             let (new, heard) = patch.apply(target, old)?;
             warnings = heard;
             if target.subresource != Subresource::Scale {
@@ -55,15 +55,15 @@ impl Registry {
             kinds::of(target.kind).set_replicas(&mut **scaled, replicas);
             revise(&whole, old, scaled)
         };
-        let amended = self
-            .amend(call, &whole, None, patch.bytes, &mut propose)
+        let updated = self
+            .guaranteed_update(context, &whole, None, patch.bytes, &mut mutate)
             .await?;
-        let mut answer = amended.into_answer();
+        let mut response = updated.into_response();
         if target.subresource == Subresource::Scale {
-            answer = scale::answer(answer)?;
+            response = scale::response(response)?;
         }
-        answer.warnings = warnings;
-        Ok(answer)
+        response.warnings = warnings;
+        Ok(response)
     }
 }
 
@@ -72,7 +72,7 @@ impl Patch {
     fn apply(
         &self,
         target: &Target,
-        old: &State,
+        old: &Current,
     ) -> Result<(Box<dyn Object>, Vec<String>), ApiError> {
         let mut now = old.object.clone_box();
         now.meta_mut().resource_version = old.revision.to_string();

@@ -10,7 +10,7 @@ use setpoint_store::keys;
 
 use crate::registry::verbs::scale;
 use crate::registry::{
-    Answer, AtLeast, Cached, Call, Filter, Registry, Subresource, Target, errors,
+    AtLeast, Cached, Filter, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,
 };
 
 use crate::access;
@@ -55,16 +55,21 @@ impl Registry {
     ///
     /// # Errors
     /// `NotFound`, or those of a store that cannot be reached.
-    pub async fn get(&self, call: &Call, target: &Target, at: AtLeast) -> Result<Answer, ApiError> {
-        self.allow(call, Verb::Get, target)?;
+    pub async fn get(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        at: AtLeast,
+    ) -> Result<ObjectResponse, ApiError> {
+        self.allow(context, Verb::Get, target)?;
         if target.subresource == Subresource::Binding {
             return Err(errors::not_allowed());
         }
         let found = self.cache.get(target.kind, &target.key(), at).await?;
         let found = found.ok_or_else(|| errors::not_found(target.kind, &target.name))?;
-        let whole = Answer::from(&found);
+        let whole = ObjectResponse::from(&found);
         match target.subresource {
-            Subresource::Scale => scale::answer(whole),
+            Subresource::Scale => scale::response(whole),
             _ => Ok(whole),
         }
     }
@@ -73,9 +78,13 @@ impl Registry {
     ///
     /// # Errors
     /// `Expired` when later pages come too late, `BadRequest` for a foreign token.
-    pub async fn list(&self, call: &Call, params: &ListParams) -> Result<List, ApiError> {
+    pub async fn list(
+        &self,
+        context: &RequestContext,
+        params: &ListParams,
+    ) -> Result<List, ApiError> {
         let filter = &params.filter;
-        access::allow(&call.user, Verb::List, filter.kind(), filter.namespace())?;
+        access::allow(&context.user, Verb::List, filter.kind(), filter.namespace())?;
         if !params.continue_token.is_empty() {
             let (revision, after) = read_token(&params.continue_token, filter)?;
             let revision = match revision {
@@ -131,9 +140,13 @@ impl Registry {
     ///
     /// # Errors
     /// `Expired` when the history does not reach back to where it should start.
-    pub async fn watch(&self, call: &Call, spec: WatchSpec) -> Result<Watch, ApiError> {
+    pub async fn watch(
+        &self,
+        context: &RequestContext,
+        spec: WatchSpec,
+    ) -> Result<Watch, ApiError> {
         access::allow(
-            &call.user,
+            &context.user,
             Verb::Watch,
             spec.filter.kind(),
             spec.filter.namespace(),

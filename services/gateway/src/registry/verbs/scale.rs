@@ -8,10 +8,10 @@ use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 
 use crate::kinds;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
-use crate::registry::{Answer, Target, errors};
+use crate::registry::{ObjectResponse, Target, errors};
 
 /// Returns the scale of an object that has one.
 pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
@@ -38,10 +38,10 @@ pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
 }
 
 /// Returns the scale of the object of an answer.
-pub(crate) fn answer(whole: Answer) -> Result<Answer, ApiError> {
+pub(crate) fn response(whole: ObjectResponse) -> Result<ObjectResponse, ApiError> {
     let revision = whole.revision;
     let scale = of(&*whole.into_object()?)?;
-    Ok(Answer::made(Box::new(scale), revision))
+    Ok(ObjectResponse::made(Box::new(scale), revision))
 }
 
 /// Returns the number of replicas that a sent `Scale` asks for.
@@ -55,10 +55,13 @@ pub(crate) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, A
     };
     let mut meta = scale.metadata.clone();
     metadata::settle(&mut meta, target)?;
-    let mut problems = Problems::default();
-    metadata::validate(&meta, names::validate_dns_subdomain, &mut problems);
-    problems.non_negative(&Path::root("spec").field("replicas"), scale.spec.replicas);
-    problems.into_result(object.kind(), &target.name)?;
+    let mut errors = FieldErrors::default();
+    metadata::validate(&meta, names::validate_dns_subdomain, &mut errors);
+    errors.non_negative(
+        &FieldPath::root("spec").field("replicas"),
+        scale.spec.replicas,
+    );
+    errors.into_result(object.kind(), &target.name)?;
     Ok(scale.spec.replicas)
 }
 

@@ -6,12 +6,14 @@ use setpoint_proto::ApiError;
 use setpoint_proto::meta::ObjectMeta;
 
 use crate::kinds;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::scale;
-use crate::registry::write::current::State;
-use crate::registry::{Answer, Call, Registry, Subresource, Target, errors, expect_kind};
+use crate::registry::write::current::Current;
+use crate::registry::{
+    ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
+};
 
 impl Registry {
     /// Replaces the part of the object that the subresource covers.
@@ -20,17 +22,17 @@ impl Registry {
     /// `Conflict` when the object names a revision or a uid that is not the newest, `NotFound`, `Invalid`, …
     pub async fn update(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         object: Box<dyn Object>,
-    ) -> Result<Answer, ApiError> {
-        self.allow(call, Verb::Update, target)?;
+    ) -> Result<ObjectResponse, ApiError> {
+        self.allow(context, Verb::Update, target)?;
         match target.subresource {
-            Subresource::Scale => return self.update_scale(call, target, object).await,
+            Subresource::Scale => return self.update_scale(context, target, object).await,
             Subresource::Binding => return Err(errors::not_allowed()),
             Subresource::None | Subresource::Status => expect_kind(&*object, target.kind)?,
         }
-        self.replace(call, target, object, |_, _| {}).await
+        self.replace(context, target, object, |_, _| {}).await
     }
 
     /// Replaces the status of an object. Labels, annotations, owners and finalizers that the report leaves empty stay, so that
@@ -40,14 +42,14 @@ impl Registry {
     /// As [`Self::update`].
     pub async fn report_status(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         object: Box<dyn Object>,
-    ) -> Result<Answer, ApiError> {
-        self.allow(call, Verb::Update, target)?;
+    ) -> Result<ObjectResponse, ApiError> {
+        self.allow(context, Verb::Update, target)?;
         expect_kind(&*object, target.kind)?;
         let sent = object.meta().clone();
-        self.replace(call, target, object, move |meta, old| {
+        self.replace(context, target, object, move |meta, old| {
             meta.clone_from(&sent);
             metadata::keep_unsaid(meta, old);
         })
@@ -58,43 +60,45 @@ impl Registry {
     /// stored one.
     async fn replace(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         object: Box<dyn Object>,
         complete: impl Fn(&mut ObjectMeta, &ObjectMeta) + Send + Sync,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ObjectResponse, ApiError> {
         let precondition = Precondition::of(&*object);
         precondition.check_given(target)?;
-        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+        let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let new = slot.as_mut();
             let new = new.expect("what was sent lies there from the start");
             complete(new.meta_mut(), old.object.meta());
             revise(target, old, new)
         };
-        let amended = self
-            .amend(call, target, Some(object), 0, &mut propose)
+        let updated = self
+            .guaranteed_update(context, target, Some(object), 0, &mut mutate)
             .await?;
-        Ok(amended.into_answer())
+        Ok(updated.into_response())
     }
 
     async fn update_scale(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         object: Box<dyn Object>,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ObjectResponse, ApiError> {
         let replicas = scale::replicas_of(&*object, target)?;
         let precondition = Precondition::of(&*object);
         let whole = Target::whole(target.kind, &target.key());
-        let mut propose = |old: &State, slot: &mut Option<Box<dyn Object>>| {
+        let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
             kinds::of(target.kind).set_replicas(&mut **new, replicas);
             revise(&whole, old, new)
         };
-        let amended = self.amend(call, &whole, None, 0, &mut propose).await?;
-        scale::answer(amended.into_answer())
+        let updated = self
+            .guaranteed_update(context, &whole, None, 0, &mut mutate)
+            .await?;
+        scale::response(updated.into_response())
     }
 }
 
@@ -118,14 +122,14 @@ impl Precondition {
         if self.names_revision() || kinds::of(target.kind).allows_unconditional_update() {
             return Ok(());
         }
-        let path = Path::root("metadata");
-        let mut problems = Problems::default();
-        problems.invalid(
+        let path = FieldPath::root("metadata");
+        let mut errors = FieldErrors::default();
+        errors.invalid(
             &path.field("resourceVersion"),
             0,
             "must be specified for an update",
         );
-        problems.into_result(target.kind, &target.name)
+        errors.into_result(target.kind, &target.name)
     }
 
     /// Returns whether a revision is named. Clients send "0" for any revision.
@@ -133,7 +137,7 @@ impl Precondition {
         !["", "0"].contains(&self.revision.as_str())
     }
 
-    pub(crate) fn check(&self, target: &Target, old: &State) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, target: &Target, old: &Current) -> Result<(), ApiError> {
         let uid = &old.object.meta().uid;
         if !self.uid.is_empty() && self.uid != *uid {
             let why = format!(
@@ -152,7 +156,7 @@ impl Precondition {
 /// Completes and validates the update `new` of `old`.
 pub(crate) fn revise(
     target: &Target,
-    old: &State,
+    old: &Current,
     new: &mut Box<dyn Object>,
 ) -> Result<(), ApiError> {
     let rules = kinds::of(target.kind);
@@ -163,12 +167,12 @@ pub(crate) fn revise(
     }
     rules.prepare_update(new, was);
     rules.fill_defaults(new);
-    let mut problems = Problems::default();
-    metadata::validate(new.meta(), |name| rules.check_name(name), &mut problems);
-    metadata::validate_update(new.meta(), was.meta(), &mut problems);
-    rules.validate(new, &mut problems);
-    rules.validate_update(new, was, &mut problems);
-    problems.into_result(target.kind, &new.meta().name)?;
+    let mut errors = FieldErrors::default();
+    metadata::validate(new.meta(), |name| rules.check_name(name), &mut errors);
+    metadata::validate_update(new.meta(), was.meta(), &mut errors);
+    rules.validate(new, &mut errors);
+    rules.validate_update(new, was, &mut errors);
+    errors.into_result(target.kind, &new.meta().name)?;
     if rules.counts_generations() {
         let changed = rules.intent_changed(new, was);
         new.meta_mut().generation = was.meta().generation + i64::from(changed);
@@ -181,8 +185,8 @@ fn revise_status(target: &Target, was: &dyn Object, new: &mut dyn Object) -> Res
     let rules = kinds::of(target.kind);
     rules.prepare_status_update(new, was);
     rules.fill_defaults(new);
-    let mut problems = Problems::default();
-    metadata::validate_status_update(new.meta(), was.meta(), &mut problems);
-    rules.validate_status_update(new, was, &mut problems);
-    problems.into_result(target.kind, &new.meta().name)
+    let mut errors = FieldErrors::default();
+    metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
+    rules.validate_status_update(new, was, &mut errors);
+    errors.into_result(target.kind, &new.meta().name)
 }

@@ -9,7 +9,7 @@ use setpoint_store::Entry;
 use crate::registry::{AtLeast, Registry, Target, errors};
 
 /// What is there now, decoded, beside the bytes as they are stored.
-pub(crate) struct State {
+pub(crate) struct Current {
     /// Without its resourceVersion, as it is stored.
     pub object: Box<dyn Object>,
     /// The object as it is stored.
@@ -17,10 +17,10 @@ pub(crate) struct State {
     pub revision: Revision,
     pub cause: Option<Cause>,
     /// Is it known to be the newest, rather than hoped to be?
-    pub fresh: bool,
+    pub is_live: bool,
 }
 
-impl State {
+impl Current {
     pub(crate) fn of_entry(target: &Target, entry: &Entry) -> Result<Self, ApiError> {
         let envelope = errors::readable(envelope::read(&entry.value))?;
         Ok(Self {
@@ -28,36 +28,36 @@ impl State {
             raw: envelope.raw,
             revision: entry.revision,
             cause: envelope.cause,
-            fresh: true,
+            is_live: true,
         })
     }
 }
 
 impl Registry {
     /// The object as the cache has it, or else as the store has it.
-    pub(crate) async fn hoped(&self, target: &Target) -> Result<State, ApiError> {
+    pub(crate) async fn cached(&self, target: &Target) -> Result<Current, ApiError> {
         let cached = self
             .cache
             .get(target.kind, &target.key(), AtLeast::Any)
             .await?;
         let Some(cached) = cached else {
-            return self.newest(target).await;
+            return self.live(target).await;
         };
         let mut object = errors::readable(cached.decode())?;
         object.meta_mut().resource_version.clear();
-        Ok(State {
+        Ok(Current {
             raw: object.encode(),
             object,
             revision: cached.revision,
             cause: cached.cause(),
-            fresh: false,
+            is_live: false,
         })
     }
 
     /// The object as the store has it.
-    pub(crate) async fn newest(&self, target: &Target) -> Result<State, ApiError> {
+    pub(crate) async fn live(&self, target: &Target) -> Result<Current, ApiError> {
         let entry = self.store.get(&target.path()).await?;
         let entry = entry.ok_or_else(|| errors::not_found(target.kind, &target.name))?;
-        State::of_entry(target, &entry)
+        Current::of_entry(target, &entry)
     }
 }

@@ -26,8 +26,8 @@ use setpoint_store::{self as store, Entry, Expect, Precondition, Store, Term, Wr
 
 use crate::kinds;
 use crate::metrics;
-use crate::registry::write::current::State;
-use crate::registry::{Call, Registry, Target, errors};
+use crate::registry::write::current::Current;
+use crate::registry::{Registry, RequestContext, Target, errors};
 
 /// How a write moves a Lease's term.
 #[derive(Clone, Default)]
@@ -59,7 +59,7 @@ impl Move {
 /// Those of the store, which is asked for the standing term when a new one begins.
 pub(crate) async fn advance(
     store: &dyn Store,
-    old: Option<&State>,
+    old: Option<&Current>,
     new: &dyn Object,
 ) -> Result<Move, ApiError> {
     let rules = kinds::of(new.kind());
@@ -97,7 +97,7 @@ pub(crate) async fn advance(
 /// The holder stays. A Lease that was last written before terms were noted beside it gets its note now.
 async fn continued(
     store: &dyn Store,
-    old: Option<&State>,
+    old: Option<&Current>,
     new: &LeaseSpec,
     lease: Key,
 ) -> Result<Move, ApiError> {
@@ -116,7 +116,7 @@ async fn continued(
 ///
 /// # Errors
 /// Those of the store, which is asked for the standing term.
-pub(crate) async fn forget(store: &dyn Store, old: &State) -> Result<Move, ApiError> {
+pub(crate) async fn forget(store: &dyn Store, old: &Current) -> Result<Move, ApiError> {
     if lease_of(old).is_none() {
         return Ok(Move::default());
     }
@@ -144,12 +144,12 @@ pub(crate) async fn forget(store: &dyn Store, old: &State) -> Result<Move, ApiEr
 }
 
 /// The term that the Lease's last write noted.
-fn noted(lease: &State) -> Option<u64> {
+fn noted(lease: &Current) -> Option<u64> {
     lease.cause.as_ref()?.lease_term
 }
 
 /// The highest term that the Lease itself tells of. Before terms were noted beside it, `leaseTransitions` was the term.
-fn said(lease: &State) -> Option<u64> {
+fn said(lease: &Current) -> Option<u64> {
     let transitions = || {
         let transitions = lease_of(lease)?.lease_transitions;
         u64::try_from(transitions?).ok()
@@ -157,7 +157,7 @@ fn said(lease: &State) -> Option<u64> {
     noted(lease).or_else(transitions)
 }
 
-fn lease_of(state: &State) -> Option<&LeaseSpec> {
+fn lease_of(state: &Current) -> Option<&LeaseSpec> {
     kinds::of(state.object.kind()).lease(&*state.object)
 }
 
@@ -240,8 +240,12 @@ impl Registry {
     ///
     /// # Errors
     /// `Conflict` with cause `Fenced` when the call's lease term stands no more.
-    pub(crate) async fn check_fence(&self, target: &Target, call: &Call) -> Result<(), ApiError> {
-        let Some(fence) = &call.fence else {
+    pub(crate) async fn check_fence(
+        &self,
+        target: &Target,
+        context: &RequestContext,
+    ) -> Result<(), ApiError> {
+        let Some(fence) = &context.fence else {
             return Ok(());
         };
         let stands = self.store.get(&keys::fence(fence)).await?;
@@ -249,7 +253,7 @@ impl Registry {
         if stands == Some(fence.term) {
             return Ok(());
         }
-        Err(self.refused(store::Error::Fenced, target, call).await)
+        Err(self.refused(store::Error::Fenced, target, context).await)
     }
 
     /// Returns the store's error as its caller hears it; counts the writes that fences refuse.
@@ -257,9 +261,9 @@ impl Registry {
         &self,
         error: store::Error,
         target: &Target,
-        call: &Call,
+        context: &RequestContext,
     ) -> ApiError {
-        if let (store::Error::Fenced, Some(fence)) = (&error, &call.fence) {
+        if let (store::Error::Fenced, Some(fence)) = (&error, &context.fence) {
             // Clients name leases as they like: only one that somebody has held becomes a label.
             if let Ok(Some(_)) = self.store.get(&keys::fence(fence)).await {
                 metrics::fenced(&fence.lease);

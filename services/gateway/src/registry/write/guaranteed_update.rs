@@ -8,36 +8,36 @@ use setpoint_store::{self as store, Write};
 use crate::heavy::heavy;
 use crate::kinds;
 use crate::registry::write::allocation::precondition;
-use crate::registry::write::current::State;
+use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
-use crate::registry::write::write_metrics::Tally;
-use crate::registry::{Answer, Call, Registry, Target, errors};
+use crate::registry::write::write_metrics::WriteMetrics;
+use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
 /// Computes the new object from the current one. The slot carries the result of the previous attempt, or the object that
 /// the caller sent, in, and the new result out.
-pub(crate) type Propose<'p> =
-    dyn FnMut(&State, &mut Option<Box<dyn Object>>) -> Result<(), ApiError> + Send + 'p;
+pub(crate) type Mutate<'p> =
+    dyn FnMut(&Current, &mut Option<Box<dyn Object>>) -> Result<(), ApiError> + Send + 'p;
 
 /// The result of a change.
-pub(crate) enum Amended {
+pub(crate) enum Updated {
     /// The object after the change.
-    Kept(Answer),
+    Stored(ObjectResponse),
     /// The object before it was removed.
-    Removed(Answer),
+    Deleted(ObjectResponse),
 }
 
 /// The result of one attempt.
-enum Round {
-    Done(Amended),
+enum Attempt {
+    Done(Updated),
     /// Another write was first: the object that we computed, and the current one, if the store returned it.
-    Beaten(Box<dyn Object>, Option<State>),
+    Overtaken(Box<dyn Object>, Option<Current>),
 }
 
-impl Amended {
-    pub(crate) fn into_answer(self) -> Answer {
+impl Updated {
+    pub(crate) fn into_response(self) -> ObjectResponse {
         match self {
-            Self::Kept(answer) | Self::Removed(answer) => answer,
+            Self::Stored(response) | Self::Deleted(response) => response,
         }
     }
 }
@@ -48,37 +48,37 @@ impl Registry {
     /// A proposal that fails on the cached object is tried on the stored one before its error is returned. After a conflict
     /// it is repeated on the new current object, until the time of the request is up. `bytes` is the size of the request,
     /// which each proposal processes besides the object.
-    pub(crate) async fn amend(
+    pub(crate) async fn guaranteed_update(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         mut slot: Option<Box<dyn Object>>,
         bytes: usize,
-        propose: &mut Propose<'_>,
-    ) -> Result<Amended, ApiError> {
+        mutate: &mut Mutate<'_>,
+    ) -> Result<Updated, ApiError> {
         target.label_span();
-        let mut state = self.hoped(target).await?;
+        let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
-            let bytes = bytes.max(state.raw.len());
-            if let Err(error) = heavy(bytes, || propose(&state, &mut slot)).await {
-                if state.fresh {
+            let bytes = bytes.max(current.raw.len());
+            if let Err(error) = heavy(bytes, || mutate(&current, &mut slot)).await {
+                if current.is_live {
                     return Err(error);
                 }
-                state = self.newest(target).await?;
+                current = self.live(target).await?;
                 continue;
             }
             let new = slot
                 .take()
                 .expect("a proposal leaves its outcome in the slot");
-            match self.commit(call, target, state, new).await? {
-                Round::Done(amended) => return Ok(amended),
-                Round::Beaten(new, stands) => {
+            match self.commit(context, target, current, new).await? {
+                Attempt::Done(updated) => return Ok(updated),
+                Attempt::Overtaken(new, stored) => {
                     slot = Some(new);
                     retry.again().await?;
-                    state = match stands {
-                        Some(state) => state,
-                        None => self.newest(target).await?,
+                    current = match stored {
+                        Some(current) => current,
+                        None => self.live(target).await?,
                     };
                 }
             }
@@ -87,100 +87,108 @@ impl Registry {
 
     async fn commit(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
-        old: State,
+        old: Current,
         mut new: Box<dyn Object>,
-    ) -> Result<Round, ApiError> {
+    ) -> Result<Attempt, ApiError> {
         if nothing_holds(&*new) {
-            return self.remove(call, target, old, new).await;
+            return self.remove(context, target, old, new).await;
         }
         let allocation = self.allocate(Some(&*old.object), &mut *new).await?;
         let term = fencing::advance(&*self.store, Some(&old), &*new).await?;
         let raw = new.encode();
-        let kept = |answer| Ok(Round::Done(Amended::Kept(answer)));
-        if raw == old.raw && !old.fresh {
+        let stored = |response| Ok(Attempt::Done(Updated::Stored(response)));
+        if raw == old.raw && !old.is_live {
             // The cached object may be stale, so this may be a change of the current one.
-            return Ok(Round::Beaten(new, None));
+            return Ok(Attempt::Overtaken(new, None));
         }
         if raw == old.raw {
-            self.check_fence(target, call).await?;
-            return kept(Answer::written(new, &raw, old.revision, old.cause));
+            self.check_fence(target, context).await?;
+            return stored(ObjectResponse::written(new, &raw, old.revision, old.cause));
         }
-        let mut cause = call.cause();
+        let mut cause = context.cause();
         term.note(&mut cause);
-        let tally = Tally::of(&*new, Some(&old), &mut cause);
-        if call.dry_run {
-            self.check_fence(target, call).await?;
-            return kept(Answer::written(new, &raw, old.revision, Some(cause)));
+        let write_metrics = WriteMetrics::of(&*new, Some(&old), &mut cause);
+        if context.dry_run {
+            self.check_fence(target, context).await?;
+            return stored(ObjectResponse::written(
+                new,
+                &raw,
+                old.revision,
+                Some(cause),
+            ));
         }
         let kind = target.kind;
         let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
         let write = Write::update(target.path(), old.revision, value);
         let write = write
-            .fenced(call.fence.clone())
+            .fenced(context.fence.clone())
             .with_preconditions(precondition(&allocation));
         match self.store.commit(term.with(write)).await {
             Ok(revision) => {
-                tally.count_unless(call.dry_run);
-                kept(Answer::written(new, &raw, revision, Some(cause)))
+                write_metrics.count_unless(context.dry_run);
+                stored(ObjectResponse::written(new, &raw, revision, Some(cause)))
             }
             Err(store::Error::PreconditionFailed) => {
                 let asked = allocation.map_or(new, |allocation| allocation.asked);
-                Ok(Round::Beaten(asked, None))
+                Ok(Attempt::Overtaken(asked, None))
             }
-            Err(error) => self.beaten(call, target, error, new).await,
+            Err(error) => self.overtaken(context, target, error, new).await,
         }
     }
 
     async fn remove(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
-        old: State,
+        old: Current,
         new: Box<dyn Object>,
-    ) -> Result<Round, ApiError> {
-        let cause = call.cause();
+    ) -> Result<Attempt, ApiError> {
+        let cause = context.cause();
         let term = fencing::forget(&*self.store, &old).await?;
         let write = Write::delete(target.path(), old.revision);
-        let write = write.fenced(call.fence.clone()).because(cause.clone());
-        let revision = match call.dry_run {
+        let write = write.fenced(context.fence.clone()).because(cause.clone());
+        let revision = match context.dry_run {
             true => self
-                .check_fence(target, call)
+                .check_fence(target, context)
                 .await
                 .map(|()| Ok(old.revision))?,
             false => self.store.commit(term.with(write)).await,
         };
         match revision {
             Ok(revision) => {
-                Tally::of_removal(target.kind, &cause).count_unless(call.dry_run);
+                WriteMetrics::of_removal(target.kind, &cause).count_unless(context.dry_run);
                 let raw = new.encode();
-                let answer = Answer::written(new, &raw, revision, Some(cause));
-                Ok(Round::Done(Amended::Removed(answer)))
+                let response = ObjectResponse::written(new, &raw, revision, Some(cause));
+                Ok(Attempt::Done(Updated::Deleted(response)))
             }
-            Err(error) => self.beaten(call, target, error, new).await,
+            Err(error) => self.overtaken(context, target, error, new).await,
         }
     }
 
     /// Turns a conflict into another attempt; returns any other error.
-    async fn beaten(
+    async fn overtaken(
         &self,
-        call: &Call,
+        context: &RequestContext,
         target: &Target,
         error: store::Error,
         new: Box<dyn Object>,
-    ) -> Result<Round, ApiError> {
+    ) -> Result<Attempt, ApiError> {
         match error {
             store::Error::Conflict {
                 current: Some(entry),
-            } => Ok(Round::Beaten(new, Some(State::of_entry(target, &entry)?))),
+            } => Ok(Attempt::Overtaken(
+                new,
+                Some(Current::of_entry(target, &entry)?),
+            )),
             store::Error::Conflict { current: None } => {
                 Err(errors::not_found(target.kind, &target.name))
             }
             store::Error::TermMoved { .. } | store::Error::PreconditionFailed => {
-                Ok(Round::Beaten(new, None))
+                Ok(Attempt::Overtaken(new, None))
             }
-            other => Err(self.refused(other, target, call).await),
+            other => Err(self.refused(other, target, context).await),
         }
     }
 }

@@ -32,8 +32,8 @@ impl Registry {
         }
         let namespace = Target::whole(kind(), &Key::new("", &target.namespace));
         let state = match at {
-            AtLeast::Newest => self.newest(&namespace).await?,
-            _ => self.hoped(&namespace).await?,
+            AtLeast::Newest => self.live(&namespace).await?,
+            _ => self.cached(&namespace).await?,
         };
         if state.object.meta().deletion_timestamp.is_none() {
             return Ok(Some(Precondition {

@@ -10,10 +10,10 @@ use setpoint_proto::Cause;
 
 use crate::kinds::{self, Writes};
 use crate::metrics;
-use crate::registry::write::current::State;
+use crate::registry::write::current::Current;
 
 /// The metrics of a write.
-pub(crate) struct Tally {
+pub(crate) struct WriteMetrics {
     kind: &'static Kind,
     /// `None` for heartbeats and reports, which would outnumber the changes.
     depth: Option<u32>,
@@ -21,9 +21,9 @@ pub(crate) struct Tally {
     met_after: Option<Duration>,
 }
 
-impl Tally {
+impl WriteMetrics {
     /// Computes the metrics of replacing `old` by `new`, and records in `cause` since when the generation has been wanted.
-    pub(crate) fn of(new: &dyn Object, old: Option<&State>, cause: &mut Cause) -> Self {
+    pub(crate) fn of(new: &dyn Object, old: Option<&Current>, cause: &mut Cause) -> Self {
         cause.wanted_ns = wanted_since(new, old, cause.written_ns);
         let met = cause.wanted_ns != 0 && kinds::of(new.kind()).is_met(new) == Some(true);
         let met_after = met.then(|| {
@@ -62,7 +62,7 @@ impl Tally {
 }
 
 /// Returns since when the generation has been wanted, in nanoseconds since 1970; 0 if it is met or being deleted.
-fn wanted_since(new: &dyn Object, old: Option<&State>, now: i64) -> i64 {
+fn wanted_since(new: &dyn Object, old: Option<&Current>, now: i64) -> i64 {
     let can_be_met = kinds::of(new.kind()).is_met(new).is_some();
     if !can_be_met || new.meta().deletion_timestamp.is_some() {
         return 0;
@@ -104,15 +104,15 @@ mod tests {
                 written_ns: at,
                 ..Default::default()
             };
-            let tally = Tally::of(write, old.as_ref(), &mut cause);
+            let tally = WriteMetrics::of(write, old.as_ref(), &mut cause);
             let nanos = |after: Duration| u64::try_from(after.as_nanos()).unwrap();
             counted.push(tally.met_after.map(nanos));
-            old = Some(State {
+            old = Some(Current {
                 object: Box::new(write.clone()),
                 raw: Default::default(),
                 revision: Revision::default(),
                 cause: Some(cause),
-                fresh: true,
+                is_live: true,
             });
         }
         counted
@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn heartbeats_are_no_cascades() {
-        let depth = |object: &dyn Object| Tally::of(object, None, &mut Cause::default()).depth;
+        let depth =
+            |object: &dyn Object| WriteMetrics::of(object, None, &mut Cause::default()).depth;
         assert_eq!(depth(&Lease::default()), None);
         assert_eq!(depth(&Event::default()), None);
         assert_eq!(depth(&Deployment::default()), Some(0));

@@ -10,7 +10,7 @@ use std::str::Chars;
 
 use serde_json::{Value, json};
 use setpoint_codec::{Object, kinds};
-use setpoint_gateway::registry::{Answer, Call, Target};
+use setpoint_gateway::registry::{ObjectResponse, RequestContext, Target};
 use setpoint_proto::ApiError;
 use setpoint_store::contract::objects::NAMESPACE;
 
@@ -90,21 +90,21 @@ impl Base {
 
     async fn write(&self, world: &World, part: &str, sent: &Value) -> Result<Value, ApiError> {
         let name = self.object["metadata"]["name"].as_str().unwrap();
-        let (call, target) = (Call::default(), self.target(name, part));
+        let (context, target) = (RequestContext::default(), self.target(name, part));
         let text = |field: &str| sent[field].as_str().unwrap();
         let kind = kinds().by_kind(text("apiVersion"), text("kind")).unwrap();
         let object = kind.from_json(sent.to_string().as_bytes())?;
-        let answer = match part {
-            "binding" => world.registry.create(&call, &target, object).await,
-            _ => world.registry.update(&call, &target, object).await,
+        let response = match part {
+            "binding" => world.registry.create(&context, &target, object).await,
+            _ => world.registry.update(&context, &target, object).await,
         };
-        encoded(answer?)
+        encoded(response?)
     }
 
     async fn create(&self, world: &World, object: &Value, dry: bool) -> Result<Value, ApiError> {
-        let (call, target) = (Call::default().dry(dry), self.target("", ""));
+        let (context, target) = (RequestContext::default().dry(dry), self.target("", ""));
         let object = decoded(&target, object)?;
-        encoded(world.registry.create(&call, &target, object).await?)
+        encoded(world.registry.create(&context, &target, object).await?)
     }
 
     async fn update(
@@ -115,9 +115,9 @@ impl Base {
         dry: bool,
     ) -> Result<Value, ApiError> {
         let name = self.object["metadata"]["name"].as_str().unwrap();
-        let (call, target) = (Call::default().dry(dry), self.target(name, part));
+        let (context, target) = (RequestContext::default().dry(dry), self.target(name, part));
         let object = decoded(&target, object)?;
-        encoded(world.registry.update(&call, &target, object).await?)
+        encoded(world.registry.update(&context, &target, object).await?)
     }
 
     fn target(&self, name: &str, part: &str) -> Target {
@@ -131,8 +131,8 @@ fn decoded(target: &Target, object: &Value) -> Result<Box<dyn Object>, ApiError>
     Ok(target.kind.from_json(object.to_string().as_bytes())?)
 }
 
-fn encoded(answer: Answer) -> Result<Value, ApiError> {
-    Ok(serde_json::from_slice(&answer.into_object()?.to_json()).unwrap())
+fn encoded(response: ObjectResponse) -> Result<Value, ApiError> {
+    Ok(serde_json::from_slice(&response.into_object()?.to_json()).unwrap())
 }
 
 fn differs(change: &str, outcome: Result<Value, ApiError>, expected: &str) -> Option<String> {

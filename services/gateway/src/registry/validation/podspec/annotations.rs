@@ -7,8 +7,8 @@ use setpoint_proto::core::PodSpec;
 use super::paths;
 use super::profiles::{APP_ARMOR, LOCALHOST, SECCOMP, SECCOMP_CONTAINER};
 use super::validate::lists;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The annotation of a Pod that a node runs by itself, and whose mirror the object is.
@@ -18,30 +18,30 @@ pub const MIRROR: &str = "kubernetes.io/config.mirror";
 pub fn validate(
     annotations: &BTreeMap<String, String>,
     spec: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if let Some(value) = annotations.get(MIRROR)
         && spec.node_name.is_empty()
     {
         let detail = "must set spec.nodeName if mirror pod annotation is set";
-        problems.invalid(&path.key(MIRROR), value, detail);
+        errors.invalid(&path.key(MIRROR), value, detail);
     }
     if let Some(cost) = annotations.get(DELETION_COST)
         && !is_cost(cost)
     {
-        problems.invalid(&path.key(DELETION_COST), cost, "must be a 32bit integer");
+        errors.invalid(&path.key(DELETION_COST), cost, "must be a 32bit integer");
     }
     for (key, profile) in annotations {
         if key == SECCOMP || key.starts_with(SECCOMP_CONTAINER) {
-            validate_seccomp(profile, &path.name(key), problems);
+            validate_seccomp(profile, &path.name(key), errors);
         }
         if let Some(name) = key.strip_prefix(APP_ARMOR) {
             let path = path.key(key);
             if !has_container(spec, name) {
-                problems.invalid(&path, name, "container not found");
+                errors.invalid(&path, name, "container not found");
             }
-            validate_app_armor(profile, &path, problems);
+            validate_app_armor(profile, &path, errors);
         }
     }
 }
@@ -53,11 +53,11 @@ fn has_container(spec: &PodSpec, name: &str) -> bool {
         .any(|container| container.name == name)
 }
 
-fn validate_app_armor(profile: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_app_armor(profile: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let known = ["", "runtime/default", "unconfined"].contains(&profile);
     if !known && !profile.starts_with(LOCALHOST) {
         let detail = format!("invalid AppArmor profile name: {profile:?}");
-        problems.invalid(path, profile, detail);
+        errors.invalid(path, profile, detail);
     }
 }
 
@@ -67,10 +67,10 @@ fn is_cost(text: &str) -> bool {
     usual && text.parse::<i32>().is_ok()
 }
 
-fn validate_seccomp(profile: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_seccomp(profile: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match profile.strip_prefix(LOCALHOST) {
-        Some(file) => paths::validate_descending(file, path, problems),
+        Some(file) => paths::validate_descending(file, path, errors),
         None if ["runtime/default", "docker/default", "unconfined"].contains(&profile) => {}
-        None => problems.invalid(path, profile, "must be a valid seccomp profile"),
+        None => errors.invalid(path, profile, "must be a valid seccomp profile"),
     }
 }

@@ -10,8 +10,8 @@ use setpoint_proto::core::{
 use setpoint_proto::meta::ObjectMeta;
 
 use super::volume::require;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::{label_selector, metadata};
 
 const ACCESS_MODES: &[&str] = &[
@@ -30,14 +30,14 @@ pub fn created(volumes: &[Volume], pod: &str) -> BTreeSet<String> {
 }
 
 /// Finds what is wrong with the name of the claim that is created for a volume of the Pod `pod`.
-pub fn validate_name(volume: &Volume, pod: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_name(volume: &Volume, pod: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if volume.volume_source.ephemeral.is_none() || volume.name.is_empty() || pod.is_empty() {
         return;
     }
     let name = format!("{pod}-{}", volume.name);
     for wrong in names::validate_dns_subdomain(&name) {
         let detail = format!("PVC name {name:?}: {wrong}");
-        problems.invalid(&path.field("name"), &volume.name, detail);
+        errors.invalid(&path.field("name"), &volume.name, detail);
     }
 }
 
@@ -45,31 +45,31 @@ pub fn validate_name(volume: &Volume, pod: &str, path: &Path<'_>, problems: &mut
 pub fn forbid_created(
     source: &VolumeSource,
     created: &BTreeSet<String>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if let Some(claim) = &source.persistent_volume_claim
         && created.contains(&claim.claim_name)
     {
         let path = path.field("persistentVolumeClaim");
         let detail = "must not reference a PVC that gets created for an ephemeral volume";
-        problems.invalid(&path.field("claimName"), &claim.claim_name, detail);
+        errors.invalid(&path.field("claimName"), &claim.claim_name, detail);
     }
 }
 
 /// Finds what is wrong with the template of a claim.
 pub fn validate(
     template: &PersistentVolumeClaimTemplate,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
-    validate_metadata(&template.metadata, &path.field("metadata"), problems);
+    validate_metadata(&template.metadata, &path.field("metadata"), errors);
     let (spec, path) = (&template.spec, path.field("spec"));
-    validate_access(&spec.access_modes, &path.field("accessModes"), problems);
-    label_selector::validate(spec.selector.as_ref(), &path.field("selector"), problems);
-    validate_size(spec, &path.field("resources"), problems);
+    validate_access(&spec.access_modes, &path.field("accessModes"), errors);
+    label_selector::validate(spec.selector.as_ref(), &path.field("selector"), errors);
+    validate_size(spec, &path.field("resources"), errors);
     let mode = spec.volume_mode.as_deref();
-    problems.one_of_if_given(&path.field("volumeMode"), mode, VOLUME_MODES);
+    errors.one_of_if_given(&path.field("volumeMode"), mode, VOLUME_MODES);
     for (class, field) in [
         (&spec.storage_class_name, "storageClassName"),
         (
@@ -79,16 +79,16 @@ pub fn validate(
     ] {
         if let Some(name) = class.as_deref().filter(|name| !name.is_empty()) {
             let wrong = names::validate_dns_subdomain(name);
-            problems.all_invalid(&path.field(field), name, wrong);
+            errors.all_invalid(&path.field(field), name, wrong);
         }
     }
-    validate_data(spec, &path, problems);
+    validate_data(spec, &path, errors);
 }
 
 /// The created claim gets labels and annotations of its template, and nothing else.
-fn validate_metadata(meta: &ObjectMeta, path: &Path<'_>, problems: &mut Problems) {
-    metadata::validate_annotations(&meta.annotations, &path.field("annotations"), problems);
-    metadata::validate_labels(&meta.labels, &path.field("labels"), problems);
+fn validate_metadata(meta: &ObjectMeta, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    metadata::validate_annotations(&meta.annotations, &path.field("annotations"), errors);
+    metadata::validate_labels(&meta.labels, &path.field("labels"), errors);
     for (given, field) in [
         (!meta.name.is_empty(), "name"),
         (!meta.generate_name.is_empty(), "generateName"),
@@ -111,18 +111,18 @@ fn validate_metadata(meta: &ObjectMeta, path: &Path<'_>, problems: &mut Problems
         (!meta.managed_fields.is_empty(), "managedFields"),
     ] {
         if given {
-            problems.forbidden(&path.field(field), "cannot be set");
+            errors.forbidden(&path.field(field), "cannot be set");
         }
     }
 }
 
-fn validate_access(modes: &[String], path: &Path<'_>, problems: &mut Problems) {
+fn validate_access(modes: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if modes.is_empty() {
-        problems.required(path, "at least 1 access mode is required");
+        errors.required(path, "at least 1 access mode is required");
     }
     for mode in modes {
         if !ACCESS_MODES.contains(&mode.as_str()) {
-            problems.unsupported(path, mode, ACCESS_MODES);
+            errors.unsupported(path, mode, ACCESS_MODES);
         }
     }
     let (alone, others): (Vec<&str>, Vec<&str>) = modes
@@ -132,27 +132,27 @@ fn validate_access(modes: &[String], path: &Path<'_>, problems: &mut Problems) {
         .partition(|mode| *mode == "ReadWriteOncePod");
     if !alone.is_empty() && !others.is_empty() {
         let detail = "may not use ReadWriteOncePod with other access modes";
-        problems.forbidden(path, detail);
+        errors.forbidden(path, detail);
     }
 }
 
-fn validate_size(spec: &PersistentVolumeClaimSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_size(spec: &PersistentVolumeClaimSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.key("storage");
     let Some(size) = spec.resources.requests.get("storage") else {
-        problems.required(&at, "");
+        errors.required(&at, "");
         return;
     };
     match Amount::parse(&size.string) {
-        Err(error) => problems.invalid(&at, size, error),
+        Err(error) => errors.invalid(&at, size, error),
         Ok(amount) if amount <= Amount::ZERO => {
-            problems.invalid(&at, size, "must be greater than zero");
+            errors.invalid(&at, size, "must be greater than zero");
         }
         Ok(_) => {}
     }
 }
 
 /// Validates the source of a volume's data, which two fields may set.
-fn validate_data(spec: &PersistentVolumeClaimSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_data(spec: &PersistentVolumeClaimSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let old = spec.data_source.as_ref();
     let old = old.map(|old| (old.api_group.as_deref(), &*old.kind, &*old.name));
     let new = spec.data_source_ref.as_ref();
@@ -162,23 +162,23 @@ fn validate_data(spec: &PersistentVolumeClaimSpec, path: &Path<'_>, problems: &m
             continue;
         };
         let path = path.field(field);
-        require(name, &path.field("name"), problems);
-        require(kind, &path.field("kind"), problems);
+        require(name, &path.field("name"), errors);
+        require(kind, &path.field("kind"), errors);
         match group.unwrap_or_default() {
             "" if kind != "PersistentVolumeClaim" => {
                 let detail =
                     "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-                problems.invalid(&path, kind, detail);
+                errors.invalid(&path, kind, detail);
             }
             "" => {}
             group => {
                 let wrong = names::validate_dns_subdomain(group);
-                problems.all_invalid(&path.field("apiGroup"), group, wrong);
+                errors.all_invalid(&path.field("apiGroup"), group, wrong);
             }
         }
     }
     if old.is_some() && new.is_some() && old != new {
         let source = path.field("dataSource").to_string();
-        problems.invalid(path, source, "must match dataSourceRef");
+        errors.invalid(path, source, "must match dataSourceRef");
     }
 }

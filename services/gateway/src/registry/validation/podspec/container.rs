@@ -6,8 +6,8 @@ use setpoint_model::names;
 use setpoint_proto::core::{Container, PodSpec, Probe, VolumeSource};
 
 use super::{env, handler, mounts, ports, probe, resources, restart, security};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const PULL: &[&str] = &["Always", "IfNotPresent", "Never"];
 const MESSAGE: &[&str] = &["FallbackToLogsOnError", "File"];
@@ -25,78 +25,73 @@ pub struct Surroundings<'s> {
 pub fn validate(
     container: &Container,
     around: &Surroundings<'_>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     match container.name.as_str() {
-        "" => problems.required(&path.field("name"), ""),
-        name => problems.all_invalid(&path.field("name"), name, names::validate_dns_label(name)),
+        "" => errors.required(&path.field("name"), ""),
+        name => errors.all_invalid(&path.field("name"), name, names::validate_dns_label(name)),
     }
     if container.image.is_empty() {
-        problems.required(&path.field("image"), "");
+        errors.required(&path.field("image"), "");
     }
     let policy = path.field("terminationMessagePolicy");
-    problems.one_of(&policy, &container.termination_message_policy, MESSAGE);
-    ports::validate(&container.ports, &path.field("ports"), problems);
-    env::validate(&container.env, &path.field("env"), problems);
-    env::validate_sources(&container.env_from, &path.field("envFrom"), problems);
-    mounts::validate(container, around.volumes, path, problems);
+    errors.one_of(&policy, &container.termination_message_policy, MESSAGE);
+    ports::validate(&container.ports, &path.field("ports"), errors);
+    env::validate(&container.env, &path.field("env"), errors);
+    env::validate_sources(&container.env_from, &path.field("envFrom"), errors);
+    mounts::validate(container, around.volumes, path, errors);
     validate_pull_policy(
         &container.image_pull_policy,
         &path.field("imagePullPolicy"),
-        problems,
+        errors,
     );
     let at = path.field("resources");
-    resources::validate(&container.resources, &at, problems);
-    resources::validate_claims(&container.resources.claims, around.claims, &at, problems);
+    resources::validate(&container.resources, &at, errors);
+    resources::validate_claims(&container.resources.claims, around.claims, &at, errors);
     resources::validate_resize(
         container,
         &around.spec.restart_policy,
         &path.field("resizePolicy"),
-        problems,
+        errors,
     );
     let host_users = around.spec.host_users != Some(false);
     let at = path.field("securityContext");
-    security::validate(
-        container.security_context.as_ref(),
-        host_users,
-        &at,
-        problems,
-    );
-    restart::validate(container, path, problems);
+    security::validate(container.security_context.as_ref(), host_users, &at, errors);
+    restart::validate(container, path, errors);
 }
 
 /// Finds what is wrong with the probes and hooks of a container that goes on.
 pub fn validate_life(
     container: &Container,
     spec: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if let Some(lifecycle) = &container.lifecycle {
-        handler::validate_lifecycle(lifecycle, spec, &path.field("lifecycle"), problems);
+        handler::validate_lifecycle(lifecycle, spec, &path.field("lifecycle"), errors);
     }
     for (probe, name) in probes(container) {
-        probe::validate(probe, name, &path.field(name), problems);
+        probe::validate(probe, name, &path.field(name), errors);
     }
 }
 
 /// Probes and hooks are not for a container that others wait for.
-pub fn forbid_life(container: &Container, path: &Path<'_>, problems: &mut Problems) {
+pub fn forbid_life(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let hooks = container.lifecycle.as_ref().map(|_| "lifecycle");
     let probes = probes(container).map(|(_, name)| name);
     for field in hooks.into_iter().chain(probes) {
         let detail = "may not be set for init containers without restartPolicy=Always";
-        problems.forbidden(&path.field(field), detail);
+        errors.forbidden(&path.field(field), detail);
     }
-    resources::forbid_restarts(container, &path.field("resizePolicy"), problems);
+    resources::forbid_restarts(container, &path.field("resizePolicy"), errors);
 }
 
 /// When an image is fetched.
-pub fn validate_pull_policy(policy: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_pull_policy(policy: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match policy {
-        "" => problems.required(path, ""),
-        policy => problems.one_of(path, policy, PULL),
+        "" => errors.required(path, ""),
+        policy => errors.one_of(path, policy, PULL),
     }
 }
 

@@ -5,8 +5,8 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{DownwardApiVolumeFile, ObjectFieldSelector, ResourceFieldSelector};
 
 use super::paths;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The fields of its Pod that a file may hold.
 const FIELDS: &[&str] = &[
@@ -48,45 +48,45 @@ const BYTES: &[&str] = &[
 ];
 
 /// Finds what is wrong with a file that shows a field or a resource.
-pub fn validate_file(file: &DownwardApiVolumeFile, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_file(file: &DownwardApiVolumeFile, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("path");
     if file.path.is_empty() {
-        problems.required(&at, "");
+        errors.required(&at, "");
     }
-    paths::validate_not_reserved(&file.path, &at, problems);
+    paths::validate_not_reserved(&file.path, &at, errors);
     match (&file.field_ref, &file.resource_field_ref) {
         (None, None) => {
             let detail = "one of fieldRef and resourceFieldRef is required";
-            problems.required(path, detail);
+            errors.required(path, detail);
         }
         (Some(field), resource) => {
-            validate_field(field, FIELDS, &path.field("fieldRef"), problems);
+            validate_field(field, FIELDS, &path.field("fieldRef"), errors);
             if resource.is_some() {
                 let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
-                problems.invalid(path, "resource", detail);
+                errors.invalid(path, "resource", detail);
             }
         }
         (None, Some(resource)) => {
             let at = path.field("resourceFieldRef");
             match resource.container_name.as_str() {
-                "" => problems.required(&at.field("containerName"), ""),
-                _ => validate_resource(resource, &at, problems),
+                "" => errors.required(&at.field("containerName"), ""),
+                _ => validate_resource(resource, &at, errors),
             }
         }
     }
-    paths::validate_mode(file.mode, &path.field("mode"), problems);
+    paths::validate_mode(file.mode, &path.field("mode"), errors);
 }
 
 /// Finds what is wrong with a field of the Pod that is to be shown; `shown` are those that can be shown here.
 pub fn validate_field(
     selector: &ObjectFieldSelector,
     shown: &[&str],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let (at, text) = (path.field("fieldPath"), selector.field_path.as_str());
     if text.is_empty() {
-        problems.required(&at, "");
+        errors.required(&at, "");
         return;
     }
     let (field, key) = match text
@@ -98,7 +98,7 @@ pub fn validate_field(
     };
     if let Some(reason) = not_converted(&selector.api_version, field, key) {
         let detail = format!("error converting fieldPath: {reason}");
-        problems.invalid(&at, text, detail);
+        errors.invalid(&at, text, detail);
         return;
     }
     // An old name of it.
@@ -110,12 +110,12 @@ pub fn validate_field(
     match (field, key) {
         ("metadata.annotations", Some(key)) => {
             let wrong = names::validate_qualified_name(&key.to_lowercase());
-            problems.all_invalid(path, key, wrong);
+            errors.all_invalid(path, key, wrong);
         }
         ("metadata.labels", Some(key)) => {
-            problems.all_invalid(path, key, names::validate_qualified_name(key));
+            errors.all_invalid(path, key, names::validate_qualified_name(key));
         }
-        (field, None) if !shown.contains(&field) => problems.unsupported(&at, field, shown),
+        (field, None) if !shown.contains(&field) => errors.unsupported(&at, field, shown),
         _ => {}
     }
 }
@@ -136,17 +136,17 @@ fn not_converted(version: &str, field: &str, key: Option<&str>) -> Option<String
 /// Finds what is wrong with a resource that is to be shown.
 pub fn validate_resource(
     selector: &ResourceFieldSelector,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let resource = selector.resource.as_str();
     let pages = ["limits.hugepages-", "requests.hugepages-"];
     let pages = pages.iter().any(|prefix| resource.starts_with(prefix));
     let at = path.field("resource");
     if resource.is_empty() {
-        problems.required(&at, "");
+        errors.required(&at, "");
     } else if !pages && !RESOURCES.contains(&resource) {
-        problems.unsupported(&at, resource, RESOURCES);
+        errors.unsupported(&at, resource, RESOURCES);
     }
     let Ok(divisor) = Amount::parse(&selector.divisor.string) else {
         return;
@@ -158,6 +158,6 @@ pub fn validate_resource(
     };
     if divisor != Amount::ZERO && !units.contains(&divisor.canonical().as_str()) {
         let detail = format!("only divisor's values {} are supported", units.join(", "));
-        problems.invalid(&path.field("divisor"), resource, detail);
+        errors.invalid(&path.field("divisor"), resource, detail);
     }
 }

@@ -4,8 +4,8 @@ use setpoint_model::names;
 use setpoint_proto::core::{EnvFromSource, EnvVar, EnvVarSource, FileKeySelector};
 
 use super::{downward, paths};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The fields of its Pod that a variable may hold.
 const FIELDS: &[&str] = &[
@@ -22,29 +22,34 @@ const FIELDS: &[&str] = &[
 const ONE_SOURCE: &str = "may not have more than one field specified at a time";
 
 /// Finds what is wrong with variables.
-pub fn validate(env: &[EnvVar], path: &Path<'_>, problems: &mut Problems) {
+pub fn validate(env: &[EnvVar], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, variable) in env.iter().enumerate() {
         let path = path.index(index);
         let name = path.field("name");
         match variable.name.as_str() {
-            "" => problems.required(&name, ""),
-            text => validate_name(text, &name, problems),
+            "" => errors.required(&name, ""),
+            text => validate_name(text, &name, errors),
         }
         if let Some(source) = &variable.value_from {
-            validate_source(source, &variable.value, &path.field("valueFrom"), problems);
+            validate_source(source, &variable.value, &path.field("valueFrom"), errors);
         }
     }
 }
 
-fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if name.contains(|c: char| c == '=' || !c.is_ascii_graphic() && c != ' ') {
         let detail = "a valid environment variable name must consist only of printable ASCII \
             characters other than '='";
-        problems.invalid(path, name, detail);
+        errors.invalid(path, name, detail);
     }
 }
 
-fn validate_source(source: &EnvVarSource, value: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_source(
+    source: &EnvVarSource,
+    value: &str,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let sources = [
         source.field_ref.is_some(),
         source.resource_field_ref.is_some(),
@@ -53,92 +58,92 @@ fn validate_source(source: &EnvVarSource, value: &str, path: &Path<'_>, problems
         source.file_key_ref.is_some(),
     ];
     if let Some(field) = &source.field_ref {
-        downward::validate_field(field, FIELDS, &path.field("fieldRef"), problems);
+        downward::validate_field(field, FIELDS, &path.field("fieldRef"), errors);
     }
     if let Some(resource) = &source.resource_field_ref {
         let at = path.field("resourceFieldRef");
-        downward::validate_resource(resource, &at, problems);
+        downward::validate_resource(resource, &at, errors);
     }
     if let Some(key) = &source.config_map_key_ref {
         let name = &key.local_object_reference.name;
-        validate_key(name, &key.key, &path.field("configMapKeyRef"), problems);
+        validate_key(name, &key.key, &path.field("configMapKeyRef"), errors);
     }
     if let Some(key) = &source.secret_key_ref {
         let name = &key.local_object_reference.name;
-        validate_key(name, &key.key, &path.field("secretKeyRef"), problems);
+        validate_key(name, &key.key, &path.field("secretKeyRef"), errors);
     }
     if let Some(key) = &source.file_key_ref {
-        validate_file_key(key, &path.field("fileKeyRef"), problems);
+        validate_file_key(key, &path.field("fileKeyRef"), errors);
     }
     match sources.into_iter().filter(|source| *source).count() {
         0 => {
             let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, \
                 `secretKeyRef` or `fileKeyRef`";
-            problems.invalid(path, "", detail);
+            errors.invalid(path, "", detail);
         }
         _ if !value.is_empty() => {
             let detail = "may not be specified when `value` is not empty";
-            problems.invalid(path, "", detail);
+            errors.invalid(path, "", detail);
         }
         1 => {}
-        _ => problems.invalid(path, "", ONE_SOURCE),
+        _ => errors.invalid(path, "", ONE_SOURCE),
     }
 }
 
-fn validate_key(name: &str, key: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_key(name: &str, key: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let wrong = names::validate_dns_subdomain(name);
-    problems.all_invalid(&path.field("name"), name, wrong);
+    errors.all_invalid(&path.field("name"), name, wrong);
     match key {
-        "" => problems.required(&path.field("key"), ""),
-        key => problems.all_invalid(&path.field("key"), key, names::validate_config_key(key)),
+        "" => errors.required(&path.field("key"), ""),
+        key => errors.all_invalid(&path.field("key"), key, names::validate_config_key(key)),
     }
 }
 
-fn validate_file_key(source: &FileKeySelector, path: &Path<'_>, problems: &mut Problems) {
+fn validate_file_key(source: &FileKeySelector, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match source.key.as_str() {
-        "" => problems.required(&path.field("key"), ""),
-        key => validate_name(key, &path.field("key"), problems),
+        "" => errors.required(&path.field("key"), ""),
+        key => validate_name(key, &path.field("key"), errors),
     }
     let at = path.field("volumeName");
     match source.volume_name.as_str() {
-        "" => problems.required(&at, ""),
-        name => problems.all_invalid(&at, name, names::validate_dns_label(name)),
+        "" => errors.required(&at, ""),
+        name => errors.all_invalid(&at, name, names::validate_dns_label(name)),
     }
     match source.path.as_str() {
-        "" => problems.required(&path.field("path"), ""),
-        file => paths::validate_no_backsteps(file, &path.field("path"), problems),
+        "" => errors.required(&path.field("path"), ""),
+        file => paths::validate_no_backsteps(file, &path.field("path"), errors),
     }
 }
 
 /// Finds what is wrong with objects that give all their keys as variables. Upstream names the list as the field.
-pub fn validate_sources(sources: &[EnvFromSource], path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_sources(sources: &[EnvFromSource], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, source) in sources.iter().enumerate() {
         let at = path.index(index);
         if !source.prefix.is_empty() {
-            validate_name(&source.prefix, &at.field("prefix"), problems);
+            validate_name(&source.prefix, &at.field("prefix"), errors);
         }
         if let Some(map) = &source.config_map_ref {
             let name = &map.local_object_reference.name;
-            validate_reference(name, &at.field("configMapRef").field("name"), problems);
+            validate_reference(name, &at.field("configMapRef").field("name"), errors);
         }
         if let Some(secret) = &source.secret_ref {
             let name = &secret.local_object_reference.name;
-            validate_reference(name, &at.field("secretRef").field("name"), problems);
+            validate_reference(name, &at.field("secretRef").field("name"), errors);
         }
         match (&source.config_map_ref, &source.secret_ref) {
             (None, None) => {
                 let detail = "must specify one of: `configMapRef` or `secretRef`";
-                problems.invalid(path, "", detail);
+                errors.invalid(path, "", detail);
             }
-            (Some(_), Some(_)) => problems.invalid(path, "", ONE_SOURCE),
+            (Some(_), Some(_)) => errors.invalid(path, "", ONE_SOURCE),
             _ => {}
         }
     }
 }
 
-fn validate_reference(name: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_reference(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match name {
-        "" => problems.required(path, ""),
-        name => problems.all_invalid(path, name, names::validate_dns_subdomain(name)),
+        "" => errors.required(path, ""),
+        name => errors.all_invalid(path, name, names::validate_dns_subdomain(name)),
     }
 }

@@ -7,8 +7,8 @@ use setpoint_proto::core::{
 use setpoint_proto::meta::IntOrString;
 
 use super::ports;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const SCHEMES: &[&str] = &["HTTP", "HTTPS"];
 /// Signals with names of their own; real-time signals are told by [`is_real_time`].
@@ -63,7 +63,7 @@ struct Ways<'h> {
 }
 
 /// Finds what is wrong with the handler of a probe.
-pub fn validate_probe(handler: &ProbeHandler, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_probe(handler: &ProbeHandler, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let ways = Ways {
         exec: handler.exec.as_ref(),
         http: handler.http_get.as_ref(),
@@ -71,15 +71,15 @@ pub fn validate_probe(handler: &ProbeHandler, path: &Path<'_>, problems: &mut Pr
         grpc: handler.grpc.as_ref(),
         sleep: None,
     };
-    validate(&ways, path, problems);
+    validate(&ways, path, errors);
 }
 
 /// Finds what is wrong with hooks and the signal to stop.
 pub fn validate_lifecycle(
     lifecycle: &Lifecycle,
     spec: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let grace = spec.termination_grace_period_seconds;
     for (hook, field) in [
@@ -87,12 +87,12 @@ pub fn validate_lifecycle(
         (&lifecycle.pre_stop, "preStop"),
     ] {
         if let Some(hook) = hook {
-            validate(&ways_of(hook, grace), &path.field(field), problems);
+            validate(&ways_of(hook, grace), &path.field(field), errors);
         }
     }
     if let Some(signal) = &lifecycle.stop_signal {
         let os = spec.os.as_ref().map(|os| os.name.as_str());
-        validate_signal(signal, os, &path.field("stopSignal"), problems);
+        validate_signal(signal, os, &path.field("stopSignal"), errors);
     }
 }
 
@@ -107,7 +107,7 @@ fn ways_of(hook: &LifecycleHandler, grace: Option<i64>) -> Ways<'_> {
 }
 
 /// Of several ways the first is judged, the others are refused.
-fn validate(ways: &Ways<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn validate(ways: &Ways<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let given = [
         ("exec", ways.exec.is_some()),
         ("httpGet", ways.http.is_some()),
@@ -117,43 +117,43 @@ fn validate(ways: &Ways<'_>, path: &Path<'_>, problems: &mut Problems) {
     ];
     let mut given = given.into_iter().filter(|(_, given)| *given);
     let Some((first, _)) = given.next() else {
-        problems.required(path, "must specify a handler type");
+        errors.required(path, "must specify a handler type");
         return;
     };
-    validate_way(ways, &path.field(first), problems);
+    validate_way(ways, &path.field(first), errors);
     for (field, _) in given {
         let detail = "may not specify more than 1 handler type";
-        problems.forbidden(&path.field(field), detail);
+        errors.forbidden(&path.field(field), detail);
     }
 }
 
-fn validate_way(ways: &Ways<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn validate_way(ways: &Ways<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(exec) = ways.exec {
         if exec.command.is_empty() {
-            problems.required(&path.field("command"), "");
+            errors.required(&path.field("command"), "");
         }
     } else if let Some(http) = ways.http {
-        validate_http(http, path, problems);
+        validate_http(http, path, errors);
     } else if let Some(tcp) = ways.tcp {
-        validate_port(&tcp.port, &path.field("port"), problems);
+        validate_port(&tcp.port, &path.field("port"), errors);
     } else if let Some(grpc) = ways.grpc {
-        ports::validate_number(grpc.port, &path.field("port"), problems);
+        ports::validate_number(grpc.port, &path.field("port"), errors);
     } else if let Some((sleep, Some(grace))) = ways.sleep
         && !(0..=grace).contains(&sleep.seconds)
     {
         let detail =
             format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
-        problems.invalid(path, sleep.seconds, detail);
+        errors.invalid(path, sleep.seconds, detail);
     }
 }
 
-fn validate_http(http: &HttpGetAction, path: &Path<'_>, problems: &mut Problems) {
+fn validate_http(http: &HttpGetAction, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if http.path.is_empty() {
-        problems.required(&path.field("path"), "");
+        errors.required(&path.field("path"), "");
     }
-    validate_port(&http.port, &path.field("port"), problems);
+    validate_port(&http.port, &path.field("port"), errors);
     if !SCHEMES.contains(&http.scheme.as_str()) {
-        problems.unsupported(&path.field("scheme"), &http.scheme, SCHEMES);
+        errors.unsupported(&path.field("scheme"), &http.scheme, SCHEMES);
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     for header in &http.http_headers {
@@ -161,29 +161,29 @@ fn validate_http(http: &HttpGetAction, path: &Path<'_>, problems: &mut Problems)
         if name.is_empty() || !name.bytes().all(plain) {
             let detail = "a valid HTTP header must consist of alphanumeric characters or '-' \
                 (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
-            problems.invalid(&path.field("httpHeaders"), name, detail);
+            errors.invalid(&path.field("httpHeaders"), name, detail);
         }
     }
 }
 
-fn validate_port(port: &IntOrString, path: &Path<'_>, problems: &mut Problems) {
+fn validate_port(port: &IntOrString, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match port.as_str() {
-        Some(name) => problems.all_invalid(path, name, ports::check_name(name)),
-        None => ports::validate_number(port.int_val, path, problems),
+        Some(name) => errors.all_invalid(path, name, ports::check_name(name)),
+        None => ports::validate_number(port.int_val, path, errors),
     }
 }
 
-fn validate_signal(signal: &str, os: Option<&str>, path: &Path<'_>, problems: &mut Problems) {
+fn validate_signal(signal: &str, os: Option<&str>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match os {
         None => {
             let detail = "may not be set for containers with empty `spec.os.name`";
-            problems.forbidden(path, detail);
+            errors.forbidden(path, detail);
         }
         Some("windows") if !WINDOWS_SIGNALS.contains(&signal) => {
-            problems.unsupported(path, signal, WINDOWS_SIGNALS);
+            errors.unsupported(path, signal, WINDOWS_SIGNALS);
         }
         Some("linux") if !SIGNALS.contains(&signal) && !is_real_time(signal) => {
-            problems.unsupported(path, signal, SIGNALS);
+            errors.unsupported(path, signal, SIGNALS);
         }
         Some(_) => {}
     }

@@ -4,31 +4,31 @@ use setpoint_proto::core::{IscsiVolumeSource, Volume};
 
 use super::remote;
 use super::volume::require;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The longest name of a volume and its portal together.
 const PORTAL_MAX: usize = 64;
 
 /// Finds what is wrong with a disk behind iSCSI.
-pub fn validate(volume: &IscsiVolumeSource, path: &Path<'_>, problems: &mut Problems) {
-    require(&volume.target_portal, &path.field("targetPortal"), problems);
+pub fn validate(volume: &IscsiVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    require(&volume.target_portal, &path.field("targetPortal"), errors);
     let at = path.field("iqn");
     match volume.iqn.as_str() {
-        "" => problems.required(&at, ""),
-        name => validate_name(name, &at, problems),
+        "" => errors.required(&at, ""),
+        name => validate_name(name, &at, errors),
     }
-    remote::validate_lun(volume.lun, path, problems);
+    remote::validate_lun(volume.lun, path, errors);
     let authenticated = volume.chap_auth_discovery || volume.chap_auth_session;
     if authenticated && volume.secret_ref.is_none() {
-        problems.required(&path.field("secretRef"), "");
+        errors.required(&path.field("secretRef"), "");
     }
     if let Some(name) = &volume.initiator_name {
-        validate_name(name, &path.field("initiatorname"), problems);
+        validate_name(name, &path.field("initiatorname"), errors);
     }
 }
 
-fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let right = match name.get(..3) {
         Some("iqn") => name
             .split_once("iqn.")
@@ -37,11 +37,11 @@ fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
         Some("naa") => is_coded(name, 32),
         _ => {
             let detail = "must be valid format starting with iqn, eui, or naa";
-            return problems.invalid(path, name, detail);
+            return errors.invalid(path, name, detail);
         }
     };
     if !right {
-        problems.invalid(path, name, "must be valid format");
+        errors.invalid(path, name, "must be valid format");
     }
 }
 
@@ -70,7 +70,7 @@ fn is_coded(name: &str, length: usize) -> bool {
 }
 
 /// An initiator's name is made of the volume's and the portal's.
-pub fn validate_initiator(volume: &Volume, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_initiator(volume: &Volume, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let Some(source) = &volume.volume_source.iscsi else {
         return;
     };
@@ -78,6 +78,6 @@ pub fn validate_initiator(volume: &Volume, path: &Path<'_>, problems: &mut Probl
     if source.initiator_name.is_some() && length > PORTAL_MAX {
         let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 \
             characters if iscsi.initiatorName is specified.";
-        problems.invalid(&path.field("name"), &volume.name, detail);
+        errors.invalid(&path.field("name"), &volume.name, detail);
     }
 }

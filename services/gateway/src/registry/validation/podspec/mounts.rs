@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use setpoint_proto::core::{Container, VolumeDevice, VolumeMount, VolumeSource};
 
 use super::paths;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const PROPAGATIONS: &[&str] = &["Bidirectional", "HostToContainer", "None"];
 const READ_ONLY: &[&str] = &["Disabled", "Enabled", "IfPossible"];
@@ -17,18 +17,18 @@ type Volumes<'v> = BTreeMap<&'v str, &'v VolumeSource>;
 pub fn validate(
     container: &Container,
     volumes: &Volumes<'_>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
-    validate_mounts(container, volumes, &path.field("volumeMounts"), problems);
-    validate_devices(container, volumes, &path.field("volumeDevices"), problems);
+    validate_mounts(container, volumes, &path.field("volumeMounts"), errors);
+    validate_devices(container, volumes, &path.field("volumeDevices"), errors);
 }
 
 fn validate_mounts(
     container: &Container,
     volumes: &Volumes<'_>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let devices = &container.volume_devices;
     let taken_names: BTreeSet<_> = devices.iter().map(|device| &device.name).collect();
@@ -38,46 +38,51 @@ fn validate_mounts(
         let entry = path.index(index);
         let (name, at) = (entry.field("name"), entry.field("mountPath"));
         if mount.name.is_empty() {
-            problems.required(&name, "");
+            errors.required(&name, "");
         }
         if !volumes.contains_key(mount.name.as_str()) {
-            problems.not_found(&name, &mount.name);
+            errors.not_found(&name, &mount.name);
         }
         if mount.mount_path.is_empty() {
-            problems.required(&at, "");
+            errors.required(&at, "");
         }
         if !paths.insert(mount.mount_path.as_str()) {
-            problems.invalid(&at, &mount.mount_path, "must be unique");
+            errors.invalid(&at, &mount.mount_path, "must be unique");
         }
         if taken_names.contains(&mount.name) {
             let detail = "must not already exist in volumeDevices";
-            problems.invalid(&name, &mount.name, detail);
+            errors.invalid(&name, &mount.name, detail);
         }
         if taken_paths.contains(&mount.mount_path) {
             let detail = "must not already exist as a path in volumeDevices";
-            problems.invalid(&at, &mount.mount_path, detail);
+            errors.invalid(&at, &mount.mount_path, detail);
         }
-        validate_part(mount, &entry, path, problems);
-        validate_manner(mount, container, path, problems);
+        validate_part(mount, &entry, path, errors);
+        validate_manner(mount, container, path, errors);
     }
 }
 
 /// The part of the volume that is mounted. Upstream names most problems after the list.
-fn validate_part(mount: &VolumeMount, entry: &Path<'_>, list: &Path<'_>, problems: &mut Problems) {
+fn validate_part(
+    mount: &VolumeMount,
+    entry: &FieldPath<'_>,
+    list: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let (part, expr) = (mount.sub_path.as_str(), mount.sub_path_expr.as_str());
-    paths::validate_descending(part, &list.field("subPath"), problems);
-    paths::validate_descending(expr, &list.field("subPathExpr"), problems);
+    paths::validate_descending(part, &list.field("subPath"), errors);
+    paths::validate_descending(expr, &list.field("subPathExpr"), errors);
     if !part.is_empty() && !expr.is_empty() {
         let detail = "subPathExpr and subPath are mutually exclusive";
-        problems.invalid(&entry.field("subPathExpr"), expr, detail);
+        errors.invalid(&entry.field("subPathExpr"), expr, detail);
     }
 }
 
 fn validate_manner(
     mount: &VolumeMount,
     container: &Container,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let (at, propagation) = (
         path.field("mountPropagation"),
@@ -89,10 +94,10 @@ fn validate_manner(
         Some("Bidirectional") if !privileged => {
             let detail =
                 "Bidirectional mount propagation is available only to privileged containers";
-            problems.forbidden(&at, detail);
+            errors.forbidden(&at, detail);
         }
         Some(other) if !PROPAGATIONS.contains(&other) => {
-            problems.unsupported(&at, other, PROPAGATIONS);
+            errors.unsupported(&at, other, PROPAGATIONS);
         }
         _ => {}
     }
@@ -101,22 +106,22 @@ fn validate_manner(
         None | Some("Disabled") => {}
         Some("Enabled" | "IfPossible") => {
             if !mount.read_only {
-                problems.forbidden(&at, "may only be specified when readOnly is true");
+                errors.forbidden(&at, "may only be specified when readOnly is true");
             }
             if propagation.is_some_and(|propagation| propagation != "None") {
                 let detail = "may only be specified when mountPropagation is None or not specified";
-                problems.forbidden(&at, detail);
+                errors.forbidden(&at, detail);
             }
         }
-        Some(other) => problems.unsupported(&at, other, READ_ONLY),
+        Some(other) => errors.unsupported(&at, other, READ_ONLY),
     }
 }
 
 fn validate_devices(
     container: &Container,
     volumes: &Volumes<'_>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let mounts = &container.volume_mounts;
     let taken_names: BTreeSet<_> = mounts.iter().map(|mount| &mount.name).collect();
@@ -126,27 +131,27 @@ fn validate_devices(
         let entry = path.index(index);
         let (name, at) = (entry.field("name"), entry.field("devicePath"));
         if device.name.is_empty() {
-            problems.required(&name, "");
+            errors.required(&name, "");
         } else if !names.insert(&device.name) {
-            problems.invalid(&name, &device.name, "must be unique");
+            errors.invalid(&name, &device.name, "must be unique");
         }
-        validate_device_source(device, volumes, &name, problems);
+        validate_device_source(device, volumes, &name, errors);
         if device.device_path.is_empty() {
-            problems.required(&at, "");
+            errors.required(&at, "");
         }
         if !paths.insert(&device.device_path) {
-            problems.invalid(&at, &device.device_path, "must be unique");
+            errors.invalid(&at, &device.device_path, "must be unique");
         }
         if paths::has_backsteps(&device.device_path) {
-            problems.invalid(&at, &device.device_path, "can not contain backsteps ('..')");
+            errors.invalid(&at, &device.device_path, "can not contain backsteps ('..')");
         }
         if taken_names.contains(&device.name) {
             let detail = "must not already exist in volumeMounts";
-            problems.invalid(&name, &device.name, detail);
+            errors.invalid(&name, &device.name, detail);
         }
         if taken_paths.contains(&device.device_path) {
             let detail = "must not already exist as a path in volumeMounts";
-            problems.invalid(&at, &device.device_path, detail);
+            errors.invalid(&at, &device.device_path, detail);
         }
     }
 }
@@ -154,16 +159,16 @@ fn validate_devices(
 fn validate_device_source(
     device: &VolumeDevice,
     volumes: &Volumes<'_>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let Some(source) = volumes.get(device.name.as_str()) else {
-        problems.not_found(path, &device.name);
+        errors.not_found(path, &device.name);
         return;
     };
     if source.persistent_volume_claim.is_none() && source.ephemeral.is_none() {
         let detail =
             "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-        problems.invalid(path, &device.name, detail);
+        errors.invalid(path, &device.name, detail);
     }
 }

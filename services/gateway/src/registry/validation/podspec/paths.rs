@@ -1,41 +1,41 @@
 //! Paths of files that must stay below a folder.
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// Permissions that a file may be given.
 const MODES: std::ops::RangeInclusive<i32> = 0..=0o777;
 
 /// A path within a folder, which it never leaves.
-pub fn validate_descending(text: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_descending(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if text.starts_with('/') {
-        problems.invalid(path, text, "must be a relative path");
+        errors.invalid(path, text, "must be a relative path");
     }
-    validate_no_backsteps(text, path, problems);
+    validate_no_backsteps(text, path, errors);
 }
 
 /// A path without `..` as one of its parts.
-pub fn validate_no_backsteps(text: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_no_backsteps(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if has_backsteps(text) {
-        problems.invalid(path, text, "must not contain '..'");
+        errors.invalid(path, text, "must not contain '..'");
     }
 }
 
 /// As [`validate_descending`]; names that begin with two dots are the node's own.
-pub fn validate_not_reserved(text: &str, path: &Path<'_>, problems: &mut Problems) {
-    validate_descending(text, path, problems);
+pub fn validate_not_reserved(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    validate_descending(text, path, errors);
     if text.starts_with("..") && !text.starts_with("../") {
-        problems.invalid(path, text, "must not start with '..'");
+        errors.invalid(path, text, "must not start with '..'");
     }
 }
 
 /// Permissions, if they are given.
-pub fn validate_mode(mode: Option<i32>, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_mode(mode: Option<i32>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(mode) = mode
         && !MODES.contains(&mode)
     {
         let detail = "must be a number between 0 and 0777 (octal), both inclusive";
-        problems.invalid(path, mode, detail);
+        errors.invalid(path, mode, detail);
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use setpoint_proto::core::ContainerPort;
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The protocols there are.
 pub const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// Is every port a port, and its name a name of its own?
-pub fn validate(ports: &[ContainerPort], path: &Path<'_>, problems: &mut Problems) {
+pub fn validate(ports: &[ContainerPort], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = path.index(index);
@@ -19,25 +19,25 @@ pub fn validate(ports: &[ContainerPort], path: &Path<'_>, problems: &mut Problem
             let name = path.field("name");
             let wrong = check_name(&port.name);
             if wrong.is_empty() && !seen.insert(port.name.as_str()) {
-                problems.duplicate(&name, &port.name);
+                errors.duplicate(&name, &port.name);
             }
-            problems.all_invalid(&name, &port.name, wrong);
+            errors.all_invalid(&name, &port.name, wrong);
         }
         match port.container_port {
-            0 => problems.required(&path.field("containerPort"), ""),
-            number => validate_number(number, &path.field("containerPort"), problems),
+            0 => errors.required(&path.field("containerPort"), ""),
+            number => validate_number(number, &path.field("containerPort"), errors),
         }
         if port.host_port != 0 {
-            validate_number(port.host_port, &path.field("hostPort"), problems);
+            validate_number(port.host_port, &path.field("hostPort"), errors);
         }
-        problems.one_of(&path.field("protocol"), &port.protocol, PROTOCOLS);
+        errors.one_of(&path.field("protocol"), &port.protocol, PROTOCOLS);
     }
 }
 
 /// Validates the number of a port.
-pub fn validate_number(number: i32, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_number(number: i32, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !(1..=65535).contains(&number) {
-        problems.invalid(path, number, "must be between 1 and 65535, inclusive");
+        errors.invalid(path, number, "must be between 1 and 65535, inclusive");
     }
 }
 
@@ -76,9 +76,13 @@ mod tests {
             container_port: number,
             ..Default::default()
         };
-        let mut problems = Problems::default();
-        validate(&[port.clone(), port], &Path::root("ports"), &mut problems);
-        problems.to_string()
+        let mut errors = FieldErrors::default();
+        validate(
+            &[port.clone(), port],
+            &FieldPath::root("ports"),
+            &mut errors,
+        );
+        errors.to_string()
     }
 
     #[test]

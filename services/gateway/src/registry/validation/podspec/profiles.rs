@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use setpoint_proto::core::{Container, PodSpec, SecurityContext};
 
 use super::validate::lists;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The annotation of a Pod's seccomp profile.
 pub const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -26,15 +26,15 @@ type Field<'f> = (&'f str, Option<&'f str>);
 pub fn validate(
     annotations: &Annotations,
     spec: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let of_pod = spec.security_context.as_ref();
     let seccomp = of_pod.and_then(|context| context.seccomp_profile.as_ref());
     if let (Some(field), Some(annotation)) = (seccomp, annotations.get(SECCOMP)) {
         let path = path.field("securityContext");
         let field = (&*field.r#type, field.localhost_profile.as_deref());
-        validate_seccomp(field, annotation, &path.field("seccompProfile"), problems);
+        validate_seccomp(field, annotation, &path.field("seccompProfile"), errors);
     }
     let windows = spec.os.as_ref().is_some_and(|os| os.name == "windows");
     let app_armor = of_pod.and_then(|context| context.app_armor_profile.as_ref());
@@ -44,10 +44,10 @@ pub fn validate(
         for (index, container) in list.iter().enumerate() {
             let path = path.index(index);
             let path = path.field("securityContext");
-            validate_container(annotations, container, &path, problems);
+            validate_container(annotations, container, &path, errors);
             if !windows {
                 let field = own_app_armor(container.security_context.as_ref()).or(app_armor);
-                validate_app_armor(annotations, container, field, &path, problems);
+                validate_app_armor(annotations, container, field, &path, errors);
             }
         }
     }
@@ -56,15 +56,15 @@ pub fn validate(
 fn validate_container(
     annotations: &Annotations,
     container: &Container,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let context = container.security_context.as_ref();
     let seccomp = context.and_then(|context| context.seccomp_profile.as_ref());
     let annotation = annotations.get(&format!("{SECCOMP_CONTAINER}{}", container.name));
     if let (Some(field), Some(annotation)) = (seccomp, annotation) {
         let field = (&*field.r#type, field.localhost_profile.as_deref());
-        validate_seccomp(field, annotation, &path.field("seccompProfile"), problems);
+        validate_seccomp(field, annotation, &path.field("seccompProfile"), errors);
     }
 }
 
@@ -77,20 +77,25 @@ fn validate_app_armor(
     annotations: &Annotations,
     container: &Container,
     field: Option<Field<'_>>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let annotation = annotations.get(&format!("{APP_ARMOR}{}", container.name));
     if let (Some(field), Some(annotation)) = (field, annotation) {
         let path = path.field("appArmorProfile");
         let defaults = &["runtime/default"];
-        validate_match("apparmor", field, annotation, defaults, &path, problems);
+        validate_match("apparmor", field, annotation, defaults, &path, errors);
     }
 }
 
-fn validate_seccomp(field: Field<'_>, annotation: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_seccomp(
+    field: Field<'_>,
+    annotation: &str,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let defaults = &["runtime/default", "docker/default"];
-    validate_match("seccomp", field, annotation, defaults, path, problems);
+    validate_match("seccomp", field, annotation, defaults, path, errors);
 }
 
 fn validate_match(
@@ -98,8 +103,8 @@ fn validate_match(
     (r#type, profile): Field<'_>,
     annotation: &str,
     defaults: &[&str],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let local = annotation.strip_prefix(LOCALHOST);
     let same_type = match r#type {
@@ -110,9 +115,9 @@ fn validate_match(
     };
     if !same_type {
         let detail = format!("{what} type in annotation and field must match");
-        problems.forbidden(&path.field("type"), detail);
+        errors.forbidden(&path.field("type"), detail);
     } else if r#type == "Localhost" && local != profile {
         let detail = format!("{what} profile in annotation and field must match");
-        problems.forbidden(&path.field("localhostProfile"), detail);
+        errors.forbidden(&path.field("localhostProfile"), detail);
     }
 }

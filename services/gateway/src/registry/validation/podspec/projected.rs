@@ -9,36 +9,36 @@ use setpoint_proto::core::{
 
 use super::volume::{require, validate_items};
 use super::{downward, paths};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::label_selector;
 
 /// The bounds of a token's lifetime, in seconds.
 const TOKEN: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 
 /// Finds what is wrong with a projected volume.
-pub fn validate(volume: &ProjectedVolumeSource, path: &Path<'_>, problems: &mut Problems) {
-    paths::validate_mode(volume.default_mode, &path.field("defaultMode"), problems);
+pub fn validate(volume: &ProjectedVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    paths::validate_mode(volume.default_mode, &path.field("defaultMode"), errors);
     let mut files = Files {
         list: path,
         seen: BTreeSet::new(),
     };
     let sources = path.field("sources");
     for (index, source) in volume.sources.iter().enumerate() {
-        validate_source(source, &mut files, &sources.index(index), problems);
+        validate_source(source, &mut files, &sources.index(index), errors);
     }
 }
 
 /// The files that there are already; a second one in the same place is a problem of the volume.
 struct Files<'v, 'p> {
-    list: &'p Path<'p>,
+    list: &'p FieldPath<'p>,
     seen: BTreeSet<&'v str>,
 }
 
 impl<'v> Files<'v, '_> {
-    fn add(&mut self, file: &'v str, problems: &mut Problems) {
+    fn add(&mut self, file: &'v str, errors: &mut FieldErrors) {
         if !file.is_empty() && !self.seen.insert(file) {
-            problems.invalid(self.list, file, "conflicting duplicate paths");
+            errors.invalid(self.list, file, "conflicting duplicate paths");
         }
     }
 }
@@ -46,8 +46,8 @@ impl<'v> Files<'v, '_> {
 fn validate_source<'v>(
     source: &'v VolumeProjection,
     files: &mut Files<'v, '_>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let keys = [
         source.secret.as_ref().map(|secret| {
@@ -61,26 +61,24 @@ fn validate_source<'v>(
     ];
     for (field, name, items) in keys.into_iter().flatten() {
         let path = path.field(field);
-        require(name, &path.field("name"), problems);
-        validate_items(items, &path.field("items"), problems);
-        items
-            .iter()
-            .for_each(|item| files.add(&item.path, problems));
+        require(name, &path.field("name"), errors);
+        validate_items(items, &path.field("items"), errors);
+        items.iter().for_each(|item| files.add(&item.path, errors));
     }
     if let Some(downward) = &source.downward_api {
         let path = path.field("downwardAPI");
         for file in &downward.items {
-            downward::validate_file(file, &path, problems);
-            files.add(&file.path, problems);
+            downward::validate_file(file, &path, errors);
+            files.add(&file.path, errors);
         }
     }
     if let Some(token) = &source.service_account_token {
         let list = *files.list;
-        validate_token(token, &path.field("serviceAccountToken"), &list, problems);
+        validate_token(token, &path.field("serviceAccountToken"), &list, errors);
     }
     if let Some(bundle) = &source.cluster_trust_bundle {
-        validate_bundle(bundle, &path.field("clusterTrustBundle"), problems);
-        files.add(&bundle.path, problems);
+        validate_bundle(bundle, &path.field("clusterTrustBundle"), errors);
+        files.add(&bundle.path, errors);
     }
     let given = [
         source.secret.is_some(),
@@ -92,21 +90,21 @@ fn validate_source<'v>(
     ];
     if given.into_iter().filter(|given| *given).count() > 1 {
         let detail = "may not specify more than 1 volume type per source";
-        problems.forbidden(path, detail);
+        errors.forbidden(path, detail);
     }
 }
 
 /// Upstream names the volume's path, not the source's, as the field of the token's.
 fn validate_token(
     token: &ServiceAccountTokenProjection,
-    path: &Path<'_>,
-    list: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    list: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let at = path.field("expirationSeconds");
     let seconds = token.expiration_seconds.unwrap_or_default();
     if seconds < *TOKEN.start() {
-        problems.invalid(
+        errors.invalid(
             &at,
             seconds,
             "may not specify a duration less than 10 minutes",
@@ -114,41 +112,41 @@ fn validate_token(
     }
     if seconds > *TOKEN.end() {
         let detail = "may not specify a duration larger than 2^32 seconds";
-        problems.invalid(&at, seconds, detail);
+        errors.invalid(&at, seconds, detail);
     }
     let at = list.field("path");
-    require(&token.path, &at, problems);
-    paths::validate_not_reserved(&token.path, &at, problems);
+    require(&token.path, &at, errors);
+    paths::validate_not_reserved(&token.path, &at, errors);
 }
 
 fn validate_bundle(
     bundle: &ClusterTrustBundleProjection,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     match (bundle.name.as_deref(), bundle.signer_name.as_deref()) {
         (Some(_), Some(_)) => {
             let detail = "only one of name and signerName may be used";
-            problems.invalid(path, bundle, detail);
+            errors.invalid(path, bundle, detail);
         }
         (None, None) => {
-            problems.required(path, "either name or signerName must be specified");
+            errors.required(path, "either name or signerName must be specified");
         }
-        (Some(""), None) => problems.required(&path.field("name"), "must be a valid object name"),
+        (Some(""), None) => errors.required(&path.field("name"), "must be a valid object name"),
         (None, Some("")) => {
-            problems.required(&path.field("signerName"), "must be a valid signer name");
+            errors.required(&path.field("signerName"), "must be a valid signer name");
         }
         (Some(_), None) if bundle.label_selector.is_some() => {
             let detail = "labelSelector must be unset if name is specified";
-            problems.invalid(&path.field("labelSelector"), &bundle.label_selector, detail);
+            errors.invalid(&path.field("labelSelector"), &bundle.label_selector, detail);
         }
         (Some(_), None) => {}
         (None, Some(_)) => {
             let selector = bundle.label_selector.as_ref();
-            label_selector::validate(selector, &path.field("labelSelector"), problems);
+            label_selector::validate(selector, &path.field("labelSelector"), errors);
         }
     }
     let at = path.field("path");
-    require(&bundle.path, &at, problems);
-    paths::validate_not_reserved(&bundle.path, &at, problems);
+    require(&bundle.path, &at, errors);
+    paths::validate_not_reserved(&bundle.path, &at, errors);
 }

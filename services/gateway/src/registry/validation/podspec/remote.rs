@@ -8,8 +8,8 @@ use setpoint_proto::core::{
 
 use super::volume::require;
 use super::{iscsi, paths};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const CACHING: &[&str] = &["None", "ReadOnly", "ReadWrite"];
 const AZURE_KINDS: &[&str] = &["Dedicated", "Managed", "Shared"];
@@ -50,138 +50,142 @@ pub fn fill_defaults(source: &mut VolumeSource) {
 }
 
 /// Finds what is wrong with the first of the sources, in the order in which upstream looks at them.
-pub fn validate(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(git) = &source.git_repo {
-        require(&git.repository, &path.field("repository"), problems);
-        paths::validate_descending(&git.directory, &path.field("directory"), problems);
+        require(&git.repository, &path.field("repository"), errors);
+        paths::validate_descending(&git.directory, &path.field("directory"), errors);
     } else if let Some(disk) = &source.gce_persistent_disk {
-        require(&disk.pd_name, &path.field("pdName"), problems);
-        validate_partition(disk.partition, path, problems);
+        require(&disk.pd_name, &path.field("pdName"), errors);
+        validate_partition(disk.partition, path, errors);
     } else if let Some(disk) = &source.aws_elastic_block_store {
-        require(&disk.volume_id, &path.field("volumeID"), problems);
-        validate_partition(disk.partition, path, problems);
+        require(&disk.volume_id, &path.field("volumeID"), errors);
+        validate_partition(disk.partition, path, errors);
     } else if let Some(volume) = &source.iscsi {
-        iscsi::validate(volume, path, problems);
+        iscsi::validate(volume, path, errors);
     } else if let Some(volume) = &source.glusterfs {
-        require(&volume.endpoints, &path.field("endpoints"), problems);
-        require(&volume.path, &path.field("path"), problems);
+        require(&volume.endpoints, &path.field("endpoints"), errors);
+        require(&volume.path, &path.field("path"), errors);
     } else if let Some(volume) = &source.flocker {
-        validate_flocker(volume, path, problems);
+        validate_flocker(volume, path, errors);
     } else if let Some(volume) = &source.rbd {
-        require_any(&volume.monitors, &path.field("monitors"), problems);
-        require(&volume.image, &path.field("image"), problems);
+        require_any(&volume.monitors, &path.field("monitors"), errors);
+        require(&volume.image, &path.field("image"), errors);
     } else if let Some(disk) = &source.cinder {
-        require(&disk.volume_id, &path.field("volumeID"), problems);
-        validate_secret(disk.secret_ref.as_ref(), path, problems);
+        require(&disk.volume_id, &path.field("volumeID"), errors);
+        validate_secret(disk.secret_ref.as_ref(), path, errors);
     } else if let Some(volume) = &source.cephfs {
-        require_any(&volume.monitors, &path.field("monitors"), problems);
+        require_any(&volume.monitors, &path.field("monitors"), errors);
     } else if let Some(volume) = &source.quobyte {
-        validate_quobyte(volume, path, problems);
+        validate_quobyte(volume, path, errors);
     } else if let Some(volume) = &source.fc {
-        validate_fc(volume, path, problems);
+        validate_fc(volume, path, errors);
     } else if let Some(volume) = &source.flex_volume {
-        validate_flex(volume, path, problems);
+        validate_flex(volume, path, errors);
     } else {
-        validate_later(source, path, problems);
+        validate_later(source, path, errors);
     }
 }
 
-fn validate_later(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_later(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(volume) = &source.azure_file {
-        require(&volume.secret_name, &path.field("secretName"), problems);
-        require(&volume.share_name, &path.field("shareName"), problems);
+        require(&volume.secret_name, &path.field("secretName"), errors);
+        require(&volume.share_name, &path.field("shareName"), errors);
     } else if let Some(disk) = &source.vsphere_volume {
-        require(&disk.volume_path, &path.field("volumePath"), problems);
+        require(&disk.volume_path, &path.field("volumePath"), errors);
     } else if let Some(disk) = &source.photon_persistent_disk {
-        require(&disk.pd_id, &path.field("pdID"), problems);
+        require(&disk.pd_id, &path.field("pdID"), errors);
     } else if let Some(volume) = &source.portworx_volume {
-        require(&volume.volume_id, &path.field("volumeID"), problems);
+        require(&volume.volume_id, &path.field("volumeID"), errors);
     } else if let Some(disk) = &source.azure_disk {
-        validate_azure(disk, path, problems);
+        validate_azure(disk, path, errors);
     } else if let Some(disk) = &source.storageos {
-        validate_storage_os(disk, path, problems);
+        validate_storage_os(disk, path, errors);
     } else if let Some(volume) = &source.scale_io {
-        require(&volume.gateway, &path.field("gateway"), problems);
-        require(&volume.system, &path.field("system"), problems);
-        require(&volume.volume_name, &path.field("volumeName"), problems);
+        require(&volume.gateway, &path.field("gateway"), errors);
+        require(&volume.system, &path.field("system"), errors);
+        require(&volume.volume_name, &path.field("volumeName"), errors);
     }
 }
 
-fn require_any(texts: &[String], path: &Path<'_>, problems: &mut Problems) {
+fn require_any(texts: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if texts.is_empty() {
-        problems.required(path, "");
+        errors.required(path, "");
     }
 }
 
 fn validate_secret(
     secret: Option<&LocalObjectReference>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if let Some(secret) = secret {
         let path = path.field("secretRef");
-        require(&secret.name, &path.field("name"), problems);
+        require(&secret.name, &path.field("name"), errors);
     }
 }
 
 /// Zero is a partition too: that of a disk without any.
-fn validate_partition(partition: i32, path: &Path<'_>, problems: &mut Problems) {
+fn validate_partition(partition: i32, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !BYTE.contains(&partition) {
         let detail = "must be between 1 and 255, inclusive";
-        problems.invalid(&path.field("partition"), partition, detail);
+        errors.invalid(&path.field("partition"), partition, detail);
     }
 }
 
-fn validate_azure(disk: &AzureDiskVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_azure(disk: &AzureDiskVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (uri, at) = (disk.disk_uri.as_str(), path.field("diskURI"));
-    require(&disk.disk_name, &path.field("diskName"), problems);
-    require(uri, &at, problems);
+    require(&disk.disk_name, &path.field("diskName"), errors);
+    require(uri, &at, errors);
     let caching = disk.caching_mode.as_deref();
-    problems.one_of_if_given(&path.field("cachingMode"), caching, CACHING);
+    errors.one_of_if_given(&path.field("cachingMode"), caching, CACHING);
     let kind = disk.kind.as_deref();
-    problems.one_of_if_given(&path.field("kind"), kind, AZURE_KINDS);
+    errors.one_of_if_given(&path.field("kind"), kind, AZURE_KINDS);
     match kind {
         Some("Managed") if !uri.starts_with("/subscriptions/") => {
-            problems.unsupported(&at, uri, MANAGED_DISKS);
+            errors.unsupported(&at, uri, MANAGED_DISKS);
         }
         Some(kind) if kind != "Managed" && !uri.starts_with("https://") => {
-            problems.unsupported(&at, uri, BLOB_DISKS);
+            errors.unsupported(&at, uri, BLOB_DISKS);
         }
         _ => {}
     }
 }
 
-fn validate_storage_os(disk: &StorageOsVolumeSource, path: &Path<'_>, problems: &mut Problems) {
-    require(&disk.volume_name, &path.field("volumeName"), problems);
+fn validate_storage_os(
+    disk: &StorageOsVolumeSource,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    require(&disk.volume_name, &path.field("volumeName"), errors);
     for (name, field) in [
         (&disk.volume_name, "volumeName"),
         (&disk.volume_namespace, "volumeNamespace"),
     ] {
         if !name.is_empty() {
-            problems.all_invalid(&path.field(field), name, names::validate_dns_label(name));
+            errors.all_invalid(&path.field(field), name, names::validate_dns_label(name));
         }
     }
-    validate_secret(disk.secret_ref.as_ref(), path, problems);
+    validate_secret(disk.secret_ref.as_ref(), path, errors);
 }
 
 /// The number of a unit within a disk.
-pub fn validate_lun(lun: i32, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_lun(lun: i32, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !BYTE.contains(&lun) {
         let detail = "must be between 0 and 255, inclusive";
-        problems.invalid(&path.field("lun"), lun, detail);
+        errors.invalid(&path.field("lun"), lun, detail);
     }
 }
 
-fn validate_fc(volume: &FcVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_fc(volume: &FcVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("targetWWNs");
     match (volume.target_ww_ns.is_empty(), volume.wwids.is_empty()) {
         (true, true) => {
             let detail = "must specify either targetWWNs or wwids, but not both";
-            problems.required(&at, detail);
+            errors.required(&at, detail);
         }
         (false, false) => {
             let detail = "targetWWNs and wwids can not be specified simultaneously";
-            problems.invalid(&at, &volume.target_ww_ns, detail);
+            errors.invalid(&at, &volume.target_ww_ns, detail);
         }
         _ => {}
     }
@@ -189,30 +193,30 @@ fn validate_fc(volume: &FcVolumeSource, path: &Path<'_>, problems: &mut Problems
         match volume.lun {
             None => {
                 let detail = "lun is required if targetWWNs is specified";
-                problems.required(&path.field("lun"), detail);
+                errors.required(&path.field("lun"), detail);
             }
-            Some(lun) => validate_lun(lun, path, problems),
+            Some(lun) => validate_lun(lun, path, errors),
         }
     }
 }
 
-fn validate_quobyte(volume: &QuobyteVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_quobyte(volume: &QuobyteVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("registry");
     if volume.registry.is_empty() {
-        problems.required(&at, REGISTRIES);
+        errors.required(&at, REGISTRIES);
     } else if volume.tenant.len() > TENANT_MAX {
         let detail = "must be a UUID and may not exceed a length of 64 characters";
-        problems.required(&path.field("tenant"), detail);
+        errors.required(&path.field("tenant"), detail);
     } else {
         let wrong = volume
             .registry
             .split(',')
             .filter(|pair| !is_host_and_port(pair));
         for _ in wrong {
-            problems.invalid(&at, &volume.registry, REGISTRIES);
+            errors.invalid(&at, &volume.registry, REGISTRIES);
         }
     }
-    require(&volume.volume, &path.field("volume"), problems);
+    require(&volume.volume, &path.field("volume"), errors);
 }
 
 /// Whether the text is `host:port`, where an address with colons is in brackets.
@@ -230,26 +234,26 @@ fn is_host_and_port(pair: &str) -> bool {
     !host.contains(['[', ']']) && !port.contains(['[', ']', ':'])
 }
 
-fn validate_flocker(volume: &FlockerVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_flocker(volume: &FlockerVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match (
         volume.dataset_name.is_empty(),
         volume.dataset_uuid.is_empty(),
     ) {
-        (true, true) => problems.required(path, "one of datasetName and datasetUUID is required"),
+        (true, true) => errors.required(path, "one of datasetName and datasetUUID is required"),
         (false, false) => {
             let detail = "datasetName and datasetUUID can not be specified simultaneously";
-            problems.invalid(path, "resource", detail);
+            errors.invalid(path, "resource", detail);
         }
         _ => {}
     }
     if volume.dataset_name.contains('/') {
         let at = path.field("datasetName");
-        problems.invalid(&at, &volume.dataset_name, "must not contain '/'");
+        errors.invalid(&at, &volume.dataset_name, "must not contain '/'");
     }
 }
 
-fn validate_flex(volume: &FlexVolumeSource, path: &Path<'_>, problems: &mut Problems) {
-    require(&volume.driver, &path.field("driver"), problems);
+fn validate_flex(volume: &FlexVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    require(&volume.driver, &path.field("driver"), errors);
     let at = path.field("options");
     for key in volume.options.keys() {
         let domain = key.split_once('/').map_or(&**key, |(domain, _)| domain);
@@ -259,7 +263,7 @@ fn validate_flex(volume: &FlexVolumeSource, path: &Path<'_>, problems: &mut Prob
             .any(|own| domain.ends_with(own))
         {
             let detail = "kubernetes.io and k8s.io namespaces are reserved";
-            problems.invalid(&at.key(key), key, detail);
+            errors.invalid(&at.key(key), key, detail);
         }
     }
 }

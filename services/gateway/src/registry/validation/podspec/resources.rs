@@ -7,8 +7,8 @@ use setpoint_model::{Resources, names};
 use setpoint_proto::core::{Container, PodSpec, ResourceClaim, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// Resources without a domain that are counted.
 const COUNTED: [&str; 9] = [
@@ -51,35 +51,35 @@ pub fn canonicalise(amounts: &mut Amounts) {
 }
 
 /// Finds what is wrong with the resources of a container.
-pub fn validate(resources: &ResourceRequirements, path: &Path<'_>, problems: &mut Problems) {
-    validate_with(resources, validate_name, path, problems);
+pub fn validate(resources: &ResourceRequirements, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    validate_with(resources, validate_name, path, errors);
 }
 
 /// Finds what is wrong with the resources of a whole Pod.
 pub fn validate_of_pod(
     resources: &ResourceRequirements,
     spec: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if spec.os.as_ref().is_some_and(|os| os.name == "windows") {
-        problems.forbidden(path, "may not be set for a windows pod");
+        errors.forbidden(path, "may not be set for a windows pod");
         return;
     }
     if !resources.claims.is_empty() {
         let detail = "claims may not be set for Resources at pod-level";
-        problems.forbidden(&path.field("claims"), detail);
+        errors.forbidden(&path.field("claims"), detail);
     }
-    validate_with(resources, validate_pods_name, path, problems);
-    validate_shares(resources, spec, path, problems);
+    validate_with(resources, validate_pods_name, path, errors);
+    validate_shares(resources, spec, path, errors);
 }
 
 /// Containers request no more together, and have no more alone, than their Pod says.
 fn validate_shares(
     resources: &ResourceRequirements,
     spec: &PodSpec,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let requested = Resources::of_containers(spec, |container| {
         Resources::of_list(&container.resources.requests)
@@ -87,7 +87,7 @@ fn validate_shares(
     let at = path.field("requests");
     for (name, own) in exceeded(&resources.requests, &requested) {
         let detail = "must be greater than or equal to aggregate container requests";
-        problems.invalid(&at.key(name), own, detail);
+        errors.invalid(&at.key(name), own, detail);
     }
     let limited = Resources::of_containers(spec, |container| {
         Resources::of_list(&container.resources.limits)
@@ -96,10 +96,10 @@ fn validate_shares(
     for (name, own) in exceeded(&resources.limits, &limited) {
         if name.starts_with(PAGES) {
             let detail = "must be greater than or equal to aggregate container limits";
-            problems.invalid(&at.key(name), own, detail);
+            errors.invalid(&at.key(name), own, detail);
         }
     }
-    validate_limits(&resources.limits, spec, &path.field("containers"), problems);
+    validate_limits(&resources.limits, spec, &path.field("containers"), errors);
 }
 
 /// The amounts of a Pod that are less than its containers' together.
@@ -112,7 +112,12 @@ fn exceeded<'a>(of_pod: &'a Amounts, together: &Resources) -> Vec<(&'a String, &
         .collect()
 }
 
-fn validate_limits(of_pod: &Amounts, spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_limits(
+    of_pod: &Amounts,
+    spec: &PodSpec,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let amount = |quantity: &Quantity| Amount::parse(&quantity.string).ok();
     for (index, container) in spec.containers.iter().enumerate() {
         let path = path.index(index);
@@ -122,7 +127,7 @@ fn validate_limits(of_pod: &Amounts, spec: &PodSpec, path: &Path<'_>, problems: 
             };
             if amount(limit) > amount(own) {
                 let detail = format!("must be less than or equal to pod limits of {own}");
-                problems.invalid(&path.key(name).field("limits"), limit, detail);
+                errors.invalid(&path.key(name).field("limits"), limit, detail);
             }
         }
     }
@@ -130,9 +135,9 @@ fn validate_limits(of_pod: &Amounts, spec: &PodSpec, path: &Path<'_>, problems: 
 
 fn validate_with(
     resources: &ResourceRequirements,
-    validate_name: fn(&str, &Path<'_>, &mut Problems),
-    path: &Path<'_>,
-    problems: &mut Problems,
+    validate_name: fn(&str, &FieldPath<'_>, &mut FieldErrors),
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let (limits, requests) = (path.field("limits"), path.field("requests"));
     for (amounts, path) in [
@@ -141,45 +146,45 @@ fn validate_with(
     ] {
         for (name, quantity) in amounts {
             let path = path.key(name);
-            validate_name(name, &path, problems);
+            validate_name(name, &path, errors);
             match Amount::parse(&quantity.string) {
-                Err(error) => problems.invalid(&path, quantity, error),
+                Err(error) => errors.invalid(&path, quantity, error),
                 Ok(amount) => {
-                    validate_amount(name, amount, quantity, &path, problems);
-                    validate_pages(name, amount, &path, problems);
+                    validate_amount(name, amount, quantity, &path, errors);
+                    validate_pages(name, amount, &path, errors);
                 }
             }
         }
     }
-    validate_requests(resources, &limits, &requests, problems);
+    validate_requests(resources, &limits, &requests, errors);
     let names = || resources.limits.keys().chain(resources.requests.keys());
     let measured = names().any(|name| ["cpu", "memory"].contains(&name.as_str()));
     if !measured && names().any(|name| name.starts_with(PAGES)) {
-        problems.forbidden(path, "HugePages require cpu or memory");
+        errors.forbidden(path, "HugePages require cpu or memory");
     }
 }
 
 /// No request is above its limit; what cannot be shared is requested in full.
 fn validate_requests(
     resources: &ResourceRequirements,
-    limits: &Path<'_>,
-    requests: &Path<'_>,
-    problems: &mut Problems,
+    limits: &FieldPath<'_>,
+    requests: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let amount = |quantity: &Quantity| Amount::parse(&quantity.string).ok();
     for (name, request) in &resources.requests {
         let shared = is_native(name) && !name.starts_with(PAGES);
         match resources.limits.get(name) {
             None if !shared => {
-                problems.required(limits, "Limit must be set for non overcommitable resources");
+                errors.required(limits, "Limit must be set for non overcommitable resources");
             }
             Some(limit) if !shared && amount(request) != amount(limit) => {
                 let detail = format!("must be equal to {name} limit of {limit}");
-                problems.invalid(requests, request, detail);
+                errors.invalid(requests, request, detail);
             }
             Some(limit) if amount(request) > amount(limit) => {
                 let detail = format!("must be less than or equal to {name} limit of {limit}");
-                problems.invalid(requests, request, detail);
+                errors.invalid(requests, request, detail);
             }
             _ => {}
         }
@@ -191,20 +196,20 @@ pub fn validate_amount(
     name: &str,
     amount: Amount,
     quantity: &Quantity,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if amount < Amount::ZERO {
-        problems.invalid(path, quantity, "must be greater than or equal to 0");
+        errors.invalid(path, quantity, "must be greater than or equal to 0");
     }
     let whole = amount == Amount::from_value(amount.value());
     if !whole && (COUNTED.contains(&name) || is_extended(name)) {
-        problems.invalid(path, quantity, "must be an integer");
+        errors.invalid(path, quantity, "must be an integer");
     }
 }
 
 /// Pages are whole ones.
-fn validate_pages(name: &str, amount: Amount, path: &Path<'_>, problems: &mut Problems) {
+fn validate_pages(name: &str, amount: Amount, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let Some(size) = name.strip_prefix(PAGES) else {
         return;
     };
@@ -212,7 +217,7 @@ fn validate_pages(name: &str, amount: Amount, path: &Path<'_>, problems: &mut Pr
     if size <= 0 || amount.value().checked_rem(size) != Some(0) {
         let value = amount.canonical();
         let detail = format!("{value} is not positive integer multiple of {name}");
-        problems.invalid(path, value, detail);
+        errors.invalid(path, value, detail);
     }
 }
 
@@ -229,39 +234,39 @@ fn is_extended(name: &str) -> bool {
         && names::validate_qualified_name(&in_quotas).is_empty()
 }
 
-fn validate_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
-    validate_any_name(name, path, problems);
+fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    validate_any_name(name, path, errors);
     if !name.contains('/') {
         if !OF_CONTAINERS.contains(&name) && !name.starts_with(PAGES) {
             let detail = "must be a standard resource for containers";
-            problems.invalid(path, name, detail);
+            errors.invalid(path, name, detail);
         }
     } else if !is_native(name) && !is_extended(name) {
         let detail = "doesn't follow extended resource name standard";
-        problems.invalid(path, name, detail);
+        errors.invalid(path, name, detail);
     }
 }
 
-fn validate_pods_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
-    let before = problems.count();
-    validate_any_name(name, path, problems);
+fn validate_pods_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    let before = errors.count();
+    validate_any_name(name, path, errors);
     let known = ["cpu", "memory"].contains(&name) || name.starts_with(PAGES);
-    if problems.count() == before && !known {
-        problems.unsupported(path, name, OF_PODS);
+    if errors.count() == before && !known {
+        errors.unsupported(path, name, OF_PODS);
     }
 }
 
-fn validate_any_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_any_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let wrong = names::validate_qualified_name(name);
     let right = wrong.is_empty();
-    problems.all_invalid(path, name, wrong);
+    errors.all_invalid(path, name, wrong);
     let standard = OF_CONTAINERS.contains(&name)
         || COUNTED.contains(&name)
         || OF_QUOTAS.contains(&name)
         || name.starts_with(PAGES);
     if right && !name.contains('/') && !standard {
         let detail = "must be a standard resource type or fully qualified";
-        problems.invalid(path, name, detail);
+        errors.invalid(path, name, detail);
     }
 }
 
@@ -269,20 +274,20 @@ fn validate_any_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
 pub fn validate_claims(
     claims: &[ResourceClaim],
     known: &BTreeSet<&str>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let path = path.field("claims");
     let mut seen = BTreeSet::new();
     for (index, claim) in claims.iter().enumerate() {
         let (at, name) = (path.index(index), claim.name.as_str());
         if name.is_empty() {
-            problems.required(&at, "");
+            errors.required(&at, "");
             continue;
         }
         if !claim.request.is_empty() {
             let wrong = names::validate_dns_label(&claim.request);
-            problems.all_invalid(&at.field("request"), &claim.request, wrong);
+            errors.all_invalid(&at.field("request"), &claim.request, wrong);
         }
         let first = seen.range((name, "")..).next();
         let first = first.filter(|(other, _)| *other == name);
@@ -290,10 +295,10 @@ pub fn validate_claims(
         let whole = claim.request.is_empty() || first == Some(&(name, ""));
         let repeated = whole && first.is_some();
         if !seen.insert((name, claim.request.as_str())) || repeated {
-            problems.duplicate(&at, name);
+            errors.duplicate(&at, name);
         }
         if !known.contains(name) {
-            problems.not_found(&at, name);
+            errors.not_found(&at, name);
         }
     }
 }
@@ -302,8 +307,8 @@ pub fn validate_claims(
 pub fn validate_resize(
     container: &Container,
     restart_policy: &str,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let mut seen = BTreeSet::new();
     for (index, policy) in container.resize_policy.iter().enumerate() {
@@ -312,29 +317,29 @@ pub fn validate_resize(
             policy.restart_policy.as_str(),
         );
         if !seen.insert(name) {
-            problems.duplicate(&path.index(index), name);
+            errors.duplicate(&path.index(index), name);
         }
         for (value, known) in [(name, RESIZABLE), (restart, RESIZE)] {
             match value {
-                "" => problems.required(path, ""),
-                value => problems.one_of(path, value, known),
+                "" => errors.required(path, ""),
+                value => errors.one_of(path, value, known),
             }
         }
         if restart_policy == "Never" && restart != "NotRequired" {
             let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-            problems.invalid(path, restart, detail);
+            errors.invalid(path, restart, detail);
         }
     }
 }
 
 /// Finds resources whose change would restart a container that others wait for.
-pub fn forbid_restarts(container: &Container, path: &Path<'_>, problems: &mut Problems) {
+pub fn forbid_restarts(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, policy) in container.resize_policy.iter().enumerate() {
         if policy.restart_policy == "RestartContainer" {
             let path = path.index(index);
             let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
             let at = path.field("restartPolicy");
-            problems.invalid(&at, &policy.restart_policy, detail);
+            errors.invalid(&at, &policy.restart_policy, detail);
         }
     }
 }
@@ -350,9 +355,9 @@ mod tests {
             limits: map(limits),
             ..Default::default()
         };
-        let mut problems = Problems::default();
-        validate(&resources, &Path::root("resources"), &mut problems);
-        problems.to_string()
+        let mut errors = FieldErrors::default();
+        validate(&resources, &FieldPath::root("resources"), &mut errors);
+        errors.to_string()
     }
 
     #[test]

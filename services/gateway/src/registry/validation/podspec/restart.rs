@@ -2,8 +2,8 @@
 
 use setpoint_proto::core::{Container, ContainerRestartRule};
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
 const ACTIONS: &[&str] = &["Restart", "RestartAllContainers"];
@@ -12,36 +12,36 @@ const RULES_MAX: usize = 20;
 const CODES_MAX: usize = 255;
 
 /// Finds what is wrong with a container's own restart policy.
-pub fn validate(container: &Container, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("restartPolicy");
     match container.restart_policy.as_deref() {
         None if !container.restart_policy_rules.is_empty() => {
             let detail = "must specify restartPolicy when restart rules are used";
-            problems.required(&at, detail);
+            errors.required(&at, detail);
         }
         Some(policy) if !POLICIES.contains(&policy) => {
-            problems.unsupported(&at, policy, POLICIES);
+            errors.unsupported(&at, policy, POLICIES);
         }
         _ => {}
     }
     let rules = path.field("restartPolicyRules");
-    problems.at_most(&rules, container.restart_policy_rules.len(), RULES_MAX);
+    errors.at_most(&rules, container.restart_policy_rules.len(), RULES_MAX);
     for (index, rule) in container.restart_policy_rules.iter().enumerate() {
-        validate_rule(rule, &rules.index(index), problems);
+        validate_rule(rule, &rules.index(index), errors);
     }
 }
 
-fn validate_rule(rule: &ContainerRestartRule, path: &Path<'_>, problems: &mut Problems) {
+fn validate_rule(rule: &ContainerRestartRule, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !ACTIONS.contains(&rule.action.as_str()) {
-        problems.unsupported(&path.field("action"), &rule.action, ACTIONS);
+        errors.unsupported(&path.field("action"), &rule.action, ACTIONS);
     }
     let at = path.field("exitCodes");
     let Some(codes) = &rule.exit_codes else {
-        problems.required(&at, "must be specified");
+        errors.required(&at, "must be specified");
         return;
     };
     if !OPERATORS.contains(&codes.operator.as_str()) {
-        problems.unsupported(&at.field("operator"), &codes.operator, OPERATORS);
+        errors.unsupported(&at.field("operator"), &codes.operator, OPERATORS);
     }
-    problems.at_most(&at.field("values"), codes.values.len(), CODES_MAX);
+    errors.at_most(&at.field("values"), codes.values.len(), CODES_MAX);
 }

@@ -6,69 +6,69 @@ use setpoint_model::names;
 use setpoint_proto::core::{PodSchedulingGate, PodSpec, Toleration};
 
 use super::{affinity, spread};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const OPERATORS: &[&str] = &["Equal", "Exists"];
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Finds what is wrong with tolerations, affinity, spreading and gates.
-pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let tolerations = path.field("tolerations");
     for (index, toleration) in spec.tolerations.iter().enumerate() {
-        validate_toleration(toleration, &tolerations.index(index), problems);
+        validate_toleration(toleration, &tolerations.index(index), errors);
     }
     if let Some(affinity) = &spec.affinity {
-        affinity::validate(affinity, &path.field("affinity"), problems);
+        affinity::validate(affinity, &path.field("affinity"), errors);
     }
     let at = path.field("topologySpreadConstraints");
-    spread::validate(&spec.topology_spread_constraints, &at, problems);
+    spread::validate(&spec.topology_spread_constraints, &at, errors);
     validate_gates(
         &spec.scheduling_gates,
         &path.field("schedulingGates"),
-        problems,
+        errors,
     );
 }
 
-fn validate_toleration(toleration: &Toleration, path: &Path<'_>, problems: &mut Problems) {
+fn validate_toleration(toleration: &Toleration, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (key, value) = (toleration.key.as_str(), toleration.value.as_str());
     let (at, operator) = (path.field("operator"), toleration.operator.as_str());
     if !key.is_empty() {
-        problems.all_invalid(&path.field("key"), key, names::validate_label_key(key));
+        errors.all_invalid(&path.field("key"), key, names::validate_label_key(key));
     } else if operator != "Exists" {
         let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        problems.invalid(&at, operator, detail);
+        errors.invalid(&at, operator, detail);
     }
     if toleration.toleration_seconds.is_some() && toleration.effect != "NoExecute" {
         let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        problems.invalid(&path.field("effect"), &toleration.effect, detail);
+        errors.invalid(&path.field("effect"), &toleration.effect, detail);
     }
     match operator {
         "" | "Equal" => {
             let wrong = names::validate_label_value(value);
             if !wrong.is_empty() {
-                problems.invalid(&at, value, wrong.join(";"));
+                errors.invalid(&at, value, wrong.join(";"));
             }
         }
         "Exists" if !value.is_empty() => {
-            problems.invalid(
+            errors.invalid(
                 &at,
                 value,
                 "value must be empty when `operator` is 'Exists'",
             );
         }
-        other => problems.one_of(&at, other, OPERATORS),
+        other => errors.one_of(&at, other, OPERATORS),
     }
-    problems.one_of(&path.field("effect"), &toleration.effect, EFFECTS);
+    errors.one_of(&path.field("effect"), &toleration.effect, EFFECTS);
 }
 
-fn validate_gates(gates: &[PodSchedulingGate], path: &Path<'_>, problems: &mut Problems) {
+fn validate_gates(gates: &[PodSchedulingGate], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (index, gate) in gates.iter().enumerate() {
         let (path, name) = (path.index(index), gate.name.as_str());
-        problems.all_invalid(&path, name, names::validate_qualified_name(name));
+        errors.all_invalid(&path, name, names::validate_qualified_name(name));
         if !seen.insert(name) {
-            problems.duplicate(&path, name);
+            errors.duplicate(&path, name);
         }
     }
 }

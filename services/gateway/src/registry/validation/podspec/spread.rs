@@ -6,8 +6,8 @@ use setpoint_model::names;
 use setpoint_proto::core::TopologySpreadConstraint;
 use setpoint_proto::meta::LabelSelector;
 
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::label_selector;
 
 const UNSATISFIABLE: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
@@ -16,8 +16,8 @@ const POLICIES: &[&str] = &["Honor", "Ignore"];
 /// Finds what is wrong with constraints.
 pub fn validate(
     constraints: &[TopologySpreadConstraint],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     // The last of its like is named as the only one, as upstream does.
     let last: BTreeMap<_, _> = (0..)
@@ -26,11 +26,11 @@ pub fn validate(
         .collect();
     for (index, constraint) in constraints.iter().enumerate() {
         let path = path.index(index);
-        validate_constraint(constraint, &path, problems);
+        validate_constraint(constraint, &path, errors);
         if last.get(&like(constraint)) != Some(&index) {
             let (key, when) = like(constraint);
             let at = path.field("{topologyKey, whenUnsatisfiable}");
-            problems.duplicate(&at, format!("{{{key}, {when}}}"));
+            errors.duplicate(&at, format!("{{{key}, {when}}}"));
         }
     }
 }
@@ -41,35 +41,35 @@ fn like(constraint: &TopologySpreadConstraint) -> (&str, &str) {
 
 fn validate_constraint(
     constraint: &TopologySpreadConstraint,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
-    problems.positive(&path.field("maxSkew"), constraint.max_skew);
+    errors.positive(&path.field("maxSkew"), constraint.max_skew);
     if constraint.topology_key.is_empty() {
-        problems.required(&path.field("topologyKey"), "can not be empty");
+        errors.required(&path.field("topologyKey"), "can not be empty");
     }
     let when = constraint.when_unsatisfiable.as_str();
     if !UNSATISFIABLE.contains(&when) {
-        problems.unsupported(&path.field("whenUnsatisfiable"), when, UNSATISFIABLE);
+        errors.unsupported(&path.field("whenUnsatisfiable"), when, UNSATISFIABLE);
     }
     if let Some(domains) = constraint.min_domains {
         let at = path.field("minDomains");
-        problems.positive(&at, domains);
+        errors.positive(&at, domains);
         if when != "DoNotSchedule" {
             let detail =
                 format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}");
-            problems.invalid(&at, domains, detail);
+            errors.invalid(&at, domains, detail);
         }
     }
     for (policy, field) in [
         (&constraint.node_affinity_policy, "nodeAffinityPolicy"),
         (&constraint.node_taints_policy, "nodeTaintsPolicy"),
     ] {
-        problems.one_of_if_given(&path.field(field), policy.as_deref(), POLICIES);
+        errors.one_of_if_given(&path.field(field), policy.as_deref(), POLICIES);
     }
     let selector = constraint.label_selector.as_ref();
-    validate_label_keys(&constraint.match_label_keys, &[], selector, path, problems);
-    label_selector::validate(selector, &path.field("labelSelector"), problems);
+    validate_label_keys(&constraint.match_label_keys, &[], selector, path, errors);
+    label_selector::validate(selector, &path.field("labelSelector"), errors);
 }
 
 /// Finds what is wrong with keys whose values a Pod shares, or does not share, with those that are selected.
@@ -77,16 +77,16 @@ pub fn validate_label_keys(
     matching: &[String],
     mismatching: &[String],
     selector: Option<&LabelSelector>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let at = path.field("matchLabelKeys");
-    validate_keys(matching, selector, &at, problems);
+    validate_keys(matching, selector, &at, errors);
     validate_keys(
         mismatching,
         selector,
         &path.field("mismatchLabelKeys"),
-        problems,
+        errors,
     );
     let mut selected: BTreeSet<_> = selector
         .iter()
@@ -100,7 +100,7 @@ pub fn validate_label_keys(
         let matched = matching.iter().rposition(|matching| matching == key);
         if let Some(index) = matched.filter(|_| !selected.insert(key)) {
             let detail = "exists in both matchLabelKeys and labelSelector";
-            problems.invalid(&path.index(index), key, detail);
+            errors.invalid(&path.index(index), key, detail);
         }
         selected.insert(key);
     }
@@ -108,7 +108,7 @@ pub fn validate_label_keys(
     for (index, key) in matching.iter().enumerate() {
         if mismatching.contains(key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
-            problems.invalid(&at.index(index), key, detail);
+            errors.invalid(&at.index(index), key, detail);
         }
     }
 }
@@ -116,14 +116,14 @@ pub fn validate_label_keys(
 fn validate_keys(
     keys: &[String],
     selector: Option<&LabelSelector>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     if !keys.is_empty() && selector.is_none() {
-        problems.forbidden(path, "must not be specified when labelSelector is not set");
+        errors.forbidden(path, "must not be specified when labelSelector is not set");
         return;
     }
     for (index, key) in keys.iter().enumerate() {
-        problems.all_invalid(&path.index(index), key, names::validate_label_key(key));
+        errors.all_invalid(&path.index(index), key, names::validate_label_key(key));
     }
 }

@@ -3,13 +3,13 @@
 use setpoint_proto::core::{PodSecurityContext, PodSpec, SecurityContext};
 
 use super::validate::lists;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// Finds fields that are not for the operating system that the Pod names.
-pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match spec.os.as_ref().map(|os| os.name.as_str()) {
-        Some("linux") => visit(spec, path, &forbid_windows, problems),
+        Some("linux") => visit(spec, path, &forbid_windows, errors),
         Some("windows") => {
             let detail = "cannot be set for a windows pod";
             for (given, field) in [
@@ -22,10 +22,10 @@ pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
                 ),
             ] {
                 if given {
-                    problems.forbidden(&path.field(field), detail);
+                    errors.forbidden(&path.field(field), detail);
                 }
             }
-            visit(spec, path, &forbid_linux, problems);
+            visit(spec, path, &forbid_linux, errors);
         }
         _ => {}
     }
@@ -37,12 +37,12 @@ enum Context<'c> {
     OfContainer(&'c SecurityContext),
 }
 
-type Visit<'v> = &'v dyn Fn(&Context<'_>, &Path<'_>, &mut Problems);
+type Visit<'v> = &'v dyn Fn(&Context<'_>, &FieldPath<'_>, &mut FieldErrors);
 
-fn visit(spec: &PodSpec, path: &Path<'_>, forbid: Visit<'_>, problems: &mut Problems) {
+fn visit(spec: &PodSpec, path: &FieldPath<'_>, forbid: Visit<'_>, errors: &mut FieldErrors) {
     if let Some(context) = &spec.security_context {
         let path = path.field("securityContext");
-        forbid(&Context::OfPod(context), &path, problems);
+        forbid(&Context::OfPod(context), &path, errors);
     }
     for (list, field) in lists(spec) {
         let path = path.field(field);
@@ -50,30 +50,30 @@ fn visit(spec: &PodSpec, path: &Path<'_>, forbid: Visit<'_>, problems: &mut Prob
             if let Some(context) = &container.security_context {
                 let path = path.index(index);
                 let path = path.field("securityContext");
-                forbid(&Context::OfContainer(context), &path, problems);
+                forbid(&Context::OfContainer(context), &path, errors);
             }
         }
     }
 }
 
-fn forbid_windows(context: &Context<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn forbid_windows(context: &Context<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let options = match context {
         Context::OfPod(context) => &context.windows_options,
         Context::OfContainer(context) => &context.windows_options,
     };
     if options.is_some() {
         let detail = "windows options cannot be set for a linux pod";
-        problems.forbidden(&path.field("windowsOptions"), detail);
+        errors.forbidden(&path.field("windowsOptions"), detail);
     }
 }
 
-fn forbid_linux(context: &Context<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn forbid_linux(context: &Context<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let given = match context {
         Context::OfPod(context) => of_linux_pods(context),
         Context::OfContainer(context) => of_linux_containers(context),
     };
     for (_, field) in given.into_iter().filter(|(given, _)| *given) {
-        problems.forbidden(&path.field(field), "cannot be set for a windows pod");
+        errors.forbidden(&path.field(field), "cannot be set for a windows pod");
     }
 }
 

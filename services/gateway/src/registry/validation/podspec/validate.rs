@@ -9,8 +9,8 @@ use setpoint_proto::core::{
 
 use super::container::{self, Surroundings};
 use super::{annotations, dns, resources, scheduling, security, system, volume, windows};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 
 const RESTART: &[&str] = &["Always", "OnFailure", "Never"];
@@ -18,24 +18,28 @@ const PREEMPT: &[&str] = &["PreemptLowerPriority", "Never"];
 const SYSTEMS: &[&str] = &["linux", "windows"];
 
 /// Finds what is wrong with a Pod that is no template.
-pub fn validate_pod(pod: &Pod, problems: &mut Problems) {
-    let (meta, path, spec) = (Path::root("metadata"), Path::root("spec"), &pod.spec);
+pub fn validate_pod(pod: &Pod, errors: &mut FieldErrors) {
+    let (meta, path, spec) = (
+        FieldPath::root("metadata"),
+        FieldPath::root("spec"),
+        &pod.spec,
+    );
     let at = meta.field("annotations");
-    annotations::validate(&pod.metadata.annotations, spec, &at, problems);
+    annotations::validate(&pod.metadata.annotations, spec, &at, errors);
     if pod.metadata.annotations.contains_key(annotations::MIRROR) {
         for _ in &spec.resource_claims {
             let detail = "static pods do not support resource claims";
-            problems.forbidden(&Path::root(""), detail);
+            errors.forbidden(&FieldPath::root(""), detail);
         }
     }
-    validate_spec(spec, Some(&pod.metadata.name), &path, problems);
+    validate_spec(spec, Some(&pod.metadata.name), &path, errors);
     for (list, field) in lists(spec) {
         let path = path.field(field);
         for (index, container) in list.iter().enumerate() {
-            validate_image(container, &path.index(index), problems);
+            validate_image(container, &path.index(index), errors);
         }
     }
-    validate_tokens(spec, &path.field("volumes"), problems);
+    validate_tokens(spec, &path.field("volumes"), errors);
     let images = spec
         .volumes
         .iter()
@@ -47,21 +51,21 @@ pub fn validate_pod(pod: &Pod, problems: &mut Problems) {
         {
             let path = path.field("volumes");
             let path = path.index(index);
-            problems.required(&path.field("image").field("reference"), "");
+            errors.required(&path.field("image").field("reference"), "");
         }
     }
 }
 
 /// The images of templates are looked at when Pods are made of them.
-fn validate_image(container: &Container, path: &Path<'_>, problems: &mut Problems) {
+fn validate_image(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if container.image.trim() != container.image {
         let detail = "must not have leading or trailing whitespace";
-        problems.invalid(&path.field("image"), &container.image, detail);
+        errors.invalid(&path.field("image"), &container.image, detail);
     }
 }
 
 /// A token is an account's.
-fn validate_tokens(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_tokens(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !spec.service_account_name.is_empty() {
         return;
     }
@@ -75,42 +79,43 @@ fn validate_tokens(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
             if source.service_account_token.is_some() {
                 let path = path.index(index);
                 let detail = "must not be specified when serviceAccountName is not set";
-                problems.forbidden(&path.field("serviceAccountToken"), detail);
+                errors.forbidden(&path.field("serviceAccountToken"), detail);
             }
         }
     }
 }
 
 /// Finds what is wrong with a template's spec that has its defaults.
-pub fn validate(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
-    validate_spec(spec, None, path, problems);
+pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    validate_spec(spec, None, path, errors);
 }
 
 /// Finds what is wrong with the spec of the Pod `pod`, or of a template.
-fn validate_spec(spec: &PodSpec, pod: Option<&str>, path: &Path<'_>, problems: &mut Problems) {
-    let volumes = volume::validate(&spec.volumes, pod, &path.field("volumes"), problems);
-    let claims = validate_claims(
-        &spec.resource_claims,
-        &path.field("resourceClaims"),
-        problems,
-    );
+fn validate_spec(
+    spec: &PodSpec,
+    pod: Option<&str>,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    let volumes = volume::validate(&spec.volumes, pod, &path.field("volumes"), errors);
+    let claims = validate_claims(&spec.resource_claims, &path.field("resourceClaims"), errors);
     let around = Surroundings {
         spec,
         volumes: &volumes,
         claims: &claims,
     };
-    validate_containers(&around, path, problems);
-    validate_host_ports(spec, path, problems);
-    validate_files(spec, &volumes, path, problems);
-    validate_policies(spec, path, problems);
-    security::validate_pod(spec, path, problems);
-    windows::validate_host_processes(spec, path, problems);
-    system::validate(spec, path, problems);
-    dns::validate(spec, path, problems);
-    validate_names(spec, path, problems);
-    validate_deadline(spec, &path.field("activeDeadlineSeconds"), problems);
-    validate_amounts(spec, path, problems);
-    scheduling::validate(spec, path, problems);
+    validate_containers(&around, path, errors);
+    validate_host_ports(spec, path, errors);
+    validate_files(spec, &volumes, path, errors);
+    validate_policies(spec, path, errors);
+    security::validate_pod(spec, path, errors);
+    windows::validate_host_processes(spec, path, errors);
+    system::validate(spec, path, errors);
+    dns::validate(spec, path, errors);
+    validate_names(spec, path, errors);
+    validate_deadline(spec, &path.field("activeDeadlineSeconds"), errors);
+    validate_amounts(spec, path, errors);
+    scheduling::validate(spec, path, errors);
 }
 
 /// Both lists of containers.
@@ -121,31 +126,31 @@ pub fn lists(spec: &PodSpec) -> [(&[Container], &'static str); 2] {
     ]
 }
 
-fn validate_containers(around: &Surroundings<'_>, path: &Path<'_>, problems: &mut Problems) {
+fn validate_containers(around: &Surroundings<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let spec = around.spec;
     if spec.containers.is_empty() {
-        problems.required(&path.field("containers"), "");
+        errors.required(&path.field("containers"), "");
     }
     let mut seen = BTreeSet::new();
     for (list, field) in lists(spec) {
         let path = path.field(field);
         for (index, one) in list.iter().enumerate() {
             let path = path.index(index);
-            container::validate(one, around, &path, problems);
+            container::validate(one, around, &path, errors);
             if !seen.insert(one.name.as_str()) && !one.name.is_empty() {
-                problems.duplicate(&path.field("name"), &one.name);
+                errors.duplicate(&path.field("name"), &one.name);
             }
             let goes_on = field == "containers" || one.restart_policy.as_deref() == Some("Always");
             match goes_on {
-                true => container::validate_life(one, spec, &path, problems),
-                false => container::forbid_life(one, &path, problems),
+                true => container::validate_life(one, spec, &path, errors),
+                false => container::forbid_life(one, &path, errors),
             }
         }
     }
 }
 
 /// A port of the node leads to one port of one container. Containers that run one after another may share one.
-fn validate_host_ports(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_host_ports(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut taken = BTreeSet::new();
     for (list, field) in lists(spec) {
         let path = path.field(field);
@@ -161,12 +166,12 @@ fn validate_host_ports(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems)
                 let place = (&port.protocol, &port.host_ip, port.host_port);
                 if port.host_port != 0 && !taken.insert(place) {
                     let place = format!("{}/{}/{}", place.0, place.1, place.2);
-                    problems.duplicate(&at, place);
+                    errors.duplicate(&at, place);
                 }
                 let leads_elsewhere = ![0, port.container_port].contains(&port.host_port);
                 if spec.host_network && field == "containers" && leads_elsewhere {
                     let detail = "must match `containerPort` when `hostNetwork` is true";
-                    problems.invalid(&at, port.host_port, detail);
+                    errors.invalid(&at, port.host_port, detail);
                 }
             }
         }
@@ -177,8 +182,8 @@ fn validate_host_ports(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems)
 fn validate_files(
     spec: &PodSpec,
     volumes: &BTreeMap<&str, &VolumeSource>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     for (list, field) in lists(spec) {
         let path = path.field(field);
@@ -195,9 +200,9 @@ fn validate_files(
                 let path = path.field("fileKeyRef");
                 let (at, name) = (path.field("volumeName"), file.volume_name.as_str());
                 match volumes.get(name) {
-                    None => problems.not_found(&at, name),
+                    None => errors.not_found(&at, name),
                     Some(source) if source.empty_dir.is_none() => {
-                        problems.invalid(&at, name, "referenced volume must be of type emptyDir");
+                        errors.invalid(&at, name, "referenced volume must be of type emptyDir");
                     }
                     Some(_) => {}
                 }
@@ -208,19 +213,19 @@ fn validate_files(
 
 fn validate_claims<'c>(
     claims: &'c [PodResourceClaim],
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) -> BTreeSet<&'c str> {
     let mut seen = BTreeSet::new();
     for (index, claim) in claims.iter().enumerate() {
         let path = path.index(index);
         let (at, name) = (path.field("name"), claim.name.as_str());
         if name.is_empty() {
-            problems.required(&at, "");
+            errors.required(&at, "");
         } else if !seen.insert(name) {
-            problems.duplicate(&at, name);
+            errors.duplicate(&at, name);
         } else {
-            problems.all_invalid(&at, name, names::validate_dns_label(name));
+            errors.all_invalid(&at, name, names::validate_dns_label(name));
         }
         let given = (
             &claim.resource_claim_name,
@@ -229,12 +234,12 @@ fn validate_claims<'c>(
         match given {
             (Some(_), Some(_)) => {
                 let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
-                problems.invalid(&path, claim, detail);
+                errors.invalid(&path, claim, detail);
             }
             (None, None) => {
                 let detail =
                     "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
-                problems.invalid(&path, claim, detail);
+                errors.invalid(&path, claim, detail);
             }
             _ => {}
         }
@@ -244,40 +249,40 @@ fn validate_claims<'c>(
         ] {
             if let Some(name) = name {
                 let wrong = names::validate_dns_subdomain(name);
-                problems.all_invalid(&path.field(field), name, wrong);
+                errors.all_invalid(&path.field(field), name, wrong);
             }
         }
     }
     seen
 }
 
-fn validate_policies(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
-    problems.one_of(&path.field("restartPolicy"), &spec.restart_policy, RESTART);
+fn validate_policies(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    errors.one_of(&path.field("restartPolicy"), &spec.restart_policy, RESTART);
     match spec.preemption_policy.as_deref() {
-        Some("") => problems.required(&path.field("preemptionPolicy"), ""),
-        policy => problems.one_of_if_given(&path.field("preemptionPolicy"), policy, PREEMPT),
+        Some("") => errors.required(&path.field("preemptionPolicy"), ""),
+        policy => errors.one_of_if_given(&path.field("preemptionPolicy"), policy, PREEMPT),
     }
     let at = path.field("os");
     match spec.os.as_ref().map(|os| os.name.as_str()) {
-        Some("") => problems.required(&at.field("name"), ""),
-        name => problems.one_of_if_given(&at, name, SYSTEMS),
+        Some("") => errors.required(&at.field("name"), ""),
+        name => errors.one_of_if_given(&at, name, SYSTEMS),
     }
     let gates = path.field("readinessGates");
     for (index, gate) in spec.readiness_gates.iter().enumerate() {
         let path = gates.index(index);
         let wrong = names::validate_qualified_name(&gate.condition_type);
-        problems.all_invalid(&path.field("conditionType"), &gate.condition_type, wrong);
+        errors.all_invalid(&path.field("conditionType"), &gate.condition_type, wrong);
     }
 }
 
-fn validate_names(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_names(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (name, field) in [
         (&spec.node_name, "nodeName"),
         (&spec.service_account_name, "serviceAccountName"),
         (&spec.priority_class_name, "priorityClassName"),
     ] {
         if !name.is_empty() {
-            problems.all_invalid(
+            errors.all_invalid(
                 &path.field(field),
                 name,
                 names::validate_dns_subdomain(name),
@@ -286,16 +291,16 @@ fn validate_names(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     }
     if let Some(name) = &spec.runtime_class_name {
         let wrong = names::validate_dns_subdomain(name);
-        problems.all_invalid(&path.field("runtimeClassName"), name, wrong);
+        errors.all_invalid(&path.field("runtimeClassName"), name, wrong);
     }
-    metadata::validate_labels(&spec.node_selector, &path.field("nodeSelector"), problems);
+    metadata::validate_labels(&spec.node_selector, &path.field("nodeSelector"), errors);
 }
 
-fn validate_deadline(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_deadline(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(deadline) = spec.active_deadline_seconds
         && !(1..=i64::from(i32::MAX)).contains(&deadline)
     {
-        problems.invalid(
+        errors.invalid(
             path,
             deadline,
             "must be between 1 and 2147483647, inclusive",
@@ -303,13 +308,13 @@ fn validate_deadline(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-fn validate_amounts(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+fn validate_amounts(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let overhead = ResourceRequirements {
         limits: spec.overhead.clone(),
         ..Default::default()
     };
-    resources::validate(&overhead, &path.field("overhead"), problems);
+    resources::validate(&overhead, &path.field("overhead"), errors);
     if let Some(resources) = &spec.resources {
-        resources::validate_of_pod(resources, spec, &path.field("resources"), problems);
+        resources::validate_of_pod(resources, spec, &path.field("resources"), errors);
     }
 }

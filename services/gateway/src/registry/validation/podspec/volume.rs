@@ -7,8 +7,8 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{CsiVolumeSource, KeyToPath, Volume, VolumeSource};
 
 use super::{claim, container, downward, iscsi, paths, projected, remote};
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 /// The longest name of a CSI driver.
 const DRIVER_MAX: usize = 63;
@@ -28,41 +28,41 @@ const HOST_PATHS: &[&str] = &[
 pub fn validate<'v>(
     volumes: &'v [Volume],
     pod: Option<&str>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) -> BTreeMap<&'v str, &'v VolumeSource> {
     let mut right = BTreeMap::new();
     let created = pod.map_or_else(BTreeSet::new, |pod| claim::created(volumes, pod));
     for (index, volume) in volumes.iter().enumerate() {
         let path = path.index(index);
-        let before = problems.count();
-        validate_source(&volume.volume_source, &path, problems);
+        let before = errors.count();
+        validate_source(&volume.volume_source, &path, errors);
         if let Some(pod) = pod {
-            claim::validate_name(volume, pod, &path, problems);
+            claim::validate_name(volume, pod, &path, errors);
         }
-        iscsi::validate_initiator(volume, &path, problems);
+        iscsi::validate_initiator(volume, &path, errors);
         let (at, name) = (path.field("name"), volume.name.as_str());
         match name {
-            "" => problems.required(&at, ""),
-            name => problems.all_invalid(&at, name, names::validate_dns_label(name)),
+            "" => errors.required(&at, ""),
+            name => errors.all_invalid(&at, name, names::validate_dns_label(name)),
         }
         if right.contains_key(name) {
-            problems.duplicate(&at, name);
+            errors.duplicate(&at, name);
         }
-        if problems.count() == before {
+        if errors.count() == before {
             right.insert(name, &volume.volume_source);
         }
-        claim::forbid_created(&volume.volume_source, &created, &path, problems);
+        claim::forbid_created(&volume.volume_source, &created, &path, errors);
     }
     right
 }
 
 /// Of several sources the first is judged, the others are refused.
-fn validate_source(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_source(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let given = kinds(source);
     let mut given = given.into_iter().filter(|(_, given)| *given);
     let Some((first, _)) = given.next() else {
-        problems.required(path, "must specify a volume type");
+        errors.required(path, "must specify a volume type");
         return;
     };
     // The fields that upstream names are not always those of the API.
@@ -70,7 +70,7 @@ fn validate_source(source: &VolumeSource, path: &Path<'_>, problems: &mut Proble
         "gcePersistentDisk" => "persistentDisk",
         other => other,
     };
-    validate_kind(source, first, &path.field(judged), problems);
+    validate_kind(source, first, &path.field(judged), errors);
     for (field, _) in given {
         let detail = "may not specify more than 1 volume type";
         let field = match field {
@@ -78,7 +78,7 @@ fn validate_source(source: &VolumeSource, path: &Path<'_>, problems: &mut Proble
             "downwardAPI" => "downwarAPI",
             other => other,
         };
-        problems.forbidden(&path.field(field), detail);
+        errors.forbidden(&path.field(field), detail);
     }
 }
 
@@ -127,124 +127,129 @@ fn kinds(source: &VolumeSource) -> [(&'static str, bool); 30] {
     ]
 }
 
-fn validate_kind(source: &VolumeSource, kind: &str, path: &Path<'_>, problems: &mut Problems) {
+fn validate_kind(
+    source: &VolumeSource,
+    kind: &str,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     match kind {
-        "emptyDir" | "hostPath" | "nfs" | "image" => validate_plain(source, path, problems),
-        "secret" | "configMap" | "downwardAPI" => validate_files(source, path, problems),
-        "persistentVolumeClaim" | "csi" | "ephemeral" => validate_storage(source, path, problems),
+        "emptyDir" | "hostPath" | "nfs" | "image" => validate_plain(source, path, errors),
+        "secret" | "configMap" | "downwardAPI" => validate_files(source, path, errors),
+        "persistentVolumeClaim" | "csi" | "ephemeral" => validate_storage(source, path, errors),
         "projected" => {
             if let Some(projected) = &source.projected {
-                projected::validate(projected, path, problems);
+                projected::validate(projected, path, errors);
             }
         }
         // No node mounts the others, and says so when it is asked to.
-        _ => remote::validate(source, path, problems),
+        _ => remote::validate(source, path, errors),
     }
 }
 
-fn validate_plain(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_plain(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let limit = source.empty_dir.as_ref();
     let limit = limit.and_then(|directory| directory.size_limit.as_ref());
     let limit = limit.and_then(|limit| Amount::parse(&limit.string).ok());
     if limit.is_some_and(|limit| limit < Amount::ZERO) {
         let detail = "SizeLimit field must be a valid resource quantity";
-        problems.forbidden(&path.field("sizeLimit"), detail);
+        errors.forbidden(&path.field("sizeLimit"), detail);
     } else if let Some(host) = &source.host_path {
         let at = path.field("path");
         if host.path.is_empty() {
-            problems.required(&at, "");
+            errors.required(&at, "");
             return;
         }
-        paths::validate_no_backsteps(&host.path, &at, problems);
-        problems.one_of_if_given(&path.field("type"), host.r#type.as_deref(), HOST_PATHS);
+        paths::validate_no_backsteps(&host.path, &at, errors);
+        errors.one_of_if_given(&path.field("type"), host.r#type.as_deref(), HOST_PATHS);
     } else if let Some(nfs) = &source.nfs {
-        require(&nfs.server, &path.field("server"), problems);
+        require(&nfs.server, &path.field("server"), errors);
         let at = path.field("path");
-        require(&nfs.path, &at, problems);
+        require(&nfs.path, &at, errors);
         if !nfs.path.starts_with('/') {
-            problems.invalid(&at, &nfs.path, "must be an absolute path");
+            errors.invalid(&at, &nfs.path, "must be an absolute path");
         }
     } else if let Some(image) = &source.image {
         let at = path.field("pullPolicy");
-        container::validate_pull_policy(&image.pull_policy, &at, problems);
+        container::validate_pull_policy(&image.pull_policy, &at, errors);
     }
 }
 
-fn validate_files(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_files(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mode = path.field("defaultMode");
     let items = path.field("items");
     if let Some(secret) = &source.secret {
-        require(&secret.secret_name, &path.field("secretName"), problems);
-        paths::validate_mode(secret.default_mode, &mode, problems);
-        validate_items(&secret.items, &items, problems);
+        require(&secret.secret_name, &path.field("secretName"), errors);
+        paths::validate_mode(secret.default_mode, &mode, errors);
+        validate_items(&secret.items, &items, errors);
     } else if let Some(map) = &source.config_map {
         let name = &map.local_object_reference.name;
-        require(name, &path.field("name"), problems);
-        paths::validate_mode(map.default_mode, &mode, problems);
-        validate_items(&map.items, &items, problems);
+        require(name, &path.field("name"), errors);
+        paths::validate_mode(map.default_mode, &mode, errors);
+        validate_items(&map.items, &items, errors);
     } else if let Some(downward) = &source.downward_api {
-        paths::validate_mode(downward.default_mode, &mode, problems);
+        paths::validate_mode(downward.default_mode, &mode, errors);
         for file in &downward.items {
             // Upstream names the volume, not the file.
-            downward::validate_file(file, path, problems);
+            downward::validate_file(file, path, errors);
         }
     }
 }
 
-fn validate_storage(source: &VolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_storage(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(claim) = &source.persistent_volume_claim {
-        require(&claim.claim_name, &path.field("claimName"), problems);
+        require(&claim.claim_name, &path.field("claimName"), errors);
     } else if let Some(csi) = &source.csi {
-        validate_csi(csi, path, problems);
+        validate_csi(csi, path, errors);
     } else if let Some(ephemeral) = &source.ephemeral {
         let at = path.field("volumeClaimTemplate");
         match &ephemeral.volume_claim_template {
-            None => problems.required(&at, ""),
-            Some(template) => claim::validate(template, &at, problems),
+            None => errors.required(&at, ""),
+            Some(template) => claim::validate(template, &at, errors),
         }
     }
 }
 
-fn validate_csi(csi: &CsiVolumeSource, path: &Path<'_>, problems: &mut Problems) {
+fn validate_csi(csi: &CsiVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (at, driver) = (path.field("driver"), csi.driver.as_str());
     if driver.is_empty() {
-        problems.required(&at, "");
+        errors.required(&at, "");
     } else {
         if driver.len() > DRIVER_MAX {
-            problems.too_long(&at, DRIVER_MAX);
+            errors.too_long(&at, DRIVER_MAX);
         }
         let wrong = names::validate_dns_subdomain(&driver.to_lowercase());
-        problems.all_invalid(&at, driver, wrong);
+        errors.all_invalid(&at, driver, wrong);
     }
     if let Some(secret) = &csi.node_publish_secret_ref {
         match secret.name.as_str() {
             "" => {
                 let at = path.field("nodePublishSecretRef");
-                problems.required(&at.field("name"), "");
+                errors.required(&at.field("name"), "");
             }
             name => {
                 let wrong = names::validate_dns_subdomain(name);
-                problems.all_invalid(&path.field("name"), name, wrong);
+                errors.all_invalid(&path.field("name"), name, wrong);
             }
         }
     }
 }
 
 /// Finds what is wrong with keys that become files.
-pub fn validate_items(items: &[KeyToPath], path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_items(items: &[KeyToPath], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, item) in items.iter().enumerate() {
         let path = path.index(index);
         let at = path.field("path");
-        require(&item.key, &path.field("key"), problems);
-        require(&item.path, &at, problems);
-        paths::validate_not_reserved(&item.path, &at, problems);
-        paths::validate_mode(item.mode, &path.field("mode"), problems);
+        require(&item.key, &path.field("key"), errors);
+        require(&item.path, &at, errors);
+        paths::validate_not_reserved(&item.path, &at, errors);
+        paths::validate_mode(item.mode, &path.field("mode"), errors);
     }
 }
 
 /// A text that may not be empty.
-pub fn require(text: &str, path: &Path<'_>, problems: &mut Problems) {
+pub fn require(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if text.is_empty() {
-        problems.required(path, "");
+        errors.required(path, "");
     }
 }

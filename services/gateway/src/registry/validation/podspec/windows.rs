@@ -4,8 +4,8 @@ use setpoint_model::names;
 use setpoint_proto::core::{PodSpec, SecurityContext, WindowsSecurityContextOptions};
 
 use super::validate::lists;
-use crate::registry::validation::field_errors::Problems;
-use crate::registry::validation::field_path::Path;
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
 const CREDENTIALS_MAX: usize = 64 << 10;
 const DOMAIN_MAX: usize = 255;
@@ -19,29 +19,29 @@ const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
 /// Finds what is wrong with options of a Pod or of a container.
 pub fn validate(
     options: Option<&WindowsSecurityContextOptions>,
-    path: &Path<'_>,
-    problems: &mut Problems,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
 ) {
     let Some(options) = options else {
         return;
     };
     if let Some(name) = &options.gmsa_credential_spec_name {
         let wrong = names::validate_dns_subdomain(name);
-        problems.all_invalid(&path.field("gmsaCredentialSpecName"), name, wrong);
+        errors.all_invalid(&path.field("gmsaCredentialSpecName"), name, wrong);
     }
     if let Some(credentials) = &options.gmsa_credential_spec {
         let at = path.field("gmsaCredentialSpec");
         if credentials.is_empty() {
             let detail = "gmsaCredentialSpec cannot be an empty string";
-            problems.invalid(&at, credentials, detail);
+            errors.invalid(&at, credentials, detail);
         } else if credentials.len() > CREDENTIALS_MAX {
             let detail = "gmsaCredentialSpec size must be under 64 KiB";
-            problems.invalid(&at, credentials, detail);
+            errors.invalid(&at, credentials, detail);
         }
     }
     if let Some(name) = &options.run_as_user_name {
         for wrong in check_user_name(name) {
-            problems.invalid(&path.field("runAsUserName"), name, wrong);
+            errors.invalid(&path.field("runAsUserName"), name, wrong);
         }
     }
 }
@@ -109,7 +109,7 @@ fn is_domain(domain: &str) -> bool {
 }
 
 /// Finds what is wrong with containers that are processes of their node: all are, or none, and they use its network.
-pub fn validate_host_processes(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
+pub fn validate_host_processes(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let of_pod = spec.security_context.as_ref();
     let of_pod = of_pod.and_then(|context| context.windows_options.as_ref()?.host_process);
     let (mut all, mut some) = (true, false);
@@ -126,7 +126,7 @@ pub fn validate_host_processes(spec: &PodSpec, path: &Path<'_>, problems: &mut P
                 let detail = format!(
                     "pod hostProcess value must be identical if both are specified, was {of_pod}"
                 );
-                problems.invalid(&path.field("hostProcess"), own, detail);
+                errors.invalid(&path.field("hostProcess"), own, detail);
             }
             let is_one = own.or(of_pod).unwrap_or_default();
             (all, some) = (all && is_one, some || is_one);
@@ -135,11 +135,11 @@ pub fn validate_host_processes(spec: &PodSpec, path: &Path<'_>, problems: &mut P
     if some && !all {
         let detail = "If pod contains any hostProcess containers then all containers must be \
             HostProcess containers";
-        problems.invalid(path, "", detail);
+        errors.invalid(path, "", detail);
     }
     if some && !spec.host_network {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
-        problems.invalid(&path.field("hostNetwork"), false, detail);
+        errors.invalid(&path.field("hostNetwork"), false, detail);
     }
 }
 

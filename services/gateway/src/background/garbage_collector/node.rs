@@ -12,7 +12,7 @@ use crate::registry::write::namespace_lifecycle;
 
 /// A node of the graph of owners and dependants.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
+pub(super) struct Node {
     pub kind: &'static Kind,
     pub key: Key,
     pub uid: String,
@@ -38,7 +38,7 @@ pub(super) enum Place {
     Unknown,
 }
 
-impl Member {
+impl Node {
     /// `None` for what has no identity, such as a bookmark.
     pub fn of(cached: &Cached) -> Option<Self> {
         let meta = Bare::decode(cached.raw.as_ref()).ok()?.metadata?;
@@ -53,7 +53,7 @@ impl Member {
     }
 
     /// Does a reference of it name that owner?
-    pub fn belongs_to(&self, owner: &str) -> bool {
+    pub fn is_owned_by(&self, owner: &str) -> bool {
         self.owners.iter().any(|reference| reference.uid == owner)
     }
 
