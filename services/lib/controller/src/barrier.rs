@@ -1,4 +1,4 @@
-//! Read-your-writes: a key waits until the caches hold the writes that were made for it.
+//! Read-your-writes: a key waits until the caches have reached the revisions that were written for it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use crate::informer::{Moment, Progress};
 use crate::{Reader, Receipt, View};
 
-/// The time after which a worker gives up a key: caches are usually milliseconds behind.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The time limit of a wait: caches are usually milliseconds behind.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The revisions that were written for each key, and the progress of the caches of their kinds.
 ///
-/// Writes of kinds that have no cache here are nothing to wait for.
+/// Writes of kinds without a cache here are not waited for.
 #[derive(Default)]
 pub struct Barrier {
     caches: HashMap<&'static str, Progress>,
@@ -60,21 +60,20 @@ impl Barrier {
         awaited.for_each(|write| keep(kept, write));
     }
 
-    /// Waits until the caches hold what was written for the key; `false` if they take too long.
-    ///
-    /// Then the key must not be acted upon: look again later.
+    /// Waits until the caches have reached the writes for the key. Returns `false` if they take too long; the key must not
+    /// be reconciled then, but retried later.
     pub async fn reached(&self, key: &Key) -> bool {
         let Some(writes) = self.wrote.lock().get(key).cloned() else {
             return true;
         };
-        let all = timeout(PATIENCE, self.all_hold(&writes)).await.is_ok();
+        let all = timeout(TIMEOUT, self.all_hold(&writes)).await.is_ok();
         if all {
             self.wrote.lock().remove(key);
         }
         all
     }
 
-    /// Waits until every cache has seen everything up to this revision.
+    /// Waits until every cache has reached the revision.
     pub async fn all_reach(&self, revision: Revision) {
         for cache in self.caches.values() {
             cache.reach(revision).await;

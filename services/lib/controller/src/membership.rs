@@ -21,9 +21,9 @@ use crate::{Backoff, Client};
 /// The duration of the Lease in seconds, after which the replica counts as gone.
 const SECONDS: i32 = 40;
 /// The interval of renewals: three may fail.
-const EVERY: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(10);
 /// The time limit of deleting the Lease at shutdown; if it fails, the Lease expires.
-const FAREWELL: Duration = Duration::from_secs(1);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The announcement of a replica, renewed until it leaves or this is dropped.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Membership {
         };
         let (tasks, left) = (replica.gateway.tasks().clone(), leave.clone());
         let task = tokio::spawn(async move {
-            let start = || replica.live(&left);
+            let start = || replica.run(&left);
             tasks.supervise("membership", "", start).await;
         });
         Self { leave, task }
@@ -56,8 +56,8 @@ impl Membership {
     /// Deletes the announcement.
     pub async fn leave(mut self) {
         self.leave.cancel();
-        if timeout(FAREWELL, &mut self.task).await.is_err() {
-            debug!("the Lease of this replica is left to expire");
+        if timeout(LEAVE_TIMEOUT, &mut self.task).await.is_err() {
+            debug!("the Lease of the replica is left to expire");
         }
     }
 }
@@ -76,24 +76,23 @@ struct Replica {
 }
 
 impl Replica {
-    async fn live(&self, leave: &CancellationToken) {
-        let mut backoff = Backoff::new(Duration::from_millis(200), EVERY);
+    async fn run(&self, leave: &CancellationToken) {
+        let mut backoff = Backoff::new(Duration::from_millis(200), INTERVAL);
         let mut known = None;
         while !leave.is_cancelled() {
-            // Not cancelled by shutdown: a write that is still on its way would create the Lease again after its
-            // deletion.
+            // Not cancelled by shutdown: an in-flight write could create the Lease again after its deletion.
             let renewed = self.renew(known.as_ref()).await;
             let rest = match &renewed {
                 Ok(_) => {
                     backoff.reset();
-                    EVERY
+                    INTERVAL
                 }
                 Err(error) => {
-                    warn!(replica = self.instance, %error, "its Lease is not renewed");
+                    warn!(replica = self.instance, %error, "the Lease of the replica is not renewed");
                     backoff.next_delay()
                 }
             };
-            // After a failure whatever is there is asked for.
+            // After a failure the current Lease is read first.
             known = renewed.ok();
             leave.run_until_cancelled(sleep(rest)).await;
         }
@@ -144,7 +143,7 @@ impl Replica {
         Lease { metadata, spec }
     }
 
-    /// A later life under the same name has written since, if the Lease is no longer as this one left it.
+    /// Deletes the Lease, unless a later process of the same name has written it since.
     async fn remove(&self, lease: &Lease) {
         let unchanged = Preconditions {
             uid: Some(lease.metadata.uid.clone()),
@@ -152,7 +151,7 @@ impl Replica {
         };
         let key = Key::of(&lease.metadata);
         if let Err(error) = self.gateway.delete::<Lease>(&key, unchanged, None).await {
-            debug!(replica = self.instance, %error, "its Lease is left to expire");
+            debug!(replica = self.instance, %error, "the Lease of the replica is left to expire");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Objects that own others by a selector: which owner a child concerns, which children an owner claims, and the writes
-//! that make and end ownership.
+//! Ownership by selector: the owners that a child concerns, the children that an owner claims, and the writes that set
+//! and remove owner references.
 
 use setpoint_model::{Key, Meta, Target, owner};
 use setpoint_proto::meta::OwnerReference;
@@ -9,16 +9,16 @@ use crate::{Client, Reader, Receipt, View};
 
 /// A view of objects that own children of the view `C`.
 pub trait Owns<C: View>: View {
-    /// Whether the owner's selector matches the child.
+    /// Returns whether the owner's selector matches the child.
     fn selects(&self, child: &C) -> bool;
 }
 
 /// A change of ownership that an owner wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Become the controller of a child without one.
+    /// To become the controller of a child without one.
     Adopt(Target),
-    /// Give up a child that the selector no longer matches.
+    /// To release a child that the selector no longer matches.
     Release(Target),
 }
 

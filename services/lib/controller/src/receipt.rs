@@ -3,7 +3,7 @@
 use setpoint_model::Revision;
 use setpoint_proto::Resource;
 
-/// The proof of a write: until the caches have reached it, they are older than it.
+/// The kind and revision of a write, for the barrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// The written kind, for example `deployments.apps`; empty if nothing was written.

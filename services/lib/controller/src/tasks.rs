@@ -1,4 +1,4 @@
-//! The background tasks of one process: a panic restarts a task, and readiness says when one keeps failing.
+//! The background tasks of one process: a panic restarts a task, and readiness fails while one keeps panicking.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// Runs what `start` makes until it returns, anew after each panic; see [`setpoint_task::supervise`]. `subject` tells
-    /// tasks of the same name apart.
+    /// Runs the future of `start` until it returns, and again after each panic; see [`setpoint_task::supervise`]. `subject`
+    /// distinguishes tasks of the same name.
     pub async fn supervise<T, F: Future<Output = T>>(
         &self,
         task: &'static str,
@@ -61,13 +61,13 @@ impl Tasks {
             Ok(()) => _ = failing.remove(&name),
             Err(reason) => _ = failing.insert(name, reason),
         }
-        let told: Vec<_> = failing
+        let reasons: Vec<_> = failing
             .iter()
             .map(|(name, reason)| format!("{name}: {reason}"))
             .collect();
-        let health = match told.is_empty() {
+        let health = match reasons.is_empty() {
             true => Ok(()),
-            false => Err(told.join("; ")),
+            false => Err(reasons.join("; ")),
         };
         self.health.send_if_modified(|known| {
             let changed = *known != health;
@@ -76,7 +76,7 @@ impl Tasks {
         });
     }
 
-    /// Follows the health of all tasks: `Err` with the reasons of those that fail.
+    /// Returns the health of all tasks: `Err` with the reasons of those that fail.
     pub fn health(&self) -> watch::Receiver<Result<(), String>> {
         self.health.subscribe()
     }

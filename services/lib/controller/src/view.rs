@@ -5,25 +5,25 @@ use setpoint_proto::Resource;
 
 /// The part of an object that an informer keeps: small, total, and without a buffer shared with the wire.
 pub trait View: Send + Sync + Sized + 'static {
-    /// The kind as it travels.
+    /// The message of the kind.
     type Object: Resource;
 
-    /// Keeps what matters.
+    /// Returns the view of an object.
     fn of(object: Self::Object) -> Self;
-    /// Returns its metadata.
+    /// Returns the metadata.
     fn meta(&self) -> &Meta;
-    /// A value under which [`Reader::tagged`](crate::Reader::tagged) finds it, such as the node of a Pod.
+    /// Returns a value under which [`Reader::tagged`](crate::Reader::tagged) finds the object, such as the node of a Pod.
     fn tag(&self) -> Option<&str> {
         None
     }
 }
 
-/// The view of those who need all of it, for kinds with few objects.
+/// A view that keeps the whole object, for kinds with few objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whole<T> {
-    /// Its metadata.
+    /// The metadata.
     pub meta: Meta,
-    /// All of it.
+    /// The whole object.
     pub object: T,
 }
 

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_nobody_knows_does_not_hide_the_others() {
+    async fn a_name_that_does_not_resolve_does_not_hide_the_other_addresses() {
         let addresses = Addresses::parse("http://no.such.host.invalid:1,http://127.0.0.1:2");
         let all = addresses.unwrap().resolve().await;
         assert_eq!(all, ["127.0.0.1:2".parse().unwrap()]);

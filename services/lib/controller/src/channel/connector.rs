@@ -1,4 +1,4 @@
-//! Connects to any gateway that can be connected to.
+//! Connects to the first gateway that accepts a connection.
 
 use std::future::Future;
 use std::io;
@@ -19,19 +19,19 @@ use tracing::debug;
 use super::addresses::Addresses;
 use super::cancellable_stream::CancellableStream;
 
-/// The time limit of one attempt. A host that is gone does not refuse connections, and other addresses wait for their
-/// turn.
+/// The time limit of one attempt: a host that is gone does not refuse connections, and the next address is tried only
+/// after it.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// Makes the connections of a client, one at a time. Clones share the client.
 #[derive(Clone)]
 pub(super) struct Connector {
     addresses: Arc<Addresses>,
-    present: Arc<Mutex<Present>>,
+    present: Arc<Mutex<Current>>,
 }
 
 #[derive(Default)]
-struct Present {
+struct Current {
     peer: Option<SocketAddr>,
     cut: CancellationToken,
     /// The address of the next connection, if it has been chosen.
@@ -54,7 +54,7 @@ impl Connector {
         others
     }
 
-    /// Cuts the present connection; the next one goes to `address` if that accepts it.
+    /// Closes the current connection; the next one is made to `address` if that accepts it.
     pub fn move_to(&self, address: SocketAddr) {
         let mut present = self.present.lock();
         present.wanted = Some(address);
@@ -77,8 +77,8 @@ impl Connector {
         Err(last)
     }
 
-    /// Returns the addresses to try. The one that was left comes last: it may accept connections without being
-    /// healthy.
+    /// Returns the addresses to try. The one of the last connection comes last: it may accept connections without
+    /// being ready.
     async fn candidates(&self) -> Vec<SocketAddr> {
         let mut candidates = self.addresses.resolve().await;
         let mut present = self.present.lock();
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_refuses_is_passed_over() {
+    async fn an_address_that_refuses_is_passed_over() {
         let (_open, open) = listener().await;
-        // It has the port, so that nobody else listens there, and does not listen itself.
+        // Bound without listening, so that connections to the port are refused.
         let closed = TcpSocket::new_v4().unwrap();
         closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let refusing = closed.local_addr().unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_one_that_was_left_is_the_last_resort() {
+    async fn the_address_of_the_last_connection_is_tried_last() {
         let (a, b) = (listener().await, listener().await);
         let connector = connector(&[a.1, b.1]);
         let mut before = None;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_moves_loses_the_present_connection() {
+    async fn a_move_closes_the_current_connection() {
         use tokio::io::AsyncReadExt as _;
 
         let (a, b) = (listener().await, listener().await);

@@ -1,8 +1,7 @@
 //! Moves the client from a gateway that is not ready to one that is.
 //!
-//! A gateway that has lost its store keeps its connections, and answers each call that it cannot. It says so by
-//! grpc.health on the same connection. Nothing is left unless there is something better: where no gateway is ready,
-//! everybody stays.
+//! A gateway that has lost its store keeps its connections and fails each call; grpc.health on the same connection
+//! reports that. A client disconnects only if another gateway is ready.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -20,7 +19,7 @@ use tracing::info;
 use super::connector::Connector;
 use crate::Backoff;
 
-/// The time for a gateway that shuts down to end the connection itself, after its last answers.
+/// The time that a gateway that shuts down has to close the connection itself, after its last responses.
 const GRACE: Duration = Duration::from_millis(500);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -28,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Watches the health of the gateway that the client is connected to, and moves the client if another one is ready.
-pub(super) async fn look_after(channel: Channel, connector: Connector) {
+pub(super) async fn watch_health(channel: Channel, connector: Connector) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         match follow(channel.clone(), &connector, &mut backoff).await {
@@ -64,7 +63,7 @@ async fn follow(
     Ok(())
 }
 
-/// Ends when a ready gateway has been found, and the present connection broken off.
+/// Returns once another gateway is ready and the current connection has been closed.
 async fn leave(connector: &Connector) {
     let mut backoff = Backoff::new(GRACE, LONGEST_PAUSE);
     sleep(GRACE).await;
@@ -74,11 +73,11 @@ async fn leave(connector: &Connector) {
             .into_iter()
             .map(|address| Box::pin(is_ready(address)));
         let questions: Vec<_> = questions.collect();
-        // Where there is no other gateway, there is nobody to ask.
+        // Without another gateway there is nothing to check.
         if !questions.is_empty()
             && let Ok((ready, _)) = select_ok(questions).await
         {
-            info!(address = %ready, "the gateway is not ready: going over to another one");
+            info!(address = %ready, "the gateway is not ready: connecting to another one");
             return connector.move_to(ready);
         }
         sleep(backoff.next_delay()).await;

@@ -1,7 +1,7 @@
-//! The one place where a connection to the gateway is made.
+//! The connection to the gateways.
 //!
-//! There may be several gateways, all alike. A client has one connection, to any of them; when it is lost, the next one
-//! is made to whichever answers, and watches go on from the revision that they had reached.
+//! A client has one connection, to any of the gateways. When it is lost, the next one is made to the first gateway that
+//! accepts it, and watches resume at the revision that they had reached.
 
 mod addresses;
 mod cancellable_stream;
@@ -18,7 +18,7 @@ use crate::client::{Error, Settings};
 use addresses::Addresses;
 use connector::Connector;
 
-/// A dead peer is found out after at most these two, also while nothing is being said.
+/// A dead peer is detected after at most the sum of these two, also on an idle connection.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 const KEEPALIVE_WITHIN: Duration = Duration::from_secs(5);
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
@@ -26,8 +26,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// Connects when first used, and again whenever the connection is lost. Until `stop`, somebody keeps an eye on the
-/// gateway's health.
+/// Returns a channel that connects when first used, and again whenever the connection is lost. Until `stop`, a task
+/// watches the gateway's health.
 pub(crate) fn open(
     settings: &Settings,
     tasks: &Tasks,
@@ -40,14 +40,14 @@ pub(crate) fn open(
     let channel = origin.connect_with_connector_lazy(connector.clone());
     let (tasks, looked_after) = (tasks.clone(), channel.clone());
     let looking = async move {
-        let start = || failover::look_after(looked_after.clone(), connector.clone());
+        let start = || failover::watch_health(looked_after.clone(), connector.clone());
         tasks.supervise("channel", "", start).await;
     };
     tokio::spawn(stop.clone().run_until_cancelled_owned(looking));
     Ok(channel)
 }
 
-/// Can these be connected to?
+/// Checks that the addresses are URIs with a host.
 pub(crate) fn validate(address: &str) -> Result<(), Error> {
     Addresses::parse(address).map(drop)
 }

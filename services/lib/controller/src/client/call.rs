@@ -25,7 +25,7 @@ macro_rules! rpc {
 pub(super) use rpc;
 
 impl Client {
-    /// One call and its answer, within the time limit. A watch is answered when it begins.
+    /// Sends a request and returns its response, within the time limit. That of a watch ends with its first response.
     pub(super) async fn call<Q, A, F>(
         &self,
         verb: Verb,

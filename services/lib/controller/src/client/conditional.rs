@@ -1,4 +1,4 @@
-//! Writes about an object as it was seen: they fail, or do nothing, if it has become another one since.
+//! Writes that depend on the version of an object that was observed: they fail if it has changed since.
 
 use serde_json::json;
 use setpoint_model::{Meta, Target};
@@ -9,11 +9,11 @@ use super::{Client, Preconditions};
 use crate::Receipt;
 
 impl Client {
-    /// Asks whether the object is still there and not being deleted: the cache may be older than its deletion, and one
-    /// of the same name would not want to adopt what this one wanted.
+    /// Reads whether the object still exists with this uid and is not being deleted. The cache may lag: the object may have
+    /// been deleted, or replaced by another of the same name.
     ///
     /// # Errors
-    /// `Conflict` when it is on its way out or another object has its name, `NotFound` when nobody has.
+    /// `Conflict` if it is being deleted or another object has its name, `NotFound` if none has.
     pub async fn ensure_alive<T: Resource>(&self, meta: &Meta) -> Result<(), ApiError> {
         let newest = self.get::<T>(&meta.key).await?;
         let newest = newest.meta();
@@ -24,11 +24,11 @@ impl Client {
         Err(ApiError::new(Reason::Conflict, message))
     }
 
-    /// Changes an object's owners. Those that a view does not keep stay as they are: the object is read first, and must
-    /// be the version that was seen.
+    /// Changes an object's owners, including those that a view does not keep: the object is read first, and must be the
+    /// version that was observed.
     ///
     /// # Errors
-    /// `Conflict` when it has changed since, `NotFound`.
+    /// `Conflict` if it has changed since, `NotFound`.
     pub async fn change_owners<T: Resource>(
         &self,
         seen: &Target,
@@ -45,10 +45,10 @@ impl Client {
         Ok(self.patch::<T>(&seen.key, "", patch).await?.receipt())
     }
 
-    /// Deletes the very version that was seen; one that is gone already is as good.
+    /// Deletes the version that was observed. Succeeds if the object is gone already.
     ///
     /// # Errors
-    /// `Conflict` when it has changed since.
+    /// `Conflict` if it has changed since.
     pub async fn delete_unchanged<T: Resource>(&self, seen: &Target) -> Result<Receipt, ApiError> {
         let unchanged = Preconditions {
             uid: Some(seen.uid.clone()),

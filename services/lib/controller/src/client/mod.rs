@@ -1,4 +1,4 @@
-//! A typed client of the gateway: every kind through seven verbs.
+//! A typed client of the gateway: get, list, watch, create, update, patch and delete for every kind.
 
 mod call;
 mod conditional;
@@ -22,13 +22,13 @@ pub use write::Preconditions;
 use crate::informer::Informer;
 use crate::{Fence, Tasks, View, channel};
 
-/// The largest answer in bytes; a page of a list holds many objects.
+/// The largest response in bytes; a page of a list holds many objects.
 const MAX_ANSWER: usize = 64 << 20;
 
 /// A client of the gateways. Clones share its connection.
 ///
-/// It connects when first used, to any of the gateways, and reconnects by itself, perhaps to another one; a call that
-/// finds no gateway fails with `ServiceUnavailable`. A gateway that is not ready is left for one that is.
+/// It connects when first used, to any of the gateways, and reconnects by itself, perhaps to another one. It leaves a
+/// gateway that is not ready for one that is. A call without a connection fails with `ServiceUnavailable`.
 #[derive(Clone, Debug)]
 pub struct Client {
     channel: Channel,
@@ -38,17 +38,17 @@ pub struct Client {
     timeout: Duration,
     fence: Option<MetadataValue<Ascii>>,
     tasks: Tasks,
-    /// Ends what goes on in the background when the last clone is gone.
+    /// Stops the background tasks when the last clone is dropped.
     _stop: Option<Arc<DropGuard>>,
 }
 
 impl Client {
-    /// A client that writes as `writer`, which becomes the field manager and the `writer` of each cause.
+    /// Returns a client that writes as `writer`, which becomes the field manager and the `writer` of each cause.
     ///
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// If the address is no URI.
+    /// If the address is not a URI.
     pub fn connect(settings: &Settings, writer: &str) -> Result<Self, Error> {
         let stop = CancellationToken::new();
         let tasks = Tasks::default();
@@ -76,7 +76,7 @@ impl Client {
     /// Returns the keepalive, windows and timeouts of connections to the gateway.
     ///
     /// # Errors
-    /// If the address is no URI.
+    /// If the address is not a URI.
     pub fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
         channel::endpoint(&settings.address)
     }
@@ -96,17 +96,17 @@ impl Client {
         Informer::new(self.clone())
     }
 
-    /// Returns host and port of the gateway, as set.
+    /// Returns host and port of the gateway, as configured.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
 
-    /// The connection itself, for the gateway's other services.
+    /// Returns the connection, for the gateway's other services.
     pub fn channel(&self) -> Channel {
         self.channel.clone()
     }
 
-    /// Returns the background tasks that use it: its own, informers, elections, recorders of Events, and membership.
+    /// Returns the background tasks that use this client: its own, informers, elections, recorders of Events, membership.
     pub const fn tasks(&self) -> &Tasks {
         &self.tasks
     }

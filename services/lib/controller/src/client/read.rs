@@ -1,4 +1,4 @@
-//! Reading: one object, all of a kind, or everything that happens.
+//! Reads: get, list and watch.
 
 use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
@@ -10,7 +10,7 @@ use tonic::transport::Channel;
 use super::Client;
 use super::call::rpc;
 
-/// Entries per page: some hundred KB of Pods, well below what one answer may be.
+/// Objects per page: some hundred KB of Pods, well below the largest response.
 const PAGE: i64 = 500;
 
 /// The selection of a list or watch; by default all objects of a kind.
@@ -18,13 +18,13 @@ const PAGE: i64 = 500;
 pub struct ListOptions {
     /// Empty for all namespaces.
     pub namespace: String,
-    /// A label selector, as kubectl's `-l` takes it.
+    /// A label selector, in the syntax of kubectl's `-l`.
     pub labels: String,
-    /// A field selector, as kubectl's `--field-selector` takes it.
+    /// A field selector, in the syntax of kubectl's `--field-selector`.
     pub fields: String,
 }
 
-/// The objects of a kind as they stood together at one revision.
+/// The objects of a kind at one revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed<T> {
     /// In the order of their keys.
@@ -34,18 +34,19 @@ pub struct Listed<T> {
 }
 
 impl Client {
-    /// The newest state of one object.
+    /// Returns the newest version of an object.
     ///
     /// # Errors
-    /// `NotFound`, or what kept the gateway from answering.
+    /// `NotFound`; `ServiceUnavailable` or `Timeout` without a response.
     pub async fn get<T: Resource>(&self, key: &Key) -> Result<T, ApiError> {
         unpack(&self.object(T::RESOURCE, key).await?)
     }
 
-    /// One object with its revision and the cause of its last write, its kind named as in a URL, for example `pods`.
+    /// Returns an object with its revision and the cause of its last write. `resource` names the kind as in a URL, for
+    /// example `pods`.
     ///
     /// # Errors
-    /// `NotFound`, or what kept the gateway from answering.
+    /// `NotFound`; `ServiceUnavailable` or `Timeout` without a response.
     pub async fn object(&self, resource: &str, key: &Key) -> Result<Object, ApiError> {
         let request = GetRequest {
             resource: resource.to_owned(),
@@ -56,10 +57,10 @@ impl Client {
         self.call(Verb::Get, request, rpc!(get)).await
     }
 
-    /// The newest state of all of a kind, fetched page by page.
+    /// Lists the objects of a kind at the newest revision, page by page.
     ///
     /// # Errors
-    /// The gateway's error, or `ServiceUnavailable` without an answer.
+    /// The gateway's error; `ServiceUnavailable` or `Timeout` without a response.
     pub async fn list<T: Resource>(&self, options: &ListOptions) -> Result<Listed<T>, ApiError> {
         let mut items = Vec::new();
         let mut next = String::new();
@@ -85,7 +86,7 @@ impl Client {
         }
     }
 
-    /// Opens a watch; only its beginning is bound by the time limit.
+    /// Opens a watch. The time limit covers its opening only.
     pub(crate) async fn watch(
         &self,
         request: WatchRequest,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Its URI, for example `http://127.0.0.1:6443`; of several gateways all, with commas between them. A host's name
-    /// may stand for several addresses.
+    /// The URI of the gateway, for example `http://127.0.0.1:6443`, or those of several, separated by commas. A host name
+    /// may resolve to several addresses.
     pub address: String,
     /// The time limit of a call. Watches have none.
     #[serde(with = "humane")]
@@ -42,10 +42,10 @@ impl Settings {
         hosts.join(",")
     }
 
-    /// Are they usable?
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The reason, in one line.
+    /// The first invalid value.
     pub fn validate(&self) -> Result<(), Error> {
         crate::channel::validate(&self.address)?;
         match self.timeout.is_zero() {
@@ -61,18 +61,18 @@ pub enum Error {
     /// The address is not a URI.
     #[error("gateway address {address:?} is not a URI such as http://127.0.0.1:6443")]
     Address {
-        /// The value that was set.
+        /// The configured value.
         address: String,
-        /// Why not.
+        /// The error of the parser.
         source: tonic::transport::Error,
     },
-    /// A URI that does not say where to connect to.
+    /// The URI has no host.
     #[error("gateway address {address:?} is not a URI such as http://127.0.0.1:6443")]
     Nowhere {
-        /// The value that was set.
+        /// The configured value.
         address: String,
     },
-    /// No time to answer.
+    /// The timeout is zero.
     #[error("the gateway's timeout must be longer than zero")]
     Timeout,
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_as_people_write_them() {
+    fn durations_are_read_from_text_such_as_300ms() {
         let json = serde_json::json!({"address": "http://[::1]:1", "timeout": "300ms"});
         let settings: Settings = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(settings.timeout, Duration::from_millis(300));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_no_uri_is_refused_by_name() {
+    fn an_address_that_is_not_a_uri_is_refused_and_named() {
         let settings = Settings {
             address: "http://a b".into(),
             ..Settings::default()

@@ -1,4 +1,4 @@
-//! Writing: each write says on what it depends, and returns when it was committed.
+//! Writes. Each carries its preconditions and returns the revision of its commit.
 
 use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::core::{Binding, Namespace, ObjectReference, Pod};
@@ -46,7 +46,7 @@ impl Client {
     /// Creates an object.
     ///
     /// # Errors
-    /// `AlreadyExists`, `Invalid` and so on, as Kubernetes answers.
+    /// `AlreadyExists`, `Invalid` and others, as in Kubernetes.
     pub async fn create<T: Resource>(&self, object: &T) -> Result<Written<T>, ApiError> {
         let meta = object.meta();
         let request = CreateRequest {
@@ -59,7 +59,7 @@ impl Client {
         written(&self.send_create(request).await?)
     }
 
-    /// Creates an object, and its namespace first if that is missing.
+    /// Creates an object, and its namespace before it if that is missing.
     ///
     /// # Errors
     /// As [`Self::create`].
@@ -88,7 +88,7 @@ impl Client {
     /// Binds a Pod to a node, if it is still that Pod and unbound.
     ///
     /// # Errors
-    /// `Conflict` when it is bound already or another Pod has its name.
+    /// `Conflict` if it is bound already or another Pod has its name.
     pub async fn bind(&self, pod: &Key, node: &str, uid: &str) -> Result<Written<()>, ApiError> {
         let binding = Binding {
             metadata: ObjectMeta {
@@ -124,12 +124,12 @@ impl Client {
     /// Replaces an object. A resourceVersion in it makes the write conditional.
     ///
     /// # Errors
-    /// `Conflict` when it has changed since, `NotFound`, `Invalid` and so on.
+    /// `Conflict` if it has changed since, `NotFound`, `Invalid` and others.
     pub async fn update<T: Resource>(&self, object: &T) -> Result<Written<T>, ApiError> {
         self.replace(object, "").await
     }
 
-    /// Replaces an object's status and leaves everything else: metadata and status of `object` are enough.
+    /// Replaces an object's status and nothing else: metadata and status of `object` are enough.
     ///
     /// # Errors
     /// As [`Self::update`].
@@ -160,12 +160,12 @@ impl Client {
         written(&self.call(Verb::Patch, request, rpc!(patch)).await?)
     }
 
-    /// Deletes an object; `grace` in seconds, `None` for what the object itself asks for.
+    /// Deletes an object; `grace` in seconds, `None` for the default of the object.
     ///
-    /// The answer is the object as it now stands, if finalizers or grace keep it, or as it last stood.
+    /// Returns the current version if finalizers or a grace period keep the object, otherwise its last version.
     ///
     /// # Errors
-    /// `NotFound`, or `Conflict` when a precondition fails.
+    /// `NotFound`, or `Conflict` if a precondition fails.
     pub async fn delete<T: Resource>(
         &self,
         key: &Key,
@@ -219,7 +219,7 @@ impl Preconditions {
     }
 }
 
-/// A Binding is only ever a request body, so that it is no `Resource`.
+/// A Binding is only a request body, and so not a `Resource`.
 fn pack_binding(binding: &impl Body) -> Any {
     Any {
         type_url: "type.googleapis.com/k8s.core.v1.Binding".to_owned(),

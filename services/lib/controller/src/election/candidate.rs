@@ -1,4 +1,4 @@
-//! Standing by: watches the Lease and takes it when it may be taken.
+//! A standby: watches the Lease and acquires it once it is free.
 
 use setpoint_model::{Key, Revision};
 use setpoint_proto::coordination::Lease;
@@ -14,7 +14,7 @@ use super::record::{Seen, taken};
 use crate::client::ListOptions;
 use crate::{Client, Informer, Reader, Whole};
 
-/// A process that would lead if nobody else did.
+/// A replica that does not hold the Lease.
 pub(super) struct Candidate {
     pub(super) gateway: Client,
     pub(super) settings: Settings,
@@ -25,7 +25,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate, and the informer through which it sees the Lease once that runs.
+    /// Returns a candidate, and the informer of the Lease, which must be run.
     pub(super) fn new(
         gateway: Client,
         settings: Settings,
@@ -57,7 +57,7 @@ impl Candidate {
         (candidate, informer)
     }
 
-    /// Waits until the Lease may be taken, and takes it.
+    /// Waits until the Lease is free, and acquires it.
     pub(super) async fn win(&self) -> Holding<'_> {
         self.reader.synced().await;
         let identity = format!("{}_{:08x}", self.instance, rand::random::<u32>());
@@ -72,7 +72,7 @@ impl Candidate {
                 Ok(holding) => return holding,
                 Err(error) => log_failure(&error),
             }
-            // Another candidate's write arrives by the watch; after any other error the attempt is repeated later.
+            // The write of another candidate arrives by the watch; after any other error the attempt is repeated.
             tokio::select! {
                 () = self.pause() => {}
                 Ok(()) = seen.changed() => {}
@@ -103,7 +103,9 @@ impl Candidate {
 
 fn log_failure(error: &ApiError) {
     match error.reason {
-        Reason::Conflict | Reason::AlreadyExists => debug!(%error, "another was faster"),
-        _ => warn!(%error, "could not take the lease"),
+        Reason::Conflict | Reason::AlreadyExists => {
+            debug!(%error, "another candidate acquired the Lease")
+        }
+        _ => warn!(%error, "could not acquire the Lease"),
     }
 }

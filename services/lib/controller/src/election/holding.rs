@@ -1,4 +1,4 @@
-//! Leading: renews the Lease while work is done, and gives it back afterwards.
+//! A leader: renews the Lease while the work runs, and releases it afterwards.
 
 use std::future::Future;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use super::candidate::Candidate;
 use super::record::{holder, released, renewed};
 use crate::{Backoff, Fence, Written, metrics};
 
-/// The time limit of work after shutdown. The Lease is renewed meanwhile, and standbys wait for it.
+/// The time limit of work after shutdown, during which the Lease is renewed.
 const DRAIN: Duration = Duration::from_secs(10);
-/// The attempts to release the Lease, which expires otherwise.
+/// The number of attempts to release the Lease, which expires otherwise.
 const RELEASE_TRIES: usize = 5;
 
 /// A Lease that this process holds.
@@ -41,7 +41,7 @@ enum Renewal {
 
 impl<'a> Holding<'a> {
     /// # Errors
-    /// `InternalError` when the gateway did not say which term has begun: nothing could be written under it.
+    /// `InternalError` if the response has no term: no write could be fenced.
     pub(super) fn new(
         candidate: &'a Candidate,
         written: Written<Lease>,
@@ -49,7 +49,7 @@ impl<'a> Holding<'a> {
         sent: Instant,
     ) -> Result<Self, ApiError> {
         let Some(term) = written.lease_term else {
-            let message = "the gateway did not tell the term of the Lease";
+            let message = "the response does not contain the term of the Lease";
             return Err(ApiError::new(Reason::InternalError, message));
         };
         let fence = Fence {
@@ -67,7 +67,7 @@ impl<'a> Holding<'a> {
         })
     }
 
-    /// Works until the term is lost, the work ends by itself, or it has not ended long after `shutdown`.
+    /// Runs the work until it ends, the term is lost, or its time limit after `shutdown` is over.
     pub(super) async fn lead<F, Fut>(&mut self, shutdown: &CancellationToken, work: &mut F)
     where
         F: FnMut(Term) -> Fut,
@@ -90,7 +90,7 @@ impl<'a> Holding<'a> {
             others_may_lead = self.keep() => {
                 warn!(lease = name, "leadership lost");
                 lost.cancel();
-                // Work that has not ended by then is dropped with this function.
+                // Work that has not ended by then is dropped on return.
                 let _ = timeout_at(others_may_lead, &mut work).await;
             }
             () = &mut work => {}
@@ -98,7 +98,8 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Renews until that has failed for too long, or another holds the Lease. Returns when others may lead.
+    /// Renews until the renew deadline is missed or another replica holds the Lease. Returns the time from which another
+    /// replica may lead.
     async fn keep(&mut self) -> Instant {
         let mut seen = self.candidate.seen.clone();
         let (identity, since) = (self.identity.clone(), self.revision);
@@ -122,14 +123,14 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Tries to renew until it succeeds or turns out to be impossible.
+    /// Tries to renew until that succeeds, or fails for good.
     async fn renew(&mut self) -> Renewal {
         let settings = &self.candidate.settings;
         loop {
             let sent = Instant::now();
             let lease = renewed(&self.lease);
             let attempt = self.candidate.gateway.update(&lease);
-            // One attempt that hangs must leave time for another.
+            // An attempt that hangs must leave time for another one.
             match timeout(settings.renew_deadline / 2, attempt).await {
                 Ok(Ok(written)) => {
                     self.lease = written.object;
@@ -167,7 +168,7 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Gives the Lease back, so that a standby takes it at once. An in-flight renewal may come in between.
+    /// Releases the Lease, so that a standby acquires it at once. Retries after a conflict with an in-flight renewal.
     pub(super) async fn release(mut self) {
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(200));
         for _ in 0..RELEASE_TRIES {

@@ -1,4 +1,4 @@
-//! Leader election: of several replicas one works, the others are ready to.
+//! Leader election: one of several replicas works, the others stand by.
 //!
 //! ```text
 //!                    the Lease is free, or has not changed for its duration
@@ -8,15 +8,15 @@
 //! ```
 //!
 //! Guarantees:
-//! * Only a monotonic clock counts, and only *when this process saw* the Lease change: clocks may differ by hours,
-//!   and jump. If one *runs* faster than another by more than `lease_duration` to `renew_deadline` (1.5 by default), a
-//!   leader that hangs may still believe in its term for the difference; the fence holds meanwhile.
-//! * Work under a term has ended before the Lease can expire for others, even if a renewal hangs.
-//! * A standby watches the Lease and takes a released one at once.
+//! * Only monotonic clocks are used, and only the local times at which the Lease was observed to change: wall clocks may
+//!   differ by hours, and jump. If the rates of two clocks differ by more than `lease_duration` to `renew_deadline` (1.5 by
+//!   default), a leader that hangs may regard its term as current for the difference; the fence refuses its writes.
+//! * Work under a term ends before the Lease can expire for others, even if a renewal hangs.
+//! * A standby watches the Lease and acquires a released one at once.
 //! * Each term has a holder identity of its own, so that its fence ends with it.
 //!
-//! That there is only one leader is for thrift. Safety comes from the [`Fence`]: once another term has begun, the
-//! gateway refuses this one's writes.
+//! A single leader saves work. Safety comes from the [`Fence`]: once another term has begun, the gateway refuses the
+//! writes of this one.
 
 mod candidate;
 mod holding;
@@ -37,14 +37,14 @@ pub use settings::{Error, Settings};
 use crate::{Client, Fence, metrics};
 use candidate::Candidate;
 
-/// The time during which this process leads.
+/// A period of leadership of this process.
 #[derive(Clone, Debug)]
 pub struct Term {
-    /// Under which every write of the term is to be made; see [`Client::under`].
+    /// The fence of every write of the term; see [`Client::under`].
     pub fence: Fence,
-    /// The revision at which the term began: no write of a former term has a later one.
+    /// The revision at which the term began: writes of former terms have lower ones.
     pub revision: Revision,
-    /// Cancelled when the term is lost. Work that goes on is dropped before another can lead.
+    /// Cancelled when the term is lost. Work that continues is dropped before another replica can lead.
     pub lost: CancellationToken,
 }
 
@@ -60,9 +60,9 @@ impl Term {
 
 /// Contends for the Lease and calls `work` for each term that it wins, until `shutdown`.
 ///
-/// `work` should end soon after `shutdown`; then the Lease is released for others to take at once. When `work` ends by
-/// itself, or panics, the term ends and the contest begins anew. `instance` tells replicas apart: the Lease
-/// shows `<instance>_<random>`.
+/// `work` should end soon after `shutdown`; then the Lease is released, and a standby acquires it at once. If `work` returns
+/// earlier or panics, the term ends and another one is contended for. The holder identity in the Lease is
+/// `<instance>_<random>`.
 ///
 /// # Errors
 /// If the settings are invalid.
@@ -96,7 +96,8 @@ where
     Ok(())
 }
 
-/// Wins and leads terms until `shutdown`, or until work panics: then the Lease is released before the panic goes on.
+/// Acquires the Lease and leads, term after term, until `shutdown`. If the work panics, the Lease is released before the
+/// panic is resumed.
 async fn contend<F, Fut>(candidate: &Candidate, shutdown: &CancellationToken, work: &mut F)
 where
     F: FnMut(Term) -> Fut + Send,

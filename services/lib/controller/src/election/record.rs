@@ -1,4 +1,4 @@
-//! The election's records in a Lease.
+//! The election record in a Lease.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::meta::ObjectMeta;
 use tokio::time::Instant;
 
-/// A Lease, and when this process saw it become what it is. The times inside it are another clock's, and not judged.
+/// A Lease and the local time at which its last change was observed. The times inside it are from other clocks and are
+/// not compared.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) lease: Option<Lease>,
@@ -26,7 +27,7 @@ impl Seen {
         }
     }
 
-    /// From when on it may be taken.
+    /// Returns the time from which the Lease is free.
     pub(super) fn free_at(&self) -> Instant {
         match &self.lease {
             Some(lease) if !holder(lease).is_empty() => self.at + duration(lease),
@@ -34,7 +35,7 @@ impl Seen {
         }
     }
 
-    /// Has another holder begun a term since `identity` began its own?
+    /// Returns whether another holder has begun a term since `identity` began its own.
     pub(super) fn is_of_another(&self, identity: &str, since: Revision) -> bool {
         let holder = self.lease.as_ref().map_or("", holder);
         self.revision > since && !holder.is_empty() && holder != identity
@@ -50,7 +51,7 @@ fn duration(lease: &Lease) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
 }
 
-/// The Lease, taken by `identity`. It keeps the resourceVersion, so that only one of several candidates succeeds.
+/// Returns the Lease held by `identity`. It keeps the resourceVersion, so that only one of several candidates succeeds.
 pub(super) fn taken(
     former: Option<&Lease>,
     meta: ObjectMeta,
@@ -58,7 +59,7 @@ pub(super) fn taken(
     seconds: i32,
 ) -> Lease {
     let now = Timestamp::now();
-    // As upstream counts it; the fence's term is counted by the gateway.
+    // As in upstream. The gateway counts the term of the fence.
     let transitions = former.map(|lease| lease.spec.lease_transitions.unwrap_or_default());
     let transitions = transitions.map(|count| count.saturating_add(1));
     Lease {
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_a_lease_begins_a_term_under_its_own_name() {
+    fn acquiring_a_lease_begins_a_term_of_the_new_holder() {
         let mut former = held("a");
         assert_eq!(former.spec.lease_transitions, Some(0));
         former.metadata.resource_version = "7".to_owned();

@@ -6,16 +6,16 @@ use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
 use serde::{Deserialize, Serialize};
 use setpoint_model::replicas::SYSTEM_NAMESPACE;
 
-/// The times of an election. The defaults are Kubernetes' own.
+/// The timing of an election. The defaults are those of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Off for a process that runs alone: it leads at once and for ever, without a fence.
+    /// Whether to elect a leader. If not, the process leads from its start to its end, without a fence.
     pub leader_elect: bool,
-    /// The duration of the lease: another candidate takes it over this long after the last renewal.
+    /// The time after the last renewal at which another candidate acquires the Lease.
     #[serde(with = "humane")]
     pub lease_duration: Duration,
-    /// The time after which a leader that could not renew stops.
+    /// The time after the last renewal at which a leader stops.
     #[serde(with = "humane")]
     pub renew_deadline: Duration,
     /// The interval of renewals, and of attempts after a failure.
@@ -32,7 +32,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The factor by which a pause may be longer, so that candidates do not act at the same time.
+    /// The largest factor by which a delay is extended, so that candidates do not act at the same time.
     pub(super) const JITTER: f64 = 1.2;
 
     fn new(lease_ms: u64, renew_ms: u64, retry_ms: u64) -> Self {
@@ -45,7 +45,8 @@ impl Settings {
         }
     }
 
-    /// After a crash another leads within three seconds, at the price of more renewals and less patience.
+    /// Returns timings with which a standby leads within three seconds of a crash, at the price of more renewals and shorter
+    /// deadlines.
     pub fn fast() -> Self {
         Self::new(2_000, 1_400, 300)
     }
@@ -70,7 +71,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The duration as the Lease states it. Rounded up: others must not be faster than we are.
+    /// Returns the lease duration in seconds, rounded up so that no other candidate acts earlier.
     pub(super) fn lease_seconds(&self) -> i32 {
         i32::try_from(self.lease_duration.as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
     }
@@ -84,10 +85,10 @@ impl Settings {
 /// Settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A leader would have stopped only after others had started.
+    /// A leader would stop after another could have started.
     #[error("lease_duration ({0:?}) must be longer than renew_deadline ({1:?})")]
     LeaseDuration(Duration, Duration),
-    /// A leader would give up before its second try.
+    /// A leader would stop before its second attempt to renew.
     #[error("renew_deadline ({0:?}) must be longer than 1.2 times retry_period ({1:?})")]
     RenewDeadline(Duration, Duration),
     /// The retry period is zero.

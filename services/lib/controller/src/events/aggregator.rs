@@ -1,7 +1,7 @@
 //! Aggregates Events that repeat each other.
 //!
-//! As upstream has it: what says the same is one Event that counts; when more and more differs in its message alone,
-//! the rest is combined into one Event, too.
+//! As in upstream: equal occurrences are one Event with a count; if many differ in their messages only, the further ones
+//! are combined into one Event.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -12,16 +12,16 @@ use setpoint_model::Key;
 
 use super::{Note, Type};
 
-/// From the so many-th different message about one object for one reason on, they are combined.
+/// The number of different messages about one object for one reason from which on they are combined.
 const MAX_MESSAGES: usize = 10;
-/// After so long a silence, different messages are told apart again.
+/// The time without an occurrence after which different messages are separate Events again.
 const SILENCE: Duration = Duration::from_secs(600);
 /// A bound on memory; upstream's.
 const MAX_SERIES: usize = 4096;
 /// The prefix of the message of combined Events.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// Events that have been written, by what they tell.
+/// The Events that were written, by group and message.
 pub(super) struct Aggregator {
     groups: Lru<Group, Similar>,
 }
@@ -29,26 +29,26 @@ pub(super) struct Aggregator {
 /// The key of aggregation: object, type and reason.
 type Group = (String, Type, String);
 
-/// Notes of one group: they differ in their messages alone.
+/// The recent notes of one group, which differ in their messages only.
 #[derive(Default)]
 struct Similar {
-    /// The messages of late.
+    /// The recent messages.
     messages: HashSet<String>,
     last: Timestamp,
     counted: HashMap<Line, Counted>,
 }
 
-/// The part of the object that it is about, and its message; or `None` for all that is combined.
+/// The field path and message of an Event; `None` for the combined one.
 type Line = Option<(String, String)>;
 
-/// An Event that counts.
+/// An Event that was written, and its count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) event: Key,
     pub(super) count: i32,
 }
 
-/// A note, or several that belong together, on the way to one Event.
+/// Occurrences of one Event, to be written together.
 #[derive(Clone, Debug)]
 pub(super) struct Repeated {
     pub(super) note: Note,
@@ -77,13 +77,13 @@ impl Default for Aggregator {
 }
 
 impl Aggregator {
-    /// Merges what belongs together, in the order of the first of each.
+    /// Merges notes of the same Event, in the order of the first of each.
     pub(super) fn merge(&mut self, notes: impl Iterator<Item = Note>) -> Vec<Repeated> {
         let mut merged: Vec<Repeated> = Vec::new();
         let mut places = HashMap::new();
         for mut note in notes {
             let group = group(&note);
-            let combined = self.groups.entry(group.clone()).is_one_too_many(&note);
+            let combined = self.groups.entry(group.clone()).exceeds_limit(&note);
             let line = (!combined).then(|| words(&note));
             if combined {
                 note.message.insert_str(0, COMBINED);
@@ -101,13 +101,13 @@ impl Aggregator {
         merged
     }
 
-    /// The Event that counts such notes already.
+    /// Returns the Event that was written for such notes.
     pub(super) fn get(&mut self, repeated: &Repeated) -> Option<Counted> {
         let similar = self.groups.entry(group(&repeated.note));
         similar.counted.get(&repeated.line()).cloned()
     }
 
-    /// Sets the Event that counts such occurrences; `None` for none.
+    /// Sets the Event that was written for such notes; `None` if there is none.
     pub(super) fn set(&mut self, repeated: &Repeated, counted: Option<Counted>) {
         let similar = self.groups.entry(group(&repeated.note));
         if similar.counted.len() > 2 * MAX_MESSAGES {
@@ -121,7 +121,7 @@ impl Aggregator {
 }
 
 impl Similar {
-    fn is_one_too_many(&mut self, note: &Note) -> bool {
+    fn exceeds_limit(&mut self, note: &Note) -> bool {
         if note.at.duration_since(self.last).unsigned_abs() > SILENCE {
             self.messages.clear();
         }
@@ -149,7 +149,7 @@ fn group(note: &Note) -> Group {
     (about, note.kind, note.reason.clone())
 }
 
-/// A name that no other Event of this object has.
+/// Returns a unique key for an Event about the object of the note.
 pub(super) fn event_key(note: &Note) -> Key {
     let nanoseconds = Timestamp::now().as_nanosecond();
     let namespace = match note.about.namespace.as_str() {
@@ -159,7 +159,7 @@ pub(super) fn event_key(note: &Note) -> Key {
     Key::new(namespace, format!("{}.{nanoseconds:x}", note.about.name))
 }
 
-/// A cache in two generations: when the young one is full it replaces the old one, and a hit moves an entry to the young
+/// A cache of two generations: when the new one is full it replaces the old one, and a hit moves an entry to the new
 /// one.
 struct Lru<K, V> {
     young: HashMap<K, V>,
@@ -176,7 +176,7 @@ impl<K: Eq + Hash + Clone, V: Default> Lru<K, V> {
         }
     }
 
-    /// Returns the entry; a default one if there was none.
+    /// Returns the entry, inserting a default one if there is none.
     fn entry(&mut self, key: K) -> &mut V {
         if !self.young.contains_key(&key) {
             if self.young.len() >= self.half {
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_is_one_event_with_a_count() {
+    fn equal_notes_are_one_event_with_a_count() {
         let merged = Aggregator::default().merge(["a", "b", "a"].into_iter().map(note));
         let told: Vec<_> = merged.iter().map(|r| (&*r.note.message, r.times)).collect();
         assert_eq!(told, [("a", 2), ("b", 1)]);
     }
 
     #[test]
-    fn what_says_the_same_of_another_part_of_the_object_is_another_event() {
+    fn equal_messages_about_other_field_paths_are_other_events() {
         let of = |part: &str| {
             let mut note = note("a");
             note.about.field_path = part.into();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_about_one_object_ends_in_one_event_with_the_last_message() {
+    fn many_messages_about_one_object_are_combined_into_one_event_with_the_last_message() {
         let mut series = Aggregator::default();
         let merged = series.merge((0..1000).map(|n| note(&format!("pod {n}"))));
         assert_eq!(merged.len(), MAX_MESSAGES);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_silence_messages_are_told_apart_again() {
+    fn messages_are_no_longer_combined_after_ten_minutes_without_one() {
         let mut series = Aggregator::default();
         series.merge((0..1000).map(|n| note(&format!("pod {n}"))));
         let mut late = note("pod 1000");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_what_repeats_is_kept() {
+    fn entries_are_bounded_and_those_in_use_are_kept() {
         let mut series = Aggregator::default();
         let about = |n: usize| {
             let mut note = note("a");

@@ -17,22 +17,22 @@ use tracing::warn;
 use crate::{Client, cascade, metrics};
 use writer::Batcher;
 
-/// The most Events that wait, some seconds of a burst; more are dropped.
+/// The largest number of Events that wait to be written, some seconds of a burst; further ones are dropped.
 const MAX_WAITING: usize = 1024;
 /// The time limit of writing the last Events at shutdown.
-const FAREWELL: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Records Events about objects. Clones share one queue.
 ///
-/// Repetitions are counted in one Event instead of multiplied. Telling never blocks and never fails: when there are too
-/// many Events, some are dropped, and the metrics say how many.
+/// Repetitions are counted in one Event. Recording neither blocks nor fails: if too many Events wait, further ones are
+/// dropped and counted in the metrics.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    line: Option<Line>,
+    channel: Option<Channel>,
 }
 
 #[derive(Clone, Debug)]
-struct Line {
+struct Channel {
     notes: mpsc::Sender<Note>,
     closing: CancellationToken,
 }
@@ -61,19 +61,19 @@ pub(super) struct Note {
     pub(super) reason: String,
     pub(super) message: String,
     pub(super) at: Timestamp,
-    /// The cascade that it belongs to.
+    /// The trace context of the cascade.
     pub(super) trace: TraceContext,
 }
 
 impl Recorder {
-    /// Events by a component, for example `replicaset-controller`, and one instance of it.
+    /// Returns a recorder for one instance of a component, for example of `replicaset-controller`.
     ///
-    /// Must be called inside a tokio runtime; its task ends when the last clone is dropped and all is written.
+    /// Must be called inside a tokio runtime. Its task ends when the last clone is dropped and all Events are written.
     pub fn new(gateway: Client, component: &str, instance: &str) -> Self {
         Self::of(gateway, component, instance, "")
     }
 
-    /// Events by a component of which each node has one, such as `kubelet`: the node is its instance.
+    /// Returns a recorder for a component that runs once on each node, such as `kubelet`; the node is its instance.
     pub fn on_node(gateway: Client, component: &str, node: &str) -> Self {
         Self::of(gateway, component, node, node)
     }
@@ -83,9 +83,9 @@ impl Recorder {
             component: component.to_owned(),
             host: host.to_owned(),
         };
-        let (notes, told) = mpsc::channel(MAX_WAITING);
+        let (notes, recorded) = mpsc::channel(MAX_WAITING);
         let closing = CancellationToken::new();
-        let batcher = Batcher::new(told, closing.clone());
+        let batcher = Batcher::new(recorded, closing.clone());
         let tasks = gateway.tasks().clone();
         let writer = writer::Writer::new(gateway, source, instance);
         let shared = Mutex::new((writer, batcher));
@@ -97,36 +97,39 @@ impl Recorder {
             tasks.supervise("events", "", start).await;
         });
         Self {
-            line: Some(Line { notes, closing }),
+            channel: Some(Channel { notes, closing }),
         }
     }
 
     /// Returns a recorder that drops everything, for tests.
     pub const fn silent() -> Self {
-        Self { line: None }
+        Self { channel: None }
     }
 
     /// Records a normal Event.
     pub fn normal(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
-        self.tell(about, Type::Normal, reason, message.into());
+        self.record(about, Type::Normal, reason, message.into());
     }
 
     /// Records a warning.
     pub fn warning(&self, about: &ObjectReference, reason: &str, message: impl Into<String>) {
-        self.tell(about, Type::Warning, reason, message.into());
+        self.record(about, Type::Warning, reason, message.into());
     }
 
-    /// Writes the Events that wait, within a time limit. Later ones are dropped.
+    /// Writes the waiting Events within a time limit. Later ones are dropped.
     pub async fn finish(&self) {
-        let Some(line) = &self.line else { return };
-        line.closing.cancel();
-        if timeout(FAREWELL, line.notes.closed()).await.is_err() {
-            warn!("the last events are not written");
+        let Some(channel) = &self.channel else { return };
+        channel.closing.cancel();
+        if timeout(FLUSH_TIMEOUT, channel.notes.closed())
+            .await
+            .is_err()
+        {
+            warn!("the last Events were not written in time");
         }
     }
 
-    fn tell(&self, about: &ObjectReference, kind: Type, reason: &str, message: String) {
-        let Some(line) = &self.line else { return };
+    fn record(&self, about: &ObjectReference, kind: Type, reason: &str, message: String) {
+        let Some(channel) = &self.channel else { return };
         let span = Span::current();
         span.add_event(reason, &message);
         let note = Note {
@@ -137,7 +140,7 @@ impl Recorder {
             at: Timestamp::now(),
             trace: cascade::context(&span),
         };
-        if line.notes.try_send(note).is_err() {
+        if channel.notes.try_send(note).is_err() {
             metrics::event_dropped();
         }
     }

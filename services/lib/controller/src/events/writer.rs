@@ -1,4 +1,4 @@
-//! Writes Events, one after the other and not too fast: they must not take the gateway's time from the work.
+//! Writes Events one after the other, at a limited rate, so that they do not delay other writes.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const PER_SECOND: f64 = 50.0;
 const BURST: f64 = 100.0;
 const TRIES: usize = 3;
 
-/// The task behind a recorder.
+/// The task of a recorder.
 pub(super) struct Writer {
     gateway: Client,
     source: EventSource,
@@ -40,7 +40,7 @@ impl Writer {
         }
     }
 
-    /// Writes until the end of the notes. A panic loses the batch that was being written.
+    /// Writes batches until there are no more. A panic loses the current batch.
     pub(super) async fn run(&mut self, batcher: &mut Batcher) {
         loop {
             let notes = batcher.next().await;
@@ -60,14 +60,14 @@ impl Writer {
         for _ in 0..TRIES {
             match self.try_to_write(repeated).await {
                 Ok(counted) => return self.series.set(repeated, Some(counted)),
-                // The Event has expired meanwhile.
+                // The Event has expired: it is created again.
                 Err(error) if error.reason == Reason::NotFound => self.series.set(repeated, None),
-                Err(error) => debug!(%error, "event not written yet"),
+                Err(error) => debug!(%error, "Event not written yet"),
             }
             sleep(backoff.next_delay()).await;
         }
         metrics::event_dropped();
-        warn!(reason = repeated.note.reason, "event dropped");
+        warn!(reason = repeated.note.reason, "Event dropped");
     }
 
     async fn try_to_write(&mut self, repeated: &Repeated) -> Result<Counted, ApiError> {
@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// The message is that of the last occurrence.
+    /// Adds to the count of an Event. A combined one gets the message of the last occurrence.
     async fn count_on(&self, counted: Counted, repeated: &Repeated) -> Result<Counted, ApiError> {
         let count = counted.count.saturating_add(repeated.times);
         let last = Time::from(repeated.note.at);
@@ -120,13 +120,13 @@ impl Writer {
     }
 }
 
-/// How long a batch waits for more: twice the time of a Pod's way to Running, seven writes in a row on two cores, so that
-/// Events do not compete with the writes that they are about.
+/// The time that a batch waits for more notes: twice the time in which a Pod becomes Running (seven writes in sequence on
+/// two cores), so that Events do not compete with the writes that they are about.
 const WAIT: Duration = Duration::from_millis(50);
 /// A batch of this size is written at once.
 const BATCH: usize = 256;
 
-/// Collects what was recorded for a short while.
+/// Collects recorded notes into batches.
 pub(super) struct Batcher {
     recorded: mpsc::Receiver<Note>,
     closing: CancellationToken,
@@ -137,7 +137,7 @@ impl Batcher {
         Self { recorded, closing }
     }
 
-    /// Returns the next batch, after a wait for more; empty once the recorder is closed and all was returned.
+    /// Waits for the next batch; empty once the recorder is closed and every note was returned.
     pub(super) async fn next(&mut self) -> Vec<Note> {
         let mut batch = Vec::new();
         let wait = fill(&mut self.recorded, &mut batch);

@@ -2,11 +2,11 @@
 //!
 //! Guarantees:
 //! * Readers and handlers see states that existed, in order for each object; some states may be skipped.
-//! * Whoever is told of a change can already see it: first the cache, then its indexes, then the handlers,
-//!   and only then [`Reader::reached`].
-//! * An interrupted start is not [synced](Reader::synced), and a copy that is being replaced is served whole until
-//!   its successor is complete.
-//! * A deletion that happened while the watch was broken is told as soon as it is found out.
+//! * A handler that is called for a change can read it: the cache is updated first, then its indexes, then the handlers
+//!   are called, and then [`Reader::reached`] advances.
+//! * An interrupted initial list is not [synced](Reader::synced), and a relist replaces the cache in one step once it is
+//!   complete.
+//! * A deletion that was missed while the watch was interrupted is reported after the relist.
 //! * An object of the same name with another uid is a deletion, then an addition.
 
 mod phase;
@@ -32,9 +32,9 @@ use reader::Cache;
 
 /// One change of one object.
 pub struct Delta<V> {
-    /// The former state; `None` for a new object.
+    /// The former version; `None` for a new object.
     pub old: Option<Arc<V>>,
-    /// The new state; `None` for one that is gone.
+    /// The new version; `None` for a deleted object.
     pub new: Option<Arc<V>>,
     /// The cause of the write, if it is known.
     pub cause: Option<Cause>,
@@ -44,9 +44,9 @@ pub struct Delta<V> {
 
 type Handler<V> = Box<dyn FnMut(&Delta<V>) + Send>;
 
-/// Keeps a copy of all objects of the view's kind; its [`Reader`]s look at that copy.
+/// Keeps a cache of the objects of the view's kind, which its [`Reader`]s read.
 ///
-/// Nothing happens until [`Informer::run`].
+/// It is idle until [`Informer::run`].
 pub struct Informer<V> {
     gateway: Client,
     selection: ListOptions,
@@ -66,7 +66,7 @@ impl<V: View> Informer<V> {
         }
     }
 
-    /// Only these objects, instead of all.
+    /// Restricts the cache to the selected objects.
     #[must_use]
     pub fn only(mut self, selection: ListOptions) -> Self {
         self.selection = selection;
@@ -75,22 +75,21 @@ impl<V: View> Informer<V> {
 
     /// Calls `handler` with every change, in order, after the cache shows it.
     ///
-    /// It runs in the informer's own task: it should hand the work to someone else, such as a queue. If it panics, it
-    /// misses that change.
+    /// It runs in the informer's task and should only enqueue work. If it panics, it misses that change.
     #[must_use]
     pub fn on_event(mut self, handler: impl FnMut(&Delta<V>) + Send + 'static) -> Self {
         self.handlers.push(Box::new(handler));
         self
     }
 
-    /// A look at the copy.
+    /// Returns a reader of the cache.
     pub fn reader(&self) -> Reader<V> {
         Reader::new(self.cache.clone())
     }
 
-    /// Fills the copy and keeps it up to date until `shutdown`. A lost watch is resumed where it broke.
+    /// Fills the cache and keeps it up to date until `shutdown`. A lost watch is resumed at the revision that it reached.
     ///
-    /// After a panic the state is fetched anew; readers keep the former copy until then.
+    /// After a panic it relists; readers see the former cache until then.
     pub async fn run(self, shutdown: CancellationToken) {
         let tasks = self.gateway.tasks().clone();
         let informer = Mutex::new(self);

@@ -8,7 +8,7 @@
 //!     └──────────────────────────── Expired ────────────────────────────┘
 //! ```
 //!
-//! Back in `Empty`, readers keep the last complete copy until the next one is complete.
+//! Back in `Empty`, readers see the last complete cache until the next one is complete.
 
 use setpoint_model::{Key, Revision};
 use setpoint_proto::setpoint::WatchRequest;
@@ -18,13 +18,13 @@ use super::store::{Cached, Store};
 use crate::View;
 use crate::client::{ListOptions, parse, unpack};
 
-/// See the picture above.
+/// The phase of an informer; see the diagram above.
 pub(super) enum Phase<V> {
-    /// The next watch must begin with the whole state.
+    /// The next watch must begin with the initial state.
     Empty,
-    /// The whole state is arriving; it is collected aside.
+    /// The initial state is arriving; it is collected in a store of its own.
     Filling(Store<V>),
-    /// Everything up to this revision has arrived.
+    /// Every change up to this revision has arrived.
     Following(Revision),
 }
 
@@ -45,7 +45,7 @@ impl<V: View> Phase<V> {
         }
     }
 
-    /// The revision up to which everything has arrived, once that is so.
+    /// Returns the revision up to which every change has arrived; `None` before the initial state is complete.
     pub(super) const fn reached(&self) -> Option<Revision> {
         match self {
             Self::Following(reached) => Some(*reached),
@@ -53,14 +53,14 @@ impl<V: View> Phase<V> {
         }
     }
 
-    /// A watch begins.
+    /// Enters the phase of a watch that begins.
     pub(super) fn begin(&mut self) {
         if !matches!(self, Self::Following(_)) {
             *self = Self::Filling(Store::default());
         }
     }
 
-    /// A watch has ended, for this reason if it gave one.
+    /// Enters the phase after a watch that has ended, with an error or without.
     pub(super) fn end(&mut self, error: Option<&ApiError>) {
         let expired = error.is_some_and(|error| error.reason == Reason::Expired);
         if expired || matches!(self, Self::Filling(_)) {
@@ -71,16 +71,16 @@ impl<V: View> Phase<V> {
 
 /// A decoded event of the gateway.
 pub(super) enum Event<V> {
-    /// The object is now like this.
+    /// The new version of an object.
     Put(Cached<V>, Revision),
-    /// The object of this name is gone.
+    /// The object of this key was deleted.
     Remove(Key, Option<Cause>, Revision),
-    /// Everything up to here has been said; with `true`, the initial state among it.
+    /// Every change up to this revision has been sent; `true` at the end of the initial state.
     Bookmark(Revision, bool),
 }
 
 impl<V: View> Event<V> {
-    /// Copies out of the receive buffer whatever it keeps.
+    /// Decodes an event. Everything that is kept is copied out of the receive buffer.
     pub(super) fn decode(event: &WatchEvent) -> Result<Self, ApiError> {
         let object = event
             .object()
@@ -108,7 +108,7 @@ mod tests {
     use crate::Whole;
 
     #[test]
-    fn a_watch_asks_for_the_selection_and_for_what_is_missing() {
+    fn a_watch_requests_the_selection_from_the_revision_reached() {
         let selection = ListOptions {
             namespace: "default".to_owned(),
             labels: "app=web".to_owned(),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_was_complete_is_resumed_unless_its_revision_has_expired() {
+    fn a_complete_cache_is_resumed_unless_its_revision_has_expired() {
         let expired = ApiError::new(Reason::Expired, "too old");
         let lost = ApiError::new(Reason::ServiceUnavailable, "going away");
         for (error, resumed) in [(None, true), (Some(&lost), true), (Some(&expired), false)] {

@@ -6,10 +6,11 @@ use setpoint_model::Revision;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Well above what a change takes to arrive, well below what a person notices.
+/// The time without an event after which a waiting reader causes a relist: well above the delay of a change, well below
+/// what a user notices.
 const SILENCE: Duration = Duration::from_millis(200);
 
-/// Shared by an informer and those who wait for it.
+/// The progress of a cache. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Progress {
     reached: watch::Sender<Reached>,
@@ -19,15 +20,15 @@ pub(crate) struct Progress {
 /// The revision that the cache has reached, and the number of relists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reached {
-    /// `None` until the copy has been complete once.
+    /// `None` until the cache has been complete once.
     revision: Option<Revision>,
-    /// The number of the fetch that was begun last.
+    /// The number of the relist that was started last.
     begun: u64,
-    /// The number of the fetch that the copy was last replaced by.
+    /// The number of the relist that replaced the cache last.
     fetched: u64,
 }
 
-/// A moment after which the state may be fetched; see [`Progress::reach_since`].
+/// A point in the order of relists; see [`Progress::reach_since`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -36,19 +37,20 @@ impl Progress {
         self.reached.borrow().revision
     }
 
-    /// The copy holds everything up to here.
+    /// Records that the cache has reached `revision`.
     pub(super) fn advance(&self, revision: Revision) {
         self.reached
             .send_modify(|reached| reached.revision = Some(revision));
     }
 
-    /// The whole state is about to be asked for.
+    /// Records that a relist is about to start.
     pub(super) fn fetching(&self) {
         self.reached
             .send_modify(|reached| reached.begun = reached.begun.wrapping_add(1));
     }
 
-    /// The copy has just been fetched anew: what is wanted beyond that does not exist, as far as the gateway knows.
+    /// Records that a relist at `revision` has replaced the cache. Waits for a later revision that began before the relist
+    /// end: the gateway has none.
     pub(super) fn renewed(&self, revision: Revision) {
         self.reached.send_modify(|reached| {
             reached.revision = Some(revision);
@@ -65,21 +67,21 @@ impl Progress {
         self.wait_for(|reached| reached.revision.is_some()).await;
     }
 
-    /// The present: a state that is fetched later holds every write that is committed by now.
+    /// Returns the current point: a relist that starts later contains every write committed so far.
     pub(crate) fn now(&self) -> Moment {
         Moment(self.reached.borrow().begun)
     }
 
-    /// Like [`Progress::reach_since`], for a revision that was committed just now.
+    /// Is [`Progress::reach_since`] now.
     pub(crate) async fn reach(&self, revision: Revision) {
         self.reach_since(revision, self.now()).await;
     }
 
-    /// Waits until the copy holds `revision`, which was committed before `moment`, and lets the informer know that
-    /// someone waits for that.
+    /// Waits until the cache has reached `revision`, which was committed before `moment`; a wait without events makes the
+    /// informer relist.
     ///
-    /// A state that was fetched after the moment ends the wait, whatever its revision: if it is an earlier one, the store
-    /// was restored, and has lost the revision.
+    /// A relist that started after `moment` ends the wait, whatever its revision: if that is lower, the store was restored
+    /// and has lost `revision`.
     pub(crate) async fn reach_since(&self, revision: Revision, moment: Moment) {
         let holds = |reached: &Reached| {
             reached.revision.is_some_and(|reached| reached >= revision)
@@ -96,16 +98,16 @@ impl Progress {
         self.wait_for(holds).await;
     }
 
-    /// Resolves when someone waits for more than what a complete copy has `reached`, and nothing has come for a while.
+    /// Resolves when a reader waits for a later revision than `reached` and no event has come for a while.
     ///
-    /// Silence means that the newest revisions are of other kinds, or that the watch is dead: fetching the state anew
-    /// settles both, and sooner than the next bookmark or keepalive would.
+    /// Either the newest revisions are of other kinds, or the watch is dead; a relist resolves both before the next
+    /// bookmark or keepalive does.
     pub(super) async fn starved(&self, reached: Option<Revision>) {
         let Some(reached) = reached else {
             return std::future::pending().await;
         };
         let mut wanted = self.wanted.subscribe();
-        // The sender is `self`'s own, so that waiting cannot fail.
+        // `self` owns the sender, so that waiting cannot fail.
         let _ = wanted.wait_for(|wanted| *wanted > reached).await;
         sleep(SILENCE).await;
     }

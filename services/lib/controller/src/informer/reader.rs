@@ -1,4 +1,4 @@
-//! A look at an informer's copy, and waits until that copy is new enough.
+//! Reads an informer's cache, and waits until it has reached a revision.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl<V> Default for Cache<V> {
     }
 }
 
-/// A look at an informer's copy. Clones look at the same one.
+/// A reader of an informer's cache. Clones read the same one.
 pub struct Reader<V> {
     cache: Arc<Cache<V>>,
 }
@@ -43,33 +43,33 @@ impl<V: View> Reader<V> {
         Self { cache }
     }
 
-    /// The object of this name.
+    /// Returns the object with this key.
     pub fn get(&self, key: &Key) -> Option<Arc<V>> {
         let store = self.cache.store.read();
         store.get(key).map(|cached| cached.view.clone())
     }
 
-    /// All objects, in the order of their keys.
+    /// Returns all objects in the order of their keys.
     pub fn list(&self) -> Vec<Arc<V>> {
         collect(self.cache.store.read().iter())
     }
 
-    /// The objects of one namespace, in the order of their names.
+    /// Returns the objects of a namespace in the order of their names.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<V>> {
         collect(self.cache.store.read().in_namespace(namespace))
     }
 
-    /// The objects whose controller is this one, in the order of their keys.
+    /// Returns the objects whose controller has this uid, in the order of their keys.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<V>> {
         collect(self.cache.store.read().owned_by(uid))
     }
 
-    /// The objects with this [`View::tag`], in the order of their keys.
+    /// Returns the objects with this [`View::tag`] in the order of their keys.
     pub fn tagged(&self, tag: &str) -> Vec<Arc<V>> {
         collect(self.cache.store.read().tagged(tag))
     }
 
-    /// Visits every object and the cause of its last change. The informer waits meanwhile: be quick.
+    /// Calls `visit` with every object and the cause of its last change, under the lock of the cache.
     pub fn for_each(&self, mut visit: impl FnMut(&V, Option<&Cause>)) {
         for cached in self.cache.store.read().iter() {
             visit(&cached.view, cached.cause.as_deref());
@@ -81,30 +81,31 @@ impl<V: View> Reader<V> {
         self.cache.store.read().len()
     }
 
-    /// Whether there is no object.
+    /// Returns whether there is no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Has the copy been complete at least once?
+    /// Returns whether the cache has been complete at least once.
     pub fn has_synced(&self) -> bool {
         self.cache.progress.reached().is_some()
     }
 
-    /// The revision up to which the copy has seen everything; the lowest of all before it is complete.
+    /// Returns the revision that the cache has reached; the lowest one before it is complete.
     pub fn reached(&self) -> Revision {
         self.cache.progress.reached().unwrap_or_default()
     }
 
-    /// Waits until the copy is complete.
+    /// Waits until the cache is complete.
     pub async fn synced(&self) {
         self.cache.progress.synced().await;
     }
 
-    /// Waits until the copy holds `revision`, so that a controller reads its own writes, or its predecessor's.
+    /// Waits until the cache has reached `revision`, so that a controller reads its own writes, or those of the leader before
+    /// it.
     ///
-    /// If nothing comes meanwhile, the informer fetches the state anew, which ends the wait even if the store was restored
-    /// and the revision is lost. All that may take for ever while the gateway is away: bound it by a deadline.
+    /// Without events the informer relists, which ends the wait even if the store was restored and has lost the revision.
+    /// Without a gateway the wait does not end: set a deadline.
     pub async fn reach(&self, revision: Revision) {
         self.cache.progress.reach(revision).await;
     }

@@ -1,4 +1,4 @@
-//! The copy itself: views in the order of their keys, with indexes that are kept up incrementally.
+//! The objects of a cache: views in the order of their keys, with indexes that are updated with each change.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use setpoint_proto::Cause;
 use super::Delta;
 use crate::View;
 
-/// An object in the copy, ordered and found by the key inside its view, so that the key is kept once.
+/// An object, ordered and found by the key inside its view, so that the key is stored once.
 pub(super) struct Cached<V> {
     pub(super) view: Arc<V>,
     pub(super) cause: Option<Box<Cause>>,
@@ -60,7 +60,7 @@ impl<V: View> Eq for Cached<V> {}
 /// An index from values to objects.
 type Index<V> = HashMap<String, BTreeSet<Cached<V>>>;
 
-/// All objects of a kind, with those of each owner and each tag at hand.
+/// The objects of a kind, indexed by owner and by tag.
 pub(super) struct Store<V> {
     objects: BTreeSet<Cached<V>>,
     by_owner: Index<V>,
@@ -78,7 +78,7 @@ impl<V> Default for Store<V> {
 }
 
 impl<V: View> Store<V> {
-    /// Puts an object in place of the one of the same name; says what that means for whoever looks.
+    /// Inserts an object, or replaces the one of its key. Returns the changes that readers observe.
     pub(super) fn put(&mut self, cached: Cached<V>) -> Vec<Delta<V>> {
         let old = self.take(cached.key());
         let deltas = changes(old.as_ref(), Some(&cached));
@@ -86,7 +86,7 @@ impl<V: View> Store<V> {
         deltas
     }
 
-    /// Removes an object that was deleted for this cause, at this revision.
+    /// Removes a deleted object.
     pub(super) fn remove(
         &mut self,
         key: &Key,

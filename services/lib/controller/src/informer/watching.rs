@@ -1,4 +1,4 @@
-//! The informer's task: watch, apply, tell; and again when the watch ends.
+//! The informer's task: watches, applies the events and calls the handlers; watches again when the watch ends.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::phase::{Event, Phase};
 use super::{Delta, Informer};
 use crate::{Backoff, View};
 
-/// Short enough not to be noticed when a gateway is replaced, long enough not to hammer one that is starting.
+/// The first delay before a new watch: not noticed when a gateway is replaced, and no load on one that starts.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -28,7 +28,7 @@ impl<V: View> Informer<V> {
         }
     }
 
-    /// One watch, from its beginning to its end.
+    /// Runs one watch to its end.
     async fn watch(&mut self, backoff: &mut Backoff) -> Result<(), ApiError> {
         let request = self.phase.request(&self.selection);
         if request.send_initial_events {
@@ -47,7 +47,7 @@ impl<V: View> Informer<V> {
             };
             let Some(event) = event else { return Ok(()) };
             backoff.reset();
-            // Asking again would bring an unreadable one again: go on without it.
+            // A new watch would return the unreadable event again, so it is skipped.
             match catch_unwind("informer", || Event::decode(&event)) {
                 Ok(Ok(event)) => self.apply(event),
                 Ok(Err(error)) => {
@@ -70,17 +70,17 @@ impl<V: View> Informer<V> {
             (Phase::Filling(_), Event::Bookmark(_, false)) | (Phase::Empty, _) => {}
             (Phase::Following(_), Event::Put(cached, revision)) => {
                 let deltas = self.cache.store.write().put(cached);
-                self.tell(&deltas, revision);
+                self.notify(&deltas, revision);
             }
             (Phase::Following(_), Event::Remove(key, cause, revision)) => {
                 let delta = self.cache.store.write().remove(&key, cause, revision);
-                self.tell(delta.as_slice(), revision);
+                self.notify(delta.as_slice(), revision);
             }
-            (Phase::Following(_), Event::Bookmark(revision, _)) => self.tell(&[], revision),
+            (Phase::Following(_), Event::Bookmark(revision, _)) => self.notify(&[], revision),
         }
     }
 
-    /// The initial state is complete: it takes the place of the former copy in one move.
+    /// Replaces the cache with the complete initial state in one step.
     fn swap(&mut self, revision: Revision) {
         let Phase::Filling(next) = std::mem::replace(&mut self.phase, Phase::Following(revision))
         else {
@@ -94,12 +94,12 @@ impl<V: View> Informer<V> {
             "synced"
         );
         let former = std::mem::replace(&mut *self.cache.store.write(), next);
-        drop(former); // after the lock: it may hold many objects
-        self.tell(&deltas, revision);
+        drop(former); // After the lock is released: it may hold many objects.
+        self.notify(&deltas, revision);
         self.cache.progress.renewed(revision);
     }
 
-    fn tell(&mut self, deltas: &[Delta<V>], revision: Revision) {
+    fn notify(&mut self, deltas: &[Delta<V>], revision: Revision) {
         for delta in deltas {
             for handler in &mut self.handlers {
                 let _ = catch_unwind("event-handler", || handler(delta));

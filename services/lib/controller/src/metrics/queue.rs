@@ -66,7 +66,7 @@ impl Queue {
     }
 }
 
-/// With upstream's buckets.
+/// Registers a histogram with upstream's buckets.
 fn durations(name: &str, help: &str) -> HistogramVec {
     let buckets = exponential_buckets(1e-6, 10.0, 10).expect("start and factor are positive");
     histograms(name, help, LABELS, &buckets)
@@ -75,13 +75,13 @@ fn durations(name: &str, help: &str) -> HistogramVec {
 /// The load of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Keys that could be taken.
+    /// The number of keys that can be taken.
     pub depth: usize,
-    /// Keys that wait for their time.
+    /// The number of delayed keys.
     pub delayed: usize,
-    /// Keys that workers have.
+    /// The number of keys that workers have.
     pub taken: usize,
-    /// The sum of the times since they took them.
+    /// The sum of the times since they were taken.
     pub unfinished: Duration,
     /// The longest of these times.
     pub longest: Duration,
@@ -90,8 +90,8 @@ pub struct Load {
 /// `None` once the queue is gone.
 type Probe = Box<dyn Fn() -> Option<Load> + Send>;
 
-/// Asks this queue, whenever metrics are read, how it stands: a stuck worker reports nothing itself, and a delayed key
-/// becomes due though nobody touches the queue.
+/// Measures a queue whenever metrics are scraped: a stuck worker reports nothing itself, and a delayed key becomes due
+/// without a call.
 pub(crate) fn watch_queue(name: &str, probe: impl Fn() -> Option<Load> + Send + 'static) {
     static QUEUES: LazyLock<Queues> = LazyLock::new(|| {
         let queues = Queues::new();
@@ -145,7 +145,7 @@ impl Queues {
         self.gauges.each_ref().map(gauge)
     }
 
-    /// A queue that is gone holds nothing; several of one name are one.
+    /// Sums the queues of one name; one that was dropped counts as empty.
     fn measure(&self) {
         let mut probes = self.probes.lock();
         for (name, _) in probes.iter() {

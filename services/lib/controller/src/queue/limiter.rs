@@ -13,7 +13,7 @@ pub enum Limiter {
     /// 5 ms, then twice as long each time, up to 1000 s.
     #[default]
     Exponential,
-    /// Five times 5 ms, then always 10 s.
+    /// 5 ms five times, then 10 s.
     FastSlow,
 }
 
@@ -23,7 +23,7 @@ impl Limiter {
     const SLOW: Duration = Duration::from_secs(10);
     const QUICK_TRIES: u32 = 5;
 
-    /// The rest after one more failure, when it has failed this many times before.
+    /// Returns the delay after one more failure than `failures`.
     pub fn delay(self, failures: u32) -> Duration {
         match self {
             Self::Exponential => exponential(Self::FIRST, failures, Self::LONGEST),
@@ -33,12 +33,12 @@ impl Limiter {
     }
 }
 
-/// A token bucket that also gives out future tokens: the caller waits for as long as it returns.
+/// A token bucket that reserves future tokens.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     per_second: f64,
     burst: f64,
-    /// Below zero, that many tokens are promised already.
+    /// Negative while future tokens are reserved.
     tokens: f64,
     filled: Option<Instant>,
 }
@@ -58,7 +58,7 @@ impl Bucket {
         Self::new(10.0, 100.0)
     }
 
-    /// Takes a token; says how long to wait for it.
+    /// Reserves a token and returns the time until it is available.
     pub(crate) fn reserve(&mut self, now: Instant) -> Duration {
         self.fill(now);
         self.tokens -= 1.0;

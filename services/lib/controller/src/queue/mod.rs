@@ -1,12 +1,12 @@
-//! The queue between those who notice that a key needs a look and those who take it.
+//! The work queue of a controller: event handlers add keys, workers take them.
 //!
 //! Guarantees:
-//! * Fair: keys are taken in the order in which they were added, or by rank if the taker ranks them.
+//! * Fair: keys are taken in the order in which they were added, or by rank if the worker ranks them.
 //! * Stingy: a key that is added several times before it is taken is taken once.
-//! * Exclusive: a key is never with two workers; added while with one, it is taken again after that.
-//! * Delayed keys wait apart, each for its earliest time; adding a key takes it out of there.
-//! * Failing keys rest longer each time and delay nobody else.
-//! * After [`Queue::close`], what is queued is handed out, then nothing.
+//! * Exclusive: no two workers have the same key; one that is added while a worker has it is taken again afterwards.
+//! * A delayed key waits for its earliest time; adding the key ends the delay.
+//! * A failing key is delayed longer each time, without an effect on other keys.
+//! * After [`Queue::close`], the queued keys are taken, then none.
 
 mod limiter;
 mod state;
@@ -31,14 +31,14 @@ use crate::metrics;
 pub use metrics::Load;
 use state::State;
 
-/// The most causes of coalesced adds that a key keeps, so that a key that is not taken stays bounded.
+/// The largest number of causes that a key keeps, so that one that is not taken stays bounded.
 pub const MAX_CAUSES: usize = 8;
 
 /// The items of a queue.
 pub trait Item: Clone + Debug + Eq + Hash + Ord + Send + 'static {}
 impl<K: Clone + Debug + Eq + Hash + Ord + Send + 'static> Item for K {}
 
-/// Keys that need a look. Clones are the same queue.
+/// A queue of keys to reconcile. Clones are the same queue.
 pub struct Queue<K> {
     shared: Arc<Shared<K>>,
 }
@@ -59,7 +59,7 @@ impl<K> Clone for Queue<K> {
 }
 
 impl<K: Item> Queue<K> {
-    /// An empty queue; `name` labels its metrics.
+    /// Returns an empty queue; `name` labels its metrics.
     pub fn new(name: &str, limiter: Limiter) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(limiter)),
@@ -74,23 +74,23 @@ impl<K: Item> Queue<K> {
         Self { shared }
     }
 
-    /// The key needs a look, for this cause.
+    /// Adds a key, with the cause of the change if it is known.
     pub fn add(&self, key: K, cause: Option<Cause>) {
         self.change(|state, now| state.add(key, cause, now));
     }
 
-    /// The key needs a look after this time, or earlier if something else asks for one earlier.
+    /// Adds a key after a delay. Of several delays the shortest counts, and [`Self::add`] ends it.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.change(|state, now| state.add_at(key, Vec::new(), Rest::Again, now + delay, now));
     }
 
-    /// The next key, as soon as there is one; `None` once the queue is closed and drained.
+    /// Waits for the next key; `None` once the queue is closed and drained.
     pub async fn next(&self) -> Option<Ticket<K>> {
         self.taken_by(|| self.take()).await
     }
 
-    /// Up to `count` keys, as soon as there is one: of all that are queued, those of the lowest ranks. `None` once the
-    /// queue is closed and drained.
+    /// Waits for a key and returns up to `count` of those that are queued, the lowest ranks first. `None` once the queue is
+    /// closed and drained.
     pub async fn next_batch<R: Ord>(
         &self,
         count: usize,
@@ -102,7 +102,7 @@ impl<K: Item> Queue<K> {
     async fn taken_by<T>(&self, take: impl Fn() -> Next<T>) -> Option<T> {
         loop {
             let mut changed = std::pin::pin!(self.shared.changed.notified());
-            // Registered before looking, so that no change falls in between.
+            // Registered before the state is read, so that no change is missed in between.
             changed.as_mut().enable();
             let due = match take() {
                 Next::Taken(taken) => return Some(taken),
@@ -119,7 +119,7 @@ impl<K: Item> Queue<K> {
         }
     }
 
-    /// Takes no more keys; forgets those that are delayed.
+    /// Accepts no more keys and drops those that are delayed.
     pub fn close(&self) {
         self.shared.state.lock().close();
         self.shared.changed.notify_waiters();
@@ -130,7 +130,7 @@ impl<K: Item> Queue<K> {
         self.load().depth
     }
 
-    /// Whether no key can be taken now.
+    /// Returns whether no key can be taken now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -153,7 +153,7 @@ impl<K: Item> Queue<K> {
         self.shared.state.lock().rest(key)
     }
 
-    /// `rank` is called without a lock: it may be slow, and look at anything.
+    /// `rank` is called without the lock: it may be slow, and may read caches.
     fn take_batch<R: Ord>(&self, count: usize, rank: impl Fn(&K) -> R) -> Next<Vec<Ticket<K>>> {
         let many = self.shared.state.lock().more_than(count, Instant::now());
         if let Some(keys) = many {
@@ -161,7 +161,7 @@ impl<K: Item> Queue<K> {
                 .into_iter()
                 .map(|key| (key.clone(), rank(&key)))
                 .collect();
-            // Keys that were added meanwhile go last.
+            // Keys that were added since then go last.
             let order = |a: &K, b: &K| match (ranks.get(a), ranks.get(b)) {
                 (Some(a), Some(b)) => a.cmp(b),
                 (a, b) => b.is_some().cmp(&a.is_some()),
@@ -193,7 +193,7 @@ impl<K: Item> Queue<K> {
         self.measure(&mut state);
         drop(state);
         if others {
-            // Adds that came while everybody was busy left one wake-up for all of them: pass it on.
+            // Adds while all workers were busy left a single wake-up: pass it on to the next worker.
             self.shared.changed.notify_one();
         }
         self.shared

@@ -1,4 +1,4 @@
-//! The queue's whole correctness argument: who waits, who is with a worker, who rests; no I/O, no clock.
+//! The state machine of a queue: queued, running and delayed keys. No I/O, no clock.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -86,7 +86,7 @@ impl<K: Item> State<K> {
         self.enqueue(key, kept, rest, now);
     }
 
-    /// The key's time has come.
+    /// Queues a delayed key that is due.
     fn due(&mut self, key: K, now: Instant) {
         let Some(Delayed { causes, rest, .. }) = self.undelay(&key) else {
             return self.add(key, None, now);
@@ -139,7 +139,7 @@ impl<K: Item> State<K> {
         }
     }
 
-    /// Hands out the key that has waited longest.
+    /// Takes the key that has waited longest.
     pub(super) fn take(&mut self, now: Instant) -> Option<Taken<K>> {
         self.wake(now);
         let key = self.order.pop_front()?;
@@ -158,19 +158,19 @@ impl<K: Item> State<K> {
         })
     }
 
-    /// The queued keys in their order, if there are more than `count`.
+    /// Returns the queued keys in their order if there are more than `count`.
     pub(super) fn more_than(&mut self, count: usize, now: Instant) -> Option<Vec<K>> {
         self.wake(now);
         (self.order.len() > count).then(|| self.order.iter().cloned().collect())
     }
 
-    /// Sorts the queued keys; equals stay in their order.
+    /// Sorts the queued keys; the sort is stable.
     pub(super) fn sort(&mut self, order: impl FnMut(&K, &K) -> Ordering) {
         self.order.make_contiguous().sort_by(order);
     }
 
     /// Sets the causes to which later adds of the key without a cause are attributed; an empty slice clears them.
-    pub(super) fn leave(&mut self, key: &K, unfinished: &[Cause]) {
+    pub(super) fn attribute_to(&mut self, key: &K, unfinished: &[Cause]) {
         match unfinished.is_empty() {
             true => _ = self.unfinished.remove(key),
             false => _ = self.unfinished.insert(key.clone(), unfinished.to_vec()),
@@ -184,7 +184,7 @@ impl<K: Item> State<K> {
         }
     }
 
-    /// The worker has succeeded.
+    /// Ends the work on a key that succeeded.
     pub(super) fn done(
         &mut self,
         key: K,
@@ -193,7 +193,7 @@ impl<K: Item> State<K> {
         now: Instant,
     ) {
         self.failures.remove(&key);
-        self.hand_back(&key);
+        self.release(&key);
         // A key that waits for another reason is not attributed to the causes of finished work.
         if let (Some(delay), false) = (again, self.waiting.contains_key(&key)) {
             self.add_at(key, causes, Rest::Again, now + delay, now);
@@ -210,18 +210,18 @@ impl<K: Item> State<K> {
         self.limiter.delay(self.failures(key))
     }
 
-    /// The worker has failed.
+    /// Ends the work on a key that failed.
     pub(super) fn retry(&mut self, key: K, causes: Vec<Cause>, now: Instant) {
         let failures = self.failures.entry(key.clone()).or_default();
         let delay = self.limiter.delay(*failures).max(self.bucket.reserve(now));
         *failures = failures.saturating_add(1);
-        self.hand_back(&key);
-        // Two writers that get into each other's way must not do so in step.
+        self.release(&key);
+        // Jitter, so that two writers that conflict do not retry at the same time.
         let delay = delay.mul_f64(rand::random_range(1.0..1.1));
         self.add_at(key, causes, Rest::Backoff, now + delay, now);
     }
 
-    fn hand_back(&mut self, key: &K) {
+    fn release(&mut self, key: &K) {
         self.running.remove(key);
         if self.waiting.contains_key(key) {
             self.order.push_back(key.clone());
@@ -234,7 +234,7 @@ impl<K: Item> State<K> {
         self.due.clear();
     }
 
-    /// Closed, and nothing left that could be handed out, now or once it is handed back.
+    /// Returns whether the queue is closed and holds no key that can still be taken.
     pub(super) fn is_closed(&self) -> bool {
         self.closed && self.waiting.is_empty()
     }
@@ -256,7 +256,7 @@ impl<K: Item> State<K> {
         std::mem::replace(&mut self.added, 0)
     }
 
-    /// Returns the load. A delayed key whose time has come counts as queued.
+    /// Returns the load. A delayed key that is due counts as queued.
     pub(super) fn load(&self, now: Instant) -> Load {
         let due = || self.due.iter().take_while(|(at, _)| *at <= now);
         let idle = due().filter(|(_, key)| !self.running.contains_key(key));
@@ -270,7 +270,7 @@ impl<K: Item> State<K> {
         }
     }
 
-    /// Queues the keys whose time has come. They have waited since then.
+    /// Queues the delayed keys that are due; their wait counts from the due time.
     fn wake(&mut self, now: Instant) {
         while self.next_due().is_some_and(|at| at <= now) {
             let (at, key) = self.due.pop_first().expect("it was just seen");

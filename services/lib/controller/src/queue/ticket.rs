@@ -8,18 +8,18 @@ use tokio::time::Instant;
 use super::state::Taken;
 use super::{Item, Queue};
 
-/// The right to work on a key, which nobody else has meanwhile.
+/// The exclusive right to work on a key.
 ///
-/// Dropping it, however that happens, hands the key back as if its work had failed.
+/// Dropping it, also by a panic or a cancelled task, returns the key as one whose work has failed.
 #[must_use]
 pub struct Ticket<K: Item> {
     /// The key to work on.
     pub key: K,
-    /// Why, as far as known; the oldest first, at most [`MAX_CAUSES`](super::MAX_CAUSES).
+    /// The known causes, the oldest first; at most [`MAX_CAUSES`](super::MAX_CAUSES).
     pub causes: Vec<Cause>,
-    /// The times of its wait.
+    /// The times of its waits.
     pub waits: Waits,
-    /// 1, and one more for each failure since the last success.
+    /// The number of failures since the last success, plus 1.
     pub attempt: u32,
     queue: Queue<K>,
     settled: bool,
@@ -42,7 +42,7 @@ impl<K: Item> Ticket<K> {
         }
     }
 
-    /// The number of this attempt: 1 unless those before it have failed.
+    /// Returns the number of this attempt: the failures since the last success, plus 1.
     pub fn attempt(&self) -> u32 {
         self.queue.failures(&self.key).saturating_add(1)
     }
@@ -52,9 +52,8 @@ impl<K: Item> Ticket<K> {
         self.queue.rest(&self.key)
     }
 
-    /// Takes in what was added since, so that the coming look counts for it too.
-    ///
-    /// Only for a worker that has not yet looked at anything.
+    /// Takes over the adds of the key since it was taken, which this reconcile then covers. To be called before the worker
+    /// observes anything.
     pub fn catch_up(&mut self) {
         let mut state = self.queue.shared.state.lock();
         state.catch_up(&self.key, &mut self.causes);
@@ -62,13 +61,17 @@ impl<K: Item> Ticket<K> {
 
     /// If `unfinished`, later adds of this key without a cause are attributed to this ticket's causes.
     ///
-    /// A container that starts has been asked to; one that crashes later has not.
+    /// So the start of a container belongs to the write that requested it, and a later crash does not.
     pub fn unfinished(&self, unfinished: bool) {
         let causes = if unfinished { &*self.causes } else { &[] };
-        self.queue.shared.state.lock().leave(&self.key, causes);
+        self.queue
+            .shared
+            .state
+            .lock()
+            .attribute_to(&self.key, causes);
     }
 
-    /// The work is done: forget failures, look again after that time, for the same causes, if there is one.
+    /// Ends the work successfully: resets the failures, and adds the key with the same causes after the delay, if any.
     pub fn done(mut self, again: Option<Duration>) {
         self.settled = true;
         let (key, causes) = (self.key.clone(), std::mem::take(&mut self.causes));
@@ -76,7 +79,7 @@ impl<K: Item> Ticket<K> {
             .change(|state, now| state.done(key, causes, again, now));
     }
 
-    /// The work has failed: look again, after a rest that grows from failure to failure.
+    /// Ends the work as failed: adds the key again after a delay that grows with each failure.
     pub fn retry(self) {
         drop(self);
     }
@@ -99,16 +102,16 @@ impl<K: Item> Drop for Ticket<K> {
 /// The reason of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Its last attempt failed.
+    /// The last attempt failed.
     Backoff,
-    /// Its last plan asked to be made again.
+    /// The last plan requested to be repeated.
     Again,
 }
 
 /// The times on a key's way to its worker.
 #[derive(Clone, Debug)]
 pub struct Waits {
-    /// The start of the queue: earlier writes had to wait for a leader.
+    /// When the queue was opened: earlier writes waited for a leader.
     pub opened: Instant,
     /// The reason and start of a delay before it was queued; `None` without one.
     pub rest: Option<(Rest, Instant)>,
