@@ -58,12 +58,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             message.full_name(),
             "#[derive(serde::Serialize)]\n#[serde(rename_all = \"camelCase\")]",
         );
+        for field in message.fields() {
+            if let Kind::Enum(of) = field.kind() {
+                let text = format!("crate::why::text::<crate::setpoint::{}, _>", of.name());
+                let attribute = format!("#[serde(serialize_with = {text:?})]");
+                config.field_attribute(field.full_name(), attribute);
+            }
+        }
     }
     config.compile_fds(files)?;
     Ok(())
 }
 
-/// What `setpoint why` and its like print as JSON.
+/// Returns the messages that `setpoint why` and `setpoint history` print as JSON.
 fn answers(pool: &DescriptorPool) -> impl Iterator<Item = MessageDescriptor> {
     let files = ["setpoint/why.proto", "setpoint/cause.proto"];
     pool.all_messages()

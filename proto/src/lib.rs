@@ -12,6 +12,7 @@ mod time;
 pub mod trace;
 mod watch;
 mod wellknown;
+mod why;
 
 #[allow(missing_docs, clippy::all)]
 mod messages {

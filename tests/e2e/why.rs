@@ -47,17 +47,17 @@ fn silent(why: &Value) -> usize {
     observers.filter(|one| one["silent"] != "").count()
 }
 
-/// Returns the reconcile rounds of all replicas of a service.
-fn rounds<'a>(why: &'a Value, service: &str) -> Vec<&'a Value> {
+/// Returns the reconciles of all replicas of a service.
+fn reconciles<'a>(why: &'a Value, service: &str) -> Vec<&'a Value> {
     let observers = list(why, "/observers").iter();
     let of_service = observers.filter(|observer| observer["service"] == service);
     of_service
-        .flat_map(|observer| list(observer, "/rounds"))
+        .flat_map(|observer| list(observer, "/reconciles"))
         .collect()
 }
 
-fn steps(round: &Value) -> String {
-    let steps = list(round, "/steps").iter();
+fn steps(reconcile: &Value) -> String {
+    let steps = list(reconcile, "/steps").iter();
     let steps = steps.map(|step| {
         format!(
             "{} because {}",
@@ -70,8 +70,8 @@ fn steps(round: &Value) -> String {
 
 /// Whether a service has recently taken such a step.
 fn has_stepped(why: &Value, service: &str, step: &str) -> bool {
-    let rounds = rounds(why, service);
-    rounds.iter().any(|round| steps(round).contains(step))
+    let reconciles = reconciles(why, service);
+    reconciles.iter().any(|one| steps(one).contains(step))
 }
 
 fn create(kubectl: &Kubectl, manifest: &str) {
@@ -102,8 +102,8 @@ fn a_pod_that_fits_nowhere_lists_the_reason_of_each_node() {
     let why = until(&cluster, 1, "po/big", |why| {
         let wait = wait(why, "Unschedulable");
         let verdicts = wait.map_or(0, |wait| list(wait, "/verdicts").len());
-        let heard = (list(why, "/observers").len(), silent(why)) == (observers, 0);
-        verdicts == 2 && heard && !rounds(why, "scheduler").is_empty()
+        let answered = (list(why, "/observers").len(), silent(why)) == (observers, 0);
+        verdicts == 2 && answered && !reconciles(why, "scheduler").is_empty()
     });
     let wait = wait(&why, "Unschedulable").expect("it was just there");
     assert!(
@@ -188,14 +188,14 @@ fn why_names_the_pod_that_blocks_a_rollout_and_still_explains_a_deleted_pod() {
     let pod = format!("pod/{blocked}");
     let of_pod = until(&cluster, 0, &pod, |why| {
         let known = list(why, "/owners").len() == 2;
-        known && !rounds(why, "replicaset-controller").is_empty()
+        known && !reconciles(why, "replicaset-controller").is_empty()
     });
     let owners: Vec<_> = list(&of_pod, "/owners")
         .iter()
         .map(|one| text(one, "/resource"))
         .collect();
     assert_eq!(owners, ["replicasets.apps", "deployments.apps"]);
-    let made = rounds(&of_pod, "replicaset-controller");
+    let made = reconciles(&of_pod, "replicaset-controller");
     assert_eq!(made.len(), 1, "{made:?}");
     assert!(
         steps(made[0]).ends_with("because fewer Pods than replicas"),

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::explain_client::ExplainClient;
-use setpoint_proto::setpoint::{Change, HistoryRequest, HistoryResponse, Version};
+use setpoint_proto::setpoint::{
+    Change, HistoryEnd, HistoryRequest, HistoryResponse, Version, WriteType,
+};
 
 use crate::connection::Connection;
 use crate::subject::ObjectArgs;
@@ -95,7 +97,7 @@ fn text(answer: &HistoryResponse, diff: bool) -> String {
                 .for_each(|change| write_values(&mut text, change));
         }
     }
-    text.push_str(end_note(&answer.ends));
+    text.push_str(end_note(answer.ends()));
     text
 }
 
@@ -106,10 +108,9 @@ fn row(version: &Version, diff: bool) -> [String; 5] {
         (writer, 0) => writer.to_owned(),
         (writer, term) => format!("{writer} (term {term})"),
     };
-    let what = match (version.what.as_str(), diff) {
-        ("changed", true) => "changed".to_owned(),
-        ("changed", false) => fields(&version.changes),
-        (what, _) => what.to_owned(),
+    let what = match (version.what(), diff) {
+        (WriteType::Changed, false) => fields(&version.changes),
+        (what, _) => what.to_string(),
     };
     [
         version.revision.clone(),
@@ -143,12 +144,12 @@ fn write_values(text: &mut String, change: &Change) {
     let _ = writeln!(text, "    {}: {before} → {after}", change.path);
 }
 
-fn end_note(ends: &str) -> &'static str {
-    match ends {
-        "compacted" => "Earlier writes have been compacted away by the store.\n",
-        "limit" => "There are more writes; raise --limit to show them.\n",
-        "unknown" => "No writes of such an object are known.\n",
-        _ => "",
+fn end_note(end: HistoryEnd) -> &'static str {
+    match end {
+        HistoryEnd::Compacted => "Earlier writes have been compacted away by the store.\n",
+        HistoryEnd::Limit => "There are more writes; raise --limit to show them.\n",
+        HistoryEnd::Unknown => "No writes of such an object are known.\n",
+        HistoryEnd::Created => "",
     }
 }
 
@@ -170,7 +171,7 @@ mod tests {
                 Version {
                     revision: "12".to_owned(),
                     generation: 2,
-                    what: "changed".to_owned(),
+                    what: WriteType::Changed.into(),
                     cause: Some(cause("deployment-controller", 3)),
                     changes: vec![Change {
                         path: "spec.replicas".to_owned(),
@@ -181,12 +182,12 @@ mod tests {
                 },
                 Version {
                     revision: "7".to_owned(),
-                    what: "created".to_owned(),
+                    what: WriteType::Created.into(),
                     cause: Some(cause("kubectl", 0)),
                     ..Version::default()
                 },
             ],
-            ends: "compacted".to_owned(),
+            ends: HistoryEnd::Compacted.into(),
             ..HistoryResponse::default()
         };
         let plain = text(&answer, false);

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use clap::Args;
-use setpoint_proto::setpoint::Subject;
+use setpoint_proto::setpoint::ObjectRef;
 
 /// The arguments that name an object.
 #[derive(Args, Clone, Debug)]
@@ -20,14 +20,14 @@ impl ObjectArgs {
     ///
     /// # Errors
     /// The kind or the name is missing.
-    pub fn subject(&self) -> anyhow::Result<Subject> {
+    pub fn subject(&self) -> anyhow::Result<ObjectRef> {
         let parts = match self.object.as_slice() {
             [whole] => whole.split_once('/'),
             [kind, name] => Some((kind.as_str(), name.as_str())),
             _ => None,
         };
         match parts.filter(|(kind, name)| !kind.is_empty() && !name.is_empty()) {
-            Some((kind, name)) => Ok(Subject {
+            Some((kind, name)) => Ok(ObjectRef {
                 resource: kind.to_owned(),
                 namespace: self.namespace.clone(),
                 name: name.to_owned(),
@@ -41,7 +41,7 @@ impl ObjectArgs {
 mod tests {
     use super::*;
 
-    fn named(object: &[&str]) -> anyhow::Result<Subject> {
+    fn named(object: &[&str]) -> anyhow::Result<ObjectRef> {
         let object = object.iter().map(|&part| part.to_owned()).collect();
         let namespace = "production".to_owned();
         ObjectArgs { object, namespace }.subject()

@@ -61,7 +61,7 @@ impl Reconciler for Deployments {
 
     fn touches(world: &World, action: &Action) -> Option<ObjectRef> {
         let set = Key::new(&world.deployment.meta.key.namespace, action.set());
-        Some(ObjectRef::new(apps::ReplicaSet::RESOURCE, set))
+        Some(set.in_resource(apps::ReplicaSet::RESOURCE))
     }
 
     async fn act(

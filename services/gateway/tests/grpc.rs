@@ -1,4 +1,4 @@
-//! The gRPC edge, over a real connection.
+//! The gRPC API, over a real connection.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -33,7 +33,7 @@ async fn connect(address: SocketAddr) -> Channel {
     channel.connect().await.unwrap()
 }
 
-/// A client of a gateway that has the namespace of these tests.
+/// Starts a gateway with the namespace of these tests.
 async fn gateway() -> (ObjectsClient<Channel>, InProcess) {
     let gateway = in_process::start().await;
     let mut client = ObjectsClient::new(connect(gateway.address).await);
@@ -128,7 +128,7 @@ async fn every_verb_works() {
 }
 
 #[tokio::test]
-async fn a_watch_tells_the_state_and_then_each_change() {
+async fn a_watch_sends_the_state_and_then_each_change() {
     let (mut client, _gateway) = gateway().await;
     client.create(create(&config_map("a", "1"))).await.unwrap();
     let watch = WatchRequest {
@@ -165,24 +165,24 @@ async fn a_watch_tells_the_state_and_then_each_change() {
 }
 
 #[tokio::test]
-async fn a_write_goes_on_in_the_trace_of_its_caller() {
+async fn a_write_continues_the_callers_trace() {
     global::set_tracer_provider(SdkTracerProvider::builder().build());
     let (mut client, _gateway) = gateway().await;
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    // Others say it by a header, our services in the message.
-    let mut headed = Request::new(create(&config_map("a", "1")));
+    // Other clients send it as a header, our services in the message.
+    let mut with_header = Request::new(create(&config_map("a", "1")));
     let header = parent.parse().unwrap();
-    headed.metadata_mut().insert("traceparent", header);
+    with_header.metadata_mut().insert("traceparent", header);
     let parent: Traceparent = parent.parse().unwrap();
     let trace = TraceContext {
         parent: Some(parent),
         ..TraceContext::default()
     };
-    let told = Request::new(CreateRequest {
+    let with_field = Request::new(CreateRequest {
         trace: Some(trace),
         ..create(&config_map("b", "1"))
     });
-    for request in [headed, told] {
+    for request in [with_header, with_field] {
         let response = client.create(request).await.unwrap().into_inner();
         let wrote = response.cause.unwrap().traceparent;
         let wrote = wrote.expect("the write was traced");
@@ -206,18 +206,18 @@ async fn rest_and_grpc_share_a_port() {
 }
 
 #[tokio::test]
-async fn the_service_describes_itself() {
+async fn reflection_lists_the_service() {
     let gateway = in_process::start().await;
     let channel = connect(gateway.address).await;
-    let ask = ServerReflectionRequest {
+    let request = ServerReflectionRequest {
         message_request: Some(MessageRequest::ListServices(String::new())),
         ..Default::default()
     };
-    let asked = tokio_stream::once(ask);
-    let answers = ServerReflectionClient::new(channel)
-        .server_reflection_info(asked)
+    let requests = tokio_stream::once(request);
+    let responses = ServerReflectionClient::new(channel)
+        .server_reflection_info(requests)
         .await;
-    let response = answers
+    let response = responses
         .unwrap()
         .into_inner()
         .message()
@@ -231,7 +231,7 @@ async fn the_service_describes_itself() {
 }
 
 #[tokio::test]
-async fn bad_requests_get_reasons() {
+async fn errors_of_bad_requests_have_reasons() {
     let (mut client, _gateway) = gateway().await;
     let get = |resource: &str, name: &str| GetRequest {
         resource: resource.into(),
@@ -273,7 +273,7 @@ async fn bad_requests_get_reasons() {
 }
 
 #[tokio::test]
-async fn a_fence_travels_with_the_write() {
+async fn a_write_carries_its_fence() {
     let (mut client, _gateway) = gateway().await;
     let mut fenced = Request::new(create(&config_map("a", "1")));
     let fence = format!("{NAMESPACE}/scheduler/7");
@@ -281,9 +281,9 @@ async fn a_fence_travels_with_the_write() {
     assert!(failed(client.create(fenced).await).is_fenced());
 }
 
-/// One object must not be able to end the process, or the connection of whoever writes it.
+/// One object must not be able to end the process or the client's connection.
 #[tokio::test]
-async fn a_panic_is_an_internal_error_and_the_gateway_goes_on() {
+async fn a_panic_is_an_internal_error_and_the_gateway_continues() {
     let store = FaultyStore::new(Arc::new(Memory::default()));
     store.panic_in_commits(|write| write.key.ends_with("/panic"));
     let gateway = in_process::start_over(store).await;

@@ -61,7 +61,7 @@ impl Reconciler for ReplicaSets {
 
     fn touches(world: &World, action: &Action) -> Option<ObjectRef> {
         let pod = Key::new(&world.set.meta.key.namespace, action.pod());
-        Some(ObjectRef::new(core::Pod::RESOURCE, pod))
+        Some(pod.in_resource(core::Pod::RESOURCE))
     }
 
     async fn act(

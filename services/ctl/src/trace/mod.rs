@@ -10,7 +10,7 @@ use clap::Args;
 use setpoint_codec::{Kind, kinds};
 use setpoint_model::Key;
 use setpoint_proto::Cause;
-use setpoint_proto::setpoint::Subject;
+use setpoint_proto::setpoint::ObjectRef;
 
 use crate::connection::Connection;
 use crate::subject::ObjectArgs;
@@ -75,7 +75,7 @@ fn kind(word: &str) -> anyhow::Result<&'static Kind> {
     found.with_context(|| format!("there is no kind {word:?}"))
 }
 
-fn trace_id(subject: &Subject, cause: Option<Cause>) -> anyhow::Result<String> {
+fn trace_id(subject: &ObjectRef, cause: Option<Cause>) -> anyhow::Result<String> {
     let cause = cause.unwrap_or_default();
     match cause.trace_id() {
         Some(id) => Ok(id.to_string()),
@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn an_untraced_write_has_no_trace_id() {
-        let subject = Subject {
+        let subject = ObjectRef {
             resource: "pod".to_owned(),
             name: "web".to_owned(),
-            ..Subject::default()
+            ..ObjectRef::default()
         };
         let error = trace_id(&subject, None).unwrap_err().to_string();
         assert!(error.starts_with("the last write of pod/web"), "{error}");

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use setpoint_proto::setpoint::{
-    Flap, Happening, Manager, Observer, Round, Subject, Verdict, Wait, WhyResponse,
+    EventSummary, Flap, Manager, ObjectRef, Observer, Reconcile, Verdict, Wait, WhyResponse,
 };
 
 use crate::time_format::{relative, short};
 
-/// Number of reconcile rounds shown for each process.
-const MAX_ROUNDS: usize = 5;
-/// Number of steps shown for a round.
+/// Number of reconciles shown for each process.
+const MAX_RECONCILES: usize = 5;
+/// Number of steps shown for a reconcile.
 const MAX_STEPS: usize = 6;
 /// Number of nodes shown for a scheduling decision.
 const MAX_NODES: usize = 10;
@@ -21,7 +21,7 @@ pub fn page(answer: &WhyResponse) -> String {
     page.head(answer);
     page.part("Waits for", &answer.waits, Page::wait);
     page.part("Flaps", &answer.flaps, Page::flap);
-    page.rounds(answer);
+    page.reconciles(answer);
     page.part("Written by", &answer.managers, Page::manager);
     page.part("Events", &answer.events, Page::event);
     page.silent(&answer.observers);
@@ -142,9 +142,9 @@ impl Page {
         );
     }
 
-    fn rounds(&mut self, answer: &WhyResponse) {
+    fn reconciles(&mut self, answer: &WhyResponse) {
         let observers = answer.observers.iter();
-        for observer in observers.filter(|observer| !observer.rounds.is_empty()) {
+        for observer in observers.filter(|observer| !observer.reconciles.is_empty()) {
             let Observer {
                 service, instance, ..
             } = observer;
@@ -152,41 +152,45 @@ impl Page {
                 true => instance.clone(),
                 false => format!("{service} {instance}"),
             };
-            self.line(0, &format!("Rounds of {name}:"));
-            for round in observer.rounds.iter().take(MAX_ROUNDS) {
-                self.round(round, answer.subject.as_ref());
+            self.line(0, &format!("Reconciles of {name}:"));
+            for reconcile in observer.reconciles.iter().take(MAX_RECONCILES) {
+                self.reconcile(reconcile, answer.subject.as_ref());
             }
             self.more(
-                observer.rounds.len().saturating_sub(MAX_ROUNDS),
-                "rounds",
+                observer.reconciles.len().saturating_sub(MAX_RECONCILES),
+                "reconciles",
                 2,
             );
         }
     }
 
-    fn round(&mut self, round: &Round, asked: Option<&Subject>) {
-        let other = round.subject.as_ref().filter(|one| Some(*one) != asked);
+    fn reconcile(&mut self, reconcile: &Reconcile, explained: Option<&ObjectRef>) {
+        let other = reconcile
+            .subject
+            .as_ref()
+            .filter(|one| Some(*one) != explained);
         let about = other.map(|one| format!(" on {}", named(one)));
-        let times = match round.times {
+        let times = match reconcile.times {
             0 | 1 => String::new(),
             times => format!(" ({times} times)"),
         };
-        let when = relative(round.last_ns);
+        let when = relative(reconcile.last_ns);
         let head = format!(
             "{when}{}: {}{times}",
             about.unwrap_or_default(),
-            round.outcome
+            reconcile.outcome()
         );
-        self.line(2, &format!("{head}{}", circumstances(round)));
-        if !round.error.is_empty() {
-            self.line(4, &round.error);
+        self.line(2, &format!("{head}{}", circumstances(reconcile)));
+        if !reconcile.error.is_empty() {
+            self.line(4, &reconcile.error);
         }
-        for step in round.steps.iter().take(MAX_STEPS) {
+        for step in reconcile.steps.iter().take(MAX_STEPS) {
             self.line(4, &format!("{}, because: {}", step.action, step.because));
         }
-        let left_out = round.steps.len().saturating_sub(MAX_STEPS) + round.more_steps as usize;
+        let left_out =
+            reconcile.steps.len().saturating_sub(MAX_STEPS) + reconcile.more_steps as usize;
         self.more(left_out, "steps", 4);
-        self.verdicts(&round.verdicts, round.more_verdicts, 6);
+        self.verdicts(&reconcile.verdicts, reconcile.more_verdicts, 6);
     }
 
     fn manager(&mut self, manager: &Manager) {
@@ -199,12 +203,12 @@ impl Page {
         self.line(2, &format!("{} ({when}): {fields}{more}", manager.name));
     }
 
-    fn event(&mut self, event: &Happening) {
+    fn event(&mut self, event: &EventSummary) {
         let times = match event.count {
             0 | 1 => String::new(),
             count => format!(" (x{count})"),
         };
-        let Happening {
+        let EventSummary {
             r#type,
             reason,
             message,
@@ -232,9 +236,9 @@ impl Page {
     }
 }
 
-fn circumstances(round: &Round) -> String {
+fn circumstances(reconcile: &Reconcile) -> String {
     let mut text = String::new();
-    let writers: Vec<_> = round
+    let writers: Vec<_> = reconcile
         .causes
         .iter()
         .map(|cause| cause.writer.as_str())
@@ -249,17 +253,17 @@ fn circumstances(round: &Round) -> String {
     if !known.is_empty() {
         let _ = write!(text, ", woken by {}", known.join(", "));
     }
-    if round.attempt > 1 {
-        let _ = write!(text, ", attempt {}", round.attempt);
+    if reconcile.attempt > 1 {
+        let _ = write!(text, ", attempt {}", reconcile.attempt);
     }
-    let _ = write!(text, ", took {}", short(round.took_ns));
-    if round.next_ns > 0 {
-        let _ = write!(text, ", next attempt {}", relative(round.next_ns));
+    let _ = write!(text, ", took {}", short(reconcile.took_ns));
+    if reconcile.next_ns > 0 {
+        let _ = write!(text, ", next attempt {}", relative(reconcile.next_ns));
     }
     text
 }
 
-fn named(subject: &Subject) -> String {
+fn named(subject: &ObjectRef) -> String {
     let kind = subject.resource.split('.').next().unwrap_or_default();
     let kind = kind.strip_suffix('s').unwrap_or(kind);
     format!("{kind}/{}", subject.name)
@@ -267,13 +271,13 @@ fn named(subject: &Subject) -> String {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::setpoint::Step;
+    use setpoint_proto::setpoint::{ReconcileOutcome, Step};
 
     use super::*;
 
     #[test]
     fn the_page_lists_waits_verdicts_steps_with_reasons_and_silent_replicas() {
-        let pod = Subject {
+        let pod = ObjectRef {
             resource: "pods".to_owned(),
             namespace: "production".to_owned(),
             name: "web-a".to_owned(),
@@ -289,33 +293,33 @@ mod tests {
             verdicts: vec![verdict],
             ..Wait::default()
         };
-        let round = Round {
-            subject: Some(Subject {
+        let reconcile = Reconcile {
+            subject: Some(ObjectRef {
                 resource: "replicasets.apps".to_owned(),
                 name: "web".to_owned(),
                 ..pod.clone()
             }),
             touched: Some(pod.clone()),
-            outcome: "done".to_owned(),
+            outcome: ReconcileOutcome::Done.into(),
             times: 1,
             steps: vec![Step {
                 action: "Create".to_owned(),
                 because: "fewer Pods than replicas".to_owned(),
             }],
-            ..Round::default()
+            ..Reconcile::default()
         };
-        let observer = |instance: &str, silent: &str, rounds| Observer {
+        let observer = |instance: &str, silent: &str, reconciles| Observer {
             service: "replicaset-controller".to_owned(),
             instance: instance.to_owned(),
             silent: silent.to_owned(),
-            rounds,
+            reconciles,
         };
         let page = page(&WhyResponse {
             subject: Some(pod),
             kind: "Pod".to_owned(),
             waits: vec![wait],
             observers: vec![
-                observer("replicaset-controller-0", "", vec![round]),
+                observer("replicaset-controller-0", "", vec![reconcile]),
                 observer("replicaset-controller-1", "no answer", Vec::new()),
             ],
             ..WhyResponse::default()
@@ -325,7 +329,7 @@ mod tests {
             "State:       it does not exist any more",
             "  Unschedulable: 0/1 nodes are available",
             "    node-1: Insufficient cpu",
-            "Rounds of replicaset-controller-0:",
+            "Reconciles of replicaset-controller-0:",
             "    Create, because: fewer Pods than replicas",
             "  replicaset-controller-1: no answer",
         ] {

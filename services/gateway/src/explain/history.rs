@@ -1,69 +1,44 @@
-//! `history`: what became of an object, write by write, back to where the store's history ends.
+//! The versions of an object, newest first, as far back as the store's history reaches.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use setpoint_codec::{Difference, diff};
 use setpoint_model::{Revision, Verb};
+use setpoint_proto::setpoint::{HistoryEnd, WriteType};
 use setpoint_proto::{ApiError, Cause};
 
 use crate::heavy::heavy;
 use crate::registry::{AtLeast, Before, Cached, Registry, RequestContext, Target, errors};
 
-/// Versions of one object, the newest first.
+/// The versions of one object.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The newest first.
+    /// Newest first.
     pub versions: Vec<Version>,
-    /// Why there are no more.
-    pub end: End,
+    /// The reason for which there are no earlier versions.
+    pub end: HistoryEnd,
 }
 
 /// An object as one write left it.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// When it was written.
+    /// The revision of the write.
     pub revision: Revision,
-    /// Grows with each change of the spec.
+    /// The object's generation after the write.
     pub generation: i64,
-    /// What the write did.
-    pub what: What,
-    /// Why it was written.
+    /// The effect of the write.
+    pub write: WriteType,
+    /// The cause of the write.
     pub cause: Option<Cause>,
-    /// What it changed.
+    /// The fields that the write changed; empty unless `write` is `Changed`.
     pub changes: Vec<Difference>,
-    /// The object; of a deletion, as it last stood.
+    /// The object after the write; for a deletion, before it.
     pub object: Arc<Cached>,
 }
 
-/// What a write did to its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// There was none.
-    Created,
-    /// It was otherwise.
-    Changed,
-    /// It is no more.
-    Deleted,
-    /// Nobody knows what was there before.
-    Found,
-}
-
-/// Why a history goes no further back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// There was nothing before.
-    Created,
-    /// What was before is forgotten.
-    Compacted,
-    /// No more was asked for.
-    Limit,
-    /// Nothing is known of such an object.
-    Unknown,
-}
-
 impl Registry {
-    /// At most `limit` versions of an object, which need not exist any more.
+    /// Returns at most `limit` versions of an object, which need not exist any more.
     ///
     /// # Errors
     /// Those of a store that cannot be reached.
@@ -77,30 +52,30 @@ impl Registry {
         let (kind, key) = (target.kind, target.key());
         let mut history = History {
             versions: Vec::new(),
-            end: End::Unknown,
+            end: HistoryEnd::Unknown,
         };
-        let (mut what, mut object) = match self.cache().get(kind, &key, AtLeast::Newest).await? {
-            Some(object) => (What::Changed, object),
+        let (mut write, mut object) = match self.cache().get(kind, &key, AtLeast::Newest).await? {
+            Some(object) => (WriteType::Changed, object),
             None => match self.cache().tombstone(kind, &key).await? {
-                Some(gone) => (What::Deleted, gone),
+                Some(deleted) => (WriteType::Deleted, deleted),
                 None => return Ok(history),
             },
         };
         while history.versions.len() < limit {
             let before = self.cache().before(kind, &key, object.revision).await?;
-            let (what_it_was, earlier, end) = match (what, before) {
-                (what, Before::Version(earlier)) => (what, Some(earlier), End::Limit),
-                (What::Deleted, _) => (What::Deleted, None, End::Compacted),
-                (_, Before::Nothing) => (What::Created, None, End::Created),
-                (_, Before::Forgotten) => (What::Found, None, End::Compacted),
+            let (known_write, earlier, end) = match (write, before) {
+                (write, Before::Version(earlier)) => (write, Some(earlier), HistoryEnd::Limit),
+                (WriteType::Deleted, _) => (WriteType::Deleted, None, HistoryEnd::Compacted),
+                (_, Before::Nothing) => (WriteType::Created, None, HistoryEnd::Created),
+                (_, Before::Forgotten) => (WriteType::Found, None, HistoryEnd::Compacted),
             };
             let bytes = object.raw.len();
-            let version = || Version::new(what_it_was, object, earlier.as_deref());
+            let version = || Version::new(known_write, object, earlier.as_deref());
             let version = heavy(bytes, version).await?;
             history.versions.push(version);
             history.end = end;
             match earlier {
-                Some(earlier) => (what, object) = (What::Changed, earlier),
+                Some(earlier) => (write, object) = (WriteType::Changed, earlier),
                 None => break,
             }
         }
@@ -109,16 +84,20 @@ impl Registry {
 }
 
 impl Version {
-    fn new(what: What, object: Arc<Cached>, earlier: Option<&Cached>) -> Result<Self, ApiError> {
-        let changes = match (what, earlier) {
-            (What::Changed, Some(earlier)) => differences(earlier, &object)?,
+    fn new(
+        write: WriteType,
+        object: Arc<Cached>,
+        earlier: Option<&Cached>,
+    ) -> Result<Self, ApiError> {
+        let changes = match (write, earlier) {
+            (WriteType::Changed, Some(earlier)) => differences(earlier, &object)?,
             _ => Vec::new(),
         };
         let decoded = errors::readable(object.decode())?;
         Ok(Self {
             revision: object.revision,
             generation: decoded.meta().generation,
-            what,
+            write,
             cause: object.cause(),
             changes,
             object,
@@ -126,15 +105,15 @@ impl Version {
     }
 }
 
-/// The fields in which two versions of one object differ.
+/// Returns the fields in which two versions of one object differ.
 ///
 /// # Errors
-/// `InternalError` when what is stored cannot be read.
+/// `InternalError` if a version cannot be decoded.
 pub fn differences(before: &Cached, after: &Cached) -> Result<Vec<Difference>, ApiError> {
     Ok(diff(after.kind, &json(before)?, &json(after)?))
 }
 
-/// The object as JSON.
+/// Returns the object as JSON.
 pub fn json(object: &Cached) -> Result<Value, ApiError> {
     let text = errors::readable(object.decode())?.to_json();
     errors::readable(serde_json::from_slice(&text))

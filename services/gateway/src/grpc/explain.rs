@@ -1,4 +1,4 @@
-//! The service `setpoint.v1.Explain`: why an object is as it is, and how it came to be so.
+//! The service `setpoint.v1.Explain`: the state of an object and its history.
 
 use std::sync::Arc;
 
@@ -7,25 +7,23 @@ use setpoint_codec::{Difference, Kind, kinds};
 use setpoint_model::Verb;
 use setpoint_proto::setpoint::explain_server::Explain;
 use setpoint_proto::setpoint::{
-    Change, HistoryRequest, HistoryResponse, Subject, Version, WhyRequest, WhyResponse,
+    Change, HistoryRequest, HistoryResponse, ObjectRef, Version, WhyRequest, WhyResponse,
 };
 use setpoint_proto::{ApiError, Reason};
 use tonic::{Extensions, Request, Response, Status};
 
-use super::request::{bad, context};
-use super::telemetry::About;
-use crate::explain::history;
-use crate::explain::history::{End, What};
-use crate::explain::why;
+use super::request::{bad_request, context};
+use super::telemetry::Call;
+use crate::explain::{history, why};
 use crate::flow_control::Seat;
 use crate::registry::{Registry, Target};
 
-/// How many versions are answered when nobody says how many.
+/// The number of versions without a limit in the request.
 const VERSIONS: usize = 50;
-/// Each version costs a read of the store.
-const MOST_VERSIONS: usize = 1000;
+/// The maximum number of versions. Each costs a read of the store.
+const VERSIONS_MAX: usize = 1000;
 
-/// The service over a registry.
+/// The implementation over a registry.
 pub(super) struct Service {
     registry: Arc<Registry>,
 }
@@ -39,49 +37,49 @@ impl Service {
         &self,
         request: Request<HistoryRequest>,
     ) -> Result<HistoryResponse, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
+        let (metadata, extensions, request) = request.into_parts();
         let context = context(&metadata, None)?;
-        let target = target(asked.subject.unwrap_or_default())?;
+        let target = target(request.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
-        let limit = match usize::try_from(asked.limit) {
+        let limit = match usize::try_from(request.limit) {
             Ok(0) | Err(_) => VERSIONS,
-            Ok(limit) => limit.min(MOST_VERSIONS),
+            Ok(limit) => limit.min(VERSIONS_MAX),
         };
         let history = self.registry.history(&context, &target, limit).await?;
         let versions = history.versions.into_iter();
         Ok(HistoryResponse {
-            subject: Some(subject(&target)),
+            subject: Some(target.key().in_resource(target.kind.resource())),
             kind: target.kind.kind.clone(),
-            versions: versions.map(|one| version(one, asked.diff)).collect(),
-            ends: ends(history.end).to_owned(),
+            versions: versions.map(|one| version(one, request.diff)).collect(),
+            ends: history.end.into(),
         })
     }
 
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
+        let (metadata, extensions, request) = request.into_parts();
         let context = context(&metadata, None)?;
-        let target = target(asked.subject.unwrap_or_default())?;
+        let target = target(request.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
         why::explain(&self.registry, &context, &target, Timestamp::now()).await
     }
 }
 
-/// Takes a seat among the reads: an answer is made of many.
+/// Takes a seat as a list does: a response needs many reads.
 async fn seat(extensions: &Extensions, target: &Target) -> Result<Option<Seat>, ApiError> {
-    About::target(Verb::List, target).seat(extensions).await
+    Call::new(Verb::List, target).seat(extensions).await
 }
 
-/// The object that a user names in any way.
-fn target(asked: Subject) -> Result<Target, ApiError> {
-    let kind = kind(&asked.resource)?;
-    if asked.name.is_empty() {
-        return Err(bad("name: Required value"));
+/// Returns the target that a user names by any name of its kind.
+fn target(subject: ObjectRef) -> Result<Target, ApiError> {
+    let kind = kind(&subject.resource)?;
+    if subject.name.is_empty() {
+        return Err(bad_request("name: Required value"));
     }
     let namespace = match kind.namespaced {
-        true => asked.namespace.as_str(),
+        true => subject.namespace.as_str(),
         false => "",
     };
-    Target::new(kind, namespace, &asked.name, "")
+    Target::new(kind, namespace, &subject.name, "")
 }
 
 fn kind(name: &str) -> Result<&'static Kind, ApiError> {
@@ -91,21 +89,13 @@ fn kind(name: &str) -> Result<&'static Kind, ApiError> {
     })
 }
 
-fn subject(target: &Target) -> Subject {
-    Subject {
-        resource: target.kind.resource(),
-        namespace: target.namespace.clone(),
-        name: target.name.clone(),
-    }
-}
-
 fn version(version: history::Version, values: bool) -> Version {
     let trace = version.cause.as_ref().map(why::trace_id);
     let changes = version.changes.into_iter();
     Version {
         revision: version.revision.to_string(),
         generation: version.generation,
-        what: what(version.what).to_owned(),
+        what: version.write.into(),
         trace_id: trace.unwrap_or_default(),
         cause: version.cause,
         changes: changes.map(|one| change(one, values)).collect(),
@@ -121,24 +111,6 @@ fn change(difference: Difference, values: bool) -> Change {
         path: difference.path,
         before: text(difference.before),
         after: text(difference.after),
-    }
-}
-
-const fn what(what: What) -> &'static str {
-    match what {
-        What::Created => "created",
-        What::Changed => "changed",
-        What::Deleted => "deleted",
-        What::Found => "found",
-    }
-}
-
-const fn ends(end: End) -> &'static str {
-    match end {
-        End::Created => "created",
-        End::Compacted => "compacted",
-        End::Limit => "limit",
-        End::Unknown => "unknown",
     }
 }
 

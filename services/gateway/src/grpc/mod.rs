@@ -1,4 +1,4 @@
-//! How controllers speak: every kind through seven verbs, reflection beside them.
+//! The gRPC API of controllers, and server reflection.
 
 mod explain;
 mod objects;
@@ -17,17 +17,17 @@ use tonic::service::Routes;
 use crate::registry::Registry;
 use objects::Service;
 
-/// etcd takes 1.5 MiB. What is a little larger is read, to be refused with a reason; what is much larger is cut off.
-const MESSAGE_MAX: usize = 4 << 20;
-/// Lists of thousands of objects are one message.
-const ANSWER_MAX: usize = 512 << 20;
+/// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a reason.
+const REQUEST_MAX: usize = 4 << 20;
+/// The maximum size of a response in bytes. A list of thousands of objects is one message.
+const RESPONSE_MAX: usize = 512 << 20;
 
-/// The services `setpoint.v1.Objects` and `setpoint.v1.Explain`, and server reflection in both of its versions.
+/// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Explain`, and both versions of server reflection.
 pub(crate) fn router(registry: Arc<Registry>) -> Router {
     let explain = ExplainServer::new(explain::Service::new(registry.clone()));
     let objects = ObjectsServer::new(Service::new(registry))
-        .max_decoding_message_size(MESSAGE_MAX)
-        .max_encoding_message_size(ANSWER_MAX);
+        .max_decoding_message_size(REQUEST_MAX)
+        .max_encoding_message_size(RESPONSE_MAX);
     let described = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTORS)

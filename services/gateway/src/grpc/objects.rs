@@ -1,4 +1,4 @@
-//! The service `setpoint.v1.Objects`: each verb read, done and answered.
+//! The service `setpoint.v1.Objects`.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use setpoint_proto::setpoint::{
 };
 use tonic::{Request, Response, Status};
 
-use super::request::{at_least, bad, context, filter, named, object, target};
-use super::telemetry::About;
+use super::request::{at_least, bad_request, collection, context, filter, named, object, target};
+use super::telemetry::Call;
 use super::watch;
 use crate::heavy::heavy;
 use crate::registry::{At, List, ListParams, ObjectResponse, Patch, Registry, Subresource};
 
-/// The service over a registry.
+/// The implementation over a registry.
 pub(super) struct Service {
     registry: Arc<Registry>,
 }
@@ -28,46 +28,40 @@ impl Service {
     }
 
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
-        let context = context(&metadata, asked.trace)?;
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, request.trace)?;
         let filter = filter(
-            &asked.resource,
-            &asked.namespace,
-            &asked.label_selector,
-            &asked.field_selector,
+            &request.resource,
+            &request.namespace,
+            &request.label_selector,
+            &request.field_selector,
         )?;
-        let about = About {
-            verb: Verb::List,
-            kind: filter.kind(),
-            subresource: "",
-            namespace: &asked.namespace,
-            name: "",
-            dry_run: false,
-        };
+        let collection = collection(&filter);
+        let call = Call::new(Verb::List, &collection);
         let params = ListParams {
             filter,
-            limit: usize::try_from(asked.limit).map_err(|_| bad("limit: may not be negative"))?,
-            continue_token: asked.r#continue,
-            at: At::Least(at_least(&asked.revision)?),
+            limit: usize::try_from(request.limit)
+                .map_err(|_| bad_request("limit: may not be negative"))?,
+            continue_token: request.r#continue,
+            at: At::Least(at_least(&request.revision)?),
         };
-        about
-            .observe(&extensions, &context, self.registry.list(&context, &params))
+        call.observe(&extensions, &context, self.registry.list(&context, &params))
             .await
     }
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
-        let context = context(&metadata, asked.trace)?;
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, request.trace)?;
         let target = named(
-            &asked.resource,
-            &asked.namespace,
-            &asked.name,
-            &asked.subresource,
+            &request.resource,
+            &request.namespace,
+            &request.name,
+            &request.subresource,
         )?;
         let found = self
             .registry
-            .get(&context, &target, at_least(&asked.revision)?);
-        About::target(Verb::Get, &target)
+            .get(&context, &target, at_least(&request.revision)?);
+        Call::new(Verb::Get, &target)
             .observe(&extensions, &context, found)
             .await
     }
@@ -76,21 +70,21 @@ impl Service {
         &self,
         request: Request<CreateRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
+        let (metadata, extensions, request) = request.into_parts();
         let target = target(
-            &asked.resource,
-            &asked.namespace,
-            &asked.name,
-            &asked.subresource,
+            &request.resource,
+            &request.namespace,
+            &request.name,
+            &request.subresource,
         )?;
-        let context = context(&metadata, asked.trace)?
-            .by(asked.field_manager)
-            .dry(asked.dry_run);
+        let context = context(&metadata, request.trace)?
+            .by(request.field_manager)
+            .dry(request.dry_run);
         let created = self
             .registry
-            .create(&context, &target, object(asked.object).await?);
-        About::target(Verb::Create, &target)
-            .dry(asked.dry_run)
+            .create(&context, &target, object(request.object).await?);
+        Call::new(Verb::Create, &target)
+            .dry(request.dry_run)
             .observe(&extensions, &context, created)
             .await
     }
@@ -99,25 +93,25 @@ impl Service {
         &self,
         request: Request<UpdateRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
+        let (metadata, extensions, request) = request.into_parts();
         let target = named(
-            &asked.resource,
-            &asked.namespace,
-            &asked.name,
-            &asked.subresource,
+            &request.resource,
+            &request.namespace,
+            &request.name,
+            &request.subresource,
         )?;
-        let context = context(&metadata, asked.trace)?
-            .by(asked.field_manager)
-            .dry(asked.dry_run);
-        let object = object(asked.object).await?;
+        let context = context(&metadata, request.trace)?
+            .by(request.field_manager)
+            .dry(request.dry_run);
+        let object = object(request.object).await?;
         let updated = async {
             match target.subresource {
                 Subresource::Status => self.registry.report_status(&context, &target, object).await,
                 _ => self.registry.update(&context, &target, object).await,
             }
         };
-        About::target(Verb::Update, &target)
-            .dry(asked.dry_run)
+        Call::new(Verb::Update, &target)
+            .dry(request.dry_run)
             .observe(&extensions, &context, updated)
             .await
     }
@@ -126,27 +120,27 @@ impl Service {
         &self,
         request: Request<PatchRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
+        let (metadata, extensions, request) = request.into_parts();
         let target = named(
-            &asked.resource,
-            &asked.namespace,
-            &asked.name,
-            &asked.subresource,
+            &request.resource,
+            &request.namespace,
+            &request.name,
+            &request.subresource,
         )?;
-        let parse = || serde_json::from_slice(&asked.patch);
-        let body = heavy(asked.patch.len(), parse).await;
+        let parse = || serde_json::from_slice(&request.patch);
+        let body = heavy(request.patch.len(), parse).await;
         let patch = Patch {
-            r#type: asked.r#type(),
-            body: body.map_err(|error| bad(error.to_string()))?,
-            bytes: asked.patch.len(),
+            r#type: request.r#type(),
+            body: body.map_err(|error| bad_request(error.to_string()))?,
+            bytes: request.patch.len(),
             check: |_, _| Ok(Vec::new()),
         };
-        let context = context(&metadata, asked.trace)?
-            .by(asked.field_manager)
-            .dry(asked.dry_run);
+        let context = context(&metadata, request.trace)?
+            .by(request.field_manager)
+            .dry(request.dry_run);
         let patched = self.registry.patch(&context, &target, &patch);
-        About::target(Verb::Patch, &target)
-            .dry(asked.dry_run)
+        Call::new(Verb::Patch, &target)
+            .dry(request.dry_run)
             .observe(&extensions, &context, patched)
             .await
     }
@@ -155,20 +149,20 @@ impl Service {
         &self,
         request: Request<DeleteRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, asked) = request.into_parts();
-        let context = context(&metadata, asked.trace)?.by(asked.field_manager);
-        let target = named(&asked.resource, &asked.namespace, &asked.name, "")?;
-        let options = asked.options.unwrap_or_default();
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, request.trace)?.by(request.field_manager);
+        let target = named(&request.resource, &request.namespace, &request.name, "")?;
+        let options = request.options.unwrap_or_default();
         let deleted = self.registry.delete(&context, &target, &options);
-        let deleted = About::target(Verb::Delete, &target)
+        let deleted = Call::new(Verb::Delete, &target)
             .observe(&extensions, &context, deleted)
             .await?;
         Ok(deleted.response)
     }
 }
 
-fn answered(response: Result<ObjectResponse, ApiError>) -> Result<Response<Object>, Status> {
-    Ok(Response::new(response?.into_message()))
+fn response(result: Result<ObjectResponse, ApiError>) -> Result<Response<Object>, Status> {
+    Ok(Response::new(result?.into_message()))
 }
 
 fn listed(list: List) -> ListResponse {
@@ -189,7 +183,7 @@ impl Objects for Service {
     type WatchStream = watch::Events;
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<Object>, Status> {
-        answered(self.get_object(request).await)
+        response(self.get_object(request).await)
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
@@ -197,19 +191,19 @@ impl Objects for Service {
     }
 
     async fn create(&self, request: Request<CreateRequest>) -> Result<Response<Object>, Status> {
-        answered(self.create_object(request).await)
+        response(self.create_object(request).await)
     }
 
     async fn update(&self, request: Request<UpdateRequest>) -> Result<Response<Object>, Status> {
-        answered(self.update_object(request).await)
+        response(self.update_object(request).await)
     }
 
     async fn patch(&self, request: Request<PatchRequest>) -> Result<Response<Object>, Status> {
-        answered(self.patch_object(request).await)
+        response(self.patch_object(request).await)
     }
 
     async fn delete(&self, request: Request<DeleteRequest>) -> Result<Response<Object>, Status> {
-        answered(self.delete_object(request).await)
+        response(self.delete_object(request).await)
     }
 
     async fn watch(

@@ -1,15 +1,15 @@
-//! What a gRPC request says, read into the registry's terms.
+//! Converts fields of gRPC requests to the registry's types.
 
 use setpoint_codec::{Kind, Object, kinds};
-use setpoint_model::Revision;
 use setpoint_model::selector::{Fields, Selector};
+use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
 use tonic::metadata::MetadataMap;
 
 use crate::heavy::heavy;
 use crate::registry::{AtLeast, Filter, RequestContext, Target};
 
-/// The circumstances of a request.
+/// Returns the context of a request.
 pub(super) fn context(
     metadata: &MetadataMap,
     trace: Option<TraceContext>,
@@ -18,7 +18,7 @@ pub(super) fn context(
     Ok(RequestContext::from_headers(header)?.within(trace))
 }
 
-/// The kind that `resource` names.
+/// Returns the kind of a plural with its group.
 pub(super) fn kind(resource: &str) -> Result<&'static Kind, ApiError> {
     kinds().by_resource(resource).ok_or_else(|| {
         let message = format!("the server doesn't have a resource type {resource:?}");
@@ -26,7 +26,7 @@ pub(super) fn kind(resource: &str) -> Result<&'static Kind, ApiError> {
     })
 }
 
-/// What the request is about.
+/// Returns the target of a request.
 pub(super) fn target(
     resource: &str,
     namespace: &str,
@@ -36,7 +36,7 @@ pub(super) fn target(
     Target::new(kind(resource)?, namespace, name, subresource)
 }
 
-/// As [`target`], of one object.
+/// Like [`target`], for a request that must name an object.
 pub(super) fn named(
     resource: &str,
     namespace: &str,
@@ -44,24 +44,29 @@ pub(super) fn named(
     subresource: &str,
 ) -> Result<Target, ApiError> {
     if name.is_empty() {
-        return Err(bad("name: Required value"));
+        return Err(bad_request("name: Required value"));
     }
     target(resource, namespace, name, subresource)
 }
 
-/// Which objects to list or watch.
+/// Returns the filter of a list or watch.
 pub(super) fn filter(
     resource: &str,
     namespace: &str,
     labels: &str,
     fields: &str,
 ) -> Result<Filter, ApiError> {
-    let labels = Selector::parse(labels).map_err(|error| bad(error.to_string()))?;
-    let fields = Fields::parse(fields).map_err(|error| bad(error.to_string()))?;
+    let labels = Selector::parse(labels).map_err(|error| bad_request(error.to_string()))?;
+    let fields = Fields::parse(fields).map_err(|error| bad_request(error.to_string()))?;
     Filter::new(kind(resource)?, namespace, labels, &fields)
 }
 
-/// How new an answer must be: as new as can be unless the request says less.
+/// Returns the collection that a filter selects from.
+pub(super) fn collection(filter: &Filter) -> Target {
+    Target::whole(filter.kind(), &Key::new(filter.namespace(), ""))
+}
+
+/// Returns the minimum revision of a read; by default, the read is linearizable.
 pub(super) fn at_least(text: &str) -> Result<AtLeast, ApiError> {
     Ok(match text {
         "" => AtLeast::Newest,
@@ -70,22 +75,21 @@ pub(super) fn at_least(text: &str) -> Result<AtLeast, ApiError> {
     })
 }
 
-/// A revision that stands in a request.
+/// Parses a revision.
 pub(super) fn revision(text: &str) -> Result<Revision, ApiError> {
     text.parse()
-        .map_err(|_| bad(format!("revision {text:?} is none")))
+        .map_err(|_| bad_request(format!("revision {text:?} is invalid")))
 }
 
-/// The object in a request.
+/// Decodes the object of a request.
 pub(super) async fn object(any: Option<Any>) -> Result<Box<dyn Object>, ApiError> {
-    let any = any.ok_or_else(|| bad("object: Required value"))?;
+    let any = any.ok_or_else(|| bad_request("object: Required value"))?;
     let kind = kinds().by_type_url(&any.type_url);
-    let kind =
-        kind.ok_or_else(|| bad(format!("{:?} is no type that is known here", any.type_url)))?;
+    let kind = kind.ok_or_else(|| bad_request(format!("type {:?} is unknown", any.type_url)))?;
     Ok(heavy(any.value.len(), || kind.decode(&any.value)).await?)
 }
 
-pub(super) fn bad(message: impl Into<String>) -> ApiError {
+pub(super) fn bad_request(message: impl Into<String>) -> ApiError {
     ApiError::new(Reason::BadRequest, message)
 }
 
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_is_as_new_as_can_be_unless_told_otherwise() {
+    fn a_read_is_linearizable_by_default() {
         assert_eq!(at_least("").unwrap(), AtLeast::Newest);
         assert_eq!(at_least("0").unwrap(), AtLeast::Any);
         assert_eq!(
@@ -107,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_the_callers_mistake() {
+    async fn malformed_fields_are_bad_requests() {
         assert_eq!(kind("cats").unwrap_err().reason, Reason::NotFound);
         assert_eq!(object(None).await.unwrap_err().reason, Reason::BadRequest);
         let mut any = Any::pack(&Pod::default());

@@ -1,10 +1,9 @@
-//! One span and one count per call, whatever becomes of it.
+//! Records a span and the metrics of each call.
 
 use std::sync::Arc;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
-use setpoint_codec::Kind;
 use setpoint_host::serve::Peer;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
@@ -16,24 +15,18 @@ use crate::kinds::{self, Strategy, Writes};
 use crate::metrics;
 use crate::registry::{RequestContext, Target};
 
-/// What a call is about.
-pub(super) struct About<'a> {
-    pub verb: Verb,
-    pub kind: &'static Kind,
-    pub subresource: &'static str,
-    pub namespace: &'a str,
-    pub name: &'a str,
-    pub dry_run: bool,
+/// A call of a verb.
+pub(super) struct Call<'a> {
+    verb: Verb,
+    target: &'a Target,
+    dry_run: bool,
 }
 
-impl<'a> About<'a> {
-    pub(super) fn target(verb: Verb, target: &'a Target) -> Self {
+impl<'a> Call<'a> {
+    pub(super) fn new(verb: Verb, target: &'a Target) -> Self {
         Self {
             verb,
-            kind: target.kind,
-            subresource: target.subresource.name(),
-            namespace: &target.namespace,
-            name: &target.name,
+            target,
             dry_run: false,
         }
     }
@@ -43,14 +36,14 @@ impl<'a> About<'a> {
         self
     }
 
-    /// Takes a seat and does its work in its span, and counts it.
+    /// Runs the work of the call in its span while holding a seat, and counts it.
     pub(super) async fn observe<T>(
         self,
         extensions: &Extensions,
         context: &RequestContext,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
-        let counted = metrics::Request::begin(self.labels());
+        let counted = metrics::Request::begin(self.info());
         let span = self.span(context);
         let outcome = span.in_scope(async {
             let _seat = self.seat(extensions).await?;
@@ -67,27 +60,33 @@ impl<'a> About<'a> {
         outcome
     }
 
-    /// Takes a seat for the call.
+    /// Takes a seat of flow control.
     pub(super) async fn seat(&self, extensions: &Extensions) -> Result<Option<Seat>, ApiError> {
         let Some(control) = extensions.get::<Arc<FlowControl>>() else {
             return Ok(None);
         };
         let peer = extensions.get::<Peer>().map(|Peer(peer)| *peer);
         control
-            .seat(self.verb, self.kind, self.namespace, Flow::Connection(peer))
+            .seat(
+                self.verb,
+                self.target.kind,
+                &self.target.namespace,
+                Flow::Connection(peer),
+            )
             .await
     }
 
-    /// What the labels of its metrics say.
-    pub(super) fn labels(&self) -> metrics::About<'a> {
-        metrics::About {
+    /// Returns the labels of its metrics.
+    pub(super) fn info(&self) -> metrics::RequestInfo<'a> {
+        let target = self.target;
+        metrics::RequestInfo {
             verb: Some(self.verb),
             method: "",
             dry_run: self.dry_run,
-            kind: Some(self.kind),
-            subresource: self.subresource,
-            namespace: self.namespace,
-            name: self.name,
+            kind: Some(target.kind),
+            subresource: target.subresource.name(),
+            namespace: &target.namespace,
+            name: &target.name,
         }
     }
 
@@ -96,13 +95,8 @@ impl<'a> About<'a> {
         if !self.is_recorded(parent.is_some()) {
             return Span::none();
         }
-        let Self {
-            verb,
-            kind,
-            subresource,
-            ..
-        } = self;
-        let subresource = Some(*subresource).filter(|name| !name.is_empty());
+        let (verb, kind) = (self.verb, self.target.kind);
+        let subresource = Some(self.target.subresource.name()).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));
         let rpc = [
             KeyValue::new(RPC_SYSTEM, "grpc"),
@@ -116,13 +110,13 @@ impl<'a> About<'a> {
         Span::start(span, parent)
     }
 
-    /// Whether the call has a span. Reads and heartbeats have none of their own, since their traces would bury the
-    /// others, and Events never, since the span that they are from has their text.
-    fn is_recorded(&self, below_another: bool) -> bool {
-        match kinds::find(self.kind).map(Strategy::writes) {
+    /// Returns whether the call has a span. Reads and heartbeats have one only below a span of the caller, since their traces
+    /// would outnumber the others. Writes of Events have none, since the span that emits an Event has its text.
+    fn is_recorded(&self, has_parent: bool) -> bool {
+        match kinds::find(self.target.kind).map(Strategy::writes) {
             Some(Writes::Reports) => false,
-            Some(Writes::Heartbeats) => below_another,
-            Some(Writes::Changes) | None => below_another || self.verb.writes(),
+            Some(Writes::Heartbeats) => has_parent,
+            Some(Writes::Changes) | None => has_parent || self.verb.writes(),
         }
     }
 }

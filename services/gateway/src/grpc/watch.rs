@@ -1,4 +1,4 @@
-//! A watch as gRPC carries it: each object as the cache encoded it, once for all watchers.
+//! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers.
 
 use std::pin::Pin;
 
@@ -8,42 +8,36 @@ use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::{ApiError, WatchEvent};
 use tonic::{Request, Status};
 
-use super::request::{at_least, context, filter, revision};
-use super::telemetry::About;
+use super::request::{at_least, collection, context, filter, revision};
+use super::telemetry::Call;
 use crate::metrics::Watching;
 use crate::registry::{Event, Registry, Start, WatchSpec};
 
-/// What a watcher receives.
+/// The stream of a watch.
 pub(super) type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>;
 
-/// Begins to watch. A watcher that asks for the state first may also say how new it must be.
+/// Begins a watch. With `send_initial_events`, `revision` is the minimum revision of the initial state.
 pub(super) async fn begin(
     registry: &Registry,
     request: Request<WatchRequest>,
 ) -> Result<Events, ApiError> {
-    let (metadata, extensions, asked) = request.into_parts();
-    let context = context(&metadata, asked.trace)?;
+    let (metadata, extensions, request) = request.into_parts();
+    let context = context(&metadata, request.trace)?;
     let filter = filter(
-        &asked.resource,
-        &asked.namespace,
-        &asked.label_selector,
-        &asked.field_selector,
+        &request.resource,
+        &request.namespace,
+        &request.label_selector,
+        &request.field_selector,
     )?;
-    let about = About {
-        verb: Verb::Watch,
-        kind: filter.kind(),
-        subresource: "",
-        namespace: &asked.namespace,
-        name: "",
-        dry_run: false,
-    };
-    let open = Watching::begin(about.labels());
+    let collection = collection(&filter);
+    let call = Call::new(Verb::Watch, &collection);
+    let open = Watching::begin(call.info());
     let spec = WatchSpec {
         filter,
-        start: start(&asked)?,
+        start: start(&request)?,
         bookmarks: true,
     };
-    let events = about
+    let events = call
         .observe(&extensions, &context, registry.watch(&context, spec))
         .await?;
     let events = open.over(events);
@@ -52,12 +46,14 @@ pub(super) async fn begin(
     ))
 }
 
-fn start(asked: &WatchRequest) -> Result<Start, ApiError> {
-    Ok(match (asked.send_initial_events, asked.revision.as_str()) {
-        (true, text) => Start::Initial(at_least(text)?),
-        (false, "") => Start::Now,
-        (false, text) => Start::After(revision(text)?),
-    })
+fn start(request: &WatchRequest) -> Result<Start, ApiError> {
+    Ok(
+        match (request.send_initial_events, request.revision.as_str()) {
+            (true, text) => Start::Initial(at_least(text)?),
+            (false, "") => Start::Now,
+            (false, text) => Start::After(revision(text)?),
+        },
+    )
 }
 
 fn message(event: Event) -> WatchEvent {

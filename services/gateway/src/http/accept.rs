@@ -1,4 +1,4 @@
-//! Which form of an object the client wants: the object itself, its metadata, or a row of a table.
+//! Content negotiation: the format of a response, from the `Accept` header.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -6,48 +6,46 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::yaml::YAML;
 
-/// The type of Kubernetes' binary encoding.
+/// The media type of Kubernetes' protobuf encoding.
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// The form of an answer.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// The object in JSON.
+pub(super) enum Format {
     Json,
-    /// The object in YAML.
     Yaml,
-    /// The object in Kubernetes' protobuf envelope.
+    /// Kubernetes' protobuf envelope.
     Protobuf,
-    /// A table, in the given version of that format.
+    /// A `Table` of the given version.
     Table(&'static str),
-    /// Only the metadata.
-    Partial,
-    /// Aggregated discovery, in the given version of that format.
+    /// A `PartialObjectMetadata`.
+    PartialMetadata,
+    /// An `APIGroupDiscoveryList` of the given version.
     Discovery(&'static str),
 }
 
-/// The first acceptable form for objects, in the client's order.
-pub(super) fn objects(headers: &HeaderMap) -> Result<Form, ApiError> {
+/// Returns the first supported format for objects, in the client's order.
+pub(super) fn objects(headers: &HeaderMap) -> Result<Format, ApiError> {
     first(headers, |range| match (range.name, range.param("as")) {
-        (PROTOBUF, None) => Some(Form::Protobuf),
-        (YAML, None) => Some(Form::Yaml),
-        (name, None) if is_json(name) => Some(Form::Json),
+        (PROTOBUF, None) => Some(Format::Protobuf),
+        (YAML, None) => Some(Format::Yaml),
+        (name, None) if is_json(name) => Some(Format::Json),
         (name, Some("Table")) if is_json(name) => {
-            range.version(&["v1", "v1beta1"]).map(Form::Table)
+            range.version(&["v1", "v1beta1"]).map(Format::Table)
         }
         (name, Some("PartialObjectMetadata" | "PartialObjectMetadataList")) if is_json(name) => {
-            Some(Form::Partial)
+            Some(Format::PartialMetadata)
         }
         _ => None,
     })
 }
 
-/// The first acceptable form for discovery, in the client's order.
-pub(super) fn discovery(headers: &HeaderMap) -> Result<Form, ApiError> {
+/// Returns the first supported format for discovery, in the client's order.
+pub(super) fn discovery(headers: &HeaderMap) -> Result<Format, ApiError> {
     first(headers, |range| match (range.name, range.param("as")) {
-        (name, None) if is_json(name) => Some(Form::Json),
+        (name, None) if is_json(name) => Some(Format::Json),
         (name, Some("APIGroupDiscoveryList")) if is_json(name) => {
-            range.version(&["v2", "v2beta1"]).map(Form::Discovery)
+            range.version(&["v2", "v2beta1"]).map(Format::Discovery)
         }
         _ => None,
     })
@@ -57,15 +55,18 @@ fn is_json(name: &str) -> bool {
     matches!(name, "application/json" | "application/*" | "*/*")
 }
 
-fn first(headers: &HeaderMap, form: impl Fn(Range) -> Option<Form>) -> Result<Form, ApiError> {
+fn first(
+    headers: &HeaderMap,
+    format: impl Fn(Range) -> Option<Format>,
+) -> Result<Format, ApiError> {
     let mut accepts = headers.get_all(ACCEPT).iter().peekable();
     if accepts.peek().is_none() {
-        return Ok(Form::Json);
+        return Ok(Format::Json);
     }
     accepts
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .find_map(|range| form(Range::of(range)))
+        .find_map(|range| format(Range::of(range)))
         .ok_or_else(not_acceptable)
 }
 
@@ -76,7 +77,7 @@ pub(super) fn not_acceptable() -> ApiError {
     ApiError::new(Reason::NotAcceptable, message)
 }
 
-/// One media type of an `Accept` header, with its parameters.
+/// A media range of an `Accept` header.
 struct Range<'a> {
     name: &'a str,
     params: &'a str,
@@ -100,13 +101,13 @@ impl<'a> Range<'a> {
         found.next().map(|(_, value)| value.trim())
     }
 
-    /// The asked version, if it is one of those we speak.
-    fn version(&self, spoken: &[&'static str]) -> Option<&'static str> {
-        let asked = self.param("v");
-        spoken
+    /// Returns the requested version, if it is supported.
+    fn version(&self, supported: &[&'static str]) -> Option<&'static str> {
+        let requested = self.param("v");
+        supported
             .iter()
             .copied()
-            .find(|version| Some(*version) == asked)
+            .find(|version| Some(*version) == requested)
     }
 }
 
@@ -119,36 +120,36 @@ mod tests {
     }
 
     #[test]
-    fn the_first_form_that_we_speak_wins() {
-        for (value, form) in [
-            ("*/*", Form::Json),
-            ("application/json, */*", Form::Json),
+    fn the_first_supported_format_is_chosen() {
+        for (value, format) in [
+            ("*/*", Format::Json),
+            ("application/json, */*", Format::Json),
             (
                 "application/vnd.kubernetes.protobuf,application/json",
-                Form::Protobuf,
+                Format::Protobuf,
             ),
             (
                 "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-                Form::Table("v1"),
+                Format::Table("v1"),
             ),
             (
                 "application/json;as=Table;v=v9;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io",
-                Form::Table("v1beta1"),
+                Format::Table("v1beta1"),
             ),
             (
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-                Form::Partial,
+                Format::PartialMetadata,
             ),
-            ("text/html, application/xhtml+xml, */*;q=0.8", Form::Json),
+            ("text/html, application/xhtml+xml, */*;q=0.8", Format::Json),
         ] {
-            assert_eq!(objects(&accept(value)), Ok(form), "{value}");
+            assert_eq!(objects(&accept(value)), Ok(format), "{value}");
         }
-        assert_eq!(objects(&HeaderMap::new()), Ok(Form::Json));
+        assert_eq!(objects(&HeaderMap::new()), Ok(Format::Json));
     }
 
     #[test]
-    fn an_unknown_form_is_not_acceptable() {
-        let error = objects(&accept("application/cbor")).expect_err("we do not speak it");
+    fn an_unknown_format_is_not_acceptable() {
+        let error = objects(&accept("application/cbor")).expect_err("it is not supported");
         assert_eq!(error.reason, Reason::NotAcceptable);
     }
 
@@ -156,6 +157,6 @@ mod tests {
     fn new_clients_get_aggregated_discovery() {
         let value =
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-        assert_eq!(discovery(&accept(value)), Ok(Form::Discovery("v2")));
+        assert_eq!(discovery(&accept(value)), Ok(Format::Discovery("v2")));
     }
 }

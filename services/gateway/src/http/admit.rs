@@ -1,4 +1,4 @@
-//! The steps before a request's handler: its deadline is read, its body received, its seat taken.
+//! Middleware before the handler: sets the deadline, reads the body, and takes a seat of flow control.
 
 use std::sync::Arc;
 
@@ -14,31 +14,27 @@ use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
+use super::handler::verb;
 use super::query::Query;
-use super::reply::Failure;
-use super::resources::verb;
+use super::response::ErrorResponse;
 use super::route::Route;
 use super::yaml::YAML;
 use super::{body, timeout};
 use crate::flow_control::{Flow, FlowControl, Seat};
 
-/// Lets a request on to its handler once its body is there and it has a seat. Watches and logs need none, and have no deadline.
+/// Calls the handler with the body in memory, while holding a seat. Watches and logs have neither a seat nor a deadline.
 pub(super) async fn admit(
     Extension(control): Extension<Arc<FlowControl>>,
     request: Request,
     next: Next,
 ) -> Response {
-    match admitted(&control, request, next).await {
+    match handle(&control, request, next).await {
         Ok(response) => response,
-        Err(error) => Failure(error).into_response(),
+        Err(error) => ErrorResponse(error).into_response(),
     }
 }
 
-async fn admitted(
-    control: &FlowControl,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
+async fn handle(control: &FlowControl, request: Request, next: Next) -> Result<Response, ApiError> {
     let route = request.extensions().get::<Route>().cloned();
     let verb = route
         .as_ref()
@@ -51,23 +47,25 @@ async fn admitted(
     }
     let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
     let flow = Flow::of(peer, request.headers());
-    let given = timeout::timeout(&Query::parse(request.uri().query().unwrap_or_default()))?;
+    let deadline = timeout::timeout(&Query::parse(request.uri().query().unwrap_or_default()))?;
     let work = async {
-        let request = received(request).await?;
+        let request = read_body(request).await?;
         let _seat = seat(control, route.as_ref(), verb, flow).await?;
         Ok(next.run(request).await)
     };
-    match given {
+    match deadline {
         None => work.await,
-        Some(given) => tokio::time::timeout(given, work).await.unwrap_or_else(|_| {
-            let message = "request did not complete within the allotted timeout";
-            Err(ApiError::new(Reason::Timeout, message))
-        }),
+        Some(deadline) => tokio::time::timeout(deadline, work)
+            .await
+            .unwrap_or_else(|_| {
+                let message = "request did not complete within the allotted timeout";
+                Err(ApiError::new(Reason::Timeout, message))
+            }),
     }
 }
 
-/// The request with its body in memory: a client that sends slowly holds no seat meanwhile.
-async fn received(request: Request) -> Result<Request, ApiError> {
+/// Reads the body into memory, so that a slow client does not hold a seat while it sends.
+async fn read_body(request: Request) -> Result<Request, ApiError> {
     let (parts, body) = request.into_parts();
     let body = match parts.method {
         Method::GET | Method::HEAD => Body::empty(),
@@ -80,8 +78,8 @@ async fn received(request: Request) -> Result<Request, ApiError> {
     Ok(Request::from_parts(parts, body))
 }
 
-/// Refuses a body of a browser that does not say its type: a page of any site may send such a body without having to ask.
-/// Other programs may leave it out, as `kubectl create --raw` does.
+/// Refuses a browser's body without a content type: pages of any site may send such a request without a preflight. Other
+/// clients may omit the type, as `kubectl create --raw` does.
 fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), ApiError> {
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
     let browser = agent.is_some_and(|agent| agent.starts_with(b"Mozilla/"))

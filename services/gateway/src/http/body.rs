@@ -1,4 +1,4 @@
-//! Reads what came with a request: an object in JSON or in Kubernetes' protobuf envelope.
+//! Decodes request bodies: objects in JSON, YAML or Kubernetes' protobuf envelope.
 
 use std::error::Error;
 
@@ -12,16 +12,16 @@ use setpoint_codec::{Kind, Object, envelope, strict};
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
-use super::options::Validation;
+use super::write_options::FieldValidation;
 use super::yaml::{self, YAML};
 
-/// The most that a request may carry; etcd would refuse much less than twice this.
+/// The maximum size of a body in bytes, as upstream. It is about twice as much as etcd accepts.
 const LIMIT: usize = 3 << 20;
 
-/// How much of an unreadable body is shown to its sender.
+/// The number of bytes of an undecodable body in the error message.
 const SHOWN: usize = 30;
 
-/// Reads a body to its end.
+/// Reads a body into memory.
 pub(super) async fn read(body: Body) -> Result<Bytes, ApiError> {
     match Limited::new(body, LIMIT).collect().await {
         Ok(body) => Ok(body.to_bytes()),
@@ -30,8 +30,8 @@ pub(super) async fn read(body: Body) -> Result<Bytes, ApiError> {
             Err(ApiError::new(Reason::RequestEntityTooLarge, message))
         }
         Err(error) => {
-            if let Some(refused) = refused(&*error) {
-                return Err(refused);
+            if let Some(error) = listener_error(&*error) {
+                return Err(error);
             }
             let message = format!("error reading request body: {error}");
             Err(ApiError::new(Reason::BadRequest, message))
@@ -39,13 +39,13 @@ pub(super) async fn read(body: Body) -> Result<Bytes, ApiError> {
     }
 }
 
-/// Returns what the listener says of a body that it does not take.
-fn refused(error: &(dyn Error + 'static)) -> Option<ApiError> {
+/// Returns the error of the listener that limits bodies, if it is the source.
+fn listener_error(error: &(dyn Error + 'static)) -> Option<ApiError> {
     let own = error.downcast_ref::<ApiError>().cloned();
-    own.or_else(|| error.source().and_then(refused))
+    own.or_else(|| error.source().and_then(listener_error))
 }
 
-/// The type of a body without its parameters; JSON if it does not say.
+/// Returns the content type without its parameters, by default JSON.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
     let value = headers
         .get(CONTENT_TYPE)
@@ -61,7 +61,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
     }
 }
 
-/// A body of a type that we cannot read.
+/// Returns the error of an unsupported content type.
 pub(super) fn unsupported(accepted: &[&str]) -> ApiError {
     let accepted = accepted.join(", ");
     let message = format!(
@@ -70,19 +70,19 @@ pub(super) fn unsupported(accepted: &[&str]) -> ApiError {
     ApiError::new(Reason::UnsupportedMediaType, message)
 }
 
-/// An object that was sent, with what its sender should know of it.
-pub(super) struct Sent {
+/// A decoded object, with warnings for the client.
+pub(super) struct DecodedBody {
     pub(super) object: Box<dyn Object>,
     pub(super) warnings: Vec<String>,
 }
 
-impl Sent {
-    /// An object of the expected kind. Bodies of options may name any group's version.
+impl DecodedBody {
+    /// Decodes an object of the expected kind.
     pub(super) fn decode(
         expected: &'static Kind,
         headers: &HeaderMap,
         body: &Bytes,
-        validation: Validation,
+        validation: FieldValidation,
     ) -> Result<Self, ApiError> {
         match media_type(headers) {
             "application/json" => from_json(expected, body, validation),
@@ -93,7 +93,7 @@ impl Sent {
     }
 }
 
-/// What a document says of itself.
+/// The kind that a document claims to be.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct TypeMeta {
@@ -105,15 +105,15 @@ struct TypeMeta {
 fn from_json(
     expected: &'static Kind,
     body: &Bytes,
-    validation: Validation,
-) -> Result<Sent, ApiError> {
+    validation: FieldValidation,
+) -> Result<DecodedBody, ApiError> {
     let named: TypeMeta = serde_json::from_slice(body).map_err(|error| {
         let problem = match error.is_eof() {
             true => "unexpected end of JSON input".into(),
             false => error.to_string(),
         };
         let problem = format!("couldn't get version/kind; json parse error: {problem}");
-        unrecognised(expected, &problem, body)
+        unrecognized(expected, &problem, body)
     })?;
     check_kind(
         expected,
@@ -122,29 +122,34 @@ fn from_json(
     )?;
     let object = expected.from_json(body)?;
     let warnings = match validation {
-        Validation::Ignore => Vec::new(),
+        FieldValidation::Ignore => Vec::new(),
         _ => strict::unknown_fields(expected, body),
     };
-    if validation == Validation::Strict && !warnings.is_empty() {
+    if validation == FieldValidation::Strict && !warnings.is_empty() {
         let errors = warnings.join(", ");
         let problem = format!("strict decoding error: {errors}");
-        return Err(unfit(&expected.kind, &expected.version, expected, &problem));
+        return Err(conversion_error(
+            &expected.kind,
+            &expected.version,
+            expected,
+            &problem,
+        ));
     }
-    Ok(Sent { object, warnings })
+    Ok(DecodedBody { object, warnings })
 }
 
-fn from_protobuf(expected: &'static Kind, body: &Bytes) -> Result<Sent, ApiError> {
+fn from_protobuf(expected: &'static Kind, body: &Bytes) -> Result<DecodedBody, ApiError> {
     let envelope =
-        envelope::read(body).map_err(|error| unrecognised(expected, &error.to_string(), body))?;
+        envelope::read(body).map_err(|error| unrecognized(expected, &error.to_string(), body))?;
     check_kind(expected, &envelope.api_version, &envelope.kind)?;
     let object = expected.decode(&envelope.raw)?;
-    Ok(Sent {
+    Ok(DecodedBody {
         object,
         warnings: Vec::new(),
     })
 }
 
-/// An object may leave out what it is; it may not claim to be something else.
+/// Checks the kind of a document. A document may omit it.
 fn check_kind(expected: &'static Kind, api_version: &str, kind: &str) -> Result<(), ApiError> {
     if !kind.is_empty() && kind != expected.kind {
         let version = api_version.rsplit('/').next().unwrap_or_default();
@@ -155,10 +160,10 @@ fn check_kind(expected: &'static Kind, api_version: &str, kind: &str) -> Result<
         } = expected;
         let problem =
             format!("converting ({version}.{kind}) to ({of}.{wanted}): unknown conversion");
-        return Err(unfit(kind, version, expected, &problem));
+        return Err(conversion_error(kind, version, expected, &problem));
     }
     let wanted = expected.api_version();
-    // Every group has its own name for the same options.
+    // Options may name the version of any group.
     let options = !expected.is_stored() && expected.group.is_empty();
     if !api_version.is_empty() && api_version != wanted && !options {
         let message = format!(
@@ -169,14 +174,14 @@ fn check_kind(expected: &'static Kind, api_version: &str, kind: &str) -> Result<
     Ok(())
 }
 
-fn unfit(kind: &str, version: &str, expected: &Kind, problem: &str) -> ApiError {
+fn conversion_error(kind: &str, version: &str, expected: &Kind, problem: &str) -> ApiError {
     let expected = &expected.kind;
     let message =
         format!("{kind} in version {version:?} cannot be handled as a {expected}: {problem}");
     ApiError::new(Reason::BadRequest, message)
 }
 
-fn unrecognised(expected: &Kind, problem: &str, body: &[u8]) -> ApiError {
+fn unrecognized(expected: &Kind, problem: &str, body: &[u8]) -> ApiError {
     let shown: String = body
         .iter()
         .take(SHOWN)

@@ -1,4 +1,4 @@
-//! Delete: one object, or all that are selected.
+//! Delete and deletecollection.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -7,40 +7,40 @@ use setpoint_codec::{Object as _, kinds};
 use setpoint_proto::meta::{DeleteOptions, ListMeta, Status, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
-use super::body::{self, Sent};
-use super::options::{self, Validation};
+use super::body::{self, DecodedBody};
+use super::encoder::Encoder;
+use super::handler::ObjectRequest;
+use super::list_options;
 use super::query::Query;
-use super::reply::Reply;
-use super::resources::Asked;
-use super::selection;
-use super::shape::Shape;
+use super::response::ApiResponse;
+use super::write_options::{self, FieldValidation};
 use crate::heavy::heavy;
 use crate::registry::{Deleted, ObjectResponse, RequestContext};
 
-/// The kind of the options.
+/// The kind of the options in error messages.
 const OPTIONS: &str = "DeleteOptions";
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 
-/// `DELETE` of one object: answers with it while something keeps it, else says that it is gone.
-pub(super) async fn one(asked: Asked) -> Result<Reply, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let context = context(&asked.query, &asked.headers)?;
-    let target = asked.route.target()?;
-    let options = receive(&asked.query, &asked.headers, asked.body).await?;
-    let deleted = asked.registry.delete(&context, &target, &options).await?;
+/// `DELETE` of an object. The response is the object while its deletion is pending, else a `Status`.
+pub(super) async fn one(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let context = context(&request.query, &request.headers)?;
+    let target = request.route.target()?;
+    let options = decode_options(&request.query, &request.headers, request.body).await?;
+    let deleted = request.registry.delete(&context, &target, &options).await?;
     match deleted.gone {
-        true => shape.text(gone(deleted)?.to_json()),
-        false => shape.response(deleted.response),
+        true => encoder.text(status(deleted)?.to_json()),
+        false => encoder.object(deleted.response),
     }
 }
 
-/// `DELETE` of a collection: answers with what was in it.
-pub(super) async fn all(asked: Asked) -> Result<Reply, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let context = context(&asked.query, &asked.headers)?;
-    let params = selection::list(&asked.route, &asked.query)?;
-    let options = receive(&asked.query, &asked.headers, asked.body).await?;
-    let list = asked
+/// `DELETE` of a collection. The response is the list of its objects.
+pub(super) async fn all(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let context = context(&request.query, &request.headers)?;
+    let params = list_options::list(&request.route, &request.query)?;
+    let options = decode_options(&request.query, &request.headers, request.body).await?;
+    let list = request
         .registry
         .delete_collection(&context, &params, &options)
         .await?;
@@ -50,10 +50,10 @@ pub(super) async fn all(asked: Asked) -> Result<Reply, ApiError> {
     };
     let items: Vec<Bytes> = list.items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    heavy(bytes, || shape.list(asked.route.kind, metadata, items)).await
+    heavy(bytes, || encoder.list(request.route.kind, metadata, items)).await
 }
 
-fn gone(deleted: Deleted) -> Result<Status, ApiError> {
+fn status(deleted: Deleted) -> Result<Status, ApiError> {
     let ObjectResponse { kind, .. } = deleted.response;
     let object = deleted.response.into_object()?;
     Ok(Status {
@@ -69,14 +69,14 @@ fn gone(deleted: Deleted) -> Result<Status, ApiError> {
     })
 }
 
-/// The circumstances of a deletion, which has no field manager.
+/// Returns the context of a deletion. `DeleteOptions` have no field manager.
 fn context(query: &Query, headers: &HeaderMap) -> Result<RequestContext, ApiError> {
-    let dry_run = options::dry_run(query.all("dryRun"), OPTIONS)?;
-    Ok(options::context(query, headers)?.dry(dry_run))
+    let dry_run = write_options::dry_run(query.all("dryRun"), OPTIONS)?;
+    Ok(write_options::context(query, headers)?.dry(dry_run))
 }
 
-/// The options in the body; without a body, those in the query.
-async fn receive(
+/// Decodes the options in the body; without a body, those in the query.
+async fn decode_options(
     query: &Query,
     headers: &HeaderMap,
     body: Body,
@@ -87,20 +87,24 @@ async fn receive(
         false => {
             let kind = kinds()
                 .by_kind("v1", "DeleteOptions")
-                .ok_or_else(unreadable)?;
-            let sent = Sent::decode(kind, headers, &body, Validation::Ignore)?;
-            let sent = sent.object.into_any().downcast::<DeleteOptions>();
-            *sent.map_err(|_| unreadable())?
+                .ok_or_else(unknown_options)?;
+            let decoded = DecodedBody::decode(kind, headers, &body, FieldValidation::Ignore)?;
+            let decoded = decoded.object.into_any().downcast::<DeleteOptions>();
+            *decoded.map_err(|_| unknown_options())?
         }
     };
-    options::dry_run(options.dry_run.iter().map(String::as_str), OPTIONS)?;
+    write_options::dry_run(options.dry_run.iter().map(String::as_str), OPTIONS)?;
     match options.propagation_policy.as_deref() {
         Some(policy) if options.orphan_dependents.is_some() => {
             let detail =
                 format!("{policy:?}: orphanDependents and deletionPropagation cannot be both set");
-            Err(options::invalid(OPTIONS, "propagationPolicy", &detail))
+            Err(write_options::invalid(
+                OPTIONS,
+                "propagationPolicy",
+                &detail,
+            ))
         }
-        Some(other) if !POLICIES.contains(&other) => Err(options::unsupported(
+        Some(other) if !POLICIES.contains(&other) => Err(write_options::unsupported(
             OPTIONS,
             "propagationPolicy",
             other,
@@ -120,7 +124,7 @@ fn from_query(query: &Query) -> Result<DeleteOptions, ApiError> {
     })
 }
 
-fn unreadable() -> ApiError {
+fn unknown_options() -> ApiError {
     ApiError::new(
         Reason::InternalError,
         "DeleteOptions is not among the known kinds",

@@ -1,4 +1,4 @@
-//! What a container wrote: asked for here, read from the agent of its node, and passed on as it comes.
+//! The subresource `log`: streams the log of a container from the agent of its node.
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -20,36 +20,36 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
-use super::options;
+use super::handler::ObjectRequest;
 use super::query::Query;
-use super::resources::Asked;
+use super::write_options;
 use crate::peers::Peers;
 use crate::registry::{Registry, RequestContext, Target};
 
-/// An agent that does not begin to answer by then is hung.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// One that went without a word while it was followed is noticed after so long, twice.
+/// The time within which an agent must begin to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The interval of pings to an agent, and the time within which it must answer one.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// Answers with the log of a container.
+/// Returns the log of a container.
 pub(super) async fn log(
-    asked: Asked,
+    request: ObjectRequest,
     stop: Option<Extension<CancellationToken>>,
 ) -> Result<Response, ApiError> {
-    let mut request = request(&asked.query)?;
-    let context = options::context(&asked.query, &asked.headers)?;
-    let (registry, route) = (&asked.registry, &asked.route);
+    let mut logs = logs_request(&request.query)?;
+    let context = write_options::context(&request.query, &request.headers)?;
+    let (registry, route) = (&request.registry, &request.route);
     let pod: Pod = read(registry, &context, "Pod", &route.namespace, &route.name).await?;
-    request.namespace.clone_from(&pod.metadata.namespace);
-    request.pod.clone_from(&pod.metadata.name);
-    request.container = container(&pod, asked.query.get("container"))?;
+    logs.namespace.clone_from(&pod.metadata.namespace);
+    logs.pod.clone_from(&pod.metadata.name);
+    logs.container = container(&pod, request.query.get("container"))?;
     let plain = [(CONTENT_TYPE, "text/plain")];
     if pod.spec.node_name.is_empty() {
         return Ok((plain, Body::empty()).into_response());
     }
     let node: Node = read(registry, &context, "Node", "", &pod.spec.node_name).await?;
-    let mut agent = NodeClient::new(dial(registry.peers(), &node).await?);
-    let pieces = timeout(PATIENCE, agent.logs(request)).await;
+    let mut agent = NodeClient::new(connect(registry.peers(), &node).await?);
+    let pieces = timeout(TIMEOUT, agent.logs(logs)).await;
     let pieces = pieces.map_err(|_| internal("the node's agent does not answer"))??;
     let pieces = pieces.into_inner();
     let pieces = pieces.map_ok(|piece| piece.data);
@@ -66,16 +66,16 @@ async fn read<T: prost::Message + Default>(
     name: &str,
 ) -> Result<T, ApiError> {
     let kind = kinds().by_kind("v1", kind);
-    let kind = kind.ok_or_else(|| internal("there is no such kind"))?;
+    let kind = kind.ok_or_else(|| internal("the kind is unknown"))?;
     let target = Target::new(kind, namespace, name, "")?;
     let found = registry.get(context, &target, AtLeast::Newest).await?;
     T::decode(found.raw).map_err(|error| internal(error.to_string()))
 }
 
-/// What is asked for, checked as Kubernetes checks it.
-fn request(query: &Query) -> Result<LogsRequest, ApiError> {
+/// Returns the request to the agent, with the parameters of the query.
+fn logs_request(query: &Query) -> Result<LogsRequest, ApiError> {
     let at_least = |name: &'static str, least: i64, words: &str| match query.number(name)? {
-        Some(number) if number < least => Err(options::invalid("", name, words)),
+        Some(number) if number < least => Err(write_options::invalid("", name, words)),
         number => Ok(number),
     };
     let seconds = at_least("sinceSeconds", 1, "must be greater than 0")?;
@@ -84,14 +84,14 @@ fn request(query: &Query) -> Result<LogsRequest, ApiError> {
         Some(text) => {
             let time = text.parse::<Timestamp>();
             let time = time.map_err(|_| {
-                options::invalid("", "sinceTime", "must be a time as RFC 3339 writes it")
+                write_options::invalid("", "sinceTime", "must be a time as RFC 3339 writes it")
             })?;
             Some(time.as_second())
         }
     };
     if seconds.is_some() && time.is_some() {
         let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-        return Err(options::invalid("", "sinceSeconds", detail));
+        return Err(write_options::invalid("", "sinceSeconds", detail));
     }
     let now = Timestamp::now().as_second();
     Ok(LogsRequest {
@@ -105,7 +105,7 @@ fn request(query: &Query) -> Result<LogsRequest, ApiError> {
     })
 }
 
-/// The container that is meant: the one named, or the only one.
+/// Returns the name of the requested container, by default the only one.
 fn container(pod: &Pod, named: Option<&str>) -> Result<String, ApiError> {
     let (spec, name) = (&pod.spec, &pod.metadata.name);
     let refused = |message| Err(ApiError::new(Reason::BadRequest, message));
@@ -138,8 +138,8 @@ fn container(pod: &Pod, named: Option<&str>) -> Result<String, ApiError> {
     }
 }
 
-/// A connection to the agent of a node.
-async fn dial(peers: &Peers, node: &Node) -> Result<Channel, ApiError> {
+/// Connects to the agent of a node.
+async fn connect(peers: &Peers, node: &Node) -> Result<Channel, ApiError> {
     let addresses = &node.status.addresses;
     let address = addresses
         .iter()
@@ -152,7 +152,7 @@ async fn dial(peers: &Peers, node: &Node) -> Result<Channel, ApiError> {
             node.metadata.name
         ))
     };
-    // A name would be resolved to whatever its owner likes.
+    // A name could be resolved to any address.
     host.parse::<IpAddr>()
         .map_err(|_| unreachable("its InternalIP is no IP address".to_owned()))?;
     let endpoint = peers.endpoint(host, u16::try_from(port).unwrap_or_default());
@@ -190,7 +190,7 @@ mod tests {
         pod
     }
 
-    fn refusal(pod: &Pod, named: Option<&str>) -> String {
+    fn message(pod: &Pod, named: Option<&str>) -> String {
         container(pod, named).expect_err("it is refused").message
     }
 
@@ -202,22 +202,22 @@ mod tests {
             Ok("first".to_owned())
         );
         assert_eq!(
-            refusal(&pod(&[], &["a", "b"]), None),
+            message(&pod(&[], &["a", "b"]), None),
             "a container name must be specified for pod web, choose one of: [a b]"
         );
         assert_eq!(
-            refusal(&pod(&["first"], &["a"]), None),
+            message(&pod(&["first"], &["a"]), None),
             "a container name must be specified for pod web, choose one of: [a] or one of the init containers: [first]"
         );
         assert_eq!(
-            refusal(&pod(&[], &["a"]), Some("b")),
+            message(&pod(&[], &["a"]), Some("b")),
             "container b is not valid for pod web"
         );
     }
 
     #[test]
-    fn numbers_that_make_no_sense_are_refused() {
-        let refused = |text| request(&Query::parse(text)).is_err();
+    fn invalid_parameters_are_refused() {
+        let refused = |text| logs_request(&Query::parse(text)).is_err();
         for text in [
             "tailLines=-1",
             "limitBytes=0",
@@ -228,7 +228,7 @@ mod tests {
             assert!(refused(text), "{text}");
         }
         assert!(refused("sinceSeconds=5&sinceTime=2026-11-21T07:00:00Z"));
-        let request = request(&Query::parse(
+        let request = logs_request(&Query::parse(
             "tailLines=0&follow=true&sinceTime=1970-01-01T00:01:00Z",
         ))
         .unwrap();

@@ -1,29 +1,29 @@
-//! REST as stock kubectl and other Kubernetes clients speak it.
+//! Kubernetes' REST API, for kubectl and other Kubernetes clients.
 //!
-//! Discovery and OpenAPI are made from the descriptors, once. Everything else is one handler that reads from the
-//! path which kind is meant and leaves the rest to the registry.
+//! Discovery and OpenAPI documents are generated from the descriptors, once. All other paths have one handler: it parses
+//! the path into a kind and an object, and calls the registry.
 
 mod accept;
 mod admit;
 mod body;
 mod delete;
 mod discovery;
+mod encoder;
+mod handler;
+mod list_options;
 mod log;
 mod openapi;
-mod options;
 mod query;
 mod read;
-mod reply;
-mod resources;
+mod response;
 mod route;
-mod selection;
-mod shape;
 mod table;
 mod telemetry;
 mod timeout;
 mod version;
 mod watch;
 mod write;
+mod write_options;
 mod yaml;
 
 use std::sync::Arc;
@@ -36,24 +36,24 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::Registry;
 use query::Query;
-use reply::{Failure, Reply};
+use response::{ApiResponse, ErrorResponse};
 
-/// Everything that is served over HTTP, but for health and metrics.
+/// Returns the routes of the REST API; health and metrics are served elsewhere.
 pub fn router(registry: Arc<Registry>) -> Router {
     Router::new()
         .route("/version", get(version))
         .route("/version/", get(version))
         .merge(discovery::router())
         .merge(openapi::router())
-        .method_not_allowed_fallback(async || Failure(not_allowed()))
-        .fallback(resources::serve)
+        .method_not_allowed_fallback(async || ErrorResponse(not_allowed()))
+        .fallback(handler::serve)
         .layer(from_fn(admit::admit))
         .layer(from_fn(telemetry::observe))
         .with_state(registry)
 }
 
-async fn version(query: Query, headers: HeaderMap) -> Reply {
-    reply::document(&version::document(), reply::is_pretty(&query, &headers))
+async fn version(query: Query, headers: HeaderMap) -> ApiResponse {
+    response::document(&version::document(), response::is_pretty(&query, &headers))
 }
 
 fn not_found() -> ApiError {

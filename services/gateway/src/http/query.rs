@@ -1,4 +1,4 @@
-//! The parameters behind the question mark, read as Kubernetes reads them.
+//! Query parameters, parsed as Kubernetes does.
 
 use std::convert::Infallible;
 use std::num::IntErrorKind;
@@ -7,12 +7,12 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use setpoint_proto::{ApiError, Reason};
 
-/// All parameters in the order given.
+/// The parameters in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads the part of an address behind its question mark.
+    /// Parses the query of a URL, without the question mark.
     pub(super) fn parse(text: &str) -> Self {
         Self(
             form_urlencoded::parse(text.as_bytes())
@@ -21,24 +21,27 @@ impl Query {
         )
     }
 
-    /// The first value of a parameter; `None` where it is missing or empty.
+    /// Returns the first value of a parameter that is not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.all(name).find(|value| !value.is_empty())
     }
 
-    /// Every value of a parameter.
+    /// Returns all values of a parameter.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let pairs = self.0.iter().filter(move |(key, _)| key == name);
         pairs.map(|(_, value)| value.as_str())
     }
 
-    /// Set, and to anything but `false` or `0`.
+    /// Returns whether a parameter is set, and neither `false` nor `0`.
     pub(super) fn flag(&self, name: &str) -> bool {
         let value = self.all(name).next();
         value.is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
     }
 
-    /// A whole number.
+    /// Returns the value of a parameter as an integer.
+    ///
+    /// # Errors
+    /// `BadRequest` if it is not an integer.
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let Some(text) = self.get(name) else {
             return Ok(None);
@@ -80,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_off_when_it_says_so() {
+    fn a_flag_is_off_if_it_is_missing_false_or_0() {
         for text in ["", "watch=false", "watch=0", "watch=False"] {
             assert!(!Query::parse(text).flag("watch"), "{text}");
         }
@@ -88,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_number_is_named() {
+    fn the_error_names_a_malformed_number() {
         let error = Query::parse("limit=many")
             .number("limit")
-            .expect_err("it is no number");
+            .expect_err("it is not a number");
         assert_eq!(
             error.message,
             r#"strconv.ParseInt: parsing "many": invalid syntax"#

@@ -4,28 +4,28 @@ use bytes::Bytes;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::ListMeta;
 
-use super::reply::Reply;
-use super::resources::Asked;
-use super::shape::Shape;
-use super::{options, selection};
+use super::encoder::Encoder;
+use super::handler::ObjectRequest;
+use super::response::ApiResponse;
+use super::{list_options, write_options};
 use crate::heavy::heavy;
 
 /// `GET` of one object, or of its subresource.
-pub(super) async fn get(asked: Asked) -> Result<Reply, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let context = options::context(&asked.query, &asked.headers)?;
-    let target = asked.route.target()?;
-    let at = selection::freshness(&asked.query)?;
-    let response = asked.registry.get(&context, &target, at).await?;
-    heavy(response.raw.len(), || shape.response(response)).await
+pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let context = write_options::context(&request.query, &request.headers)?;
+    let target = request.route.target()?;
+    let at = list_options::at_least(&request.query)?;
+    let response = request.registry.get(&context, &target, at).await?;
+    heavy(response.raw.len(), || encoder.object(response)).await
 }
 
-/// `GET` of a collection, or of a page of it.
-pub(super) async fn list(asked: Asked) -> Result<Reply, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let context = options::context(&asked.query, &asked.headers)?;
-    let params = selection::list(&asked.route, &asked.query)?;
-    let list = asked.registry.list(&context, &params).await?;
+/// `GET` of a collection or of a page of it.
+pub(super) async fn list(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let context = write_options::context(&request.query, &request.headers)?;
+    let params = list_options::list(&request.route, &request.query)?;
+    let list = request.registry.list(&context, &params).await?;
     let metadata = ListMeta {
         resource_version: list.revision.to_string(),
         r#continue: list.continue_token,
@@ -34,5 +34,5 @@ pub(super) async fn list(asked: Asked) -> Result<Reply, ApiError> {
     };
     let items: Vec<Bytes> = list.items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    heavy(bytes, || shape.list(asked.route.kind, metadata, items)).await
+    heavy(bytes, || encoder.list(request.route.kind, metadata, items)).await
 }

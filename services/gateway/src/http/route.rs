@@ -1,4 +1,4 @@
-//! What a path names: a kind, and perhaps a namespace, an object and a part of it.
+//! Parses paths into a kind, a namespace, a name and a subresource.
 
 use percent_encoding::percent_decode_str;
 use setpoint_codec::{Kind, kinds};
@@ -6,22 +6,22 @@ use setpoint_proto::ApiError;
 
 use crate::registry::Target;
 
-/// An object, or all of a kind, by its path.
+/// An object or a collection, as a path names it.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) kind: &'static Kind,
-    /// Empty: all namespaces, or none for a cluster-scoped kind.
+    /// Empty for all namespaces, and for cluster-scoped kinds.
     pub(super) namespace: String,
-    /// Empty: the whole collection.
+    /// Empty for a collection.
     pub(super) name: String,
-    /// Empty: the object itself.
+    /// Empty for the object itself.
     pub(super) subresource: String,
-    /// The path is one of those, deprecated for long, that stand for a watch: `/api/v1/watch/…`.
+    /// Whether it is one of the deprecated paths of watches, `/api/v1/watch/…`.
     pub(super) is_watch: bool,
 }
 
 impl Route {
-    /// Reads `/api/<version>/…` and `/apis/<group>/<version>/…`; `None` if nothing is there.
+    /// Parses `/api/<version>/…` and `/apis/<group>/<version>/…`. Returns `None` if there is no such resource.
     pub(super) fn of(path: &str) -> Option<Self> {
         let mut segments = Vec::new();
         for segment in path.strip_prefix('/')?.trim_end_matches('/').split('/') {
@@ -48,7 +48,7 @@ impl Route {
     fn below(group: &str, version: &str, path: &[&str]) -> Option<Self> {
         let kind_of = |plural| kinds().by_plural(group, version, plural);
         let (kind, namespace, rest) = match path {
-            // `namespaces/x/status` is a part of the Namespace, not a kind within it.
+            // `namespaces/x/status` is a subresource of the Namespace, not a kind within it.
             ["namespaces", namespace, plural, rest @ ..] if kind_of(plural).is_some() => {
                 (kind_of(plural)?, *namespace, rest)
             }
@@ -76,12 +76,12 @@ impl Route {
         })
     }
 
-    /// The same for the registry.
+    /// Returns the target of the registry.
     pub(super) fn target(&self) -> Result<Target, ApiError> {
         Target::new(self.kind, &self.namespace, &self.name, &self.subresource)
     }
 
-    /// The path with its variable parts taken out, for metrics and spans.
+    /// Returns the path with placeholders for its variable segments, for metrics and spans.
     pub(super) fn template(&self) -> String {
         let mut path = super::discovery::path_of(&self.kind.group, &self.kind.version);
         if self.is_watch {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_names_nothing() {
+    fn other_paths_have_no_route() {
         for path in [
             "/",
             "/api/v1",

@@ -1,4 +1,4 @@
-//! One span and one count per request, whatever becomes of it.
+//! Middleware that records a span and the metrics of each request.
 
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
@@ -10,22 +10,22 @@ use setpoint_proto::trace::TRACEPARENT;
 use setpoint_telemetry as telemetry;
 use tracing::{Instrument as _, Span, field, info_span};
 
+use super::handler::verb;
 use super::query::Query;
-use super::resources::verb;
 use super::route::Route;
 use crate::metrics;
 
-/// Wraps a request in its span, and counts it when its answer begins.
+/// Runs a request in its span, and counts it when the response begins.
 pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     let route = Route::of(request.uri().path());
     let verb = route
         .as_ref()
         .and_then(|route| verb(request.method(), route, request.uri()));
     let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let asked = asked(request.headers());
-    // Reads change nothing: as traces of their own they would bury what people look for.
-    let span = match writes || asked.is_some() {
-        true => span(&request, route.as_ref(), asked),
+    let parent = remote_parent(request.headers());
+    // Reads are traced only as part of a trace of their caller: they would outnumber the traces of writes.
+    let span = match writes || parent.is_some() {
+        true => span(&request, route.as_ref(), parent),
         false => Span::none(),
     };
     let method = request.method().clone();
@@ -33,16 +33,16 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     if let Some(route) = route.clone() {
         request.extensions_mut().insert(route);
     }
-    let counted = metrics::Request::begin(metrics::About {
+    let counted = metrics::Request::begin(metrics::RequestInfo {
         verb,
         method: method.as_str(),
         dry_run,
-        ..about(route.as_ref())
+        ..request_info(route.as_ref())
     });
     let response = async {
         let mut response = next.run(request).await;
         if writes {
-            tell_trace(response.headers_mut(), asked);
+            set_traceparent(response.headers_mut(), parent);
         }
         response
     };
@@ -56,9 +56,9 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// What the labels of its metrics say.
-pub(super) fn about(route: Option<&Route>) -> metrics::About<'_> {
-    metrics::About {
+/// Returns the labels of a request without its verb.
+pub(super) fn request_info(route: Option<&Route>) -> metrics::RequestInfo<'_> {
+    metrics::RequestInfo {
         verb: None,
         method: "",
         dry_run: false,
@@ -74,7 +74,7 @@ fn is_dry_run(uri: &Uri) -> bool {
     query.contains("dryRun") && Query::parse(query).get("dryRun").is_some()
 }
 
-fn span(request: &Request, route: Option<&Route>, asked: Option<Traceparent>) -> Span {
+fn span(request: &Request, route: Option<&Route>, parent: Option<Traceparent>) -> Span {
     let method = request.method();
     let matched = request.extensions().get::<MatchedPath>();
     let template = match route {
@@ -93,22 +93,22 @@ fn span(request: &Request, route: Option<&Route>, asked: Option<Traceparent>) ->
         user_agent.original = agent,
         http.response.status_code = field::Empty,
     );
-    if let Some(parent) = asked {
+    if let Some(parent) = parent {
         telemetry::set_remote_parent(&span, parent);
     }
     span
 }
 
-/// The span that the request is to be below.
-fn asked(headers: &HeaderMap) -> Option<Traceparent> {
+/// Returns the span of the caller.
+fn remote_parent(headers: &HeaderMap) -> Option<Traceparent> {
     headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
 }
 
-/// Whoever wrote can follow what comes of it; where nobody traces here, in the trace that they brought.
-fn tell_trace(headers: &mut HeaderMap, asked: Option<Traceparent>) {
-    let span = telemetry::Span::current().traceparent().or(asked);
-    let told = span.and_then(|span| HeaderValue::try_from(span.to_string()).ok());
-    if let Some(told) = told {
-        headers.insert(TRACEPARENT, told);
+/// Sets the header with the span of the request, so that a writer can find its trace; without tracing, the caller's span.
+fn set_traceparent(headers: &mut HeaderMap, parent: Option<Traceparent>) {
+    let span = telemetry::Span::current().traceparent().or(parent);
+    let value = span.and_then(|span| HeaderValue::try_from(span.to_string()).ok());
+    if let Some(value) = value {
+        headers.insert(TRACEPARENT, value);
     }
 }

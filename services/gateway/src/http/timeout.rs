@@ -1,4 +1,4 @@
-//! The time that a client gives its request.
+//! The query parameter `timeout`.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::query::Query;
 
-/// Returns the time that `?timeout=` gives; `None` if it gives none, or 0.
+/// Returns the timeout of a request; `None` if it is not set, or 0.
 ///
 /// # Errors
-/// `BadRequest` when it is no duration as Go writes it.
+/// `BadRequest` if it is not a duration in the syntax of Go.
 pub(super) fn timeout(query: &Query) -> Result<Option<Duration>, ApiError> {
     let Some(text) = query.get("timeout") else {
         return Ok(None);
@@ -18,12 +18,12 @@ pub(super) fn timeout(query: &Query) -> Result<Option<Duration>, ApiError> {
         let message = format!("invalid timeout specified in the request URL - time: {problem}");
         ApiError::new(Reason::BadRequest, message)
     })?;
-    // What is less than nothing is no limit, and what is beyond all limits neither.
-    let given = Duration::try_from_secs_f64(seconds).ok();
-    Ok(given.filter(|given| !given.is_zero()))
+    // A negative or too large duration is no limit.
+    let timeout = Duration::try_from_secs_f64(seconds).ok();
+    Ok(timeout.filter(|timeout| !timeout.is_zero()))
 }
 
-/// Reads a sum of numbers with units, such as `1m30s` or `-1.5h`, into seconds.
+/// Parses a sum of numbers with units, such as `1m30s` or `-1.5h`. Returns seconds.
 fn parse(text: &str) -> Result<f64, String> {
     let invalid = || format!("invalid duration {text:?}");
     let (negative, mut rest) = match text.strip_prefix('-') {
@@ -58,7 +58,7 @@ fn parse(text: &str) -> Result<f64, String> {
     Ok(if negative { -seconds } else { seconds })
 }
 
-/// Splits at the first character that `belongs` refuses.
+/// Splits at the first character that does not satisfy `belongs`.
 fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     let end = text.find(|c| !belongs(c)).unwrap_or(text.len());
     text.split_at(end)
@@ -68,26 +68,26 @@ fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn asked(text: &str) -> Result<Option<Duration>, String> {
+    fn parsed(text: &str) -> Result<Option<Duration>, String> {
         timeout(&Query::parse(text)).map_err(|error| error.message)
     }
 
     #[test]
-    fn durations_are_read_as_go_reads_them() {
-        let given = |milliseconds| Ok(Some(Duration::from_millis(milliseconds)));
-        assert_eq!(asked("timeout=10s"), given(10_000));
-        assert_eq!(asked("timeout=1m1.5s"), given(61_500));
-        assert_eq!(asked("timeout=%2B.25s"), given(250));
+    fn durations_are_parsed_as_by_go() {
+        let timeout = |milliseconds| Ok(Some(Duration::from_millis(milliseconds)));
+        assert_eq!(parsed("timeout=10s"), timeout(10_000));
+        assert_eq!(parsed("timeout=1m1.5s"), timeout(61_500));
+        assert_eq!(parsed("timeout=%2B.25s"), timeout(250));
         for none in ["", "timeout=", "timeout=0", "timeout=0s", "timeout=-5s"] {
-            assert_eq!(asked(none), Ok(None), "{none}");
+            assert_eq!(parsed(none), Ok(None), "{none}");
         }
-        assert!(asked("timeout=99999999999999999999h").is_ok());
+        assert!(parsed("timeout=99999999999999999999h").is_ok());
     }
 
     /// Checks K19.
     #[test]
-    fn other_timeouts_are_refused() {
-        let problem = |text| asked(text).unwrap_err();
+    fn malformed_durations_are_refused() {
+        let problem = |text| parsed(text).unwrap_err();
         let begin = "invalid timeout specified in the request URL - time: ";
         for (text, end) in [
             ("timeout=invalid", r#"invalid duration "invalid""#),

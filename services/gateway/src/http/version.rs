@@ -1,11 +1,11 @@
-//! `/version`: which Kubernetes this server speaks like, and which Setpoint it is.
+//! `/version`: the Kubernetes version whose API is served, and the version of Setpoint.
 
 use serde_json::{Value, json};
 
-/// The minor version of Kubernetes whose clients we answer as they expect.
+/// The minor version of Kubernetes whose API is served.
 const MINOR: &str = "33";
 
-/// kubectl compares the numbers with its own, so they are Kubernetes'; ours stand behind the plus.
+/// Returns the version document. kubectl compares the numbers with its own, so the version of Setpoint is build metadata.
 pub(super) fn document() -> Value {
     json!({
         "major": "1",

@@ -1,4 +1,4 @@
-//! Watch: one event per line, sent as it happens.
+//! Watch: a stream of events.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,77 +12,82 @@ use http::header::CONTENT_TYPE;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, EventType, Reason};
 
+use super::encoder::Encoder;
+use super::handler::ObjectRequest;
 use super::query::Query;
-use super::resources::Asked;
-use super::shape::Shape;
-use super::{options, selection, telemetry};
-use crate::metrics::{About, Watching};
+use super::{list_options, telemetry, write_options};
+use crate::metrics::{RequestInfo, Watching};
 use crate::registry::{Event, Watch};
 
-/// A watch whose client does not say ends after half an hour to an hour, not all at once.
+/// The range of the default timeout. It is random, so that watches that began together do not end together.
 const SECONDS: std::ops::Range<u64> = 1800..3600;
 
-/// How many events that are ready together are sent together.
-const TOGETHER: usize = 64;
+/// The maximum number of events that are sent as one chunk.
+const CHUNK: usize = 64;
 
-/// Answers with a stream that ends when the client's time is up, or with an `ERROR` that says why.
-pub(super) async fn watch(asked: Asked) -> Result<Response, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    shape.check_stream()?;
-    let context = options::context(&asked.query, &asked.headers)?;
-    let spec = selection::watch(&asked.route, &asked.query)?;
-    let timeout = timeout(&asked.query)?;
-    let marked = selection::says_initial(&asked.query);
-    let events = match asked.registry.watch(&context, spec).await {
-        // Clients look for this one in the stream.
+/// Returns a stream of events that ends after the timeout, or with an `ERROR` event.
+pub(super) async fn watch(request: ObjectRequest) -> Result<Response, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    encoder.check_stream()?;
+    let context = write_options::context(&request.query, &request.headers)?;
+    let spec = list_options::watch(&request.route, &request.query)?;
+    let timeout = timeout(&request.query)?;
+    let marked = list_options::sets_send_initial_events(&request.query);
+    let events = match request.registry.watch(&context, spec).await {
+        // Clients expect this error in the stream.
         Err(error) if error.reason == Reason::Expired => stream::iter([Err(error)]).boxed(),
         events => events?,
     };
-    let open = Watching::begin(About {
+    let open = Watching::begin(RequestInfo {
         verb: Some(Verb::Watch),
-        ..telemetry::about(Some(&asked.route))
+        ..telemetry::request_info(Some(&request.route))
     });
     let events = open.over(events).boxed();
-    let lines = lines(events, shape, marked).take_until(tokio::time::sleep(timeout));
+    let lines = lines(events, encoder, marked).take_until(tokio::time::sleep(timeout));
     let body = lines.map(Ok::<_, Infallible>);
-    let content_type = [(CONTENT_TYPE, shape.stream_type())];
+    let content_type = [(CONTENT_TYPE, encoder.stream_type())];
     Ok((content_type, Body::from_stream(body)).into_response())
 }
 
 fn timeout(query: &Query) -> Result<Duration, ApiError> {
-    let asked = query
+    let seconds = query
         .number("timeoutSeconds")?
         .and_then(|seconds| u64::try_from(seconds).ok());
-    let seconds = asked.filter(|seconds| *seconds > 0);
+    let seconds = seconds.filter(|seconds| *seconds > 0);
     Ok(Duration::from_secs(
         seconds.unwrap_or_else(|| rand::random_range(SECONDS)),
     ))
 }
 
-/// The events as they are sent. The mark at the end of the initial state is for those alone who asked for it.
-fn lines(events: Watch, shape: Shape, marked: bool) -> impl futures::Stream<Item = Bytes> + Send {
+/// Encodes the events. The bookmark at the end of the initial events is sent only if `marked`.
+fn lines(
+    events: Watch,
+    encoder: Encoder,
+    marked: bool,
+) -> impl futures::Stream<Item = Bytes> + Send {
     events
         .filter(move |event| {
             let mark = event.as_ref().is_ok_and(|event| event.initial_events_end);
             ready(marked || !mark)
         })
-        .map(move |event| event.and_then(|event| line(&shape, &event)))
-        .filter_map(move |line| ready(line.map_or_else(|error| last(&shape, &error), Some)))
-        .ready_chunks(TOGETHER)
+        .map(move |event| event.and_then(|event| line(&encoder, &event)))
+        .filter_map(move |line| ready(line.map_or_else(|error| last(&encoder, &error), Some)))
+        .ready_chunks(CHUNK)
         .map(|lines| Bytes::from(lines.concat()))
 }
 
-fn line(shape: &Shape, event: &Event) -> Result<Bytes, ApiError> {
+fn line(encoder: &Encoder, event: &Event) -> Result<Bytes, ApiError> {
     let name = match event.r#type {
         EventType::Added => "ADDED",
         EventType::Modified => "MODIFIED",
         EventType::Deleted => "DELETED",
         EventType::Bookmark | EventType::Unspecified => "BOOKMARK",
     };
-    shape.event(name, event.object.kind, &event.object.raw)
+    encoder.event(name, event.object.kind, &event.object.raw)
 }
 
-/// A gateway that goes away says nothing: the client watches again elsewhere, from where it was.
-fn last(shape: &Shape, error: &ApiError) -> Option<Bytes> {
-    (error.reason != Reason::ServiceUnavailable).then(|| shape.error(error))
+/// Encodes the error that ends the stream. If the gateway shuts down there is none, so that clients resume at another
+/// gateway.
+fn last(encoder: &Encoder, error: &ApiError) -> Option<Bytes> {
+    (error.reason != Reason::ServiceUnavailable).then(|| encoder.error(error))
 }

@@ -6,13 +6,13 @@ use setpoint_codec::{Kind, Object, strict};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
-use super::body::{self, Sent};
+use super::body::{self, DecodedBody};
 use super::discovery::subresource_kind;
-use super::options::{self, Validation};
-use super::reply::Reply;
-use super::resources::Asked;
+use super::encoder::Encoder;
+use super::handler::ObjectRequest;
+use super::response::ApiResponse;
 use super::route::Route;
-use super::shape::Shape;
+use super::write_options::{self, FieldValidation};
 use crate::heavy::heavy;
 use crate::registry::{Check, Patch};
 
@@ -20,55 +20,55 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// The ways to patch an object.
+/// The media types of patches.
 pub(super) const PATCHES: [&str; 3] = [JSON, MERGE, STRATEGIC];
 
-/// `POST` of a new object, or of one's subresource.
-pub(super) async fn create(asked: Asked) -> Result<Reply, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let context = options::write(&asked.query, &asked.headers, "CreateOptions")?;
-    let target = asked.route.target()?;
-    let validation = Validation::asked(&asked.query, "CreateOptions")?;
-    let sent = receive(&asked.route, validation, &asked.headers, asked.body).await?;
-    let response = asked
+/// `POST` of an object or its subresource.
+pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let context = write_options::write(&request.query, &request.headers, "CreateOptions")?;
+    let target = request.route.target()?;
+    let validation = FieldValidation::from_query(&request.query, "CreateOptions")?;
+    let decoded = decode(&request.route, validation, &request.headers, request.body).await?;
+    let response = request
         .registry
-        .create(&context, &target, sent.object)
+        .create(&context, &target, decoded.object)
         .await?;
-    let warnings = [sent.warnings, response.warnings.clone()].concat();
-    Ok(shape
-        .response(response)?
+    let warnings = [decoded.warnings, response.warnings.clone()].concat();
+    Ok(encoder
+        .object(response)?
         .with_status(StatusCode::CREATED)
-        .warning(&warnings))
+        .with_warnings(&warnings))
 }
 
-/// `PUT` in place of an object, or of what its subresource covers.
-pub(super) async fn update(asked: Asked) -> Result<Reply, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let context = options::write(&asked.query, &asked.headers, "UpdateOptions")?;
-    let target = asked.route.target()?;
-    let validation = Validation::asked(&asked.query, "UpdateOptions")?;
-    let sent = receive(&asked.route, validation, &asked.headers, asked.body).await?;
-    check_name(&*sent.object, &asked.route)?;
-    let response = asked
+/// `PUT` of an object or its subresource.
+pub(super) async fn update(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let context = write_options::write(&request.query, &request.headers, "UpdateOptions")?;
+    let target = request.route.target()?;
+    let validation = FieldValidation::from_query(&request.query, "UpdateOptions")?;
+    let decoded = decode(&request.route, validation, &request.headers, request.body).await?;
+    check_name(&*decoded.object, &request.route)?;
+    let response = request
         .registry
-        .update(&context, &target, sent.object)
+        .update(&context, &target, decoded.object)
         .await?;
-    let warnings = [sent.warnings, response.warnings.clone()].concat();
-    Ok(shape.response(response)?.warning(&warnings))
+    let warnings = [decoded.warnings, response.warnings.clone()].concat();
+    Ok(encoder.object(response)?.with_warnings(&warnings))
 }
 
 /// `PATCH` of an object or its subresource.
-pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
-    let shape = Shape::asked(&asked.query, &asked.headers)?;
-    let context = options::write(&asked.query, &asked.headers, "PatchOptions")?;
-    let target = asked.route.target()?;
-    let of = patch_type(&asked.headers)?;
-    let check = check(Validation::asked(&asked.query, "PatchOptions")?);
-    if asked.query.get("force").is_some() {
+pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let context = write_options::write(&request.query, &request.headers, "PatchOptions")?;
+    let target = request.route.target()?;
+    let of = patch_type(&request.headers)?;
+    let check = check(FieldValidation::from_query(&request.query, "PatchOptions")?);
+    if request.query.get("force").is_some() {
         let detail = "may not be specified for non-apply patch";
-        return Err(options::forbidden("PatchOptions", "force", detail));
+        return Err(write_options::forbidden("PatchOptions", "force", detail));
     }
-    let body = body::read(asked.body).await?;
+    let body = body::read(request.body).await?;
     let bytes = body.len();
     let body = heavy(bytes, || serde_json::from_slice(&body)).await;
     let body = body.map_err(|error| {
@@ -80,26 +80,26 @@ pub(super) async fn patch(asked: Asked) -> Result<Reply, ApiError> {
         bytes,
         check,
     };
-    let response = asked.registry.patch(&context, &target, &patch).await?;
+    let response = request.registry.patch(&context, &target, &patch).await?;
     let warnings = response.warnings.clone();
-    Ok(shape.response(response)?.warning(&warnings))
+    Ok(encoder.object(response)?.with_warnings(&warnings))
 }
 
-async fn receive(
+async fn decode(
     route: &Route,
-    validation: Validation,
+    validation: FieldValidation,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Sent, ApiError> {
+) -> Result<DecodedBody, ApiError> {
     let expected = subresource_kind(route.kind, &route.subresource);
     let body = body::read(body).await?;
     heavy(body.len(), || {
-        Sent::decode(expected, headers, &body, validation)
+        DecodedBody::decode(expected, headers, &body, validation)
     })
     .await
 }
 
-/// What is put somewhere must say that it belongs there.
+/// Checks that the name and namespace of an object match the URL.
 fn check_name(object: &dyn Object, route: &Route) -> Result<(), ApiError> {
     let (meta, name) = (object.meta(), &route.name);
     let refuse = |message| Err(ApiError::new(Reason::BadRequest, message));
@@ -115,8 +115,8 @@ fn check_name(object: &dyn Object, route: &Route) -> Result<(), ApiError> {
         ));
     }
     // The registry clears the namespace of a cluster-scoped object.
-    let (own, asked) = (&meta.namespace, &route.namespace);
-    if !own.is_empty() && !asked.is_empty() && own != asked {
+    let (own, requested) = (&meta.namespace, &route.namespace);
+    if !own.is_empty() && !requested.is_empty() && own != requested {
         return refuse(format!(
             "the namespace of the object ({}) does not match the namespace on the request ({})",
             meta.namespace, route.namespace
@@ -134,21 +134,21 @@ fn patch_type(headers: &HeaderMap) -> Result<Type, ApiError> {
     }
 }
 
-/// How strictly the patched object is read.
-fn check(validation: Validation) -> Check {
+/// Returns the check of the patched object for unknown fields.
+fn check(validation: FieldValidation) -> Check {
     match validation {
-        Validation::Ignore => |_, _| Ok(Vec::new()),
-        Validation::Warn => |kind, json| Ok(strict::unknown_fields(kind, json)),
-        Validation::Strict => strictly,
+        FieldValidation::Ignore => |_, _| Ok(Vec::new()),
+        FieldValidation::Warn => |kind, json| Ok(strict::unknown_fields(kind, json)),
+        FieldValidation::Strict => refuse_unknown_fields,
     }
 }
 
-fn strictly(kind: &'static Kind, json: &[u8]) -> Result<Vec<String>, ApiError> {
+fn refuse_unknown_fields(kind: &'static Kind, json: &[u8]) -> Result<Vec<String>, ApiError> {
     let errors = strict::unknown_fields(kind, json);
     if errors.is_empty() {
         return Ok(errors);
     }
-    Err(options::invalid(
+    Err(write_options::invalid(
         "",
         "patch",
         &format!("strict decoding error: {}", errors.join(", ")),

@@ -1,24 +1,23 @@
-//! YAML, read into JSON and written from it.
+//! Converts YAML to JSON and back.
 //!
-//! What the gateway does with an object it does with JSON or protobuf. YAML differs in syntax, and in anchors: a few lines
-//! can stand for gigabytes, which the limits here keep small.
+//! Anchors and aliases expand a few lines of YAML to gigabytes; the limits of this module prevent that.
 
 use bytes::Bytes;
 use serde_json::Value;
 use serde_saphyr::{Budget, Options};
 use setpoint_proto::{ApiError, Reason};
 
-/// The type of YAML documents.
+/// The media type of YAML.
 pub(super) const YAML: &str = "application/yaml";
 
-/// More than any object has that etcd would take, aliases replayed.
+/// The maximum number of nodes, aliases expanded: more than any object has that fits into etcd.
 const NODES: usize = 200_000;
 const DEPTH: usize = 64;
 
-/// Returns the document as JSON.
+/// Converts a YAML document to JSON.
 ///
 /// # Errors
-/// `BadRequest` when it is none, or more than one, or larger than it looks.
+/// `BadRequest` if it is malformed, more than one document, or beyond the limits.
 pub(super) fn read(yaml: &[u8]) -> Result<Bytes, ApiError> {
     let document: Value =
         serde_saphyr::from_slice_with_options(yaml, options()).map_err(|error| {
@@ -28,7 +27,7 @@ pub(super) fn read(yaml: &[u8]) -> Result<Bytes, ApiError> {
     Ok(document.to_string().into())
 }
 
-/// Returns the same document in YAML, with its keys in order.
+/// Converts a JSON document to YAML, with sorted keys.
 pub(super) fn write(json: &[u8]) -> Result<String, ApiError> {
     let failed = |error: String| ApiError::new(Reason::InternalError, error);
     let document: Value =
@@ -62,7 +61,7 @@ mod tests {
 
     /// Checks K21.
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_document_reads_back_equal() {
         let document = json!({
             "kind": "ConfigMap",
             "metadata": { "name": "a", "labels": {}, "finalizers": [] },
@@ -80,7 +79,7 @@ mod tests {
 
     /// Checks K21.
     #[test]
-    fn a_few_lines_cannot_become_gigabytes() {
+    fn a_document_that_expands_beyond_the_limits_is_refused() {
         let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for n in 1..12 {
             let before = format!("*a{}", n - 1);

@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &str)] = &[
     // A part of the path of every namespaced object.
     ("http/route.rs", "namespaces"),
     // The name of a task.
-    ("registry/background.rs", "namespaces"),
+    ("background/mod.rs", "namespaces"),
     // The names of resources that a ResourceQuota limits.
     ("podspec/resources.rs", "configmaps"),
     ("podspec/resources.rs", "pods"),

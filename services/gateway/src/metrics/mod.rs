@@ -5,7 +5,7 @@ mod request;
 mod watching;
 mod written;
 
-pub(crate) use request::{About, Request};
+pub(crate) use request::{Request, RequestInfo};
 pub(crate) use setpoint_telemetry::metrics::{counters, gauges, histograms};
 pub(crate) use watching::Watching;
 pub(crate) use written::{converged, fenced, flapped, written};

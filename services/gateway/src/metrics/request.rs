@@ -51,9 +51,9 @@ static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
     histograms("apiserver_request_duration_seconds", help, &labels, SECONDS)
 });
 
-/// What a request is about.
+/// The labels of a request, as upstream's `RequestInfo`.
 #[derive(Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct RequestInfo<'a> {
     /// `None` where the method means nothing: then it is told by its own name.
     pub verb: Option<Verb>,
     pub method: &'a str,
@@ -65,7 +65,7 @@ pub(crate) struct About<'a> {
     pub name: &'a str,
 }
 
-impl<'a> About<'a> {
+impl<'a> RequestInfo<'a> {
     /// Methods that nobody knows are told as one: whoever asks must not choose how many labels there are.
     fn verb(&self) -> &'a str {
         const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -125,21 +125,21 @@ pub(super) fn of_kind(kind: Option<&Kind>) -> [&str; 3] {
 /// A request that is being answered. One that is dropped by a panic is counted as an internal error; any other one was given
 /// up by its caller, and is not counted as answered.
 pub(crate) struct Request<'a> {
-    about: About<'a>,
+    info: RequestInfo<'a>,
     started: Instant,
     _in_flight: Option<InFlight>,
 }
 
 impl<'a> Request<'a> {
     /// It begins.
-    pub(crate) fn begin(about: About<'a>) -> Self {
-        let ends = about.verb != Some(Verb::Watch);
-        let writes = match about.verb {
+    pub(crate) fn begin(info: RequestInfo<'a>) -> Self {
+        let ends = info.verb != Some(Verb::Watch);
+        let writes = match info.verb {
             Some(verb) => verb.writes(),
-            None => !matches!(about.method, "GET" | "HEAD"),
+            None => !matches!(info.method, "GET" | "HEAD"),
         };
         Self {
-            about,
+            info,
             started: Instant::now(),
             _in_flight: ends.then(|| InFlight::begin(writes)),
         }
@@ -151,12 +151,12 @@ impl<'a> Request<'a> {
     }
 
     fn count(&self, code: u16) {
-        let [a, b, c, d, e, f, g, h] = self.about.labels();
+        let [a, b, c, d, e, f, g, h] = self.info.labels();
         let status = code.to_string();
         REQUESTS
             .with_label_values(&[a, b, c, d, e, f, g, h, status.as_str()])
             .inc();
-        if self.about.verb != Some(Verb::Watch) {
+        if self.info.verb != Some(Verb::Watch) {
             let duration = DURATION.with_label_values(&[a, b, c, d, e, f, g, h]);
             duration.observe(self.started.elapsed().as_secs_f64());
         }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn scope(verb: Verb, namespace: &str, name: &str) -> &'static str {
-        let about = About {
+        let info = RequestInfo {
             verb: Some(verb),
             method: "",
             dry_run: false,
@@ -187,7 +187,7 @@ mod tests {
             namespace,
             name,
         };
-        about.scope()
+        info.scope()
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn methods_that_nobody_knows_share_a_label() {
         let told = |method| {
-            let about = About {
+            let info = RequestInfo {
                 verb: None,
                 method,
                 dry_run: false,
@@ -210,7 +210,7 @@ mod tests {
                 namespace: "",
                 name: "",
             };
-            about.verb()
+            info.verb()
         };
         assert_eq!((told("GET"), told("BREW")), ("GET", "other"));
     }

@@ -6,7 +6,7 @@ use futures::{Stream, StreamExt as _};
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::request::of_kind;
-use super::{About, counters, gauges};
+use super::{RequestInfo, counters, gauges};
 
 static LONG_RUNNING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     let labels = [
@@ -40,10 +40,10 @@ pub(crate) struct Watching {
 
 impl Watching {
     /// Counts one more.
-    pub(crate) fn begin(about: About<'_>) -> Self {
-        let open = LONG_RUNNING.with_label_values(&about.long_running());
+    pub(crate) fn begin(info: RequestInfo<'_>) -> Self {
+        let open = LONG_RUNNING.with_label_values(&info.long_running());
         open.inc();
-        let events = EVENTS.with_label_values(&of_kind(about.kind));
+        let events = EVENTS.with_label_values(&of_kind(info.kind));
         Self { open, events }
     }
 

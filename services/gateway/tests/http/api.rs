@@ -1,4 +1,4 @@
-//! A client that speaks to a gateway in the same process.
+//! A client of a gateway in the same process.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use setpoint_store::Memory;
 use setpoint_store::cache;
 use tower::ServiceExt as _;
 
-/// The collection that most tests write to.
+/// The collection of most tests.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// The collection of a kind with a spec, a status and a scale.
 pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
-/// Kubernetes' binary encoding.
+/// The media type of Kubernetes' protobuf encoding.
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// A gateway.
@@ -26,7 +26,7 @@ pub struct Api {
     router: Router,
 }
 
-/// What it said.
+/// A response with its body.
 #[derive(Debug)]
 pub struct Reply {
     pub code: StatusCode,
@@ -40,7 +40,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The message of a refusal, once its code and reason have been looked at.
+    /// Asserts the code and reason of an error. Returns its message.
     #[track_caller]
     pub fn refused(&self, code: u16, reason: &str) -> String {
         let status = self.json();
@@ -53,7 +53,7 @@ impl Reply {
         status["message"].as_str().unwrap().to_owned()
     }
 
-    /// The body of a reply that is no refusal.
+    /// Asserts success. Returns the body.
     #[track_caller]
     pub fn ok(&self) -> Value {
         assert!(
@@ -66,12 +66,12 @@ impl Reply {
 }
 
 impl Api {
-    /// A gateway with nothing in it but the namespace `default`.
+    /// Starts a gateway with the namespace `default`.
     pub async fn start() -> Self {
         Self::with(cache::Settings::default()).await
     }
 
-    /// The same with another cache.
+    /// Like [`Self::start`], with these settings of the cache.
     pub async fn with(settings: cache::Settings) -> Self {
         let registry = in_process::registry(Arc::new(Memory::default()), settings).await;
         let router = in_process::router(registry);
@@ -81,13 +81,13 @@ impl Api {
         api
     }
 
-    /// The answer with its body still to come.
+    /// Sends a request. Returns the response without waiting for its body.
     pub async fn open(&self, request: Builder, body: impl Into<Body>) -> http::Response<Body> {
         let request = request.body(body.into()).unwrap();
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// The whole answer.
+    /// Sends a request. Returns the response with its body.
     pub async fn send(&self, request: Builder, body: impl Into<Body>) -> Reply {
         let (parts, body) = self.open(request, body).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
@@ -130,7 +130,7 @@ impl Api {
         self.send(Request::delete(path), Body::empty()).await
     }
 
-    /// A ConfigMap that is there now.
+    /// Creates a ConfigMap.
     pub async fn configmap(&self, name: &str) -> Value {
         self.post(CONFIGMAPS, configmap(name)).await.ok()
     }

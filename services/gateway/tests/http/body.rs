@@ -1,4 +1,4 @@
-//! How bodies are read, and what their senders hear of mistakes.
+//! Decoding of request bodies, and the errors of malformed ones.
 
 use http::Request;
 use http::header::CONTENT_TYPE;
@@ -8,7 +8,7 @@ use setpoint_codec::{envelope, kinds};
 use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, PROTOBUF, configmap, deployment};
 
 #[tokio::test]
-async fn a_body_that_does_not_say_is_json() {
+async fn a_body_without_a_content_type_is_json() {
     let api = Api::start().await;
     let reply = api
         .send(Request::post(CONFIGMAPS), configmap("a").to_string())
@@ -18,7 +18,7 @@ async fn a_body_that_does_not_say_is_json() {
 }
 
 #[tokio::test]
-async fn protobuf_comes_in_and_goes_out() {
+async fn protobuf_is_decoded_and_encoded() {
     let api = Api::start().await;
     let kind = kinds().by_resource("configmaps").unwrap();
     let object = kind
@@ -41,7 +41,7 @@ async fn protobuf_comes_in_and_goes_out() {
 }
 
 #[tokio::test]
-async fn a_delete_may_carry_its_options_in_protobuf() {
+async fn delete_options_are_decoded_from_protobuf() {
     let api = Api::start().await;
     api.configmap("a").await;
     let options = kinds().by_kind("v1", "DeleteOptions").unwrap();
@@ -54,7 +54,7 @@ async fn a_delete_may_carry_its_options_in_protobuf() {
 }
 
 #[tokio::test]
-async fn other_types_are_not_supported() {
+async fn other_content_types_are_not_supported() {
     let api = Api::start().await;
     let request =
         Request::post(CONFIGMAPS).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
@@ -81,7 +81,7 @@ async fn a_large_body_is_refused_before_it_is_read_whole() {
 }
 
 #[tokio::test]
-async fn malformed_json_is_shown_to_its_sender() {
+async fn the_error_of_malformed_json_quotes_it() {
     let api = Api::start().await;
     let reply = api.send(Request::post(DEPLOYMENTS), r#"{"kind":"#).await;
     assert_eq!(
@@ -91,7 +91,7 @@ async fn malformed_json_is_shown_to_its_sender() {
 }
 
 #[tokio::test]
-async fn a_value_of_the_wrong_type_is_named() {
+async fn the_error_of_a_wrongly_typed_value_names_its_field() {
     let api = Api::start().await;
     let mut body = deployment("web");
     body["spec"]["replicas"] = json!("three");
@@ -121,7 +121,7 @@ async fn an_object_of_another_kind_is_refused() {
 }
 
 #[tokio::test]
-async fn unknown_fields_are_refused_told_or_passed_over_as_asked() {
+async fn unknown_fields_are_refused_warned_about_or_ignored_as_requested() {
     let api = Api::start().await;
     let with_typo = |name: &str| {
         let mut body = deployment(name);
@@ -153,9 +153,9 @@ async fn unknown_fields_are_refused_told_or_passed_over_as_asked() {
         .refused(422, "Invalid");
 }
 
-/// Checks F4: a page of any site may send such a body without having to ask.
+/// Checks F4: pages of any site may send such a request without a preflight.
 #[tokio::test]
-async fn a_browser_must_say_the_type_of_a_body() {
+async fn a_browser_must_set_the_content_type() {
     let api = Api::start().await;
     for (name, value) in [
         ("user-agent", "Mozilla/5.0 (X11)"),
@@ -169,7 +169,7 @@ async fn a_browser_must_say_the_type_of_a_body() {
 
 /// Checks K21.
 #[tokio::test]
-async fn yaml_comes_in_and_goes_out() {
+async fn yaml_is_decoded_and_encoded() {
     let api = Api::start().await;
     let yaml = "metadata:\n  name: a\ndata:\n  on: 'yes'\n";
     let request = Request::post(CONFIGMAPS).header(CONTENT_TYPE, "application/yaml");

@@ -1,4 +1,4 @@
-//! What clients learn before they ask for objects.
+//! Discovery, OpenAPI and unknown paths.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn named<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn old_clients_find_every_kind() {
+async fn legacy_discovery_lists_every_kind() {
     let api = Api::start().await;
     assert_eq!(api.get("/api").await.ok()["versions"][0], "v1");
     let groups = api.get("/apis").await.ok();
@@ -44,7 +44,7 @@ async fn old_clients_find_every_kind() {
 }
 
 #[tokio::test]
-async fn new_clients_find_every_kind_in_one_document() {
+async fn aggregated_discovery_lists_every_kind() {
     let api = Api::start().await;
     let reply = api.get_as("/apis", AGGREGATED).await;
     let of = reply.headers["content-type"].to_str().unwrap();
@@ -79,7 +79,7 @@ async fn the_version_is_one_that_kubectl_knows() {
 }
 
 #[tokio::test]
-async fn openapi_says_how_a_kind_may_be_written_and_merged() {
+async fn openapi_has_the_operations_and_merge_keys_of_a_kind() {
     let api = Api::start().await;
     let index = api.get("/openapi/v3").await.ok();
     let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
@@ -120,7 +120,7 @@ async fn openapi_says_how_a_kind_may_be_written_and_merged() {
 }
 
 #[tokio::test]
-async fn every_reference_in_openapi_leads_somewhere() {
+async fn every_reference_in_openapi_resolves() {
     let api = Api::start().await;
     let index = api.get("/openapi/v3").await.ok();
     for url in index["paths"].as_object().unwrap().values() {
@@ -140,7 +140,7 @@ async fn every_reference_in_openapi_leads_somewhere() {
 }
 
 #[tokio::test]
-async fn an_outdated_hash_leads_to_the_newest_document() {
+async fn an_outdated_hash_redirects_to_the_current_document() {
     let api = Api::start().await;
     let reply = api.get("/openapi/v3/apis/apps/v1?hash=OLD").await;
     assert_eq!(reply.code, 308);
@@ -171,7 +171,7 @@ async fn unknown_paths_are_refused_in_kubernetes_words() {
 }
 
 #[tokio::test]
-async fn methods_that_mean_nothing_are_refused_in_kubernetes_words() {
+async fn unsupported_methods_are_refused_in_kubernetes_words() {
     let api = Api::start().await;
     let allowed = "the server does not allow this method on the requested resource";
     for path in ["/api/v1/pods", "/version", "/api/v1"] {
@@ -184,7 +184,7 @@ async fn methods_that_mean_nothing_are_refused_in_kubernetes_words() {
 
 /// Checks K8.
 #[tokio::test]
-async fn a_slash_at_the_end_changes_nothing() {
+async fn a_trailing_slash_changes_nothing() {
     let api = Api::start().await;
     for path in [
         "/api",
@@ -204,7 +204,7 @@ async fn a_slash_at_the_end_changes_nothing() {
     }
 }
 
-/// Checks K20: tools that read a document and write it again leave out what is empty.
+/// Checks K20: tools that write a document again omit empty lists.
 #[tokio::test]
 async fn no_document_has_empty_lists_of_parameters() {
     let api = Api::start().await;

@@ -1,4 +1,4 @@
-//! What stock clients hear over HTTP, asked of a gateway over the in-memory store.
+//! The REST API of a gateway over the in-memory store.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! The three ways to patch.
+//! The three types of patches.
 
 use serde_json::json;
 
@@ -87,7 +87,7 @@ async fn a_patch_that_changes_nothing_writes_nothing() {
 }
 
 #[tokio::test]
-async fn the_scale_is_patched_on_its_own() {
+async fn the_scale_can_be_patched() {
     let api = Api::start().await;
     api.post(DEPLOYMENTS, deployment("web")).await.ok();
     let path = format!("{DEPLOYMENTS}/web/scale");

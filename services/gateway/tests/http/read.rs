@@ -1,4 +1,4 @@
-//! Get and list in every form.
+//! Get and list in every format.
 
 use serde_json::{Value, json};
 use setpoint_codec::envelope;
@@ -33,7 +33,7 @@ async fn an_object_is_read_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn a_missing_object_is_named() {
+async fn the_error_of_a_missing_object_names_it() {
     let api = with(&[]).await;
     let reply = api.get(&format!("{DEPLOYMENTS}/web")).await;
     assert_eq!(
@@ -48,7 +48,7 @@ async fn a_missing_object_is_named() {
 }
 
 #[tokio::test]
-async fn a_list_is_of_its_kind_and_has_a_revision() {
+async fn a_list_has_its_kind_and_a_revision() {
     let api = with(&["b", "a"]).await;
     let list = api.get(CONFIGMAPS).await.ok();
     assert_eq!(list["kind"], "ConfigMapList");
@@ -94,7 +94,7 @@ async fn selectors_narrow_a_list() {
 }
 
 #[tokio::test]
-async fn a_list_comes_in_pages() {
+async fn a_list_is_paged() {
     let api = with(&["a", "b", "c"]).await;
     let first = api.get(&format!("{CONFIGMAPS}?limit=2")).await.ok();
     assert_eq!(names(&first), ["a", "b"]);
@@ -119,7 +119,7 @@ async fn a_list_comes_in_pages() {
 }
 
 #[tokio::test]
-async fn a_list_is_as_fresh_as_asked() {
+async fn a_list_is_read_at_the_requested_revision() {
     let api = with(&["a"]).await;
     let list = api.get(CONFIGMAPS).await.ok();
     let then = list["metadata"]["resourceVersion"].as_str().unwrap();
@@ -194,7 +194,7 @@ async fn kubectl_gets_a_table() {
 }
 
 #[tokio::test]
-async fn a_client_may_ask_for_metadata_alone() {
+async fn a_client_can_request_only_metadata() {
     let api = with(&["a"]).await;
     let list = api.get_as(CONFIGMAPS, PARTIAL).await.ok();
     assert_eq!(list["kind"], "PartialObjectMetadataList");
@@ -203,12 +203,12 @@ async fn a_client_may_ask_for_metadata_alone() {
 }
 
 #[tokio::test]
-async fn a_list_comes_in_protobuf() {
+async fn a_list_is_encoded_in_protobuf() {
     let api = with(&["a", "b"]).await;
     let reply = api.get_as(CONFIGMAPS, PROTOBUF).await;
     let envelope = envelope::read(&reply.body).unwrap();
     assert_eq!(envelope.kind, "ConfigMapList");
-    // A list's items stand where a ConfigMap's data would: in field 2.
+    // The items of a list are field 2, as the data of a ConfigMap.
     let items = envelope
         .raw
         .windows(2)
@@ -217,7 +217,7 @@ async fn a_list_comes_in_protobuf() {
 }
 
 #[tokio::test]
-async fn a_person_gets_indented_json() {
+async fn interactive_clients_get_indented_json() {
     let api = with(&["a"]).await;
     let path = format!("{CONFIGMAPS}/a");
     let pretty = api.get(&format!("{path}?pretty=true")).await;
@@ -230,7 +230,7 @@ async fn a_person_gets_indented_json() {
 
 /// Checks K19.
 #[tokio::test]
-async fn a_timeout_that_is_none_is_refused() {
+async fn a_malformed_timeout_is_refused() {
     let api = Api::start().await;
     for path in [CONFIGMAPS, "/version"] {
         let refused = api.get(&format!("{path}?timeout=invalid")).await;

@@ -1,4 +1,4 @@
-//! What a request leaves behind for those who watch the gateway.
+//! Traces and metrics of requests.
 
 use http::Request;
 use opentelemetry::trace::TracerProvider as _;
@@ -12,7 +12,7 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
 
 #[tokio::test]
-async fn a_write_continues_its_callers_trace_and_says_so() {
+async fn a_write_continues_the_callers_trace_and_returns_its_span() {
     let provider = SdkTracerProvider::builder().build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     let _subscriber = tracing_subscriber::registry().with(layer).set_default();
@@ -20,13 +20,13 @@ async fn a_write_continues_its_callers_trace_and_says_so() {
     let parent = format!("00-{TRACE}-{SPAN}-01");
     let request = Request::post(CONFIGMAPS).header("traceparent", &parent);
     let reply = api.send(request, configmap("a").to_string()).await;
-    let told = reply.headers["traceparent"].to_str().unwrap();
-    assert_eq!(told.split('-').nth(1), Some(TRACE));
-    assert_ne!(told.split('-').nth(2), Some(SPAN));
+    let returned = reply.headers["traceparent"].to_str().unwrap();
+    assert_eq!(returned.split('-').nth(1), Some(TRACE));
+    assert_ne!(returned.split('-').nth(2), Some(SPAN));
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_what_they_are_about() {
+async fn requests_are_counted_by_verb_and_resource() {
     let api = Api::start().await;
     api.configmap("a").await;
     api.get(&format!("{CONFIGMAPS}/none"))
@@ -60,15 +60,15 @@ async fn requests_are_counted_by_what_they_are_about() {
     assert_eq!(count("GET", "200"), 0.0);
 }
 
-/// Without a tracer there is nothing to tell but what the caller brought; that goes on, in the answer and in the object's cause.
+/// Without a tracer, the caller's span is returned in the response and stored in the object's cause.
 #[tokio::test]
-async fn where_nobody_traces_the_callers_trace_is_passed_on() {
+async fn without_a_tracer_the_callers_trace_is_passed_on() {
     let api = Api::start().await;
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    for (sent, told) in [(parent, Some(parent)), ("nonsense", None)] {
+    for (sent, expected) in [(parent, Some(parent)), ("nonsense", None)] {
         let request = Request::post(CONFIGMAPS).header("traceparent", sent);
         let reply = api.send(request, configmap(&sent[..2]).to_string()).await;
         let found = reply.headers.get("traceparent");
-        assert_eq!(found.map(|text| text.to_str().unwrap()), told);
+        assert_eq!(found.map(|text| text.to_str().unwrap()), expected);
     }
 }

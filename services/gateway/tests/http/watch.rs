@@ -1,4 +1,4 @@
-//! Watches, line by line.
+//! Watch streams.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, deployment};
 
-/// The events of a watch, one at a time.
+/// The stream of a watch.
 struct Events {
     body: BodyDataStream,
     read: Vec<u8>,
@@ -29,7 +29,7 @@ impl Events {
         }
     }
 
-    /// The next event; `None` once the stream has ended.
+    /// Returns the next event; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -37,14 +37,14 @@ impl Events {
                 return Some(serde_json::from_slice(&line).unwrap());
             }
             let chunk = timeout(Duration::from_secs(60), self.body.next());
-            let chunk = chunk.await.expect("an event or the end comes in time")?;
+            let chunk = chunk.await.expect("an event or the end arrives in time")?;
             self.read.extend_from_slice(&chunk.unwrap());
         }
     }
 
-    /// Type and name of the next event.
+    /// Returns the type of the next event and the name of its object.
     async fn named(&mut self) -> (String, String) {
-        let event = self.next().await.expect("the stream goes on");
+        let event = self.next().await.expect("the stream continues");
         let name = event["object"]["metadata"]["name"]
             .as_str()
             .unwrap_or_default();
@@ -66,7 +66,7 @@ async fn watch(api: &Api, query: &str) -> Events {
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_from_a_list() {
+async fn a_watch_resumes_from_the_revision_of_a_list() {
     let api = Api::start().await;
     api.configmap("a").await;
     let list = api.get(CONFIGMAPS).await.ok();
@@ -97,7 +97,7 @@ async fn a_watch_without_a_revision_begins_with_what_exists() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_initial_state_is_marked() {
+async fn the_initial_events_end_with_a_bookmark() {
     let api = Api::start().await;
     api.configmap("a").await;
     let query =
@@ -127,14 +127,14 @@ async fn selectors_narrow_a_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_when_its_time_is_up() {
+async fn a_watch_ends_after_its_timeout() {
     let api = Api::start().await;
     let mut events = watch(&api, "&timeoutSeconds=1").await;
     assert_eq!(events.next().await, None);
 }
 
 #[tokio::test]
-async fn a_watch_from_a_forgotten_revision_ends_with_an_error_event() {
+async fn a_watch_from_an_expired_revision_ends_with_an_error_event() {
     let api = Api::with(cache::Settings {
         log_records: 2,
         ..Default::default()
@@ -167,7 +167,7 @@ async fn kubectl_watches_tables() {
 }
 
 #[tokio::test]
-async fn a_watch_that_contradicts_itself_is_refused() {
+async fn contradictory_watch_options_are_refused() {
     let api = Api::start().await;
     for query in [
         "sendInitialEvents=true",
@@ -179,7 +179,7 @@ async fn a_watch_that_contradicts_itself_is_refused() {
     }
 }
 
-/// Checks F25: 0 is any revision, so nothing is too old.
+/// Checks F25: 0 means any revision, so it never expires.
 #[tokio::test]
 async fn a_watch_for_changes_from_any_revision_begins_now() {
     let api = Api::start().await;
@@ -192,7 +192,7 @@ async fn a_watch_for_changes_from_any_revision_begins_now() {
 
 /// Checks F28.
 #[tokio::test]
-async fn the_old_paths_of_watches_are_served() {
+async fn the_deprecated_paths_of_watches_are_served() {
     let api = Api::start().await;
     for name in ["a", "b"] {
         api.configmap(name).await;

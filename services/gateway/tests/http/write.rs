@@ -18,7 +18,7 @@ async fn a_created_object_exists_once() {
 }
 
 #[tokio::test]
-async fn a_namespace_must_be_there() {
+async fn a_create_in_a_missing_namespace_is_refused() {
     let api = Api::start().await;
     let path = "/api/v1/namespaces/none/configmaps";
     let message = api
@@ -29,7 +29,7 @@ async fn a_namespace_must_be_there() {
 }
 
 #[tokio::test]
-async fn an_object_belongs_where_it_is_sent() {
+async fn name_and_namespace_must_match_the_url() {
     let api = Api::start().await;
     let mut body = configmap("a");
     body["metadata"]["namespace"] = json!("elsewhere");
@@ -51,7 +51,7 @@ async fn an_object_belongs_where_it_is_sent() {
 }
 
 #[tokio::test]
-async fn an_update_must_have_seen_the_newest() {
+async fn an_update_of_an_outdated_version_is_a_conflict() {
     let api = Api::start().await;
     let path = format!("{CONFIGMAPS}/a");
     let first = api.configmap("a").await;
@@ -72,7 +72,7 @@ async fn an_update_must_have_seen_the_newest() {
 }
 
 #[tokio::test]
-async fn spec_and_status_are_written_apart() {
+async fn spec_and_status_are_written_separately() {
     let api = Api::start().await;
     let mut object = api.post(DEPLOYMENTS, deployment("web")).await.ok();
     object["spec"]["replicas"] = json!(9);
@@ -106,7 +106,7 @@ async fn a_dry_run_writes_nothing() {
 }
 
 #[tokio::test]
-async fn options_of_writes_are_judged() {
+async fn options_of_writes_are_validated() {
     let api = Api::start().await;
     for right in [
         "dryRun=All",
@@ -153,7 +153,7 @@ async fn options_of_writes_are_judged() {
         let message = reply.refused(422, "Invalid");
         assert!(message.contains("force: Forbidden"), "{message}");
     }
-    // Reads are not judged.
+    // Options of reads are not validated.
     let unjudged = format!("{path}?fieldManager=a%0Ab&dryRun=No");
     api.get(&unjudged).await.ok();
     let both = r#"{"propagationPolicy":"Background","orphanDependents":true}"#;
@@ -167,7 +167,7 @@ async fn options_of_writes_are_judged() {
 }
 
 #[tokio::test]
-async fn what_lives_in_no_namespace_may_name_one() {
+async fn a_cluster_scoped_object_may_name_a_namespace() {
     let api = Api::start().await;
     let path = "/api/v1/namespaces";
     let mut space = json!({"metadata": {"name": "staging", "namespace": "staging"}});
@@ -179,7 +179,7 @@ async fn what_lives_in_no_namespace_may_name_one() {
 }
 
 #[tokio::test]
-async fn a_deleted_object_is_gone() {
+async fn a_deleted_object_is_not_found() {
     let api = Api::start().await;
     let object = api.configmap("a").await;
     let path = format!("{CONFIGMAPS}/a");
@@ -198,7 +198,7 @@ async fn a_deleted_object_is_gone() {
 }
 
 #[tokio::test]
-async fn a_collection_is_deleted_as_far_as_it_is_selected() {
+async fn a_collection_is_deleted_by_selector() {
     let api = Api::start().await;
     for name in ["a", "b", "c"] {
         api.configmap(name).await;
@@ -228,7 +228,7 @@ async fn a_pod_is_bound_by_its_subresource() {
 }
 
 #[tokio::test]
-async fn mistakes_in_an_object_are_told_with_their_causes() {
+async fn an_invalid_object_is_refused_with_causes() {
     let api = Api::start().await;
     let mut body = deployment("web");
     body["spec"]["selector"]["matchLabels"]["app"] = json!("other");

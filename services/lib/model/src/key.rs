@@ -1,8 +1,9 @@
-//! Where an object is found among those of its kind.
+//! The name of an object among those of its kind.
 
 use std::fmt;
 
 use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::setpoint::ObjectRef;
 
 /// A namespace and a name; the namespace is empty for kinds that have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +26,16 @@ impl Key {
     /// The key under which the object is stored.
     pub fn of(meta: &ObjectMeta) -> Self {
         Self::new(&meta.namespace, &meta.name)
+    }
+
+    /// Returns a reference to the object of a kind; `resource` is the plural with its group, for example
+    /// `deployments.apps`.
+    pub fn in_resource(self, resource: impl Into<String>) -> ObjectRef {
+        ObjectRef {
+            resource: resource.into(),
+            namespace: self.namespace,
+            name: self.name,
+        }
     }
 }
 

@@ -8,3 +8,8 @@ pub const NAMESPACE: &str = "setpoint-replicas";
 pub const SERVICE: &str = "setpoint.dev/service";
 /// The annotation of such a Lease with the host and port that the replica listens on.
 pub const ADDRESS: &str = "setpoint.dev/address";
+
+/// The service that assigns Pods to nodes.
+pub const SCHEDULER: &str = "scheduler";
+/// The service that runs the Pods of a node.
+pub const NODE_AGENT: &str = "node-agent";

@@ -1,10 +1,10 @@
-//! Two writers that undo each other: the same field, two managers, taking turns.
+//! Detection of flapping fields: two managers that undo each other's writes of one field.
 //!
-//! Every gateway sees every write, so each finds the same flaps by itself, and they agree on one Event for each.
+//! Every gateway follows every write and finds the same flaps; they agree on one Event for each.
 
-mod tell;
-mod trail;
-mod trails;
+mod events;
+mod histories;
+mod write_history;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,42 +18,43 @@ use setpoint_store::cache::Change;
 use crate::explain::history::differences;
 use crate::kinds::Writes;
 use crate::registry::{Cached, Registry};
-use tell::Teller;
-use trail::{Changed, Write};
-use trails::Trails;
+use events::Reporter;
+use histories::Histories;
+use write_history::{FieldChanges, Write};
 
-pub(crate) use tell::{FIELD, MANAGERS, SEPARATOR};
+pub(crate) use events::{FIELD, MANAGERS, SEPARATOR, event_namespace};
 
-/// Follows all writes, for ever, and tells of fields that flap: at least four turns within `window`.
+/// Follows all writes, and reports the fields that two managers wrote in at least four turns within `window`. Does not
+/// return.
 pub(crate) async fn watch(registry: Arc<Registry>, instance: String, window: Duration) {
     registry.cache().synced().await;
-    let teller = Teller::new(registry.clone(), instance);
-    let stored = kinds().iter().filter(|kind| is_of_interest(kind));
-    join_all(stored.map(|kind| follow(&registry, &teller, kind, window))).await;
+    let reporter = Reporter::new(registry.clone(), instance);
+    let watched = kinds().iter().filter(|kind| is_watched(kind));
+    join_all(watched.map(|kind| follow(&registry, &reporter, kind, window))).await;
 }
 
-/// Returns whether two writers of such objects can undo each other's writes. Leases change hands, and Events count.
-fn is_of_interest(kind: &Kind) -> bool {
+/// Returns whether writes of the kind change intent or state, so that two writers can undo each other.
+fn is_watched(kind: &Kind) -> bool {
     crate::kinds::of(kind).writes() == Writes::Changes
 }
 
-async fn follow(registry: &Registry, teller: &Teller, kind: &'static Kind, window: Duration) {
+async fn follow(registry: &Registry, reporter: &Reporter, kind: &'static Kind, window: Duration) {
     let mut changes = registry.cache().changes(kind);
-    let mut trails = Trails::new(window);
+    let mut histories = Histories::new(window);
     while let Some(changes) = changes.next().await {
         for change in changes {
             let Some(write) = write(change) else { continue };
             let object = write.change.new.clone();
             let Some(uid) = uid(&object) else { continue };
             let at_ns = write.at_ns;
-            for flap in trails.enter(&uid, write) {
-                teller.tell(&object, at_ns, &flap).await;
+            for flap in histories.enter(&uid, write) {
+                reporter.report(&object, at_ns, &flap).await;
             }
         }
     }
 }
 
-/// Returns a write; `None` if it does not name its writer.
+/// Returns the write of a change; `None` if its writer is not known.
 fn write(change: Change) -> Option<Write<Change>> {
     let cause = change.new.cause()?;
     (!cause.writer.is_empty()).then_some(Write {
@@ -63,25 +64,25 @@ fn write(change: Change) -> Option<Write<Change>> {
     })
 }
 
-/// The part of any object that tells it from another of the same name.
+/// The part of an encoded object that contains its uid.
 #[derive(Message)]
-struct Bare {
+struct Partial {
     #[prost(message, optional, tag = "1")]
-    metadata: Option<Identity>,
+    metadata: Option<PartialMetadata>,
 }
 
 #[derive(Message)]
-struct Identity {
+struct PartialMetadata {
     #[prost(string, tag = "5")]
     uid: String,
 }
 
 fn uid(object: &Cached) -> Option<String> {
-    let bare = Bare::decode(object.raw.as_ref()).ok()?;
-    Some(bare.metadata?.uid).filter(|uid| !uid.is_empty())
+    let partial = Partial::decode(object.raw.as_ref()).ok()?;
+    Some(partial.metadata?.uid).filter(|uid| !uid.is_empty())
 }
 
-/// Fields that the gateway itself sets when someone asks for something else.
+/// Fields that the gateway sets as a consequence of a request.
 const CONSEQUENCES: [&str; 4] = [
     "metadata.creationTimestamp",
     "metadata.deletionGracePeriodSeconds",
@@ -89,19 +90,19 @@ const CONSEQUENCES: [&str; 4] = [
     "metadata.uid",
 ];
 
-/// Returns the fields that writers set because they wanted to.
-fn wanted(paths: impl Iterator<Item = String>) -> BTreeSet<String> {
+/// Returns the fields that the writer itself set.
+fn intended(paths: impl Iterator<Item = String>) -> BTreeSet<String> {
     let consequence = |path: &String| CONSEQUENCES.contains(&path.as_str());
     paths.filter(|path| !consequence(path)).collect()
 }
 
-impl Changed for Change {
+impl FieldChanges for Change {
     fn fields(&self) -> BTreeSet<String> {
         let differences = differences(&self.old, &self.new).unwrap_or_default();
-        wanted(differences.into_iter().map(|one| one.path))
+        intended(differences.into_iter().map(|one| one.path))
     }
 
-    fn then(&mut self, later: Self) {
+    fn extend(&mut self, later: Self) {
         self.new = later.new;
     }
 
@@ -117,9 +118,9 @@ mod tests {
 
     /// Checks F24.
     #[test]
-    fn nobody_is_accused_of_what_the_gateway_sets() {
+    fn fields_that_the_gateway_sets_are_not_attributed_to_the_writer() {
         let paths = ["metadata.deletionTimestamp", "spec.replicas"];
-        let wanted = wanted(paths.map(str::to_owned).into_iter());
-        assert!(wanted.into_iter().eq(["spec.replicas"]));
+        let intended = intended(paths.map(str::to_owned).into_iter());
+        assert!(intended.into_iter().eq(["spec.replicas"]));
     }
 }

@@ -1,19 +1,18 @@
-//! Who wrote which field last, as far as the history reaches back. Pure.
+//! The last writer of each field, as far as the history reaches back. Pure.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 use setpoint_codec::diff;
 use setpoint_proto::ApiError;
-use setpoint_proto::setpoint::Manager;
+use setpoint_proto::setpoint::{Manager, WriteType};
 
-use crate::explain::history;
-use crate::explain::history::{History, Version, What};
+use crate::explain::history::{self, History, Version};
 
-/// So many fields of one writer are told.
+/// The maximum number of fields listed for one writer.
 const FIELDS: usize = 12;
 
-/// Set once, by the gateway itself.
+/// Fields that the gateway sets on creation.
 const IDENTITY: &[&str] = &[
     "apiVersion",
     "kind",
@@ -23,7 +22,7 @@ const IDENTITY: &[&str] = &[
     "metadata.uid",
 ];
 
-/// The writers, the one who wrote last first, each with the fields that nobody has written since.
+/// Returns the writers, the most recent first, each with the fields of which it is the last writer.
 pub(super) fn of(history: &History) -> Result<Vec<Manager>, ApiError> {
     let mut managers: Vec<Manager> = Vec::new();
     let mut known = HashSet::new();
@@ -31,7 +30,7 @@ pub(super) fn of(history: &History) -> Result<Vec<Manager>, ApiError> {
         let mut fields = written(version)?;
         fields.retain(|field| known.insert(field.clone()));
         let cause = version.cause.clone().unwrap_or_default();
-        if cause.writer.is_empty() || (fields.is_empty() && version.what != What::Changed) {
+        if cause.writer.is_empty() || (fields.is_empty() && version.write != WriteType::Changed) {
             continue;
         }
         match managers.iter_mut().find(|one| one.name == cause.writer) {
@@ -50,10 +49,10 @@ pub(super) fn of(history: &History) -> Result<Vec<Manager>, ApiError> {
 }
 
 fn written(version: &Version) -> Result<Vec<String>, ApiError> {
-    let changes = match version.what {
-        What::Deleted => Vec::new(),
-        What::Changed => version.changes.clone(),
-        What::Created | What::Found => {
+    let changes = match version.write {
+        WriteType::Deleted => Vec::new(),
+        WriteType::Changed => version.changes.clone(),
+        WriteType::Created | WriteType::Found => {
             let object: Value = history::json(&version.object)?;
             diff(version.object.kind, &json!({}), &object)
         }

@@ -1,35 +1,34 @@
-//! Why an object is as it is, and what it waits for: put together from recorded facts, with nothing guessed.
+//! The state of an object and what it waits for, explained from records; nothing is guessed.
 //!
 //! ```text
-//! store:     the object, its versions (who wrote what), its Events
-//! presence:  who is there ─▶ each is asked for its rounds, and has a moment to answer
-//! pure:      facts ─▶ what it waits for
+//! store:     the object, its versions with their writers, its Events
+//! replicas:  every replica that announced itself ─▶ its decision log, within a deadline
+//! waits:     all of these ─▶ what the object waits for (pure)
 //! ```
-//! Any gateway can answer: what it has not seen itself it asks for.
+//! Every gateway gives the same answer, because it reads what it did not see itself.
 
-mod facts;
-mod happenings;
+mod events;
 mod managers;
-mod observers;
+mod objects;
 mod pod;
+mod replicas;
 mod waits;
 
 use jiff::Timestamp;
 use setpoint_proto::setpoint::WhyResponse;
 use setpoint_proto::{ApiError, Cause};
 
-use crate::kinds;
 use crate::registry::{Registry, RequestContext, Target};
-use facts::{Found, Related};
-use waits::Facts;
+use objects::{Related, Subject};
+use waits::Records;
 
-/// So many versions are looked through for who wrote which field.
+/// The number of versions that are searched for the last writer of each field.
 const VERSIONS: usize = 40;
 
-/// Answers why.
+/// Explains an object.
 ///
 /// # Errors
-/// `NotFound` when nothing is known of such an object; those of a store that cannot be reached.
+/// `NotFound` if there are no records of such an object; those of a store that cannot be reached.
 pub async fn explain(
     registry: &Registry,
     context: &RequestContext,
@@ -37,37 +36,37 @@ pub async fn explain(
     now: Timestamp,
 ) -> Result<WhyResponse, ApiError> {
     let history = registry.history(context, target, VERSIONS).await?;
-    let found = Found::of(target, &history)?;
-    let related = Related::of(registry, target, &found).await?;
-    let observers = observers::ask(registry, &related, now).await?;
-    let told = happenings::of(registry, target, &found).await?;
-    let facts = Facts {
-        subject: found.subject.clone(),
-        role: kinds::of(target.kind).role(),
-        object: found.json.clone().filter(|_| found.exists),
+    let subject = Subject::new(target, &history)?;
+    let related = Related::find(registry, target, &subject).await?;
+    let observers = replicas::observers(registry, &related, now).await?;
+    subject.check_known(target.kind, &observers)?;
+    let meta = subject.meta().cloned().unwrap_or_default();
+    let (events, flaps) = events::about(registry, target, &meta.uid).await?;
+    let records = Records {
+        object: subject.object.filter(|_| subject.exists),
+        subject: subject.reference,
         pods: related.pods,
         observers,
         now_ns: i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX),
     };
-    found.expect_something(&facts.observers)?;
     Ok(WhyResponse {
         kind: target.kind.kind.clone(),
-        exists: found.exists,
-        uid: found.uid,
-        revision: found.revision,
-        generation: found.generation,
+        exists: subject.exists,
+        uid: meta.uid,
+        revision: subject.revision,
+        generation: meta.generation,
         owners: related.owners,
-        cause: found.cause,
+        cause: subject.cause,
         managers: managers::of(&history)?,
-        waits: waits::waits(&facts),
-        events: told.happenings,
-        flaps: told.flaps,
-        subject: Some(facts.subject),
-        observers: facts.observers,
+        waits: waits::waits(&records),
+        events,
+        flaps,
+        subject: Some(records.subject),
+        observers: records.observers,
     })
 }
 
-/// The trace that a write belongs to; empty where nobody traced.
+/// Returns the id of the trace that a write belongs to; empty if it was not traced.
 pub fn trace_id(cause: &Cause) -> String {
     let id = cause.trace_id();
     id.map(|id| id.to_string()).unwrap_or_default()

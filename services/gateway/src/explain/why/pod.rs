@@ -1,65 +1,28 @@
 //! What a Pod waits for. Pure.
 
-use serde_json::Value;
-use setpoint_proto::setpoint::{Observer, Round, Subject, Wait};
+use setpoint_model::condition;
+use setpoint_model::replicas::{NODE_AGENT, SCHEDULER};
+use setpoint_proto::core::{ContainerStateWaiting, ContainerStatus, Pod};
+use setpoint_proto::setpoint::{ObjectRef, Observer, Reconcile, ReconcileOutcome, Wait};
 
-/// A text field by its path.
-pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    object
-        .pointer(path)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
+use super::objects::is_ready;
+use super::replicas::newest;
+use super::waits::wait;
 
-/// A list by its path.
-pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    object
-        .pointer(path)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-/// The condition of this type.
-pub(super) fn condition<'a>(object: &'a Value, r#type: &str) -> Option<&'a Value> {
-    let mut conditions = list(object, "/status/conditions").iter();
-    conditions.find(|condition| condition["type"] == r#type)
-}
-
-/// Is it Ready, or has it ended as it should?
-pub(super) fn is_ready(pod: &Value) -> bool {
-    let ready = condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-    ready || text(pod, "/status/phase") == "Succeeded"
-}
-
-/// The newest round that looked at the object itself.
-pub(super) fn newest<'a>(
-    observers: &'a [Observer],
-    service: &str,
-    subject: &Subject,
-) -> Option<&'a Round> {
-    let observers = observers.iter().filter(|one| one.service == service);
-    let rounds = observers.flat_map(|one| &one.rounds);
-    let own =
-        rounds.filter(|round| round.touched.is_none() && round.subject.as_ref() == Some(subject));
-    own.max_by_key(|round| round.last_ns)
-}
-
-/// What a Pod waits for, as it and those who work on it tell.
-pub(super) fn waits(pod: &Value, subject: &Subject, observers: &[Observer]) -> Vec<Wait> {
-    let gates = list(pod, "/spec/schedulingGates");
+/// Returns what a Pod waits for, from its status and the last reconciles of the scheduler and the node agent.
+pub(super) fn waits(pod: &Pod, subject: &ObjectRef, observers: &[Observer]) -> Vec<Wait> {
+    let gates = pod.spec.scheduling_gates.iter();
+    let gates: Vec<_> = gates.map(|gate| gate.name.as_str()).collect();
     if !gates.is_empty() {
-        let names: Vec<_> = gates.iter().map(|gate| text(gate, "/name")).collect();
-        return vec![wait(
-            "SchedulingGated",
-            format!("its scheduling gates: {}", names.join(", ")),
-        )];
+        let message = format!("its scheduling gates: {}", gates.join(", "));
+        return vec![wait("SchedulingGated", message)];
     }
-    if text(pod, "/spec/nodeName").is_empty() {
-        return vec![unscheduled(pod, newest(observers, "scheduler", subject))];
+    if pod.spec.node_name.is_empty() {
+        return vec![unscheduled(pod, newest(observers, SCHEDULER, subject))];
     }
-    let agent = newest(observers, "node-agent", subject);
-    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
-    let statuses = statuses.into_iter().flat_map(|path| list(pod, path));
+    let agent = newest(observers, NODE_AGENT, subject);
+    let init = pod.status.init_container_statuses.iter();
+    let statuses = init.chain(&pod.status.container_statuses);
     let waits: Vec<_> = statuses
         .filter_map(|status| container(status, agent))
         .collect();
@@ -69,81 +32,63 @@ pub(super) fn waits(pod: &Value, subject: &Subject, observers: &[Observer]) -> V
     }
 }
 
-fn wait(reason: &str, message: String) -> Wait {
-    Wait {
-        reason: reason.to_owned(),
-        message,
-        ..Wait::default()
-    }
-}
-
-fn unscheduled(pod: &Value, round: Option<&Round>) -> Wait {
-    let refused = round.filter(|round| !round.verdicts.is_empty() && round.outcome == "waiting");
-    let condition = condition(pod, "PodScheduled");
-    let told = condition.map(|condition| text(condition, "/message").to_owned());
-    match (refused, told) {
-        (Some(round), told) => Wait {
-            reason: "Unschedulable".to_owned(),
-            message: match round.steps.first() {
-                Some(step) => step.because.clone(),
-                None => told.unwrap_or_default(),
-            },
-            until_ns: round.next_ns,
-            verdicts: round.verdicts.clone(),
-            more_verdicts: round.more_verdicts,
-            ..Wait::default()
+fn unscheduled(pod: &Pod, reconcile: Option<&Reconcile>) -> Wait {
+    let refused = reconcile.filter(|reconcile| {
+        !reconcile.verdicts.is_empty() && reconcile.outcome() == ReconcileOutcome::Waiting
+    });
+    let condition = condition::get(&pod.status.conditions, "PodScheduled");
+    let message = condition.map(|condition| condition.message.clone());
+    match (refused, message) {
+        (Some(reconcile), message) => Wait {
+            until_ns: reconcile.next_ns,
+            verdicts: reconcile.verdicts.clone(),
+            more_verdicts: reconcile.more_verdicts,
+            ..wait(
+                "Unschedulable",
+                match reconcile.steps.first() {
+                    Some(step) => step.because.clone(),
+                    None => message.unwrap_or_default(),
+                },
+            )
         },
         (None, Some(message)) => wait("Unschedulable", message),
-        (None, None) => wait(
-            "Unscheduled",
-            "the scheduler has not looked at it yet".to_owned(),
-        ),
+        (None, None) => wait("Unscheduled", "the scheduler has not looked at it yet"),
     }
 }
 
-/// A container that waits, and until when; one that runs but is not ready.
-fn container(status: &Value, agent: Option<&Round>) -> Option<Wait> {
-    let name = text(status, "/name");
-    let reason = text(status, "/state/waiting/reason");
-    if !reason.is_empty() {
-        let until = agent.filter(|_| reason == "CrashLoopBackOff");
+/// Returns what a container waits for, if it is waiting, or running but not ready.
+fn container(status: &ContainerStatus, agent: Option<&Reconcile>) -> Option<Wait> {
+    let name = &status.name;
+    let waiting = status.state.waiting.as_ref();
+    if let Some(waiting) = waiting.filter(|waiting| !waiting.reason.is_empty()) {
+        let backoff = agent.filter(|_| waiting.reason == "CrashLoopBackOff");
+        let message = format!("container {name}: {}", explain(status, waiting));
         return Some(Wait {
-            until_ns: until.map_or(0, |round| round.next_ns),
-            ..wait(reason, format!("container {name}: {}", why(status)))
+            until_ns: backoff.map_or(0, |reconcile| reconcile.next_ns),
+            ..wait(&waiting.reason, message)
         });
     }
-    let running = status.pointer("/state/running").is_some();
-    let unready = status["ready"] == false && running;
-    unready.then(|| {
-        wait(
-            "NotReady",
-            format!("container {name} runs, but is not ready"),
-        )
-    })
+    let unready = status.state.running.is_some() && !status.ready;
+    let message = || format!("container {name} runs, but is not ready");
+    unready.then(|| wait("NotReady", message()))
 }
 
-fn why(status: &Value) -> String {
-    let message = text(status, "/state/waiting/message");
-    let code = status.pointer("/lastState/terminated/exitCode");
-    match (
-        code.and_then(Value::as_i64),
-        status["restartCount"].as_i64(),
-    ) {
-        (Some(code), Some(restarts)) => {
-            format!("{message}; it ended with exit code {code} and was restarted {restarts} times")
-        }
-        _ => message.to_owned(),
+fn explain(status: &ContainerStatus, waiting: &ContainerStateWaiting) -> String {
+    let (message, restarts) = (&waiting.message, status.restart_count);
+    match &status.last_state.terminated {
+        Some(last) => format!(
+            "{message}; it ended with exit code {} and was restarted {restarts} times",
+            last.exit_code
+        ),
+        None => message.clone(),
     }
 }
 
-fn unready(pod: &Value) -> Wait {
-    let node = text(pod, "/spec/nodeName");
-    let reason = text(pod, "/status/reason");
-    if text(pod, "/status/phase") == "Failed" {
-        return wait(
-            "Failed",
-            format!("{reason} {}", text(pod, "/status/message")),
-        );
+fn unready(pod: &Pod) -> Wait {
+    let status = &pod.status;
+    if status.phase == "Failed" {
+        return wait("Failed", format!("{} {}", status.reason, status.message));
     }
+    let node = &pod.spec.node_name;
     wait("NotStarted", format!("node {node} has not started it yet"))
 }

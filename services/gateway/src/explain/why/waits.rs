@@ -1,44 +1,46 @@
-//! What an object waits for: a pure function of recorded facts.
+//! What an object waits for: a pure function of its records.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-use setpoint_proto::setpoint::{Observer, Subject, Wait};
+use setpoint_codec::Object;
+use setpoint_model::condition::{self, Condition, FALSE, TRUE};
+use setpoint_proto::apps::{Deployment, ReplicaSet};
+use setpoint_proto::core::Pod;
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::setpoint::{ObjectRef, Observer, Wait};
 
-use super::pod::{self, condition, list, text};
-use crate::kinds::Role;
+use super::pod;
+use super::replicas::newest;
 
-/// All that the answer is drawn from.
-pub(super) struct Facts {
-    pub subject: Subject,
-    pub role: Role,
-    /// As JSON; `None` once it is gone.
-    pub object: Option<Value>,
-    /// The Pods that it is made of and that are not ready.
-    pub pods: Vec<(Subject, Value)>,
+/// The records that an explanation is derived from.
+pub(super) struct Records {
+    pub subject: ObjectRef,
+    /// `None` if the object does not exist any more.
+    pub object: Option<Box<dyn Object>>,
+    /// The Pods that it controls and that are not ready.
+    pub pods: Vec<(ObjectRef, Pod)>,
     pub observers: Vec<Observer>,
     pub now_ns: i64,
 }
 
-/// What it waits for: what holds it itself first, then what holds those that it needs, then who looks again when.
-pub(super) fn waits(facts: &Facts) -> Vec<Wait> {
-    let Some(object) = &facts.object else {
+/// Returns what the object waits for: first its own state, then the Pods that it controls, then failed and scheduled
+/// reconciles.
+pub(super) fn waits(records: &Records) -> Vec<Wait> {
+    let Some(object) = records.object.as_deref() else {
         return Vec::new();
     };
-    let mut waits: Vec<_> = deletion(object).into_iter().collect();
-    match facts.role {
-        Role::Pod => waits.extend(pod::waits(object, &facts.subject, &facts.observers)),
-        Role::Workload => {
-            waits.extend(rollout(object));
-            waits.extend(blocked(facts));
-        }
-        Role::Other => {}
+    let mut waits: Vec<_> = deletion(object.meta()).into_iter().collect();
+    let pod = object.downcast_ref();
+    match pod {
+        Some(pod) => waits.extend(pod::waits(pod, &records.subject, &records.observers)),
+        None => waits.extend(Rollout::of(object).into_iter().flat_map(Rollout::waits)),
     }
-    waits.extend(failures(facts));
+    waits.extend(blocked(records));
+    waits.extend(reconciles(records, pod.is_some()));
     waits
 }
 
-fn wait(reason: &str, message: impl Into<String>) -> Wait {
+pub(super) fn wait(reason: &str, message: impl Into<String>) -> Wait {
     Wait {
         reason: reason.to_owned(),
         message: message.into(),
@@ -46,97 +48,119 @@ fn wait(reason: &str, message: impl Into<String>) -> Wait {
     }
 }
 
-fn deletion(object: &Value) -> Option<Wait> {
-    let deadline = object.pointer("/metadata/deletionTimestamp")?.as_str()?;
-    let finalizers = list(object, "/metadata/finalizers").iter();
-    let finalizers: Vec<_> = finalizers.filter_map(Value::as_str).collect();
-    let message = match finalizers.as_slice() {
-        [] => "it is being deleted, and has until then to stop".to_owned(),
-        names => format!(
-            "it is being deleted, and kept by finalizers: {}",
-            names.join(", ")
-        ),
-    };
-    let until = deadline.parse::<jiff::Timestamp>().ok();
-    let until = until.and_then(|until| i64::try_from(until.as_nanosecond()).ok());
+fn deletion(meta: &ObjectMeta) -> Option<Wait> {
+    let deadline = meta.deletion_timestamp.as_ref()?.timestamp();
+    if !meta.finalizers.is_empty() {
+        let finalizers = meta.finalizers.join(", ");
+        let message = format!("it is being deleted, and kept by finalizers: {finalizers}");
+        return Some(wait("Terminating", message));
+    }
+    let until = deadline.and_then(|deadline| i64::try_from(deadline.as_nanosecond()).ok());
     Some(Wait {
-        until_ns: until.filter(|_| finalizers.is_empty()).unwrap_or_default(),
-        ..wait("Terminating", message)
+        until_ns: until.unwrap_or_default(),
+        ..wait(
+            "Terminating",
+            "it is being deleted, and has until then to stop",
+        )
     })
 }
 
-/// What the object says of itself.
-fn rollout(object: &Value) -> Vec<Wait> {
-    let mut waits = Vec::new();
-    let number = |path| {
-        object
-            .pointer(path)
-            .and_then(Value::as_i64)
-            .unwrap_or_default()
-    };
-    let (written, seen) = (
-        number("/metadata/generation"),
-        number("/status/observedGeneration"),
-    );
-    if seen < written {
-        let message = format!("generation {written} was not acted upon yet; {seen} was");
-        waits.push(wait("NotObserved", message));
-    }
-    if object.pointer("/spec/paused") == Some(&Value::Bool(true)) {
-        waits.push(wait(
-            "Paused",
-            "its rollout is paused: kubectl rollout resume goes on",
-        ));
-    }
-    for (r#type, bad) in [("Progressing", "False"), ("ReplicaFailure", "True")] {
-        if let Some(condition) = condition(object, r#type).filter(|one| one["status"] == bad) {
-            waits.push(wait(
-                text(condition, "/reason"),
-                text(condition, "/message"),
-            ));
-        }
-    }
-    let (wanted, ready) = (number("/spec/replicas"), number("/status/readyReplicas"));
-    if ready < wanted {
-        waits.push(wait(
-            "NotReady",
-            format!("{ready} of {wanted} Pods are ready"),
-        ));
-    }
-    waits
+/// The progress of a workload.
+struct Rollout {
+    generation: i64,
+    observed_generation: i64,
+    paused: bool,
+    failures: Vec<Wait>,
+    replicas: Option<i32>,
+    ready_replicas: i32,
 }
 
-/// What the Pods wait for that it is made of.
-fn blocked(facts: &Facts) -> Vec<Wait> {
-    let of_pod = |(subject, pod): &(Subject, Value)| {
-        let waits = pod::waits(pod, subject, &facts.observers);
-        let on = subject.clone();
+impl Rollout {
+    fn of(object: &dyn Object) -> Option<Self> {
+        let generation = object.meta().generation;
+        if let Some(Deployment { spec, status, .. }) = object.downcast_ref() {
+            return Some(Self {
+                generation,
+                observed_generation: status.observed_generation,
+                paused: spec.paused,
+                failures: failures(&status.conditions),
+                replicas: spec.replicas,
+                ready_replicas: status.ready_replicas,
+            });
+        }
+        let ReplicaSet { spec, status, .. } = object.downcast_ref()?;
+        Some(Self {
+            generation,
+            observed_generation: status.observed_generation,
+            paused: false,
+            failures: failures(&status.conditions),
+            replicas: spec.replicas,
+            ready_replicas: status.ready_replicas,
+        })
+    }
+
+    fn waits(self) -> Vec<Wait> {
+        let mut waits = Vec::new();
+        let (written, seen) = (self.generation, self.observed_generation);
+        if seen < written {
+            let message = format!("generation {written} was not acted upon yet; {seen} was");
+            waits.push(wait("NotObserved", message));
+        }
+        if self.paused {
+            let message = "its rollout is paused: kubectl rollout resume goes on";
+            waits.push(wait("Paused", message));
+        }
+        waits.extend(self.failures);
+        let (wanted, ready) = (self.replicas.unwrap_or_default(), self.ready_replicas);
+        if ready < wanted {
+            let message = format!("{ready} of {wanted} Pods are ready");
+            waits.push(wait("NotReady", message));
+        }
+        waits
+    }
+}
+
+/// Returns the conditions that report a failure.
+fn failures(conditions: &[impl Condition]) -> Vec<Wait> {
+    let failures = [("Progressing", FALSE), ("ReplicaFailure", TRUE)];
+    let failures = failures.into_iter().filter_map(|(kind, failed)| {
+        let condition = condition::get(conditions, kind)?;
+        let failed = condition.status() == failed;
+        failed.then(|| wait(condition.reason(), condition.message()))
+    });
+    failures.collect()
+}
+
+/// Returns what the Pods wait for.
+fn blocked(records: &Records) -> Vec<Wait> {
+    let of_pod = |(reference, pod): &(ObjectRef, Pod)| {
+        let waits = pod::waits(pod, reference, &records.observers);
+        let on = reference.clone();
         waits.into_iter().map(move |wait| Wait {
             on: Some(on.clone()),
             ..wait
         })
     };
-    facts.pods.iter().flat_map(of_pod).collect()
+    records.pods.iter().flat_map(of_pod).collect()
 }
 
-/// Services whose last look at it failed, or that look again later. Of several replicas the last one to look counts.
-fn failures(facts: &Facts) -> Vec<Wait> {
-    let services = facts.observers.iter().map(|one| one.service.as_str());
+/// Returns the services whose last reconcile of the object failed, or whose next one is scheduled. Of several replicas, the
+/// most recent reconcile counts. The scheduled reconciles of Pods are left out: [`pod::waits`] explains them.
+fn reconciles(records: &Records, is_pod: bool) -> Vec<Wait> {
+    let services = records.observers.iter().map(|one| one.service.as_str());
     let services: BTreeSet<_> = services.collect();
     let next = services.into_iter().filter_map(|service| {
-        let round = pod::newest(&facts.observers, service, &facts.subject)?;
-        // What the scheduler and the node agent wait for is told with its reasons.
-        let told = facts.role == Role::Pod;
-        let (reason, message) = match round.error.as_str() {
-            "" if told || round.next_ns <= facts.now_ns => return None,
+        let last = newest(&records.observers, service, &records.subject)?;
+        let (reason, message) = match last.error.as_str() {
+            "" if is_pod || last.next_ns <= records.now_ns => return None,
             "" => ("NextLook", format!("{service} looks again by itself")),
             error => {
-                let message = format!("{service}, attempt {}: {error}", round.attempt);
+                let message = format!("{service}, attempt {}: {error}", last.attempt);
                 ("Failing", message)
             }
         };
         Some(Wait {
-            until_ns: round.next_ns,
+            until_ns: last.next_ns,
             ..wait(reason, message)
         })
     });
@@ -145,109 +169,114 @@ fn failures(facts: &Facts) -> Vec<Wait> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-    use setpoint_proto::setpoint::{Observer, Round, Step, Verdict};
+    use serde_json::{Value, json};
+    use setpoint_codec::kinds;
+    use setpoint_model::Key;
+    use setpoint_model::replicas::{NODE_AGENT, SCHEDULER};
+    use setpoint_proto::setpoint::{Reconcile, ReconcileOutcome, Step, Verdict};
 
     use super::*;
-    use crate::kinds;
 
     const NOW: i64 = 1_000;
 
-    fn subject(resource: &str, name: &str) -> Subject {
-        Subject {
-            resource: resource.to_owned(),
-            namespace: "production".to_owned(),
-            name: name.to_owned(),
-        }
+    fn reference(resource: &str, name: &str) -> ObjectRef {
+        Key::new("production", name).in_resource(resource)
     }
 
-    fn facts(kind: &str, object: Value) -> Facts {
-        let known = setpoint_codec::kinds().by_any_name(kind);
-        Facts {
-            subject: subject("any", "web"),
-            role: kinds::of(known.expect("it is stored")).role(),
-            object: Some(object),
+    fn object(kind: &str, json: Value) -> Option<Box<dyn Object>> {
+        let kind = kinds().by_any_name(kind).unwrap();
+        Some(kind.from_json(json.to_string().as_bytes()).unwrap())
+    }
+
+    fn records(kind: &str, json: Value) -> Records {
+        Records {
+            subject: reference("any", "web"),
+            object: object(kind, json),
             pods: Vec::new(),
             observers: Vec::new(),
             now_ns: NOW,
         }
     }
 
-    fn observer(service: &str, subject: &Subject, round: Round) -> Observer {
+    fn observer(service: &str, subject: &ObjectRef, reconcile: Reconcile) -> Observer {
         Observer {
             service: service.to_owned(),
-            rounds: vec![Round {
+            reconciles: vec![Reconcile {
                 subject: Some(subject.clone()),
-                ..round
+                ..reconcile
             }],
             ..Observer::default()
         }
     }
 
-    fn told(facts: &Facts) -> Vec<(String, String, i64)> {
-        let told = waits(facts).into_iter();
-        told.map(|wait| (wait.reason, wait.message, wait.until_ns))
+    fn found(records: &Records) -> Vec<(String, String, i64)> {
+        let found = waits(records).into_iter();
+        found
+            .map(|wait| (wait.reason, wait.message, wait.until_ns))
             .collect()
     }
 
-    fn told_of(reason: &str, message: &str, until_ns: i64) -> (String, String, i64) {
+    fn expected(reason: &str, message: &str, until_ns: i64) -> (String, String, i64) {
         (reason.to_owned(), message.to_owned(), until_ns)
     }
 
-    fn refused(subject: &Subject) -> Observer {
+    fn refused(subject: &ObjectRef) -> Observer {
         let because = "0/1 nodes are available: 1 Insufficient cpu.";
-        let round = Round {
-            outcome: "waiting".to_owned(),
+        let reconcile = Reconcile {
+            outcome: ReconcileOutcome::Waiting.into(),
             next_ns: 5_000,
             steps: vec![Step {
                 action: "Refuse".to_owned(),
                 because: because.to_owned(),
             }],
             verdicts: vec![Verdict::default()],
-            ..Round::default()
+            ..Reconcile::default()
         };
-        observer("scheduler", subject, round)
+        observer(SCHEDULER, subject, reconcile)
     }
 
     #[test]
-    fn what_is_gone_or_as_it_should_be_waits_for_nothing() {
+    fn a_deleted_or_ready_object_waits_for_nothing() {
         let ready = json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 1}});
-        assert_eq!(told(&facts("Deployment", ready)), []);
-        let mut gone = facts("Pod", json!({}));
+        assert_eq!(found(&records("Deployment", ready)), []);
+        let mut gone = records("Pod", json!({}));
         gone.object = None;
-        assert_eq!(told(&gone), []);
+        assert_eq!(found(&gone), []);
         let pod = json!({"spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}});
-        assert_eq!(told(&facts("Pod", pod)), []);
+        assert_eq!(found(&records("Pod", pod)), []);
     }
 
     #[test]
-    fn a_pod_without_a_node_waits_as_the_scheduler_says_or_else_as_its_condition_says() {
+    fn a_pod_without_a_node_waits_for_the_reason_of_the_scheduler_or_of_its_condition() {
         let condition = json!({"type": "PodScheduled", "status": "False", "message": "no room"});
         let pod = json!({"status": {"conditions": [condition]}});
-        let mut facts = facts("Pod", pod);
-        assert_eq!(told(&facts), [told_of("Unschedulable", "no room", 0)]);
-        facts.observers = vec![refused(&facts.subject)];
+        let mut records = records("Pod", pod);
+        assert_eq!(found(&records), [expected("Unschedulable", "no room", 0)]);
+        records.observers = vec![refused(&records.subject)];
         let message = "0/1 nodes are available: 1 Insufficient cpu.";
-        assert_eq!(told(&facts), [told_of("Unschedulable", message, 5_000)]);
-        facts.object = Some(json!({"spec": {"schedulingGates": [{"name": "g"}]}}));
-        assert_eq!(told(&facts)[0].0, "SchedulingGated");
+        assert_eq!(found(&records), [expected("Unschedulable", message, 5_000)]);
+        records.object = object("Pod", json!({"spec": {"schedulingGates": [{"name": "g"}]}}));
+        assert_eq!(found(&records)[0].0, "SchedulingGated");
     }
 
     #[test]
-    fn a_container_that_rests_says_until_when_and_how_it_ended() {
+    fn a_container_in_backoff_waits_until_the_agents_next_reconcile() {
         let status = json!({
             "name": "a", "restartCount": 2, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
             "lastState": {"terminated": {"exitCode": 3}},
         });
         let pod = json!({"spec": {"nodeName": "n"}, "status": {"containerStatuses": [status]}});
-        let mut facts = facts("Pod", pod);
-        let round = Round {
+        let mut records = records("Pod", pod);
+        let reconcile = Reconcile {
             next_ns: 7_000,
-            ..Round::default()
+            ..Reconcile::default()
         };
-        facts.observers = vec![observer("node-agent", &facts.subject, round)];
+        records.observers = vec![observer(NODE_AGENT, &records.subject, reconcile)];
         let message = "container a: back-off; it ended with exit code 3 and was restarted 2 times";
-        assert_eq!(told(&facts), [told_of("CrashLoopBackOff", message, 7_000)]);
+        assert_eq!(
+            found(&records),
+            [expected("CrashLoopBackOff", message, 7_000)]
+        );
     }
 
     #[test]
@@ -257,50 +286,50 @@ mod tests {
             "status": {"observedGeneration": 1, "readyReplicas": 2, "conditions": [
                 {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "late"}]},
         });
-        let mut facts = facts("Deployment", deployment);
-        let pod = subject("pods", "web-a");
-        facts.observers = vec![refused(&pod)];
-        facts.pods = vec![(pod.clone(), json!({}))];
-        let reasons: Vec<_> = told(&facts).into_iter().map(|one| one.0).collect();
-        let expected = [
+        let mut records = records("Deployment", deployment);
+        let pod = reference("pods", "web-a");
+        records.observers = vec![refused(&pod)];
+        records.pods = vec![(pod.clone(), Pod::default())];
+        let reasons: Vec<_> = found(&records).into_iter().map(|one| one.0).collect();
+        let all = [
             "NotObserved",
             "Paused",
             "ProgressDeadlineExceeded",
             "NotReady",
             "Unschedulable",
         ];
-        assert_eq!(reasons, expected);
-        assert_eq!(waits(&facts)[4].on, Some(pod));
+        assert_eq!(reasons, all);
+        assert_eq!(waits(&records)[4].on, Some(pod));
     }
 
     #[test]
-    fn of_several_replicas_the_last_one_to_look_counts() {
-        let mut facts = facts("ConfigMap", json!({}));
-        let round = |last_ns, error: &str| Round {
+    fn of_several_replicas_the_most_recent_reconcile_counts() {
+        let mut records = records("ConfigMap", json!({}));
+        let reconcile = |last_ns, error: &str| Reconcile {
             last_ns,
             error: error.to_owned(),
             attempt: 4,
             next_ns: 5_000,
-            ..Round::default()
+            ..Reconcile::default()
         };
-        let failed = observer("a", &facts.subject, round(1, "Forbidden: no"));
-        facts.observers = vec![failed];
+        let failed = observer("a", &records.subject, reconcile(1, "Forbidden: no"));
+        records.observers = vec![failed];
         assert_eq!(
-            told(&facts),
-            [told_of("Failing", "a, attempt 4: Forbidden: no", 5_000)]
+            found(&records),
+            [expected("Failing", "a, attempt 4: Forbidden: no", 5_000)]
         );
-        let later = observer("a", &facts.subject, round(2, ""));
-        facts.observers.push(later);
-        assert_eq!(told(&facts)[0].0, "NextLook");
+        let later = observer("a", &records.subject, reconcile(2, ""));
+        records.observers.push(later);
+        assert_eq!(found(&records)[0].0, "NextLook");
     }
 
     #[test]
-    fn what_is_being_deleted_is_held_by_its_finalizers_or_its_grace() {
+    fn a_deletion_waits_for_finalizers_or_the_grace_period() {
         let at = "1970-01-01T00:00:02Z";
         let object = json!({"metadata": {"deletionTimestamp": at, "finalizers": ["a/b"]}});
-        let (reason, message, until) = told(&facts("ConfigMap", object)).remove(0);
+        let (reason, message, until) = found(&records("ConfigMap", object)).remove(0);
         assert!(reason == "Terminating" && message.ends_with("a/b") && until == 0);
         let object = json!({"metadata": {"deletionTimestamp": at}});
-        assert_eq!(told(&facts("ConfigMap", object))[0].2, 2_000_000_000);
+        assert_eq!(found(&records("ConfigMap", object))[0].2, 2_000_000_000);
     }
 }

@@ -1,11 +1,11 @@
-//! Aggregated discovery: every group with its kinds in one document.
+//! Aggregated discovery: all groups with their kinds in one document.
 
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
 
 use super::{group_versions, kinds_of, subresource_kind, subresource_verbs, verbs};
 
-/// An `APIGroupDiscoveryList` of the wanted groups, in the asked version of that format.
+/// Returns an `APIGroupDiscoveryList` of the given version with the wanted groups.
 pub(super) fn groups(wanted: fn(&str) -> bool, version: &str) -> Value {
     let mut names: Vec<_> = group_versions()
         .into_iter()
@@ -20,7 +20,7 @@ pub(super) fn groups(wanted: fn(&str) -> bool, version: &str) -> Value {
     })
 }
 
-/// By the parameters of its type a client tells the aggregated document from the old one.
+/// Returns the content type of the document. Clients distinguish it from the legacy document by the parameters.
 pub(super) fn content_type(version: &str) -> String {
     format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
 }

@@ -1,23 +1,26 @@
-//! The old discovery documents, one per group and version; `kubectl auth can-i`, `drain` and other clients still read them.
+//! Legacy discovery: one document per group and version. `kubectl auth can-i`, `kubectl drain` and other clients still use
+//! it.
 
 use http::HeaderMap;
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
 
-use super::{group_versions, kinds_of, servers, subresource_kind, subresource_verbs, verbs};
+use super::{
+    group_versions, kinds_of, server_addresses, subresource_kind, subresource_verbs, verbs,
+};
 
-/// `/api`: the versions of the core group.
+/// Returns the document at `/api`: the versions of the core group.
 pub(super) fn versions(headers: &HeaderMap) -> Value {
     let versions = group_versions().into_iter();
     let versions = versions.filter_map(|(group, version)| group.is_empty().then_some(version));
     json!({
         "kind": "APIVersions",
         "versions": versions.collect::<Value>(),
-        "serverAddressByClientCIDRs": servers(headers),
+        "serverAddressByClientCIDRs": server_addresses(headers),
     })
 }
 
-/// `/apis`: every group but the core one.
+/// Returns the document at `/apis`: every group except the core group.
 pub(super) fn groups(_headers: &HeaderMap) -> Value {
     let mut names: Vec<_> = group_versions()
         .into_iter()
@@ -27,19 +30,19 @@ pub(super) fn groups(_headers: &HeaderMap) -> Value {
     let groups = names
         .into_iter()
         .filter(|group| !group.is_empty())
-        .map(described);
+        .map(group_entry);
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>() })
 }
 
-/// `/apis/<group>`.
+/// Returns the document at `/apis/<group>`.
 pub(super) fn group(name: &str) -> Value {
-    let mut group = described(name);
+    let mut group = group_entry(name);
     group["kind"] = "APIGroup".into();
     group["apiVersion"] = "v1".into();
     group
 }
 
-fn described(name: &str) -> Value {
+fn group_entry(name: &str) -> Value {
     let versions: Vec<Value> = group_versions()
         .into_iter()
         .filter(|(group, _)| *group == name)
@@ -48,7 +51,7 @@ fn described(name: &str) -> Value {
     json!({ "name": name, "preferredVersion": versions.last(), "versions": versions })
 }
 
-/// `/api/v1` and `/apis/<group>/<version>`: the kinds and their subresources.
+/// Returns the document at `/api/v1` or `/apis/<group>/<version>`: the kinds and their subresources.
 pub(super) fn resources(group: &str, version: &str) -> Value {
     let group_version = if group.is_empty() {
         version.into()

@@ -1,4 +1,4 @@
-//! Discovery: which kinds this server has, in one document for new clients and in many for old ones.
+//! Discovery of the served kinds: one aggregated document for new clients, and one per group and version for old ones.
 
 mod aggregated;
 mod legacy;
@@ -11,9 +11,9 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
 
-use super::accept::{self, Form};
+use super::accept::{self, Format};
 use super::query::Query;
-use super::reply::{self, Failure, Reply};
+use super::response::{self, ApiResponse, ErrorResponse};
 
 const VERBS: [&str; 8] = [
     "create",
@@ -26,24 +26,24 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// The routes below `/api` and `/apis`, but for the objects themselves.
+/// Returns the routes of the discovery documents at and below `/`, `/api` and `/apis`.
 pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let mut router = both(Router::new(), "/api", get(core));
-    router = both(router, "/apis", get(groups)).route("/", fixed(roots()));
+    let mut router = route(Router::new(), "/api", get(core));
+    router = route(router, "/apis", get(groups)).route("/", fixed(root_paths()));
     for (group, version) in group_versions() {
         let document = legacy::resources(group, version);
         let path = path_of(group, version);
         if !group.is_empty() {
             let document = legacy::group(group);
-            router = both(router, &format!("/apis/{group}"), fixed(document));
+            router = route(router, &format!("/apis/{group}"), fixed(document));
         }
-        router = both(router, &path, fixed(document));
+        router = route(router, &path, fixed(document));
     }
     router
 }
 
-/// Adds a path as it is and with a slash at its end.
-fn both<S: Clone + Send + Sync + 'static>(
+/// Adds a path without and with a trailing slash.
+fn route<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     path: &str,
     response: MethodRouter<S>,
@@ -53,8 +53,8 @@ fn both<S: Clone + Send + Sync + 'static>(
         .route(&format!("{path}/"), response)
 }
 
-/// The document at `/`: where else there is something to see.
-fn roots() -> Value {
+/// Returns the document at `/`: the list of paths.
+fn root_paths() -> Value {
     let fixed = [
         "/api",
         "/apis",
@@ -77,36 +77,37 @@ fn roots() -> Value {
 
 fn fixed<S: Clone + Send + Sync + 'static>(document: Value) -> MethodRouter<S> {
     get(move |query: Query, headers: HeaderMap| async move {
-        reply::document(&document, reply::is_pretty(&query, &headers))
+        response::document(&document, response::is_pretty(&query, &headers))
     })
 }
 
-async fn core(query: Query, headers: HeaderMap) -> Result<Reply, Failure> {
-    either(&query, &headers, |group| group.is_empty(), legacy::versions)
+async fn core(query: Query, headers: HeaderMap) -> Result<ApiResponse, ErrorResponse> {
+    negotiate(&query, &headers, |group| group.is_empty(), legacy::versions)
 }
 
-async fn groups(query: Query, headers: HeaderMap) -> Result<Reply, Failure> {
-    either(&query, &headers, |group| !group.is_empty(), legacy::groups)
+async fn groups(query: Query, headers: HeaderMap) -> Result<ApiResponse, ErrorResponse> {
+    negotiate(&query, &headers, |group| !group.is_empty(), legacy::groups)
 }
 
-/// The aggregated document for those who ask for it, the old one for others.
-fn either(
+/// Returns the aggregated document if the client accepts it, else the legacy one.
+fn negotiate(
     query: &Query,
     headers: &HeaderMap,
     wanted: fn(&str) -> bool,
     legacy: fn(&HeaderMap) -> Value,
-) -> Result<Reply, Failure> {
-    let pretty = reply::is_pretty(query, headers);
+) -> Result<ApiResponse, ErrorResponse> {
+    let pretty = response::is_pretty(query, headers);
     Ok(match accept::discovery(headers)? {
-        Form::Discovery(version) => {
+        Format::Discovery(version) => {
             let document = aggregated::groups(wanted, version);
-            reply::document(&document, pretty).typed(aggregated::content_type(version))
+            response::document(&document, pretty)
+                .with_content_type(aggregated::content_type(version))
         }
-        _ => reply::document(&legacy(headers), pretty),
+        _ => response::document(&legacy(headers), pretty),
     })
 }
 
-/// Every group with its version, the core group first.
+/// Returns every group with its versions, the core group first.
 pub(super) fn group_versions() -> BTreeSet<(&'static str, &'static str)> {
     let kinds = kinds().iter();
     kinds
@@ -114,7 +115,7 @@ pub(super) fn group_versions() -> BTreeSet<(&'static str, &'static str)> {
         .collect()
 }
 
-/// Where the objects of a group and version live.
+/// Returns the path of a group and version.
 pub(super) fn path_of(group: &str, version: &str) -> String {
     match group {
         "" => format!("/api/{version}"),
@@ -127,7 +128,7 @@ fn kinds_of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
     kinds.filter(move |kind| kind.group == group && kind.version == version)
 }
 
-/// What a subresource is read and written as: its own kind, or that of the object it belongs to.
+/// Returns the kind in which a subresource is read and written, by default that of its object.
 pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'static Kind {
     let own = match subresource {
         "scale" => kinds().by_kind("autoscaling/v1", "Scale"),
@@ -137,7 +138,6 @@ pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'stat
     own.unwrap_or(kind)
 }
 
-/// Returns the verbs of a kind.
 fn verbs(kind: &Kind) -> Vec<&'static str> {
     let collections = crate::kinds::of(kind).deletes_collections();
     let verbs = VERBS.iter().copied();
@@ -154,8 +154,8 @@ fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
     }
 }
 
-/// The address under which the client already knows this server.
-fn servers(headers: &HeaderMap) -> Value {
+/// Returns the address by which the client reached this server.
+fn server_addresses(headers: &HeaderMap) -> Value {
     let host = headers.get(http::header::HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
     json!([{ "clientCIDR": "0.0.0.0/0", "serverAddress": host }])

@@ -1,4 +1,4 @@
-//! What the `.proto` files say about messages and fields, for `kubectl explain`.
+//! The comments of the `.proto` files, which `kubectl explain` prints.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use prost_reflect::{FieldDescriptor, FileDescriptor, MessageDescriptor};
 use setpoint_codec::kinds;
 
-/// Comments by file and by place within it.
+/// Comments by file and path of the element.
 type Comments = HashMap<(String, Vec<i32>), String>;
 
 static COMMENTS: LazyLock<Comments> = LazyLock::new(|| {
@@ -31,12 +31,12 @@ fn of_file(file: FileDescriptor) -> Vec<((String, Vec<i32>), String)> {
     commented.collect()
 }
 
-/// What stands above a message.
+/// Returns the comment of a message.
 pub(super) fn of_message(message: &MessageDescriptor) -> Option<&'static str> {
     of(&message.parent_file(), message.path())
 }
 
-/// What stands above a field.
+/// Returns the comment of a field.
 pub(super) fn of_field(field: &FieldDescriptor) -> Option<&'static str> {
     of(&field.parent_message().parent_file(), field.path())
 }

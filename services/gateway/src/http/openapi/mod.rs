@@ -1,4 +1,4 @@
-//! OpenAPI v3, from which kubectl learns fields, validation and merging: an index, and a document for each group and version.
+//! OpenAPI v3: an index, and a document for each group and version. kubectl uses them for `explain`, validation and apply.
 
 mod comments;
 mod paths;
@@ -21,16 +21,16 @@ use setpoint_model::hash::fnv32a;
 use super::discovery::{group_versions, path_of, subresource_kind};
 use super::not_found;
 use super::query::Query;
-use super::reply::{self, Failure, Reply};
+use super::response::{self, ApiResponse, ErrorResponse};
 use schema::Schemas;
 
-/// A document with the hash under which it never changes.
+/// A document, and the hash of it in its URL.
 struct Document {
     json: Bytes,
     hash: String,
 }
 
-/// By the path below `/openapi/v3/`.
+/// The documents by their path below `/openapi/v3/`.
 static DOCUMENTS: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
     let versions = group_versions().into_iter();
     let documents = versions.map(|(group, version)| {
@@ -48,35 +48,35 @@ static DOCUMENTS: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
     documents.collect()
 });
 
-/// The routes below `/openapi/v3`.
+/// Returns the routes at and below `/openapi/v3`.
 pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/openapi/v3", get(index))
         .route("/openapi/v3/{*path}", get(one))
 }
 
-async fn index(query: Query, headers: HeaderMap) -> Reply {
+async fn index(query: Query, headers: HeaderMap) -> ApiResponse {
     let paths = DOCUMENTS.iter().map(|(path, document)| {
         let url = json!({ "serverRelativeURL": document.url(path) });
         (path.clone(), url)
     });
     let index = json!({ "paths": paths.collect::<Map<_, _>>() });
-    reply::document(&index, reply::is_pretty(&query, &headers))
+    response::document(&index, response::is_pretty(&query, &headers))
 }
 
-async fn one(Path(path): Path<String>, query: Query) -> Result<Response, Failure> {
+async fn one(Path(path): Path<String>, query: Query) -> Result<Response, ErrorResponse> {
     let document = DOCUMENTS.get(&path).ok_or_else(not_found)?;
-    let asked = query.get("hash");
-    if asked.is_some_and(|hash| hash != document.hash) {
+    let hash = query.get("hash");
+    if hash.is_some_and(|hash| hash != document.hash) {
         return Ok(Redirect::permanent(&document.url(&path)).into_response());
     }
     let json = HeaderValue::from_static("application/json");
-    let mut response = Reply::new(json, document.json.clone()).into_response();
+    let mut response = ApiResponse::new(json, document.json.clone()).into_response();
     let headers = response.headers_mut();
     if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", document.hash)) {
         headers.insert(ETAG, tag);
     }
-    if asked.is_some() {
+    if hash.is_some() {
         let forever = HeaderValue::from_static("public, immutable, max-age=31536000");
         headers.insert(CACHE_CONTROL, forever);
     }

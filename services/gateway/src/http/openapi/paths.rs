@@ -1,4 +1,4 @@
-//! The paths of a kind and what may be done there.
+//! The paths of a kind and their operations.
 
 use serde_json::{Map, Value, json};
 use setpoint_codec::{Kind, kinds};
@@ -32,10 +32,10 @@ const DELETE: &[(&str, &str)] = &[
     ("propagationPolicy", "string"),
 ];
 
-/// The types in which objects come and go.
-const ANSWERS: [&str; 3] = ["application/json", YAML, PROTOBUF];
+/// The media types of objects.
+const TYPES: [&str; 3] = ["application/json", YAML, PROTOBUF];
 
-/// Adds every path of a kind.
+/// Adds the paths of a kind.
 pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
     let root = path_of(&kind.group, &kind.version);
     let all = format!("{root}/{}", kind.plural);
@@ -49,7 +49,7 @@ pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
     }
     for subresource in &kind.subresources {
         let path = format!("{object}/{subresource}");
-        let operations = part(subresource_kind(kind, subresource), subresource);
+        let operations = subresource_operations(subresource_kind(kind, subresource), subresource);
         paths.insert(path.clone(), with_parameters(operations, &path));
     }
     let operations = json!({
@@ -67,7 +67,7 @@ pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
     paths.insert(object.clone(), with_parameters(operations, &object));
 }
 
-fn part(kind: &'static Kind, subresource: &str) -> Value {
+fn subresource_operations(kind: &'static Kind, subresource: &str) -> Value {
     match subresource {
         "binding" => json!({ "post": operation("post", kind) }),
         "log" => json!({ "get": operation("get", kind) }),
@@ -102,7 +102,7 @@ fn operation(action: &str, kind: &'static Kind) -> Value {
         "x-kubernetes-group-version-kind": schema::group_version_kind(kind, &kind.kind),
         "responses": responses(action, kind),
     });
-    // Kubernetes leaves out what is empty, and its tools do so when they write the document again.
+    // As Kubernetes, omit an empty list.
     if !query.is_empty() {
         operation["parameters"] = query.iter().map(parameter).collect();
     }
@@ -112,7 +112,7 @@ fn operation(action: &str, kind: &'static Kind) -> Value {
     operation
 }
 
-/// What is answered, by HTTP status; whatever else happens is told in a `Status`.
+/// Returns the responses of an operation by HTTP status; the default is an error.
 fn responses(action: &str, kind: &'static Kind) -> Value {
     let own = schema::reference(&schema::kind_name(kind));
     let status = schema::reference(schema::STATUS);
@@ -124,11 +124,11 @@ fn responses(action: &str, kind: &'static Kind) -> Value {
         _ => own,
     };
     let mut responses = json!({
-        "200": response("OK", &ANSWERS, &schema),
+        "200": response("OK", &TYPES, &schema),
         "default": response("Error", &["application/json"], &status),
     });
     if action == "post" {
-        responses["201"] = response("Created", &ANSWERS, &schema);
+        responses["201"] = response("Created", &TYPES, &schema);
     }
     responses
 }
@@ -144,12 +144,12 @@ fn parameter((name, of): &(&str, &str)) -> Value {
 fn body(action: &str, kind: &'static Kind) -> Option<Value> {
     let own = schema::reference(&schema::kind_name(kind));
     match action {
-        "post" | "put" => Some(content(&ANSWERS, &own)),
+        "post" | "put" => Some(content(&TYPES, &own)),
         "patch" => Some(content(&PATCHES, &json!({ "type": "object" }))),
         "delete" | "deletecollection" => {
             let options = kinds().by_kind("v1", "DeleteOptions")?;
             let options = schema::reference(&schema::kind_name(options));
-            Some(content(&ANSWERS, &options))
+            Some(content(&TYPES, &options))
         }
         _ => None,
     }

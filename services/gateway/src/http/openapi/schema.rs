@@ -1,4 +1,4 @@
-//! Messages as JSON schemas, with the extensions from which clients learn how lists merge.
+//! JSON schemas of messages, with Kubernetes' extensions for the merging of lists.
 
 use prost_reflect::{Kind as Type, MessageDescriptor};
 use serde_json::{Map, Value, json};
@@ -8,13 +8,13 @@ use setpoint_proto::options::{List, Patch};
 
 use super::comments;
 
-/// Schemas by the name under which they are referred to.
+/// Schemas by name.
 pub(super) type Schemas = Map<String, Value>;
 
-/// The schema of errors, and of what is told about an object that is gone.
+/// The schema of errors and of responses to deletions.
 pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
-/// Adds the schema of a kind, of lists of it, and of all that they are made of.
+/// Adds the schemas of a kind, of its list, and of the messages that they contain.
 pub(super) fn add_kind(schemas: &mut Schemas, kind: &'static Kind) {
     add_message(schemas, &kind.message);
     if kind.is_stored() {
@@ -29,22 +29,22 @@ pub(super) fn add_kind(schemas: &mut Schemas, kind: &'static Kind) {
     }
 }
 
-/// A pointer to a schema.
+/// Returns a reference to a schema.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// The name that Kubernetes' own documents give a kind.
+/// Returns the name of a kind's schema, as in Kubernetes' own documents.
 pub(super) fn kind_name(kind: &Kind) -> String {
     name(kind.message.full_name())
 }
 
-/// The name of the list of a kind.
+/// Returns the name of the schema of a kind's list.
 pub(super) fn list_name(kind: &Kind) -> String {
     kind_name(kind) + "List"
 }
 
-/// Which kind a schema or an operation is about.
+/// Returns the kind as the extension `x-kubernetes-group-version-kind`.
 pub(super) fn group_version_kind(kind: &Kind, name: &str) -> Value {
     json!({ "group": kind.group, "version": kind.version, "kind": name })
 }
@@ -73,7 +73,7 @@ fn add_message(schemas: &mut Schemas, message: &MessageDescriptor) {
     let Some(rules) = rules::message(message.full_name()) else {
         return;
     };
-    // Its place is taken before its fields are looked at, since a message may hold itself.
+    // Inserted before its fields are visited, since a message may contain itself.
     schemas.insert(name.clone(), Value::Null);
     schemas.insert(name, object(message, rules));
     for field in rules.fields() {
@@ -114,8 +114,8 @@ fn add_type(schema: &mut Value, properties: &mut Map<String, Value>, message: &M
 }
 
 fn type_properties() -> Map<String, Value> {
-    let api_version = "The group and version in which the object is written.";
-    let kind = "What the object is.";
+    let api_version = "The group and version of the object.";
+    let kind = "The kind of the object.";
     let property = |text| json!({ "type": "string", "description": text });
     Map::from_iter([
         ("apiVersion".into(), property(api_version)),
@@ -137,7 +137,7 @@ fn list(kind: &Kind) -> Value {
     })
 }
 
-/// The messages that JSON does not write as objects.
+/// Returns the schema of a message that is not an object in JSON.
 fn scalar(message: &str) -> Option<Value> {
     Some(match message {
         "k8s.meta.v1.Time" | "k8s.meta.v1.MicroTime" => {
@@ -159,7 +159,7 @@ fn property(field: &Field) -> Value {
     let mut property = match (field.descriptor.is_list(), field.descriptor.is_map()) {
         (true, _) => json!({ "type": "array", "items": element }),
         (_, true) => json!({ "type": "object", "additionalProperties": element }),
-        // Beside a bare pointer nothing else may stand.
+        // A `$ref` must not have siblings.
         _ if element.get("$ref").is_some() => json!({ "allOf": [element] }),
         _ => element,
     };

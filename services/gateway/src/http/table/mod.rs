@@ -1,4 +1,4 @@
-//! Tables: the rows that kubectl prints.
+//! The format `Table`, which kubectl prints.
 //!
 //! The columns are proto options of the kind. A cell is computed by the kind (`StoredKind::cell`) or else read from the
 //! object at the column's path.

@@ -1,4 +1,4 @@
-//! Rows as kubectl's users know them.
+//! The cells of each kind.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 
-/// The cells of an object, by column.
+/// Returns the cells of an object by column.
 fn cells(resource: &str, object: Value) -> BTreeMap<String, Value> {
     let kind = kinds().by_resource(resource).unwrap();
     let object = kind.from_json(object.to_string().as_bytes()).unwrap();
@@ -42,7 +42,7 @@ fn with_state(state: Value) -> Value {
 }
 
 #[test]
-fn a_row_begins_with_the_name_and_counts_the_age() {
+fn a_row_has_name_and_age() {
     let cells = pod(one_container(), json!({ "phase": "Pending" }));
     assert_eq!(cells["Name"], "web");
     assert_eq!(cells["Age"], "30s");
@@ -54,7 +54,7 @@ fn a_row_begins_with_the_name_and_counts_the_age() {
 }
 
 #[test]
-fn a_pod_is_in_the_state_of_its_containers() {
+fn the_status_of_a_pod_is_the_state_of_its_containers() {
     for (state, expected) in [
         (
             json!({ "waiting": { "reason": "ContainerCreating" } }),
@@ -102,7 +102,7 @@ fn a_running_container_outweighs_a_completed_one() {
 }
 
 #[test]
-fn restarts_say_how_long_ago() {
+fn restarts_have_the_time_since_the_last_one() {
     let restarted = json!({
         "name": "web",
         "ready": true,
@@ -115,7 +115,7 @@ fn restarts_say_how_long_ago() {
 }
 
 #[test]
-fn init_containers_come_first() {
+fn the_status_of_a_pod_begins_with_its_init_containers() {
     let spec = json!({ "containers": [{ "name": "web" }], "initContainers": [{ "name": "a" }, { "name": "b" }] });
     let init = |state: Value| {
         let done = json!({ "name": "a", "state": { "terminated": { "exitCode": 0 } } });
@@ -158,7 +158,7 @@ fn a_pod_being_deleted_is_terminating_unless_it_has_ended() {
 }
 
 #[test]
-fn a_deployment_shows_how_far_it_is() {
+fn a_deployment_shows_its_replicas_and_template() {
     let cells = cells(
         "deployments.apps",
         json!({
@@ -184,7 +184,7 @@ fn a_deployment_shows_how_far_it_is() {
 }
 
 #[test]
-fn a_node_shows_whether_it_takes_pods() {
+fn a_node_shows_its_status_roles_and_addresses() {
     let node = |ready: &str, unschedulable: bool| {
         let node = json!({
             "metadata": { "name": "a", "labels": { "node-role.kubernetes.io/control-plane": "", "kubernetes.io/role": "edge" } },
@@ -229,7 +229,7 @@ fn a_service_shows_its_ports() {
 }
 
 #[test]
-fn an_event_tells_what_happened_to_what() {
+fn an_event_shows_its_object_age_and_message() {
     let cells = cells(
         "events",
         json!({
@@ -250,7 +250,7 @@ fn an_event_tells_what_happened_to_what() {
 }
 
 #[test]
-fn a_row_carries_as_much_of_the_object_as_asked() {
+fn a_row_includes_as_much_of_the_object_as_requested() {
     let kind = kinds().by_resource("configmaps").unwrap();
     let object = kind
         .from_json(br#"{"metadata":{"name":"c"},"data":{"a":"b"}}"#)

@@ -1,7 +1,7 @@
-//! The last decisions of a process by object: bounded, in memory, and served to `setpoint why`.
+//! The decision log of a process: its last reconciles by object, bounded, in memory, and served to `setpoint why`.
 //!
-//! A round is found by the object that it looked at and by every object that one of its steps touched, so that a Pod
-//! knows the rounds of its ReplicaSet. What became of an object stays known for a while after the object is gone.
+//! A reconcile is found by its object and by every object that one of its steps touched, so that the reconciles of a
+//! ReplicaSet are also found by its Pods. Entries outlive their object for a while.
 
 mod note;
 mod ring;
@@ -11,48 +11,29 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use setpoint_model::Key;
-use setpoint_proto::setpoint;
-use setpoint_proto::setpoint::rounds_server::{Rounds, RoundsServer};
-use setpoint_proto::setpoint::{RoundsRequest, RoundsResponse};
+use setpoint_proto::setpoint::reconciles_server::{Reconciles, ReconcilesServer};
+use setpoint_proto::setpoint::{
+    ListReconcilesRequest, ListReconcilesResponse, Reconcile, ReconcileOutcome, Step,
+};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::Ticket;
 
 pub use note::Note;
-use ring::{Ring, Seen};
+use ring::{Entry, Ring};
+pub use setpoint_proto::setpoint::ObjectRef;
 
-/// The reconciles kept for each object: enough for the last steps of a rollout, or the last delays of a crash loop.
-const ROUNDS: usize = 8;
-/// So many objects; the one that was longest of no interest goes first. A round takes a few hundred bytes to a few
-/// thousand, so that all of them take some 20 MiB.
+/// The maximum number of entries of an object: enough for the last steps of a rollout, or the last delays of a crash
+/// loop.
+const ENTRIES: usize = 8;
+/// The maximum number of objects; the least recently entered one is evicted first. An entry takes a few hundred bytes to
+/// a few thousand, so that a full log takes about 20 MiB.
 const OBJECTS: usize = 2048;
+/// The maximum number of objects in a request: a Deployment, its ReplicaSets, and its Pods that are not ready are fewer.
+const SUBJECTS: usize = 64;
 
-/// An object by its name and the name of its kind.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectRef {
-    /// The plural with its group, for example `deployments.apps`.
-    pub resource: &'static str,
-    /// Its namespace and name.
-    pub key: Key,
-}
-
-impl ObjectRef {
-    /// The object of this kind under this key.
-    pub const fn new(resource: &'static str, key: Key) -> Self {
-        Self { resource, key }
-    }
-
-    fn message(&self) -> setpoint::Subject {
-        setpoint::Subject {
-            resource: self.resource.to_owned(),
-            namespace: self.key.namespace.clone(),
-            name: self.key.name.clone(),
-        }
-    }
-}
-
-/// The rounds of one process. Clones share them.
+/// The decision log of one process. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DecisionLog {
     shared: Arc<Shared>,
@@ -63,48 +44,50 @@ struct Shared {
     service: String,
     instance: String,
     resource: &'static str,
-    objects: usize,
-    pages: Mutex<Pages>,
+    capacity: usize,
+    objects: Mutex<Objects>,
 }
 
-/// By object, and the objects in the order in which they were last written about.
+/// The entries by object, and the objects in the order in which they were last entered.
 #[derive(Debug, Default)]
-struct Pages {
+struct Objects {
     rings: HashMap<ObjectRef, Ring>,
     order: BTreeMap<u64, ObjectRef>,
     clock: u64,
 }
 
 impl DecisionLog {
-    /// The rounds of one instance of a service, which look at objects of this kind.
+    /// Returns the log of an instance of a service that reconciles objects of `resource`.
     pub fn new(service: &str, instance: &str, resource: &'static str) -> Self {
-        Self::holding(service, instance, resource, OBJECTS)
+        Self::with_capacity(service, instance, resource, OBJECTS)
     }
 
-    fn holding(service: &str, instance: &str, resource: &'static str, objects: usize) -> Self {
+    fn with_capacity(
+        service: &str,
+        instance: &str,
+        resource: &'static str,
+        capacity: usize,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 service: service.to_owned(),
                 instance: instance.to_owned(),
                 resource,
-                objects,
-                pages: Mutex::default(),
+                capacity,
+                objects: Mutex::default(),
             }),
         }
     }
 
-    /// Begins to take notes of a round.
+    /// Begins the record of a reconcile.
     pub fn open(&self, ticket: &Ticket<Key>) -> Note {
-        Note::new(
-            self.clone(),
-            ObjectRef::new(self.shared.resource, ticket.key.clone()),
-            ticket,
-        )
+        let subject = ticket.key.clone().in_resource(self.shared.resource);
+        Note::new(self.clone(), subject, ticket)
     }
 
-    /// The service `setpoint.v1.Rounds` over it.
-    pub fn server(&self) -> RoundsServer<Self> {
-        RoundsServer::new(self.clone())
+    /// Returns the service `setpoint.v1.Reconciles` over the log.
+    pub fn server(&self) -> ReconcilesServer<Self> {
+        ReconcilesServer::new(self.clone())
     }
 
     /// Like [`Self::server`], without other services.
@@ -112,50 +95,47 @@ impl DecisionLog {
         Routes::new(self.server()).prepare()
     }
 
-    /// The rounds that were about one of these objects, or touched one, newest first.
-    fn of(&self, subjects: &[setpoint::Subject]) -> Vec<setpoint::Round> {
-        let pages = self.shared.pages.lock();
-        let asked = |subject: &&ObjectRef| subjects.contains(&subject.message());
-        let rings = pages.rings.iter().filter(|(subject, _)| asked(subject));
-        let mut rounds: Vec<_> = rings
-            .flat_map(|(subject, ring)| ring.rounds(subject))
+    /// Returns the reconciles of these objects, and those with a step that touched one of them, newest first.
+    fn of(&self, subjects: &[ObjectRef]) -> Vec<Reconcile> {
+        let objects = self.shared.objects.lock();
+        let rings = objects.rings.iter();
+        let rings = rings.filter(|(subject, _)| subjects.contains(subject));
+        let mut reconciles: Vec<_> = rings
+            .flat_map(|(subject, ring)| ring.reconciles(subject))
             .collect();
-        rounds.sort_by_key(|round| std::cmp::Reverse(round.last_ns));
-        rounds
+        reconciles.sort_by_key(|reconcile| std::cmp::Reverse(reconcile.last_ns));
+        reconciles
     }
 
-    /// Enters a round under its object and those that it touched. A look at what nobody has heard of is not kept.
-    fn enter(
-        &self,
-        subject: ObjectRef,
-        round: setpoint::Round,
-        touched: Vec<(ObjectRef, setpoint::Step)>,
-    ) {
-        let mut pages = self.shared.pages.lock();
-        if round.outcome == note::GONE && !pages.rings.contains_key(&subject) {
+    /// Enters a reconcile under its object and those that it touched. If the object is gone and has no entries yet, nothing
+    /// is entered.
+    fn enter(&self, subject: ObjectRef, reconcile: Reconcile, touched: Vec<(ObjectRef, Step)>) {
+        let mut objects = self.shared.objects.lock();
+        let gone = reconcile.outcome() == ReconcileOutcome::Gone;
+        if gone && !objects.rings.contains_key(&subject) {
             return;
         }
-        let round = Arc::new(round);
+        let reconcile = Arc::new(reconcile);
         for (other, step) in touched {
-            pages.enter(other, Seen::touched(&round, step));
+            objects.enter(other, Entry::touched(&reconcile, step));
         }
-        pages.enter(subject, Seen::whole(&round));
-        while pages.rings.len() > self.shared.objects {
-            pages.forget_one();
+        objects.enter(subject, Entry::whole(&reconcile));
+        while objects.rings.len() > self.shared.capacity {
+            objects.evict();
         }
     }
 }
 
-impl Pages {
-    fn enter(&mut self, subject: ObjectRef, seen: Seen) {
+impl Objects {
+    fn enter(&mut self, subject: ObjectRef, entry: Entry) {
         self.clock += 1;
         let ring = self.rings.entry(subject.clone()).or_default();
         self.order.remove(&ring.entered);
-        ring.enter(seen, self.clock);
+        ring.enter(entry, self.clock);
         self.order.insert(self.clock, subject);
     }
 
-    fn forget_one(&mut self) {
+    fn evict(&mut self) {
         if let Some((_, oldest)) = self.order.pop_first() {
             self.rings.remove(&oldest);
         }
@@ -169,39 +149,35 @@ impl Default for DecisionLog {
     }
 }
 
-/// The most objects of one request: a Deployment, its sets, and its Pods that are not ready are fewer.
-const SUBJECTS: usize = 64;
-
 #[tonic::async_trait]
-impl Rounds for DecisionLog {
-    async fn of(
+impl Reconciles for DecisionLog {
+    async fn list(
         &self,
-        request: Request<RoundsRequest>,
-    ) -> Result<Response<RoundsResponse>, Status> {
+        request: Request<ListReconcilesRequest>,
+    ) -> Result<Response<ListReconcilesResponse>, Status> {
         let mut subjects = request.into_inner().subjects;
         subjects.truncate(SUBJECTS);
-        Ok(Response::new(RoundsResponse {
+        Ok(Response::new(ListReconcilesResponse {
             controller: self.shared.service.clone(),
             instance: self.shared.instance.clone(),
-            rounds: Self::of(self, &subjects),
+            reconciles: self.of(&subjects),
         }))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::setpoint::{Round, Step};
-
     use super::*;
+    use ReconcileOutcome::{Done, Gone, NothingToDo};
 
     const SETS: &str = "replicasets.apps";
 
     fn subject(resource: &'static str, name: &str) -> ObjectRef {
-        ObjectRef::new(resource, Key::new("production", name))
+        Key::new("production", name).in_resource(resource)
     }
 
     fn decision_log(objects: usize) -> DecisionLog {
-        DecisionLog::holding(
+        DecisionLog::with_capacity(
             "replicaset-controller",
             "replicaset-controller-0",
             SETS,
@@ -209,84 +185,88 @@ mod tests {
         )
     }
 
-    fn round(outcome: &str, last_ns: i64, steps: &[&str]) -> Round {
+    fn reconcile(outcome: ReconcileOutcome, last_ns: i64, steps: &[&str]) -> Reconcile {
         let step = |action: &&str| Step {
             action: (*action).to_owned(),
             because: "fewer Pods than replicas".to_owned(),
         };
-        Round {
-            outcome: outcome.to_owned(),
+        Reconcile {
+            outcome: outcome.into(),
             began_ns: last_ns,
             last_ns,
             times: 1,
             steps: steps.iter().map(step).collect(),
-            ..Round::default()
+            ..Reconcile::default()
         }
     }
 
-    fn told(decision_log: &DecisionLog, subject: &ObjectRef) -> Vec<(String, u32)> {
-        let rounds = decision_log.of(&[subject.message()]);
-        let told = rounds.into_iter().map(|round| (round.outcome, round.times));
-        told.collect()
+    fn entries(decision_log: &DecisionLog, subject: &ObjectRef) -> Vec<Reconcile> {
+        decision_log.of(std::slice::from_ref(subject))
+    }
+
+    fn outcomes(decision_log: &DecisionLog, subject: &ObjectRef) -> Vec<(ReconcileOutcome, u32)> {
+        let entries = entries(decision_log, subject);
+        let outcomes = entries.iter().map(|entry| (entry.outcome(), entry.times));
+        outcomes.collect()
     }
 
     #[test]
-    fn equal_rounds_without_work_are_counted_and_not_multiplied() {
+    fn equal_reconciles_without_steps_share_an_entry() {
         let (decision_log, web) = (decision_log(10), subject(SETS, "web"));
-        decision_log.enter(web.clone(), round("done", 1, &["Create a"]), Vec::new());
+        decision_log.enter(web.clone(), reconcile(Done, 1, &["Create a"]), Vec::new());
         for at in 2..1000 {
-            decision_log.enter(web.clone(), round(note::NOTHING, at, &[]), Vec::new());
+            decision_log.enter(web.clone(), reconcile(NothingToDo, at, &[]), Vec::new());
         }
-        let expected = [(note::NOTHING.to_owned(), 998), ("done".to_owned(), 1)];
-        assert_eq!(told(&decision_log, &web), expected);
-        let newest = &decision_log.of(&[web.message()])[0];
+        let expected = [(NothingToDo, 998), (Done, 1)];
+        assert_eq!(outcomes(&decision_log, &web), expected);
+        let newest = &entries(&decision_log, &web)[0];
         assert_eq!((newest.began_ns, newest.last_ns), (2, 999));
     }
 
     #[test]
-    fn an_object_knows_the_rounds_whose_steps_touched_it() {
+    fn a_reconcile_is_also_found_by_the_objects_that_its_steps_touched() {
         let (decision_log, web) = (decision_log(10), subject(SETS, "web"));
         let (a, b) = (subject("pods", "web-a"), subject("pods", "web-b"));
-        let steps = round("", 0, &["Create a", "Create b"]).steps;
+        let steps = reconcile(Done, 0, &["Create a", "Create b"]).steps;
         let touched = [a.clone(), b.clone()].into_iter().zip(steps).collect();
         decision_log.enter(
             web.clone(),
-            round("done", 1, &["Create a", "Create b"]),
+            reconcile(Done, 1, &["Create a", "Create b"]),
             touched,
         );
-        let of_b = decision_log.of(&[b.message()]);
+        let of_b = entries(&decision_log, &b);
         assert_eq!(of_b.len(), 1);
-        assert_eq!(of_b[0].touched, Some(b.message()));
+        assert_eq!(of_b[0].touched, Some(b.clone()));
         let steps: Vec<_> = of_b[0].steps.iter().map(|step| &*step.action).collect();
         assert_eq!(steps, ["Create b"]);
-        assert_eq!(decision_log.of(&[web.message()])[0].steps.len(), 2);
-        assert_eq!(decision_log.of(&[a.message(), web.message()]).len(), 2);
+        assert_eq!(entries(&decision_log, &web)[0].steps.len(), 2);
+        assert_eq!(decision_log.of(&[a.clone(), web.clone()]).len(), 2);
     }
 
     #[test]
-    fn rounds_and_objects_are_bounded_and_those_of_no_interest_go_first() {
+    fn entries_and_objects_are_bounded_and_the_least_recently_entered_object_is_evicted() {
         let (decision_log, kept) = (decision_log(3), subject(SETS, "kept"));
         for at in 0..100 {
             let other = subject(SETS, &format!("web-{at}"));
-            decision_log.enter(other, round("done", at, &["Create"]), Vec::new());
+            decision_log.enter(other, reconcile(Done, at, &["Create"]), Vec::new());
             let own = [format!("Create {at}")];
             let own: Vec<_> = own.iter().map(String::as_str).collect();
-            decision_log.enter(kept.clone(), round("done", at, &own), Vec::new());
+            decision_log.enter(kept.clone(), reconcile(Done, at, &own), Vec::new());
         }
-        assert_eq!(told(&decision_log, &kept).len(), ROUNDS);
-        assert_eq!(told(&decision_log, &subject(SETS, "web-99")).len(), 1);
-        assert!(told(&decision_log, &subject(SETS, "web-1")).is_empty());
-        let pages = decision_log.shared.pages.lock();
-        assert_eq!((pages.rings.len(), pages.order.len()), (3, 3));
+        assert_eq!(outcomes(&decision_log, &kept).len(), ENTRIES);
+        assert_eq!(outcomes(&decision_log, &subject(SETS, "web-99")).len(), 1);
+        assert!(outcomes(&decision_log, &subject(SETS, "web-1")).is_empty());
+        let objects = decision_log.shared.objects.lock();
+        assert_eq!((objects.rings.len(), objects.order.len()), (3, 3));
     }
 
     #[test]
-    fn the_end_of_an_object_is_kept_if_anything_was_known_of_it() {
+    fn a_missing_object_is_entered_only_if_it_has_entries() {
         let (decision_log, web) = (decision_log(10), subject(SETS, "web"));
-        decision_log.enter(web.clone(), round(note::GONE, 1, &[]), Vec::new());
-        assert!(told(&decision_log, &web).is_empty());
-        decision_log.enter(web.clone(), round("done", 2, &["Create"]), Vec::new());
-        decision_log.enter(web.clone(), round(note::GONE, 3, &[]), Vec::new());
-        assert_eq!(told(&decision_log, &web).len(), 2);
+        decision_log.enter(web.clone(), reconcile(Gone, 1, &[]), Vec::new());
+        assert!(outcomes(&decision_log, &web).is_empty());
+        decision_log.enter(web.clone(), reconcile(Done, 2, &["Create"]), Vec::new());
+        decision_log.enter(web.clone(), reconcile(Gone, 3, &[]), Vec::new());
+        assert_eq!(outcomes(&decision_log, &web).len(), 2);
     }
 }

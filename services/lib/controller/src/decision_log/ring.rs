@@ -1,85 +1,88 @@
-//! The last rounds of one object.
+//! The last reconciles of one object.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use setpoint_proto::setpoint::{Round, Step};
+use setpoint_proto::setpoint::{ObjectRef, Reconcile, ReconcileOutcome, Step};
 
-use super::{ObjectRef, ROUNDS, note};
+use super::ENTRIES;
 
-/// The last rounds of one object, newest last.
+/// The last entries of one object, newest last.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    rounds: VecDeque<Seen>,
-    /// The decision log's clock when it was last written to.
+    entries: VecDeque<Entry>,
+    /// The decision log's clock at the last entry.
     pub(super) entered: u64,
 }
 
-/// A round as one object sees it.
+/// A reconcile, as it is listed for one object.
 #[derive(Debug)]
-pub(super) struct Seen {
-    round: Arc<Round>,
-    /// The step that touched the object; `None` when it was looked at.
+pub(super) struct Entry {
+    reconcile: Arc<Reconcile>,
+    /// The step that touched the object; `None` if the object itself was reconciled.
     step: Option<Step>,
 }
 
-impl Seen {
-    pub(super) fn whole(round: &Arc<Round>) -> Self {
-        let round = round.clone();
-        Self { round, step: None }
+impl Entry {
+    pub(super) fn whole(reconcile: &Arc<Reconcile>) -> Self {
+        let reconcile = reconcile.clone();
+        Self {
+            reconcile,
+            step: None,
+        }
     }
 
-    pub(super) fn touched(round: &Arc<Round>, step: Step) -> Self {
-        let (round, step) = (round.clone(), Some(step));
-        Self { round, step }
+    pub(super) fn touched(reconcile: &Arc<Reconcile>, step: Step) -> Self {
+        let (reconcile, step) = (reconcile.clone(), Some(step));
+        Self { reconcile, step }
     }
 
-    fn told(&self, subject: &ObjectRef) -> Round {
-        let round = (*self.round).clone();
+    fn message(&self, subject: &ObjectRef) -> Reconcile {
+        let reconcile = (*self.reconcile).clone();
         let Some(step) = &self.step else {
-            return round;
+            return reconcile;
         };
-        Round {
+        Reconcile {
             steps: vec![step.clone()],
             more_steps: 0,
-            touched: Some(subject.message()),
-            ..round
+            touched: Some(subject.clone()),
+            ..reconcile
         }
     }
 }
 
 impl Ring {
-    pub(super) fn enter(&mut self, seen: Seen, clock: u64) {
+    pub(super) fn enter(&mut self, entry: Entry, clock: u64) {
         self.entered = clock;
-        if let Some(last) = self.rounds.back_mut()
+        if let Some(last) = self.entries.back_mut()
             && last.step.is_none()
-            && seen.step.is_none()
-            && is_repetition(&last.round, &seen.round)
+            && entry.step.is_none()
+            && is_repetition(&last.reconcile, &entry.reconcile)
         {
-            last.round = Arc::new(Round {
-                times: last.round.times.saturating_add(1),
-                began_ns: last.round.began_ns,
-                ..(*seen.round).clone()
+            last.reconcile = Arc::new(Reconcile {
+                times: last.reconcile.times.saturating_add(1),
+                began_ns: last.reconcile.began_ns,
+                ..(*entry.reconcile).clone()
             });
             return;
         }
-        self.rounds.push_back(seen);
-        if self.rounds.len() > ROUNDS {
-            self.rounds.pop_front();
+        self.entries.push_back(entry);
+        if self.entries.len() > ENTRIES {
+            self.entries.pop_front();
         }
     }
 
-    pub(super) fn rounds(&self, subject: &ObjectRef) -> impl Iterator<Item = Round> {
-        self.rounds.iter().map(|seen| seen.told(subject))
+    pub(super) fn reconciles(&self, subject: &ObjectRef) -> impl Iterator<Item = Reconcile> {
+        self.entries.iter().map(|entry| entry.message(subject))
     }
 }
 
-/// Did the later round find the same, and do the same, as the one before it?
-fn is_repetition(before: &Round, later: &Round) -> bool {
+/// Returns whether the later reconcile observed and did the same as the one before it, without executing a plan.
+fn is_repetition(before: &Reconcile, later: &Reconcile) -> bool {
     before.outcome == later.outcome
         && before.error == later.error
         && before.generation == later.generation
         && before.verdicts == later.verdicts
         && before.steps == later.steps
-        && later.outcome != note::DONE
+        && later.outcome() != ReconcileOutcome::Done
 }

@@ -1,4 +1,4 @@
-//! Writes objects, lists and watch events in the form that the client asked for.
+//! Encodes objects, lists and watch events in the format that the client accepts.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
@@ -9,22 +9,22 @@ use setpoint_codec::{Kind, Object, envelope};
 use setpoint_proto::meta::{self, ListMeta, RawExtension};
 use setpoint_proto::{ApiError, Reason};
 
-use super::accept::{self, Form, PROTOBUF};
+use super::accept::{self, Format, PROTOBUF};
 use super::query::Query;
-use super::reply::{self, Reply};
+use super::response::{self, ApiResponse};
 use super::table::{self, Include};
 use super::yaml::{self, YAML};
 use crate::registry;
 
-/// Everything that the form of an answer depends on.
+/// The format of a response, from `Accept` and the query.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    form: Form,
+pub(super) struct Encoder {
+    format: Format,
     include: Include,
     pretty: bool,
 }
 
-/// Any kind's list on the wire, its items already encoded.
+/// The protobuf encoding of a list of any kind, with items that are encoded already.
 #[derive(Clone, PartialEq, Message)]
 struct EncodedList {
     #[prost(message, optional, tag = "1")]
@@ -33,9 +33,12 @@ struct EncodedList {
     items: Vec<Bytes>,
 }
 
-impl Shape {
-    /// What `Accept` and the query ask for.
-    pub(super) fn asked(query: &Query, headers: &HeaderMap) -> Result<Self, ApiError> {
+impl Encoder {
+    /// Returns the encoder for a request.
+    ///
+    /// # Errors
+    /// `NotAcceptable` if `Accept` allows no supported format.
+    pub(super) fn negotiate(query: &Query, headers: &HeaderMap) -> Result<Self, ApiError> {
         let include = match query.get("includeObject") {
             None | Some("Metadata") => Include::Metadata,
             Some("Object") => Include::Object,
@@ -43,44 +46,50 @@ impl Shape {
             Some(other) => return Err(unknown_include(other)),
         };
         Ok(Self {
-            form: accept::objects(headers)?,
+            format: accept::objects(headers)?,
             include,
-            pretty: reply::is_pretty(query, headers),
+            pretty: response::is_pretty(query, headers),
         })
     }
 
-    /// Whether it is one that a stream of events can have.
+    /// Checks that a stream of events can be encoded.
+    ///
+    /// # Errors
+    /// `NotAcceptable` for YAML.
     pub(super) fn check_stream(&self) -> Result<(), ApiError> {
-        match self.form {
-            Form::Yaml => Err(accept::not_acceptable()),
+        match self.format {
+            Format::Yaml => Err(accept::not_acceptable()),
             _ => Ok(()),
         }
     }
 
-    /// JSON, or the same in YAML.
-    pub(super) fn text(&self, json: Vec<u8>) -> Result<Reply, ApiError> {
-        Ok(match self.form {
-            Form::Yaml => Reply::new(HeaderValue::from_static(YAML), yaml::write(&json)?),
-            _ => Reply::json(json, self.pretty),
+    /// Encodes JSON as it is, or converted to YAML.
+    pub(super) fn text(&self, json: Vec<u8>) -> Result<ApiResponse, ApiError> {
+        Ok(match self.format {
+            Format::Yaml => ApiResponse::new(HeaderValue::from_static(YAML), yaml::write(&json)?),
+            _ => ApiResponse::json(json, self.pretty),
         })
     }
 
-    /// One object. What is never stored has no table and no metadata of its own, and is written whole.
-    pub(super) fn response(&self, response: registry::ObjectResponse) -> Result<Reply, ApiError> {
+    /// Encodes an object. Objects of kinds that are not stored have neither a table nor metadata and are encoded whole.
+    pub(super) fn object(
+        &self,
+        response: registry::ObjectResponse,
+    ) -> Result<ApiResponse, ApiError> {
         let kind = response.kind;
-        Ok(match self.form {
-            Form::Protobuf => protobuf(kind, &kind.kind, &response.raw),
-            Form::Table(_) | Form::Partial if kind.is_stored() => {
-                reply::document(&self.reshaped(&*response.into_object()?), self.pretty)
+        Ok(match self.format {
+            Format::Protobuf => protobuf(kind, &kind.kind, &response.raw),
+            Format::Table(_) | Format::PartialMetadata if kind.is_stored() => {
+                response::document(&self.converted(&*response.into_object()?), self.pretty)
             }
             _ => self.text(response.into_object()?.to_json())?,
         })
     }
 
-    /// The object as a table of one row, or as its metadata.
-    fn reshaped(&self, object: &dyn Object) -> Value {
-        match self.form {
-            Form::Table(version) => {
+    /// Converts an object to a table of one row, or to its metadata.
+    fn converted(&self, object: &dyn Object) -> Value {
+        match self.format {
+            Format::Table(version) => {
                 let list = ListMeta {
                     resource_version: object.meta().resource_version.clone(),
                     ..Default::default()
@@ -102,29 +111,29 @@ impl Shape {
         })
     }
 
-    /// A page of objects, given encoded.
+    /// Encodes a list of encoded objects.
     pub(super) fn list(
         &self,
         kind: &'static Kind,
         metadata: ListMeta,
         items: Vec<Bytes>,
-    ) -> Result<Reply, ApiError> {
+    ) -> Result<ApiResponse, ApiError> {
         let objects = items.iter().map(|raw| kind.decode(raw));
-        Ok(match self.form {
-            Form::Protobuf => {
+        Ok(match self.format {
+            Format::Protobuf => {
                 let list = EncodedList {
                     metadata: Some(metadata),
                     items,
                 };
                 protobuf(kind, &kind.list_kind(), &list.encode_to_vec())
             }
-            Form::Table(version) => {
+            Format::Table(version) => {
                 let now = Timestamp::now();
                 let rows = objects.map(|object| Ok(table::row(&*object?, self.include, now)));
                 let rows = rows.collect::<Result<_, ApiError>>()?;
-                reply::document(&self.table(kind, version, &metadata, rows), self.pretty)
+                response::document(&self.table(kind, version, &metadata, rows), self.pretty)
             }
-            Form::Partial => {
+            Format::PartialMetadata => {
                 let items = objects.map(|object| Ok(table::partial(&table::json_of(&*object?))));
                 let document = json!({
                     "kind": "PartialObjectMetadataList",
@@ -132,45 +141,45 @@ impl Shape {
                     "metadata": metadata,
                     "items": items.collect::<Result<Value, ApiError>>()?,
                 });
-                reply::document(&document, self.pretty)
+                response::document(&document, self.pretty)
             }
             _ => self.text(json_list(kind, &metadata, objects)?)?,
         })
     }
 
-    /// The type of a stream of events.
+    /// Returns the content type of a stream of events.
     pub(super) fn stream_type(&self) -> HeaderValue {
-        HeaderValue::from_static(match self.form {
-            Form::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        HeaderValue::from_static(match self.format {
+            Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
             _ => "application/json",
         })
     }
 
-    /// One event of a watch, its object given encoded.
+    /// Encodes a watch event with an encoded object.
     pub(super) fn event(
         &self,
         name: &str,
         kind: &'static Kind,
         raw: &[u8],
     ) -> Result<Bytes, ApiError> {
-        Ok(match self.form {
-            Form::Protobuf => framed(
+        Ok(match self.format {
+            Format::Protobuf => framed(
                 name,
                 envelope::write(&kind.api_version(), &kind.kind, raw, None),
             ),
-            Form::Table(_) | Form::Partial => line(
+            Format::Table(_) | Format::PartialMetadata => line(
                 name,
-                self.reshaped(&*kind.decode(raw)?).to_string().as_bytes(),
+                self.converted(&*kind.decode(raw)?).to_string().as_bytes(),
             ),
             _ => line(name, &kind.decode(raw)?.to_json()),
         })
     }
 
-    /// The event that says why a stream ends.
+    /// Encodes the `ERROR` event that ends a stream.
     pub(super) fn error(&self, error: &ApiError) -> Bytes {
         let status = error.to_status();
-        match self.form {
-            Form::Protobuf => framed(
+        match self.format {
+            Format::Protobuf => framed(
                 "ERROR",
                 envelope::write("v1", "Status", &status.encode_to_vec(), None),
             ),
@@ -179,9 +188,9 @@ impl Shape {
     }
 }
 
-fn protobuf(of: &Kind, kind: &str, raw: &[u8]) -> Reply {
+fn protobuf(of: &Kind, kind: &str, raw: &[u8]) -> ApiResponse {
     let body = envelope::write(&of.api_version(), kind, raw, None);
-    Reply::new(HeaderValue::from_static(PROTOBUF), body)
+    ApiResponse::new(HeaderValue::from_static(PROTOBUF), body)
 }
 
 fn json_list<E>(
@@ -215,7 +224,7 @@ fn line(name: &str, json: &[u8]) -> Bytes {
     line.freeze()
 }
 
-/// In protobuf each event stands behind its length in four bytes, the greatest first.
+/// Returns a protobuf event, preceded by its length as a big-endian `u32`.
 fn framed(name: &str, object: Bytes) -> Bytes {
     let event = meta::WatchEvent {
         r#type: name.into(),

@@ -1,63 +1,53 @@
-//! The Events of an object, newest first; those of flapping fields are told apart.
+//! The Kubernetes Events about an object, and the flaps among them.
+
+use std::cmp::Reverse;
 
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Event;
-use setpoint_proto::meta::{MicroTime, Time};
-use setpoint_proto::setpoint::{Flap, Happening};
+use setpoint_proto::setpoint::{EventSummary, Flap};
 
-use super::facts::{Found, kind};
+use super::objects::kind;
 use crate::explain::flaps;
 use crate::registry::{AtLeast, Filter, Registry, Target};
 
-/// So many Events are told.
+/// The maximum number of Events in a response.
 const EVENTS: usize = 20;
 
-/// What was told of an object.
-#[derive(Default)]
-pub(super) struct Told {
-    pub happenings: Vec<Happening>,
-    pub flaps: Vec<Flap>,
-}
-
-pub(super) async fn of(
+/// Returns the Events about an object, newest first; `uid` is empty if the object is not known.
+pub(super) async fn about(
     registry: &Registry,
     target: &Target,
-    found: &Found,
-) -> Result<Told, ApiError> {
-    let namespace = match target.namespace.as_str() {
-        "" => "default",
-        namespace => namespace,
-    };
-    let filter = Filter::all(kind::<Event>(), namespace);
-    let mut told = Told::default();
+    uid: &str,
+) -> Result<(Vec<EventSummary>, Vec<Flap>), ApiError> {
+    let filter = Filter::all(kind::<Event>(), flaps::event_namespace(&target.namespace));
+    let (mut events, mut flaps) = (Vec::new(), Vec::new());
     for cached in registry.cache().list(&filter, AtLeast::Any).await?.items {
         let object = cached.decode()?;
         let Some(event) = object.downcast_ref::<Event>() else {
             continue;
         };
-        let about = &event.involved_object;
-        let same = match found.uid.as_str() {
-            "" => about.kind == target.kind.kind && about.name == target.name,
-            uid => about.uid == uid,
+        let involved = &event.involved_object;
+        let same = match uid {
+            "" => involved.kind == target.kind.kind && involved.name == target.name,
+            uid => involved.uid == uid,
         };
         if same {
-            told.flaps.extend(flap(event));
-            told.happenings.push(happening(event));
+            flaps.extend(flap(event));
+            events.push(summary(event));
         }
     }
-    told.happenings
-        .sort_by_key(|one| std::cmp::Reverse(one.last_ns));
-    told.happenings.truncate(EVENTS);
-    told.flaps.sort_by_key(|one| std::cmp::Reverse(one.last_ns));
-    Ok(told)
+    events.sort_by_key(|event| Reverse(event.last_ns));
+    events.truncate(EVENTS);
+    flaps.sort_by_key(|flap| Reverse(flap.last_ns));
+    Ok((events, flaps))
 }
 
-fn happening(event: &Event) -> Happening {
+fn summary(event: &Event) -> EventSummary {
     let component = match event.reporting_component.as_str() {
         "" => event.source.component.clone(),
         component => component.to_owned(),
     };
-    Happening {
+    EventSummary {
         r#type: event.r#type.clone(),
         reason: event.reason.clone(),
         message: event.message.clone(),
@@ -83,9 +73,10 @@ fn flap(event: &Event) -> Option<Flap> {
 }
 
 fn last_ns(event: &Event) -> i64 {
-    let coarse = |time: &Time| time.timestamp();
-    let fine = |time: &MicroTime| time.timestamp();
-    let times = [coarse(&event.last_timestamp), fine(&event.event_time)];
+    let times = [
+        event.last_timestamp.timestamp(),
+        event.event_time.timestamp(),
+    ];
     let newest = times.into_iter().flatten().max();
     newest.map_or(0, |time| {
         i64::try_from(time.as_nanosecond()).unwrap_or_default()

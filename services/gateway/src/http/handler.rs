@@ -1,4 +1,4 @@
-//! The one handler for objects of every kind: from method and path to a verb, and on to who carries it out.
+//! The handler for objects of every kind: derives the verb from method, path and query, and calls the module of the verb.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use setpoint_model::Verb;
 
 use super::query::Query;
-use super::reply::Failure;
+use super::response::ErrorResponse;
 use super::route::Route;
 use super::{delete, log, not_allowed, not_found, read, watch, write};
 use crate::registry::Registry;
 
-/// A request for an object or a collection, taken apart.
-pub(super) struct Asked {
+/// A request for an object or a collection.
+pub(super) struct ObjectRequest {
     pub(super) registry: Arc<Registry>,
     pub(super) route: Route,
     pub(super) query: Query,
@@ -26,7 +26,7 @@ pub(super) struct Asked {
     pub(super) body: Body,
 }
 
-/// Carries out what was asked.
+/// Handles a request.
 pub(super) async fn serve(
     State(registry): State<Arc<Registry>>,
     route: Option<Extension<Route>>,
@@ -35,34 +35,34 @@ pub(super) async fn serve(
     headers: HeaderMap,
     stop: Option<Extension<CancellationToken>>,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ErrorResponse> {
     let Extension(route) = route.ok_or_else(not_found)?;
     let verb = verb(&method, &route, &uri).ok_or_else(not_allowed)?;
     let query = Query::parse(uri.query().unwrap_or_default());
-    let asked = Asked {
+    let request = ObjectRequest {
         registry,
         route,
         query,
         headers,
         body,
     };
-    if asked.route.subresource == "log" {
-        return Ok(log::log(asked, stop).await?);
+    if request.route.subresource == "log" {
+        return Ok(log::log(request, stop).await?);
     }
-    let reply = match verb {
-        Verb::Watch => return Ok(watch::watch(asked).await?),
-        Verb::Get => read::get(asked).await,
-        Verb::List => read::list(asked).await,
-        Verb::Create => write::create(asked).await,
-        Verb::Update => write::update(asked).await,
-        Verb::Patch => write::patch(asked).await,
-        Verb::Delete => delete::one(asked).await,
-        Verb::DeleteCollection => delete::all(asked).await,
+    let response = match verb {
+        Verb::Watch => return Ok(watch::watch(request).await?),
+        Verb::Get => read::get(request).await,
+        Verb::List => read::list(request).await,
+        Verb::Create => write::create(request).await,
+        Verb::Update => write::update(request).await,
+        Verb::Patch => write::patch(request).await,
+        Verb::Delete => delete::one(request).await,
+        Verb::DeleteCollection => delete::all(request).await,
     };
-    Ok(reply?.into_response())
+    Ok(response?.into_response())
 }
 
-/// What a method means here; `None` where it means nothing.
+/// Returns the verb of a request; `None` if the method is not allowed.
 pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
     let everywhere = route.kind.namespaced && route.namespace.is_empty();
     let (named, part) = (!route.name.is_empty(), route.subresource.as_str());

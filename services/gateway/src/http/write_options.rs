@@ -1,4 +1,4 @@
-//! What a write asks for beside its object: no effect, a name for the writer, how strictly to read.
+//! The query parameters of writes: Kubernetes' `CreateOptions`, `UpdateOptions` and `PatchOptions`.
 
 use http::HeaderMap;
 use http::header::USER_AGENT;
@@ -11,17 +11,17 @@ use crate::registry::RequestContext;
 /// Maximum length of the name of a field manager, in bytes.
 const MANAGER_MAX: usize = 128;
 
-/// What to do about fields that do not exist.
+/// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Validation {
+pub(super) enum FieldValidation {
     Ignore,
     Warn,
     Strict,
 }
 
-impl Validation {
-    /// As asked; a warning unless asked.
-    pub(super) fn asked(query: &Query, of: &str) -> Result<Self, ApiError> {
+impl FieldValidation {
+    /// Returns the value of the parameter, by default `Warn`.
+    pub(super) fn from_query(query: &Query, of: &str) -> Result<Self, ApiError> {
         match query.get("fieldValidation") {
             None | Some("Warn") => Ok(Self::Warn),
             Some("Ignore") => Ok(Self::Ignore),
@@ -34,10 +34,10 @@ impl Validation {
     }
 }
 
-/// The circumstances of a write, from its headers and its query. `of` is the kind of its options, as in `CreateOptions`.
+/// Returns the context of a write. `of` is the kind of its options, for example `CreateOptions`.
 ///
 /// # Errors
-/// `Invalid` when the query asks for what there is not.
+/// `Invalid` if the query has an unsupported value.
 pub(super) fn write(
     query: &Query,
     headers: &HeaderMap,
@@ -50,17 +50,17 @@ pub(super) fn write(
     Ok(context(query, headers)?.dry(dry_run))
 }
 
-/// The circumstances of a request, from its headers and its query.
+/// Returns the context of a request.
 pub(super) fn context(query: &Query, headers: &HeaderMap) -> Result<RequestContext, ApiError> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    // A client that gives itself no name is known by its program's.
+    // The default field manager is the name of the program.
     let agent = header(USER_AGENT.as_str()).unwrap_or("unknown");
     let agent = agent.split('/').next().unwrap_or(agent);
     let manager = query.get("fieldManager").unwrap_or(agent).to_owned();
     Ok(RequestContext::from_headers(header)?.by(manager))
 }
 
-/// Refuses the name of a field manager that is too long, or not printable.
+/// Checks that the name of a field manager is short and printable.
 fn check_manager(name: &str, of: &str) -> Result<(), ApiError> {
     let field = "fieldManager";
     if name.len() > MANAGER_MAX {
@@ -79,7 +79,7 @@ fn check_manager(name: &str, of: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Is the write to have no effect?
+/// Returns whether the values of `dryRun` ask for a dry run.
 pub(super) fn dry_run<'a>(
     values: impl IntoIterator<Item = &'a str>,
     of: &str,
@@ -95,7 +95,7 @@ pub(super) fn dry_run<'a>(
     Ok(dry)
 }
 
-/// A parameter's value is none of the few that there are. `of` is the kind of options that the parameter is one of, or
+/// Returns the error of a value that is not in an enumeration. `of` is the kind of options that the parameter belongs to, or
 /// empty.
 pub(super) fn unsupported(of: &str, field: &str, value: &str, supported: &[&str]) -> ApiError {
     let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
@@ -104,7 +104,7 @@ pub(super) fn unsupported(of: &str, field: &str, value: &str, supported: &[&str]
     refused(of, field, "FieldValueNotSupported", message)
 }
 
-/// A value is not a good one.
+/// Returns the error of an invalid value.
 pub(super) fn invalid(of: &str, field: &str, detail: &str) -> ApiError {
     refused(
         of,
@@ -114,7 +114,7 @@ pub(super) fn invalid(of: &str, field: &str, detail: &str) -> ApiError {
     )
 }
 
-/// A parameter may not be there.
+/// Returns the error of a parameter that must not be set.
 pub(super) fn forbidden(of: &str, field: &str, detail: &str) -> ApiError {
     refused(
         of,

@@ -1,35 +1,35 @@
-//! What a list or a watch asks for: which objects, how many, how fresh, from where.
+//! The query parameters of reads: Kubernetes' `GetOptions` and `ListOptions`.
 
 use setpoint_model::Revision;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::{ApiError, Reason};
 
-use super::options::{forbidden, unsupported};
 use super::query::Query;
 use super::route::Route;
+use super::write_options::{forbidden, unsupported};
 use crate::registry::{At, AtLeast, Filter, ListParams, Start, WatchSpec};
 
-/// The kind of the options.
+/// The kind of the options in error messages.
 const OPTIONS: &str = "ListOptions";
 const MATCH: &str = "resourceVersionMatch";
 
-/// How a list's `resourceVersion` is meant.
+/// The meaning of `resourceVersion` in a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Match {
-    Unsaid,
+    Unset,
     NotOlderThan,
     Exact,
 }
 
-/// How old a single object may be.
-pub(super) fn freshness(query: &Query) -> Result<AtLeast, ApiError> {
+/// Returns the minimum revision of a read of an object.
+pub(super) fn at_least(query: &Query) -> Result<AtLeast, ApiError> {
     Ok(match revision(query)? {
         None => AtLeast::Newest,
         Some(revision) => not_older_than(revision),
     })
 }
 
-/// A list, or a page of one.
+/// Returns the parameters of a list.
 pub(super) fn list(route: &Route, query: &Query) -> Result<ListParams, ApiError> {
     let limit = query.number("limit")?.unwrap_or_default();
     Ok(ListParams {
@@ -40,7 +40,7 @@ pub(super) fn list(route: &Route, query: &Query) -> Result<ListParams, ApiError>
     })
 }
 
-/// A watch.
+/// Returns the parameters of a watch.
 pub(super) fn watch(route: &Route, query: &Query) -> Result<WatchSpec, ApiError> {
     Ok(WatchSpec {
         filter: filter(route, query)?,
@@ -72,7 +72,7 @@ fn at(query: &Query) -> Result<At, ApiError> {
                 Reason::BadRequest,
                 "specifying resource version is not allowed when using continue",
             )),
-            (_, Match::Unsaid) => Ok(At::Least(AtLeast::Newest)),
+            (_, Match::Unset) => Ok(At::Least(AtLeast::Newest)),
             _ => Err(forbidden(
                 OPTIONS,
                 MATCH,
@@ -81,7 +81,7 @@ fn at(query: &Query) -> Result<At, ApiError> {
         };
     }
     match (revision, how) {
-        (None, Match::Unsaid) => Ok(At::Least(AtLeast::Newest)),
+        (None, Match::Unset) => Ok(At::Least(AtLeast::Newest)),
         (None, _) => {
             let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             Err(forbidden(OPTIONS, MATCH, detail))
@@ -95,11 +95,16 @@ fn at(query: &Query) -> Result<At, ApiError> {
     }
 }
 
-/// A watch that does not say begins with what exists, as one from `0` does; one from a revision only with changes.
+/// Returns the start of a watch. By default, a watch without a revision or from `0` begins with the existing objects, and one
+/// from another revision with the changes after it.
 fn start(query: &Query) -> Result<Start, ApiError> {
     let (revision, how) = (revision(query)?, how(query)?);
     let fresh = revision.map_or(AtLeast::Newest, not_older_than);
-    match (says_initial(query), query.flag("sendInitialEvents"), how) {
+    match (
+        sets_send_initial_events(query),
+        query.flag("sendInitialEvents"),
+        how,
+    ) {
         (true, true, Match::NotOlderThan) => Ok(Start::Initial(fresh)),
         (true, false, Match::NotOlderThan) => Ok(revision
             .filter(|revision| *revision != Revision::default())
@@ -108,7 +113,7 @@ fn start(query: &Query) -> Result<Start, ApiError> {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             Err(forbidden(OPTIONS, MATCH, detail))
         }
-        (false, _, Match::Unsaid) => Ok(match revision {
+        (false, _, Match::Unset) => Ok(match revision {
             Some(revision) if revision != Revision::default() => Start::After(revision),
             _ => Start::Initial(fresh),
         }),
@@ -120,8 +125,9 @@ fn start(query: &Query) -> Result<Start, ApiError> {
     }
 }
 
-/// Does the client say whether it wants the state first? Only then does it know the mark at its end.
-pub(super) fn says_initial(query: &Query) -> bool {
+/// Returns whether `sendInitialEvents` is set. Only clients that set it understand the bookmark at the end of the initial
+/// events.
+pub(super) fn sets_send_initial_events(query: &Query) -> bool {
     query.get("sendInitialEvents").is_some()
 }
 
@@ -145,7 +151,7 @@ fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
 
 fn how(query: &Query) -> Result<Match, ApiError> {
     match query.get(MATCH) {
-        None => Ok(Match::Unsaid),
+        None => Ok(Match::Unset),
         Some("NotOlderThan") => Ok(Match::NotOlderThan),
         Some("Exact") => Ok(Match::Exact),
         Some(other) => Err(unsupported(

@@ -1,4 +1,4 @@
-//! A reply on its way out: a status, a type and a body.
+//! Responses with a status, a content type, warnings and a body.
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -10,20 +10,19 @@ use setpoint_proto::ApiError;
 
 use super::query::Query;
 
-/// The plainest content type.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What the client gets.
+/// A response with a body in memory.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ApiResponse {
     status: StatusCode,
     content_type: HeaderValue,
     warnings: Vec<HeaderValue>,
     body: Bytes,
 }
 
-impl Reply {
-    /// A body of a type.
+impl ApiResponse {
+    /// Returns a response with status 200.
     pub(super) fn new(content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
         Self {
             status: StatusCode::OK,
@@ -33,25 +32,23 @@ impl Reply {
         }
     }
 
-    /// JSON as written by the codec.
+    /// Returns a response with a JSON body.
     pub(super) fn json(body: Vec<u8>, pretty: bool) -> Self {
         Self::new(JSON, if pretty { indented(body) } else { body })
     }
 
-    /// The same with another status.
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
-    /// The same of another type.
-    pub(super) fn typed(mut self, content_type: String) -> Self {
+    pub(super) fn with_content_type(mut self, content_type: String) -> Self {
         self.content_type = content_type.parse().unwrap_or(JSON);
         self
     }
 
-    /// The same with warnings, which kubectl shows to its user.
-    pub(super) fn warning(mut self, warnings: &[String]) -> Self {
+    /// Adds `Warning` headers, which kubectl prints.
+    pub(super) fn with_warnings(mut self, warnings: &[String]) -> Self {
         let lines = warnings
             .iter()
             .map(|text| format!("299 - {text:?}").try_into());
@@ -60,7 +57,7 @@ impl Reply {
     }
 }
 
-impl IntoResponse for Reply {
+impl IntoResponse for ApiResponse {
     fn into_response(self) -> Response {
         let mut response = (self.status, self.body).into_response();
         response
@@ -73,22 +70,22 @@ impl IntoResponse for Reply {
     }
 }
 
-/// A refusal, told as a `Status`.
+/// An error, as a `Status` object.
 #[derive(Debug)]
-pub(super) struct Failure(pub(super) ApiError);
+pub(super) struct ErrorResponse(pub(super) ApiError);
 
-impl From<ApiError> for Failure {
+impl From<ApiError> for ErrorResponse {
     fn from(error: ApiError) -> Self {
         Self(error)
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let Self(error) = self;
         let code = StatusCode::from_u16(error.reason.http());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let reply = Reply::json(error.to_status().to_json(), false).with_status(code);
+        let reply = ApiResponse::json(error.to_status().to_json(), false).with_status(code);
         let mut response = reply.into_response();
         let details = error.details.unwrap_or_default();
         if let seconds @ 1.. = details.retry_after_seconds {
@@ -99,12 +96,12 @@ impl IntoResponse for Failure {
     }
 }
 
-/// A document that was made here rather than by the codec.
-pub(super) fn document(document: &Value, pretty: bool) -> Reply {
-    Reply::json(document.to_string().into(), pretty)
+/// Returns a response with a JSON document.
+pub(super) fn document(document: &Value, pretty: bool) -> ApiResponse {
+    ApiResponse::json(document.to_string().into(), pretty)
 }
 
-/// The same JSON for people, its fields in the same order.
+/// Indents JSON. The order of fields stays.
 fn indented(json: Vec<u8>) -> Vec<u8> {
     let mut indented = Vec::with_capacity(json.len() * 2);
     let mut reader = serde_json::Deserializer::from_slice(&json);
@@ -118,12 +115,16 @@ fn indented(json: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Asked for, or asked by a program in front of which a person sits.
+/// Returns whether JSON is to be indented: as `?pretty` says, by default for interactive clients.
 pub(super) fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
     if query.all("pretty").next().is_some() {
         return query.flag("pretty");
     }
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
-    let people = ["curl", "Wget", "Mozilla/5.0"];
-    agent.is_some_and(|agent| people.iter().any(|name| agent.starts_with(name.as_bytes())))
+    let interactive = ["curl", "Wget", "Mozilla/5.0"];
+    agent.is_some_and(|agent| {
+        interactive
+            .iter()
+            .any(|name| agent.starts_with(name.as_bytes()))
+    })
 }

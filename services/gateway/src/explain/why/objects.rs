@@ -1,0 +1,156 @@
+//! The explained object, its owners, and the Pods that it controls.
+
+use std::collections::HashSet;
+
+use setpoint_codec::{Kind, Object, kinds};
+use setpoint_model::{Key, owner, pod};
+use setpoint_proto::apps::ReplicaSet;
+use setpoint_proto::core::Pod;
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::setpoint::{ObjectRef, Observer, WriteType};
+use setpoint_proto::{ApiError, Cause, Reason, Resource};
+
+use crate::explain::history::History;
+use crate::kinds::Role;
+use crate::registry::{AtLeast, Filter, Registry, Target};
+
+/// The maximum number of owners above each other: a ReplicaSet, its Deployment, and room for more.
+const OWNERS: usize = 4;
+/// The maximum number of Pods that are explained with their owner.
+const PODS: usize = 8;
+
+/// The explained object.
+pub(super) struct Subject {
+    pub reference: ObjectRef,
+    pub exists: bool,
+    pub revision: String,
+    pub cause: Option<Cause>,
+    /// The last known version.
+    pub object: Option<Box<dyn Object>>,
+}
+
+impl Subject {
+    pub fn new(target: &Target, history: &History) -> Result<Self, ApiError> {
+        let newest = history.versions.first();
+        let revision = newest.map(|version| version.revision.to_string());
+        Ok(Self {
+            reference: target.key().in_resource(target.kind.resource()),
+            exists: newest.is_some_and(|version| version.write != WriteType::Deleted),
+            revision: revision.unwrap_or_default(),
+            cause: newest.and_then(|version| version.cause.clone()),
+            object: newest.map(|version| version.object.decode()).transpose()?,
+        })
+    }
+
+    pub fn meta(&self) -> Option<&ObjectMeta> {
+        self.object.as_deref().map(Object::meta)
+    }
+
+    /// Checks that the store or a decision log has records of the object.
+    ///
+    /// # Errors
+    /// `NotFound` if there are none.
+    pub fn check_known(&self, kind: &Kind, observers: &[Observer]) -> Result<(), ApiError> {
+        let reconciled = observers.iter().any(|one| !one.reconciles.is_empty());
+        if self.object.is_some() || reconciled {
+            return Ok(());
+        }
+        let message = format!("{} {:?} not found", kind.resource(), self.reference.name);
+        Err(ApiError::new(Reason::NotFound, message))
+    }
+}
+
+/// The objects whose state and decisions contribute to the explanation.
+pub(super) struct Related {
+    /// The object itself and its Pods that are not ready.
+    pub subjects: Vec<ObjectRef>,
+    /// The controlling owner, its controlling owner, and so on.
+    pub owners: Vec<ObjectRef>,
+    /// The Pods that a workload controls, directly or through ReplicaSets, and that are not ready.
+    pub pods: Vec<(ObjectRef, Pod)>,
+}
+
+impl Related {
+    pub async fn find(
+        registry: &Registry,
+        target: &Target,
+        subject: &Subject,
+    ) -> Result<Self, ApiError> {
+        let mut related = Self {
+            subjects: vec![subject.reference.clone()],
+            owners: Vec::new(),
+            pods: Vec::new(),
+        };
+        let Some(meta) = subject.meta() else {
+            return Ok(related);
+        };
+        related.owners = owners(registry, &target.namespace, meta).await?;
+        let is_workload = crate::kinds::of(target.kind).role() == Role::Workload;
+        if subject.exists && is_workload {
+            related.add_pods(registry, meta).await?;
+        }
+        Ok(related)
+    }
+
+    async fn add_pods(
+        &mut self,
+        registry: &Registry,
+        workload: &ObjectMeta,
+    ) -> Result<(), ApiError> {
+        let mut owners = HashSet::from([workload.uid.clone()]);
+        for kind in [kind::<ReplicaSet>(), kind::<Pod>()] {
+            let filter = Filter::all(kind, workload.namespace.as_str());
+            for cached in registry.cache().list(&filter, AtLeast::Any).await?.items {
+                let object = cached.decode()?;
+                let owner = owner::controller_of(object.meta());
+                if !owner.is_some_and(|owner| owners.contains(&owner.uid)) {
+                    continue;
+                }
+                owners.insert(object.meta().uid.clone());
+                if let Ok(pod) = object.into_any().downcast::<Pod>() {
+                    self.add_pod(*pod);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_pod(&mut self, pod: Pod) {
+        if !is_ready(&pod) && self.pods.len() < PODS {
+            let reference = Key::of(&pod.metadata).in_resource(Pod::RESOURCE);
+            self.subjects.push(reference.clone());
+            self.pods.push((reference, pod));
+        }
+    }
+}
+
+async fn owners(
+    registry: &Registry,
+    namespace: &str,
+    meta: &ObjectMeta,
+) -> Result<Vec<ObjectRef>, ApiError> {
+    let mut owners = Vec::new();
+    let mut next = owner::controller_of(meta).cloned();
+    while let Some(owner) = next.take().filter(|_| owners.len() < OWNERS) {
+        let Some(kind) = kinds().by_kind(&owner.api_version, &owner.kind) else {
+            break;
+        };
+        let key = Key::new(namespace, owner.name);
+        if let Some(object) = registry.cache().get(kind, &key, AtLeast::Any).await? {
+            next = owner::controller_of(object.decode()?.meta()).cloned();
+        }
+        owners.push(key.in_resource(kind.resource()));
+    }
+    Ok(owners)
+}
+
+/// Returns whether a Pod has nothing to wait for: it is ready, or it succeeded.
+pub(super) fn is_ready(pod: &Pod) -> bool {
+    pod::is_ready(pod) || pod.status.phase == "Succeeded"
+}
+
+pub(super) fn kind<T: Resource>() -> &'static Kind {
+    kinds()
+        .by_resource(T::RESOURCE)
+        .expect("its message is compiled in")
+}
