@@ -75,7 +75,7 @@ fn answers(pool: &DescriptorPool) -> impl Iterator<Item = MessageDescriptor> {
     let files = ["setpoint/why.proto", "setpoint/cause.proto"];
     pool.all_messages()
         .filter(move |message| files.contains(&message.parent_file().name()))
-        // Its JSON is the header's text.
+        // Serialized as the text of the header.
         .filter(|message| message.name() != "Traceparent")
 }
 
@@ -94,7 +94,7 @@ fn sources() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// Our options as set on a field or message; all unset where there are none.
+/// Returns Setpoint's options of a field or message, or the default if there are none.
 fn rules(options: &DynamicMessage, extension: &ExtensionDescriptor) -> DynamicMessage {
     let value = options.get_extension(extension);
     value
@@ -124,8 +124,8 @@ fn field_rules(pool: &DescriptorPool, field: &FieldDescriptor) -> DynamicMessage
     rules(&field.options(), &extension)
 }
 
-/// proto3 has no `required`, but prost honours the label: it gives a `value` field gogo's shape,
-/// a plain struct that is always written and may be missing when read.
+/// Labels `value` fields as required, which proto3 does not have but prost supports: they become plain structs, which are
+/// always written and may be missing when decoded, as in Kubernetes' Go types.
 fn require_values(
     files: &mut FileDescriptorSet,
     pool: &DescriptorPool,
@@ -195,7 +195,7 @@ fn json_attributes(field: &FieldDescriptor, rules: &DynamicMessage) -> String {
     attributes.join(", ")
 }
 
-/// The function of `src/lenient.rs` that reads the field; `None` where derived code does.
+/// Returns the function of `src/lenient.rs` that deserializes the field; `None` if derived code suffices.
 fn reader(field: &FieldDescriptor, optional: bool) -> Option<&'static str> {
     let object = matches!(field.kind(), Kind::Message(m) if !BY_HAND.contains(&m.full_name()));
     match (field.is_map(), field.is_list(), object, optional) {
@@ -209,7 +209,7 @@ fn reader(field: &FieldDescriptor, optional: bool) -> Option<&'static str> {
     }
 }
 
-/// The module that writes the field's bytes as base64, if bytes it holds.
+/// Returns the module that serializes the field as base64, if its type is bytes.
 fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
     match field.kind() {
         Kind::Bytes => Some("base64_bytes"),

@@ -1,13 +1,13 @@
-# A container engine that answers, and a Compose to drive it. Part of deploy/offline.
+# Starts a container engine and installs Compose. Part of deploy/offline.
 
 root() {
     if [ "$(id -u)" = 0 ]; then "$@"; elif has sudo; then sudo "$@"; else fail "neither root nor sudo for: $*"; fi
 }
 
 install() {
-    has apt-get || fail "please install $* (there is no apt-get to do it)"
+    has apt-get || fail "please install $* (apt-get not found)"
     say "installing $*"
-    root apt-get update -qq || true # the lists at hand may do
+    root apt-get update -qq || true # the present package lists may suffice
     root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
         fail "apt-get could not install $*"
 }
@@ -16,10 +16,10 @@ engine() {
     answers && return
     if ! has dockerd; then
         install docker.io docker-compose iptables
-        answers && return # where packages start what they bring
+        answers && return # started by the package
     fi
     mkdir -p "$cache"
-    say "no container engine answers: starting dockerd, log in $cache/dockerd.log, stop it with: $(as_root)kill \$(cat /var/run/docker.pid)"
+    say "no container engine is running: starting dockerd, log in $cache/dockerd.log, stop it with: $(as_root)kill \$(cat /var/run/docker.pid)"
     root setsid dockerd >"$cache/dockerd.log" 2>&1 </dev/null &
     local _
     for _ in $(seq 60); do
@@ -28,19 +28,19 @@ engine() {
         sleep 0.5
     done
     tail -n 3 "$cache/dockerd.log" >&2
-    fail "dockerd does not answer, see $cache/dockerd.log"
+    fail "dockerd does not respond, see $cache/dockerd.log"
 }
 
 answers() {
     local said
     said=$(docker info 2>&1) && return
-    case $said in *"permission denied"*) fail "a container engine runs, and $(id -un) may not talk to it" ;; esac
+    case $said in *"permission denied"*) fail "a container engine is running, but $(id -un) has no permission to use it" ;; esac
     return 1
 }
 
 as_root() { [ "$(id -u)" = 0 ] || echo "sudo "; }
 
-# Compose 2 is a plugin of the docker command; Debian has it from 13 on.
+# Compose 2 is a plugin of the docker command. Debian has it since version 13.
 compose_plugin() {
     docker compose version >/dev/null 2>&1 && return
     local plugin=$tree/usr/libexec/docker/cli-plugins/docker-compose
@@ -48,7 +48,7 @@ compose_plugin() {
     [ -x "$plugin" ] || return 0
     mkdir -p "$home"
     cp "$plugin" "$home/docker-compose"
-    say "Compose 2 is now a plugin of the docker command: $home/docker-compose"
+    say "installed Compose 2 as a plugin of the docker command: $home/docker-compose"
 }
 
 compose_command() {

@@ -1,8 +1,8 @@
-# An image out of a folder. Part of deploy/offline.
+# Makes images from folders. Part of deploy/offline.
 
 label=setpoint.dev/stand-in
 
-# Copies programs out of $tree, those that are there, with the libraries that they load, into $stage/NAME.
+# Copies the programs that exist in $tree, with the libraries that they load, to $stage/NAME.
 program() { # NAME PATH...
     local out=$stage/$1 path file
     shift
@@ -17,7 +17,7 @@ program() { # NAME PATH...
 
 install_file() { [ -e "$2" ] || { mkdir -p "$(dirname "$2")" && cp -L "$1" "$2"; }; }
 
-# What a program of $tree loads, loader included: asked of the tree's own loader, which knows nothing of this machine.
+# Prints the libraries of a program in $tree, including the loader. Uses the loader of $tree, not that of this machine.
 libraries() {
     local loader library_path
     loader=$(find "$tree" -name 'ld-linux*.so.*' -print -quit)
@@ -25,7 +25,7 @@ libraries() {
     "$loader" --library-path "$library_path" --list "$1" 2>/dev/null | grep -o "$tree/[^ ]*" || true
 }
 
-# Programs name their loader by a path of their own, /lib64/…, which packages spell /usr/lib64/….
+# Copies the loader to the path that the program has for it: /lib64/…, where packages have /usr/lib64/….
 loader_link() {
     local name path
     name=$(find "$1" -name 'ld-linux*.so.*' -print -quit)
@@ -33,7 +33,7 @@ loader_link() {
     [ -z "$name" ] || [ -z "$path" ] || install_file "$name" "$1$path"
 }
 
-# Makes the image of $stage/FOLDER, unless it is as it should be, or is none of ours.
+# Makes an image from $stage/FOLDER, unless it is up to date or is not a stand-in.
 image() { # NAME FOLDER CHANGE...
     local name=$1 folder=$stage/$2 digest known change changes=()
     shift 2
@@ -46,7 +46,7 @@ image() { # NAME FOLDER CHANGE...
     known=$(docker image inspect -f "$known" "$name" 2>/dev/null) || known=none
     case $known in
         none | "true "*) ;;
-        *) say "$name is there and no stand-in: left as it is"; return ;;
+        *) say "$name exists and is not a stand-in: not replaced"; return ;;
     esac
     [ "$known" != "true $digest" ] || return 0
     for change in "$@" "LABEL $label=true $label.digest=$digest"; do changes+=(-c "$change"); done
@@ -54,7 +54,7 @@ image() { # NAME FOLDER CHANGE...
     say "made $name ($(du -sh "$folder" | cut -f 1))"
 }
 
-# The same bytes for the same files, so that a second run finds nothing to do.
+# Reproducible, so that a second run finds the image up to date.
 pack() { tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - .; }
 
 busybox_links() {

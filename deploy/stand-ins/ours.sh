@@ -1,8 +1,8 @@
-# Images of our own binaries. Part of deploy/offline.
+# Makes images of Setpoint's binaries. Part of deploy/offline.
 
 services=(gateway deployment-controller replicaset-controller scheduler node-agent)
 
-# Binaries that are there already, or are built now: the same build as deploy/up's.
+# Makes images from existing binaries, or builds them.
 packed_images() {
     local service
     build "${services[@]}" setpoint
@@ -12,7 +12,7 @@ packed_images() {
     done
 }
 
-# What stands in for images that are no packages: Jaeger, and the container that holds a Pod together.
+# Makes the stand-ins for images without a Debian package: Jaeger, and the pause image.
 support_images() {
     build node-agent
     binary pause node-agent

@@ -1,21 +1,21 @@
-# Debian's packages with all they need, unpacked in a folder and never installed. Part of deploy/offline.
+# Downloads and unpacks Debian packages with their dependencies, without installing them. Part of deploy/offline.
 
-# Debian 13 has an etcd that is new enough, and is usually served from where Debian 12 is.
+# Debian 13 has a sufficiently new etcd. Mirrors of Debian 12 usually have it, too.
 suite=trixie
 
 packages() {
     local wanted=(etcd-server etcd-client haproxy nginx busybox-static)
     [ $extras = no ] || wanted+=(prometheus)
-    has apt-get || fail "the stand-ins are made of Debian's packages, and there is no apt-get here"
+    has apt-get || fail "the stand-ins are made from Debian packages, but apt-get was not found"
     if ! fetch docker-compose "${wanted[@]}"; then
         suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-this machine}")
-        say "trixie's packages are not to be had here; taking those of $suite"
+        say "packages of trixie are not available; using those of $suite"
         fetch "${wanted[@]}" || fail "apt-get could not download ${wanted[*]}, see $cache/apt.log"
     fi
     compose_plugin
 }
 
-# Unpacks the packages, with what they depend on, into $tree.
+# Unpacks packages and their dependencies into $tree.
 fetch() {
     tree=$cache/$suite/tree
     local stamp=$cache/$suite/unpacked archives=$cache/$suite/cache/archives
@@ -39,7 +39,7 @@ unpacked() { # STAMP PACKAGE...
     for package in "$@"; do grep -qsw -e "$package" "$stamp" || return; done
 }
 
-# Where this machine gets Debian from is where its other releases are, if anywhere.
+# Sets $options so that apt uses only $suite, from the mirror of this machine's Debian.
 isolate() {
     local sources=$cache/$suite/sources.list mirror
     options=(-o Debug::NoLocking=1 -o "Dir::State::lists=$cache/$suite/lists" -o "Dir::Cache=$cache/$suite/cache"
@@ -54,7 +54,7 @@ isolate() {
 
 apt() { apt-get "${options[@]}" "$@"; }
 
-# The upstream version of a package in $tree.
+# Prints the upstream version of a package in $tree.
 version_of() {
     awk -v name="$1" '$2 == name { print $4 }' "$cache/$suite/versions" | sed 's/^[0-9]*://; s/[-+].*//'
 }

@@ -1,4 +1,4 @@
-# Our images as deploy/Dockerfile makes them, over a stand-in for its base image. Part of deploy/offline.
+# Builds Setpoint's images with deploy/Dockerfile, on a stand-in for its base image. Part of deploy/offline.
 
 dockerfile_images() {
     local base service
@@ -11,7 +11,7 @@ dockerfile_images() {
     done
 }
 
-# Engines before 23 have BuildKit, but some docker commands cannot ask for it without a plugin.
+# Engines before 23 have BuildKit, but some docker commands need a plugin for it.
 buildkit() {
     local docker
     for docker in $(type -ap docker); do
@@ -20,21 +20,21 @@ buildkit() {
             return
         fi
     done
-    fail "no docker command here can use BuildKit"
+    fail "no docker command supports BuildKit"
 }
 
-# Debian, a C compiler, and this machine's Rust toolchain.
+# Makes the base image: Debian, a C compiler, and this machine's Rust toolchain.
 toolchain() {
     local folder=$cache/rust sysroot
     has debootstrap || install debootstrap
     sysroot=$(rustc --print sysroot)
-    say "making $1: debootstrap, gcc and $(rustc --version) (some minutes)"
+    say "making $1: debootstrap, gcc and $(rustc --version) (takes minutes)"
     root rm -rf "$folder"
     root debootstrap --variant=minbase --include=gcc,libc6-dev,make,pkg-config,ca-certificates \
         "$(codename)" "$folder" >"$cache/debootstrap.log" 2>&1 || fail "debootstrap failed, see $cache/debootstrap.log"
     root mkdir -p "$folder/usr/local/cargo" "$folder/usr/local/rust"
     root cp -a "$sysroot/bin" "$sysroot/lib" "$folder/usr/local/rust/"
-    # Whom this machine trusts, the build inside must trust too.
+    # Trust the certificate authorities that this machine trusts.
     root cp /etc/ssl/certs/ca-certificates.crt "$folder/etc/ssl/certs/ca-certificates.crt"
     root tar -C "$folder" --exclude=./usr/share/doc --exclude=./usr/share/man --exclude=./var/cache/apt/archives -cf - . |
         docker import -c 'ENV PATH=/usr/local/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
@@ -43,5 +43,5 @@ toolchain() {
     root rm -rf "$folder"
 }
 
-# The release that the base image's name ends in.
+# Prints the Debian release in the name of the base image.
 codename() { sed -n 's/^ARG RUST_IMAGE=.*-//p' deploy/Dockerfile; }

@@ -5,12 +5,12 @@ use prost::Message;
 
 use crate::{ApiError, Reason, Resource};
 
-/// A message beside the name of its type.
+/// An encoded message and the name of its type.
 ///
-/// A decoded value is a slice of the receive buffer and keeps all of that alive: copy what outlives the call.
+/// A decoded value is a slice of the receive buffer and keeps all of it alive. Copy values that outlive the call.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Any {
-    /// `type.googleapis.com/` and the message's full name.
+    /// `type.googleapis.com/` and the full name of the message.
     #[prost(string, tag = "1")]
     pub type_url: String,
     /// The encoded message.
@@ -19,7 +19,7 @@ pub struct Any {
 }
 
 impl Any {
-    /// The object, encoded.
+    /// Encodes an object.
     pub fn pack<T: Resource>(object: &T) -> Self {
         Self {
             type_url: T::TYPE_URL.to_owned(),
@@ -27,10 +27,10 @@ impl Any {
         }
     }
 
-    /// The object, decoded.
+    /// Decodes the object.
     ///
     /// # Errors
-    /// `BadRequest` when the type is another one, or the bytes are no such message.
+    /// `BadRequest` if the type is another one, or the bytes are malformed.
     pub fn unpack<T: Resource>(&self) -> Result<T, ApiError> {
         if self.type_url != T::TYPE_URL {
             let message = format!("expected {}, found {:?}", T::TYPE_URL, self.type_url);

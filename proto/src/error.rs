@@ -1,4 +1,4 @@
-//! One error, three surfaces: Kubernetes' reason, gRPC's code and HTTP's status meet in one table.
+//! The error type, with one table of Kubernetes' reasons, gRPC codes and HTTP statuses.
 
 use prost::Message;
 use tonic::{Code, Status};
@@ -6,33 +6,33 @@ use tonic::{Code, Status};
 use crate::Any;
 use crate::meta::{self, StatusCause, StatusDetails};
 
-/// The reaction to an error that is advised to callers.
+/// The recommended reaction of callers to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// The same call fails again.
+    /// Do not retry: the same call would fail again.
     Never,
-    /// Look at the newest state, decide anew.
+    /// Read the newest state and compute the write again.
     AfterRefresh,
-    /// The same call may pass later.
+    /// Retry the same call, with backoff.
     WithBackoff,
 }
 
 macro_rules! reasons {
     ($($reason:ident $http:literal $code:ident $retry:ident)*) => {
-        /// Why a request failed, in Kubernetes' words.
+        /// The reason of a failed request, as named by Kubernetes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reason { $(#[doc = concat!("HTTP ", stringify!($http), ".")] $reason),* }
 
         impl Reason {
-            /// Every reason, in the table's order.
+            /// All reasons, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$reason),*];
             /// Returns the name in a `Status`.
             pub const fn name(self) -> &'static str { match self { $(Self::$reason => stringify!($reason)),* } }
-            /// The HTTP status.
+            /// Returns the HTTP status.
             pub const fn http(self) -> u16 { match self { $(Self::$reason => $http),* } }
-            /// The gRPC code.
+            /// Returns the gRPC code.
             pub const fn code(self) -> Code { match self { $(Self::$reason => Code::$code),* } }
-            /// Returns the advised reaction.
+            /// Returns the recommended reaction.
             pub const fn retry(self) -> Retry { match self { $(Self::$reason => Retry::$retry),* } }
         }
     };
@@ -57,25 +57,25 @@ reasons! {
     Timeout                504  DeadlineExceeded   WithBackoff
 }
 
-/// The trailer that names the reason, since several reasons share a gRPC code.
+/// The trailer with the reason. Several reasons share a gRPC code.
 const REASON: &str = "setpoint-reason";
 
-/// A request that failed, as the caller should hear of it.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// The kind of failure.
+    /// The reason.
     pub reason: Reason,
-    /// One sentence, in Kubernetes' own wording where it has one.
+    /// The message, in the wording of Kubernetes where it has one.
     pub message: String,
-    /// The object and the fields at fault.
+    /// The object and the fields that caused the error.
     pub details: Option<Box<StatusDetails>>,
-    /// Where a list that cannot go on as it began may go on otherwise: `metadata.continue` of the `Status`.
+    /// `metadata.continue` of the `Status`: the token with which an expired list can be continued at the newest revision.
     pub continue_token: Option<Box<str>>,
 }
 
 impl ApiError {
-    /// An error without details.
+    /// Returns an error without details.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -85,31 +85,31 @@ impl ApiError {
         }
     }
 
-    /// The same error, naming the object and the fields at fault.
+    /// Sets the details.
     #[must_use]
     pub fn with_details(mut self, details: StatusDetails) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// The causes among the details; none without details.
+    /// Returns the causes in the details.
     pub fn causes(&self) -> &[StatusCause] {
         self.details.as_ref().map_or(&[], |details| &details.causes)
     }
 
-    /// Was the write refused because the writer's lease term has passed?
+    /// Returns whether a write was rejected because the lease term of its fence has ended.
     pub fn is_fenced(&self) -> bool {
         self.causes().iter().any(|cause| cause.reason == FENCED)
     }
 
-    /// Was a create refused because the namespace is being deleted? Every later one will be, too.
+    /// Returns whether a create was rejected because the namespace is being deleted. Later creates will be rejected, too.
     pub fn is_namespace_terminating(&self) -> bool {
         self.causes()
             .iter()
             .any(|cause| cause.reason == NAMESPACE_TERMINATING)
     }
 
-    /// The `Status` object that HTTP answers with.
+    /// Returns the `Status` object of HTTP responses.
     pub fn to_status(&self) -> meta::Status {
         let token = self.continue_token.as_deref().unwrap_or_default();
         meta::Status {
@@ -126,13 +126,13 @@ impl ApiError {
     }
 }
 
-/// The cause's reason by which a fenced writer knows that it leads no more.
+/// The reason of the cause in errors of fenced writes. The writer is no longer the leader.
 pub const FENCED: &str = "Fenced";
 
-/// The cause's reason by which a writer knows that nothing can be created in a namespace any more.
+/// The reason of the cause in errors of creates in a namespace that is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// `google.rpc.Status`: what gRPC tools look for in `grpc-status-details-bin`.
+/// `google.rpc.Status`, the format of `grpc-status-details-bin`.
 #[derive(Clone, PartialEq, Message)]
 struct RichStatus {
     #[prost(int32, tag = "1")]
@@ -167,7 +167,7 @@ impl From<ApiError> for Status {
 }
 
 impl From<Status> for ApiError {
-    /// The reason is taken from the trailer, else from the code; details where they were sent.
+    /// Takes the reason from the trailer or else from the code, and the details if there are any.
     fn from(status: Status) -> Self {
         let named = status
             .metadata()
@@ -177,7 +177,7 @@ impl From<Status> for ApiError {
         let by_code = |reason: &&Reason| reason.code() == status.code();
         let all = Reason::ALL.iter();
         let reason = all.clone().find(by_name).or_else(|| {
-            // A peer that went away in the middle of an answer is not a fault of the request.
+            // The peer failed during the response; the request is not at fault.
             (!matches!(status.code(), Code::Unknown | Code::Cancelled))
                 .then(|| all.clone().find(by_code))
                 .flatten()
@@ -197,7 +197,7 @@ impl From<Status> for ApiError {
     }
 }
 
-/// The `Status` object in gRPC's details.
+/// Returns the `Status` object in the details.
 fn object_of(status: &Status) -> Option<meta::Status> {
     let rich = RichStatus::decode(status.details()).ok()?;
     let any = rich
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_survives_the_way_over_grpc_and_back() {
+    fn every_error_round_trips_through_a_grpc_status() {
         for &reason in Reason::ALL {
             let mut sent = ApiError::new(reason, "because").with_details(StatusDetails {
                 name: "web".into(),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_code_becomes_the_nearest_reason() {
+    fn a_status_without_the_trailer_has_the_reason_of_its_code() {
         let reason = |code| ApiError::from(Status::new(code, "")).reason;
         assert_eq!(reason(Code::NotFound), Reason::NotFound);
         assert_eq!(reason(Code::Aborted), Reason::Conflict);

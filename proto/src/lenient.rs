@@ -1,4 +1,4 @@
-//! Kubernetes' reading of JSON: `null` is unset everywhere, and a message is an object, never an array.
+//! Deserializes JSON as Kubernetes does: `null` reads as unset everywhere, and messages are objects, not arrays.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,19 +8,19 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-/// Whether it is the default value.
+/// Returns whether a value is the default.
 pub fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A scalar.
+/// Deserializes a scalar.
 pub fn scalar<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A list of scalars.
+/// Deserializes a list of scalars.
 pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -28,7 +28,7 @@ pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(items.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// A map of scalars.
+/// Deserializes a map of scalars.
 pub fn map<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {
@@ -39,21 +39,21 @@ pub fn map<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
         .collect())
 }
 
-/// A message that is always there.
+/// Deserializes a message that is always present.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Object::deserialize(deserializer)?.0)
 }
 
-/// A message that may be missing.
+/// Deserializes a message that may be unset.
 pub fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.map(|Object(message)| message))
 }
 
-/// A list of messages.
+/// Deserializes a list of messages.
 pub fn object_list<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -61,7 +61,7 @@ pub fn object_list<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(items.into_iter().map(|Object(message)| message).collect())
 }
 
-/// A message, read from an object only: derived code would also take an array, as its fields in order.
+/// A message that is deserialized from an object only. Code derived by serde would accept an array of its fields, too.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {

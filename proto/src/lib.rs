@@ -1,7 +1,7 @@
 //! The contract between Setpoint's services, and with Kubernetes' tools: messages, services and errors.
 //!
-//! Messages have Kubernetes' field numbers and serialize to Kubernetes' JSON. They are generated from the
-//! `.proto` files of this crate, whose options also carry every rule that is not a type (see [`DESCRIPTORS`]).
+//! Messages have the field numbers of Kubernetes and serialize to its JSON. They are generated from the `.proto` files of
+//! this crate, whose options also have all rules that are not types (see [`DESCRIPTORS`]).
 
 mod any;
 mod error;
@@ -40,7 +40,7 @@ pub use resource::{Body, Resource};
 pub use trace::{TraceContext, Traceparent};
 pub use watch::{EventType, WatchEvent};
 
-/// The rules of fields and kinds, as [`DESCRIPTORS`] carries them.
+/// The options of fields and kinds in [`DESCRIPTORS`].
 pub mod options {
     pub use super::messages::setpoint::{Column, FieldRules, KindRules, List, Patch, Scope};
 }
@@ -48,5 +48,5 @@ pub mod options {
 /// The compiled `.proto` files with their options and comments, as an encoded `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// The metadata key under which a write carries its fence, `<namespace>/<lease>/<term>`.
+/// The metadata key of the fence of a write, `<namespace>/<lease>/<term>`.
 pub const FENCE: &str = "setpoint-fence";

@@ -1,4 +1,4 @@
-//! Values that JSON writes as a string or a number: quantities, and ports or percentages.
+//! Types that are strings or numbers in JSON: `Quantity` and `IntOrString`.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::meta::{IntOrString, Quantity};
 
 impl Quantity {
-    /// As written, for example `100m`.
+    /// Returns a quantity of this text, for example `100m`.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             string: text.into(),
@@ -59,7 +59,7 @@ impl Visitor<'_> for Scalar {
 }
 
 impl<'de> Deserialize<'de> for Quantity {
-    /// Only what can be a quantity passes; it is kept as written.
+    /// Accepts valid quantities only, and keeps their text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = match deserializer.deserialize_any(Scalar)? {
             serde_json::Value::String(text) => text,
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Quantity {
     }
 }
 
-/// Refuses what upstream's grammar does not take, in its words: a decimal, of which parts may be missing, then a suffix
+/// Rejects text that is not a quantity in the grammar of upstream: a decimal, parts of which may be missing, and a suffix
 /// such as `m`, `Mi` or `e3`.
 fn check_quantity(text: &str) -> Result<(), &'static str> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -103,7 +103,7 @@ const SUFFIXES: &[&str] = &[
 impl IntOrString {
     const STRING: i64 = 1;
 
-    /// A plain number.
+    /// Returns a number.
     pub fn int(value: i32) -> Self {
         Self {
             int_val: value,
@@ -111,7 +111,7 @@ impl IntOrString {
         }
     }
 
-    /// A string such as `25%`.
+    /// Returns a string such as `25%`.
     pub fn string(value: impl Into<String>) -> Self {
         Self {
             r#type: Self::STRING,
@@ -120,7 +120,7 @@ impl IntOrString {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string; `None` for a number.
     pub fn as_str(&self) -> Option<&str> {
         (self.r#type == Self::STRING).then_some(&self.str_val)
     }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_no_quantity_is_refused() {
+    fn invalid_quantities_are_rejected() {
         for text in [
             "0", ".", "1.5", ".5", "5.", "-1", "+2", "100m", "128Mi", "1e3", "1E-3", "2E", "3k",
             "4u",
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_is_kept_as_written() {
+    fn the_text_of_a_quantity_is_kept() {
         for (json, text) in [
             (r#""0.5""#, "0.5"),
             ("2", "2"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_may_be_a_number_or_a_name() {
+    fn an_int_or_string_round_trips_through_json() {
         for (json, value) in [
             ("80", IntOrString::int(80)),
             (r#""25%""#, IntOrString::string("25%")),

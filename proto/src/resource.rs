@@ -6,25 +6,25 @@ use crate::meta::ObjectMeta;
 pub trait Resource:
     prost::Message + Clone + Default + PartialEq + Send + Sync + Unpin + 'static
 {
-    /// As in `kind:`, for example `Deployment`.
+    /// The kind, for example `Deployment`.
     const KIND: &'static str;
-    /// As in `apiVersion:`, for example `apps/v1`.
+    /// The apiVersion, for example `apps/v1`.
     const API_VERSION: &'static str;
-    /// The plural with its group, for example `deployments.apps`.
+    /// The plural with the group, for example `deployments.apps`.
     const RESOURCE: &'static str;
-    /// The name of its type in an [`Any`](crate::Any).
+    /// The type URL in an [`Any`](crate::Any).
     const TYPE_URL: &'static str;
 
-    /// Its identity.
+    /// Returns its metadata.
     fn meta(&self) -> &ObjectMeta;
-    /// Its identity, to be changed.
+    /// Returns its metadata.
     fn meta_mut(&mut self) -> &mut ObjectMeta;
 }
 
-/// A message that has a kind and may stand alone in a request: a stored object, or a body such as `DeleteOptions`.
+/// A message with a kind: a stored object, or a body such as `DeleteOptions`.
 pub trait Body: prost::Message + Default {
-    /// Its identity, if it has one.
+    /// Returns its metadata, if it has any.
     fn metadata(&self) -> Option<&ObjectMeta>;
-    /// Its identity, to be changed.
+    /// Returns its metadata.
     fn metadata_mut(&mut self) -> Option<&mut ObjectMeta>;
 }

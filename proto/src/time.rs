@@ -1,4 +1,4 @@
-//! Moments: in seconds for nearly everything, in microseconds for Leases and Events.
+//! `Time`, with a precision of seconds, and `MicroTime`, with microseconds, for Leases and Events.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ use crate::meta::{MicroTime, Time};
 macro_rules! time {
     ($time:ident, $format:literal, $precision:literal) => {
         impl $time {
-            /// The moment, or `None` for the zero time.
+            /// Returns the timestamp; `None` for the zero time.
             pub fn timestamp(&self) -> Option<Timestamp> {
                 Timestamp::new(self.seconds?, self.nanos.unwrap_or_default()).ok()
             }
         }
 
         impl From<Timestamp> for $time {
-            /// Cut to what JSON can say: an object must not change by being sent.
-            fn from(moment: Timestamp) -> Self {
-                let nanos = moment.subsec_nanosecond();
+            /// Truncates to the precision of the JSON form, so that an object does not change when it is sent.
+            fn from(timestamp: Timestamp) -> Self {
+                let nanos = timestamp.subsec_nanosecond();
                 Self {
-                    seconds: Some(moment.as_second()),
+                    seconds: Some(timestamp.as_second()),
                     nanos: Some(nanos - nanos % $precision),
                 }
             }
@@ -32,7 +32,7 @@ macro_rules! time {
         impl fmt::Display for $time {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self.timestamp() {
-                    Some(moment) => write!(f, $format, moment),
+                    Some(timestamp) => write!(f, $format, timestamp),
                     None => Ok(()),
                 }
             }
@@ -52,7 +52,7 @@ macro_rules! time {
                 match Option::<String>::deserialize(deserializer)? {
                     None => Ok(Self::default()),
                     Some(text) => match text.parse::<Timestamp>() {
-                        Ok(moment) => Ok(moment.into()),
+                        Ok(timestamp) => Ok(timestamp.into()),
                         Err(_) => Err(de::Error::custom(format_args!(
                             "parsing time {text:?}: not a time in RFC 3339 form"
                         ))),
@@ -70,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_the_same_after_the_way_through_json() {
-        let moment: Timestamp = "2026-01-02T03:04:05.123456789Z".parse().unwrap();
+    fn times_round_trip_through_json() {
+        let timestamp: Timestamp = "2026-01-02T03:04:05.123456789Z".parse().unwrap();
         let whole: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
         assert_eq!(
             MicroTime::from(whole).to_string(),
             "2026-01-02T03:04:05.000000Z"
         );
-        let (time, micro) = (Time::from(moment), MicroTime::from(moment));
+        let (time, micro) = (Time::from(timestamp), MicroTime::from(timestamp));
         assert_eq!(
             serde_json::to_string(&time).unwrap(),
             r#""2026-01-02T03:04:05Z""#

@@ -1,9 +1,9 @@
-//! The place of a write in the trace of its cascade, as requests carry it and causes store it.
+//! The trace context of requests, and that of writes in their causes.
 //!
-//! Requests of other clients name their span in the header `traceparent`
+//! Requests of other clients have their span in the header `traceparent`
 //! (<https://www.w3.org/TR/trace-context/#traceparent-header>). We chose a message field over that header for our own
-//! calls: HTTP/2 encodes headers that differ with each call letter by letter, which was more than a quarter of what
-//! tracing cost. It would be wrong if a proxy between our services were to add spans: it would not see the trace.
+//! calls: HPACK encodes headers that differ with each call byte by byte, which was more than a quarter of the cost of
+//! tracing. It would be wrong if a proxy between our services added spans: it would not see the trace.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub const TRACEPARENT: &str = "traceparent";
 const SAMPLED: u32 = 1;
 
 impl TraceContext {
-    /// Returns the context of a write that `cause` led to.
+    /// Returns the context of a write that is caused by another write.
     pub fn after(cause: &Cause) -> Self {
         Self {
             parent: cause.traceparent,
@@ -34,7 +34,7 @@ impl TraceContext {
         }
     }
 
-    /// Returns the context that a `traceparent` header names. An invalid header is ignored, as the specification says.
+    /// Returns the context of a `traceparent` header. An invalid header is ignored, as the specification requires.
     pub fn from_header(traceparent: Option<&str>) -> Self {
         Self {
             parent: traceparent.and_then(|text| text.parse().ok()),
@@ -42,11 +42,10 @@ impl TraceContext {
         }
     }
 
-    /// Returns the context without the fields that cannot be true: an invalid parent, or a beginning that is not in
-    /// the past.
+    /// Clears invalid fields: an invalid parent, and a start that is not in the past.
     #[must_use]
     pub fn validated(self) -> Self {
-        // Depth counts without a trace, too: it is a metric.
+        // The depth is a metric and is kept without a trace.
         let (began_ns, depth) = match (1..=now_ns()).contains(&self.began_ns) {
             true => (self.began_ns, self.depth),
             false => (0, 0),
@@ -58,7 +57,7 @@ impl TraceContext {
         }
     }
 
-    /// Returns the context of what is done in a span; without one, the parent stays.
+    /// Returns the context of calls in a span; without a span, the parent is kept.
     #[must_use]
     pub fn within(self, span: Option<Traceparent>) -> Self {
         Self {
@@ -67,7 +66,7 @@ impl TraceContext {
         }
     }
 
-    /// Returns the cause of a write made now by `writer`, under a lease term or 0.
+    /// Returns the cause of a write by `writer` at the current time, in a lease term or 0.
     pub fn cause(&self, writer: impl Into<String>, term: u64) -> Cause {
         let written_ns = now_ns();
         Cause {
@@ -87,15 +86,15 @@ impl TraceContext {
 }
 
 impl Cause {
-    /// Returns the id of the trace that the write belongs to; `None` without tracing.
+    /// Returns the id of the trace of the write; `None` without tracing.
     pub fn trace_id(&self) -> Option<String> {
         self.traceparent.map(|span| span.trace_id())
     }
 }
 
-/// A request with a field for its trace context.
+/// A request with a trace context.
 pub trait Traced {
-    /// Returns the field.
+    /// Returns the field of the trace context.
     fn trace(&mut self) -> &mut Option<TraceContext>;
 }
 
@@ -133,13 +132,13 @@ pub fn duration_ns(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The text is no `traceparent`.
+/// The error of an invalid `traceparent`.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid traceparent")]
 pub struct Malformed;
 
-// Numbers instead of the header's text: each write's cause is decoded by every watcher, and a text would be an allocation
-// each time. Only version 00 is passed on.
+// The ids are numbers: the cause of each write is decoded by every watcher, and text would be allocated each time. Later
+// versions are reduced to version 00.
 impl Traceparent {
     /// Returns the id of the trace; 0 is invalid.
     pub fn trace(&self) -> u128 {
@@ -151,12 +150,12 @@ impl Traceparent {
         format!("{:032x}", self.trace())
     }
 
-    /// Whether both ids are valid.
+    /// Returns whether both ids are valid.
     pub fn is_valid(&self) -> bool {
         self.trace() != 0 && self.span != 0
     }
 
-    /// Whether spans of the trace are recorded.
+    /// Returns whether spans of the trace are recorded.
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
@@ -212,7 +211,7 @@ mod tests {
     const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn a_traceparent_is_read_and_written() {
+    fn a_traceparent_is_parsed_from_its_display() {
         let parent: Traceparent = VALID.parse().unwrap();
         assert_eq!(parent.to_string(), VALID);
         assert_eq!(parent.trace_id(), VALID[3..35]);
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn invalid_traceparents_are_rejected() {
         let zero_trace = format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32));
         let too_long = format!("{VALID}-00");
         let signed = VALID.replace("00f067aa0ba902b7", "+0f067aa0ba902b7");
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_names_the_parent_and_an_invalid_one_is_ignored() {
+    fn from_header_parses_the_parent_and_ignores_invalid_headers() {
         let context = TraceContext::from_header(Some(VALID));
         assert_eq!(context.parent, VALID.parse().ok());
         for header in [None, Some("no")] {
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_cannot_be_true_are_cleared() {
+    fn validated_clears_invalid_fields() {
         for began_ns in [0, -1, i64::MAX] {
             let context = TraceContext {
                 parent: Some(Traceparent::default()),
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_follows_is_one_deeper_in_the_same_trace() {
+    fn a_caused_write_has_the_same_trace_and_is_one_deeper() {
         let context = TraceContext::from_header(Some(VALID));
         let cause = context.cause("kubectl", 0);
         assert_eq!((cause.began_ns, cause.depth), (cause.written_ns, 0));

@@ -1,4 +1,4 @@
-//! One change, as it travels: the object inside stays encoded, so that one encoding serves every watcher.
+//! Watch events whose object stays encoded, so that one encoding serves all watchers.
 
 use bytes::Bytes;
 use prost::Message;
@@ -11,17 +11,17 @@ use crate::setpoint::Object;
 pub enum EventType {
     /// Never sent.
     Unspecified = 0,
-    /// The object is new to this watcher.
+    /// The object was created, or is now selected by the filter of the watch.
     Added = 1,
     /// The object changed.
     Modified = 2,
-    /// The object is gone, or no longer of interest to this watcher.
+    /// The object was deleted, or is no longer selected by the filter of the watch.
     Deleted = 3,
     /// All changes up to this revision have been sent.
     Bookmark = 4,
 }
 
-/// `setpoint.v1.WatchEvent` on the wire; only here is `object` kept as the bytes of a [`Object`].
+/// `setpoint.v1.WatchEvent`, with `object` as the bytes of an [`Object`].
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct WatchEvent {
     /// The type of the event.
@@ -30,16 +30,16 @@ pub struct WatchEvent {
     /// The encoded [`Object`].
     #[prost(bytes = "bytes", tag = "2")]
     pub object: Bytes,
-    /// On the bookmark that ends the initial state.
+    /// Whether this is the bookmark at the end of the initial state.
     #[prost(bool, tag = "3")]
     pub initial_events_end: bool,
 }
 
 impl WatchEvent {
-    /// The object inside.
+    /// Decodes the object.
     ///
     /// # Errors
-    /// When the bytes are no [`Object`].
+    /// If the bytes are malformed.
     pub fn object(&self) -> Result<Object, prost::DecodeError> {
         Object::decode(self.object.clone())
     }

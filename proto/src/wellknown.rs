@@ -1,4 +1,4 @@
-//! Messages and bytes whose JSON is not an object of their fields: base64, raw JSON, bare arrays.
+//! Types whose JSON is not an object of their fields: bytes as base64, raw JSON, and bare arrays.
 
 use bytes::Bytes;
 use serde::de::{self, Deserializer};
@@ -74,7 +74,7 @@ macro_rules! raw {
         }
 
         impl<'de> Deserialize<'de> for $raw {
-            /// Transcodes rather than borrows, so that it works below a flattened field and compacts white space.
+            /// Transcodes the JSON, which works below flattened fields, unlike borrowing, and removes white space.
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut json = Vec::new();
                 serde_transcode::transcode(deserializer, &mut serde_json::Serializer::new(&mut json))

@@ -1,29 +1,29 @@
-//! Act: one write for each kind of action, and the Event about it.
+//! Act: executes actions and records Events about them.
 
 use serde_json::json;
 use setpoint_controller::{Client, Created, Receipt, Recorder, Written, events, reference};
 use setpoint_model::{Meta, Target, Template, template};
 use setpoint_proto::ApiError;
 use setpoint_proto::apps::{self, ReplicaSet};
-use setpoint_proto::meta::{LabelSelector, ObjectMeta};
+use setpoint_proto::meta::ObjectMeta;
 
 use crate::annotations::{self, Annotations};
 use crate::progress::is_create_failure;
-use crate::{Action, Deployment};
+use crate::{Action, DeploymentView};
 
 pub(crate) async fn act(
-    gateway: &Client,
-    deployment: &Deployment,
+    client: &Client,
+    deployment: &DeploymentView,
     action: &Action,
 ) -> Result<Receipt, ApiError> {
     let meta = &deployment.meta;
     match action {
         Action::Adopt(set) => {
-            gateway
+            client
                 .adopt::<apps::Deployment, ReplicaSet>(meta, set)
                 .await
         }
-        Action::Release(set) => gateway.release::<ReplicaSet>(meta, set).await,
+        Action::Release(set) => client.release::<ReplicaSet>(meta, set).await,
         Action::Create {
             name,
             hash,
@@ -31,31 +31,31 @@ pub(crate) async fn act(
             annotations,
         } => {
             let set = new_set(deployment, name, hash, *replicas, annotations);
-            create(gateway, deployment, &set).await
+            create(client, deployment, &set).await
         }
         Action::Scale {
             set,
             to,
             annotations,
             ..
-        } => patch(gateway, set, annotations, json!({"replicas": to})).await,
+        } => patch(client, set, annotations, json!({"replicas": to})).await,
         Action::Refresh {
             set,
             annotations,
             min_ready_seconds,
         } => {
             let spec = json!({"minReadySeconds": min_ready_seconds});
-            patch(gateway, set, annotations, spec).await
+            patch(client, set, annotations, spec).await
         }
-        // Only the version that had no Pods.
-        Action::Delete(set) => gateway.delete_unchanged::<ReplicaSet>(set).await,
+        // With a resourceVersion, so that a ReplicaSet which has got Pods since is not deleted.
+        Action::Delete(set) => client.delete_unchanged::<ReplicaSet>(set).await,
     }
 }
 
-/// Records an Event in upstream's words; none for errors that the next reconcile settles.
+/// Records an Event with the reason and message of upstream. Errors that the next reconcile resolves are not recorded.
 pub(crate) fn record(
     events: &Recorder,
-    deployment: &Deployment,
+    deployment: &DeploymentView,
     action: &Action,
     result: &Result<Receipt, ApiError>,
 ) {
@@ -80,7 +80,7 @@ pub(crate) fn record(
 }
 
 fn new_set(
-    deployment: &Deployment,
+    deployment: &DeploymentView,
     name: &str,
     hash: &str,
     replicas: i32,
@@ -98,9 +98,7 @@ fn new_set(
         owner_references: vec![reference::<apps::Deployment>(&deployment.meta)],
         ..Default::default()
     };
-    let mut selector = LabelSelector {
-        ..deployment.labels.clone()
-    };
+    let mut selector = deployment.labels.clone();
     selector.match_labels.extend([label()]);
     set.spec.selector = Some(selector);
     set.spec.replicas = Some(replicas);
@@ -109,21 +107,21 @@ fn new_set(
 }
 
 async fn create(
-    gateway: &Client,
-    deployment: &Deployment,
+    client: &Client,
+    deployment: &DeploymentView,
     set: &ReplicaSet,
 ) -> Result<Receipt, ApiError> {
     let same = |taken: &ReplicaSet| taken.spec.template == set.spec.template;
-    match gateway.create_or_take(&deployment.meta, set, same).await? {
-        Created::Now(created) => note_stored(gateway, deployment, &created).await,
+    match client.create_or_take(&deployment.meta, set, same).await? {
+        Created::Now(created) => annotate_stored_template(client, deployment, &created).await,
         Created::Before(receipt) => Ok(receipt),
     }
 }
 
-/// Annotates a new set whose template the gateway stored otherwise than it was sent.
-async fn note_stored(
-    gateway: &Client,
-    deployment: &Deployment,
+/// Annotates a new ReplicaSet if the template that the gateway stored differs from the one that was sent.
+async fn annotate_stored_template(
+    client: &Client,
+    deployment: &DeploymentView,
     created: &Written<ReplicaSet>,
 ) -> Result<Receipt, ApiError> {
     let stored = Template::of(&created.object.spec.template);
@@ -132,12 +130,12 @@ async fn note_stored(
     }
     let set = Target::of(&Meta::of(&created.object.metadata));
     let annotations = annotations::stored(&deployment.packed, &stored);
-    patch(gateway, &set, &annotations, json!({})).await
+    patch(client, &set, &annotations, json!({})).await
 }
 
-/// No revision is asked for: the set's own controller reports into it all the time, and nobody else scales it.
+/// Sends a merge patch without a resourceVersion: status updates would conflict with it, and no one else scales the set.
 async fn patch(
-    gateway: &Client,
+    client: &Client,
     set: &Target,
     annotations: &Annotations,
     spec: serde_json::Value,
@@ -146,7 +144,7 @@ async fn patch(
         "metadata": {"uid": set.uid, "annotations": annotations},
         "spec": spec,
     });
-    Ok(gateway
+    Ok(client
         .patch::<ReplicaSet>(&set.key, "", patch)
         .await?
         .receipt())

@@ -1,24 +1,24 @@
-//! What a ReplicaSet is told in annotations: the number of its rollout, and the size of the Deployment it was scaled for.
+//! Annotations of ReplicaSets: the revision, and the size of the Deployment for which the set was scaled.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::BTreeMap;
 
 use setpoint_model::Template;
 
-use crate::{Deployment, Set};
+use crate::{DeploymentView, ReplicaSetView};
 
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(crate) const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// The hash of a template as it was sent, and as the gateway stored it; see [`stored`].
+/// The hashes of a template as it was sent and as the gateway stored it; see [`stored`].
 const STORED: &str = "setpoint.dev/stored-template";
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// The longest history, in bytes.
+/// The maximum length of the history, in bytes; upstream's limit.
 const HISTORY_LIMIT: usize = 2_000;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-/// Those that mean one object and no other.
-const OWN: [&str; 7] = [
+/// Annotations that are not copied from a Deployment to its ReplicaSets.
+const NOT_COPIED: [&str; 7] = [
     REVISION,
     HISTORY,
     DESIRED,
@@ -28,29 +28,35 @@ const OWN: [&str; 7] = [
     STORED,
 ];
 
-/// Annotations to be set; those not named stay.
+/// Annotations to be set; others are left as they are.
 pub(crate) type Annotations = BTreeMap<String, String>;
 
-/// The size for which a set is scaled: by it a later change of size is shared out in proportion.
-pub(crate) fn size(deployment: &Deployment) -> Annotations {
+/// Returns the annotations with the Deployment's size, from which [`scale_proportionally`] computes later changes.
+///
+/// [`scale_proportionally`]: crate::scaling::scale_proportionally
+pub(crate) fn size(deployment: &DeploymentView) -> Annotations {
     let numbers = [(DESIRED, deployment.replicas), (MAX, deployment.max_pods())];
     numbers
         .map(|(name, number)| (name.to_owned(), number.to_string()))
         .into()
 }
 
-/// What a new set starts with.
-pub(crate) fn fresh(deployment: &Deployment, revision: i64) -> Annotations {
-    let mut annotations = handed_on(deployment);
+/// Returns the annotations of a new ReplicaSet.
+pub(crate) fn initial(deployment: &DeploymentView, revision: i64) -> Annotations {
+    let mut annotations = inherited(deployment);
     annotations.extend(size(deployment));
     annotations.insert(REVISION.to_owned(), revision.to_string());
     annotations
 }
 
-/// What has to change on the set of the current template, so that it carries at least this revision and what the user
-/// annotated the Deployment with, the cause of the change included.
-pub(crate) fn refreshed(deployment: &Deployment, set: &Set, revision: i64) -> Annotations {
-    let mut annotations = handed_on(deployment);
+/// Returns the annotations of the new ReplicaSet that must change: those copied from the Deployment, such as
+/// `kubernetes.io/change-cause`, and the revision if it is lower than `revision`.
+pub(crate) fn refresh(
+    deployment: &DeploymentView,
+    set: &ReplicaSetView,
+    revision: i64,
+) -> Annotations {
+    let mut annotations = inherited(deployment);
     if set.revision() < revision {
         annotations.insert(REVISION.to_owned(), revision.to_string());
         let before = set.meta.annotation(REVISION);
@@ -59,13 +65,15 @@ pub(crate) fn refreshed(deployment: &Deployment, set: &Set, revision: i64) -> An
             annotations.insert(HISTORY.to_owned(), history);
         }
     }
-    news(annotations, set)
+    changed(annotations, set)
 }
 
-/// Adds a revision to the history of a set; the oldest ones go once it is longer than upstream's limit.
-fn history(known: Option<&str>, revision: i64) -> String {
-    let known = known.filter(|known| !known.is_empty());
-    let whole = known.map_or(revision.to_string(), |known| format!("{known},{revision}"));
+/// Appends a revision to a history; drops the oldest ones if it exceeds [`HISTORY_LIMIT`].
+fn history(previous: Option<&str>, revision: i64) -> String {
+    let previous = previous.filter(|previous| !previous.is_empty());
+    let whole = previous.map_or(revision.to_string(), |previous| {
+        format!("{previous},{revision}")
+    });
     let mut history = whole.as_str();
     while history.len() > HISTORY_LIMIT {
         history = history.split_once(',').map_or("", |(_, newer)| newer);
@@ -73,23 +81,24 @@ fn history(known: Option<&str>, revision: i64) -> String {
     history.to_owned()
 }
 
-/// Tells that the gateway stored a template otherwise than it was sent: for example without a field that it does not know.
+/// Returns the annotation of a ReplicaSet whose stored template differs from the one that was sent, for example because
+/// the gateway dropped an unknown field.
 ///
-/// A set with this annotation is a set of the template that was sent. Without it, every look at the set would see another
-/// template, and ask for one more set (kubernetes/kubernetes#142189).
+/// A set with this annotation counts as a set of the template that was sent. Without it, every reconcile would find
+/// another template, and create one more set (kubernetes/kubernetes#142189).
 pub(crate) fn stored(sent: &Template, stored: &Template) -> Annotations {
     let hashes = format!("{} as {}", sent.hash(None), stored.hash(None));
     [(STORED.to_owned(), hashes)].into()
 }
 
-/// Those that the set does not carry yet.
-pub(crate) fn news(mut annotations: Annotations, set: &Set) -> Annotations {
+/// Returns the annotations that the set does not have with the same value.
+pub(crate) fn changed(mut annotations: Annotations, set: &ReplicaSetView) -> Annotations {
     annotations.retain(|name, value| set.meta.annotation(name) != Some(value));
     annotations
 }
 
-fn handed_on(deployment: &Deployment) -> Annotations {
+fn inherited(deployment: &DeploymentView) -> Annotations {
     let mut annotations = deployment.meta.annotations.clone();
-    annotations.retain(|name, _| !OWN.contains(&name.as_str()));
+    annotations.retain(|name, _| !NOT_COPIED.contains(&name.as_str()));
     annotations
 }

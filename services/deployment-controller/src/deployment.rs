@@ -1,4 +1,4 @@
-//! A Deployment, as its controller reads it: every choice that the user left open is made here.
+//! A view of a Deployment, in which unset fields have their defaults.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
@@ -9,63 +9,63 @@ use setpoint_proto::apps::{self, DeploymentSpec, DeploymentStatus};
 use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::{IntOrString, LabelSelector};
 
-use crate::Set;
+use crate::ReplicaSetView;
 
-/// How many Pods of which template are wanted, and how to get there.
+/// The fields of a Deployment that the controller reads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Deployment {
-    /// Who it is.
+pub struct DeploymentView {
+    /// The metadata.
     pub meta: Meta,
-    /// How many Pods there shall be.
+    /// The desired number of Pods.
     pub replicas: i32,
-    /// Which ReplicaSets are meant.
+    /// The parsed selector.
     pub selector: Selector,
-    /// The same, as it was written: the selector of each ReplicaSet begins with it.
+    /// The selector as it was written; the selectors of the ReplicaSets extend it.
     pub labels: LabelSelector,
-    /// What a Pod shall look like.
+    /// The Pod template.
     pub template: PodTemplateSpec,
-    /// The template, packed for comparing.
+    /// The encoded template, for comparisons.
     pub packed: Template,
     /// How Pods are replaced.
     pub strategy: Strategy,
-    /// How long a Pod must have been ready to count as available.
+    /// Seconds for which a Pod must be ready to count as available.
     pub min_ready_seconds: i32,
-    /// How many old ReplicaSets are kept to go back to.
+    /// The number of old ReplicaSets that are kept for rollbacks.
     pub history_limit: usize,
-    /// Is the template not to be rolled out for now?
+    /// Whether rollouts are paused.
     pub paused: bool,
-    /// How long a rollout may go without progress.
+    /// The progress deadline.
     pub deadline: Option<Duration>,
-    /// What was last reported.
+    /// The status that was last written.
     pub status: DeploymentStatus,
 }
 
-/// How Pods are replaced, in numbers of Pods.
+/// How Pods are replaced, with percentages resolved to numbers of Pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// All old ones go before the first new one comes.
+    /// All old Pods end before the first new one is created.
     Recreate,
-    /// A few at a time. Not both numbers are zero, or nothing could ever move.
+    /// Old Pods are replaced by new ones step by step. One of the two numbers is positive, or no step would be possible.
     Rolling {
-        /// So many Pods more than wanted are allowed.
+        /// The number of Pods allowed above the desired number.
         surge: i32,
-        /// So many Pods fewer than wanted may be available.
+        /// The number of Pods below the desired number that may be unavailable.
         unavailable: i32,
     },
 }
 
-impl View for Deployment {
+impl View for DeploymentView {
     type Object = apps::Deployment;
 
     fn of(deployment: apps::Deployment) -> Self {
         let spec = deployment.spec;
-        let (replicas, strategy) = (wanted(&spec), Strategy::of(&spec));
+        let (replicas, strategy) = (desired_replicas(&spec), Strategy::of(&spec));
         let labels = spec.selector.unwrap_or_default();
         let seconds = |seconds: i32| Duration::from_secs(seconds.max(0).unsigned_abs().into());
         Self {
             meta: Meta::of(&deployment.metadata),
             replicas,
-            // One that cannot be read selects nothing; the gateway lets none in.
+            // The gateway rejects invalid selectors.
             selector: Selector::from_label_selector(&labels)
                 .unwrap_or_else(|_| Selector::nothing()),
             labels,
@@ -76,7 +76,7 @@ impl View for Deployment {
             history_limit: usize::try_from(spec.revision_history_limit.unwrap_or(10))
                 .unwrap_or_default(),
             paused: spec.paused,
-            // The largest number is how some clients say that there is no deadline.
+            // As upstream, `i32::MAX` stands for no deadline.
             deadline: spec
                 .progress_deadline_seconds
                 .filter(|limit| *limit != i32::MAX)
@@ -90,18 +90,18 @@ impl View for Deployment {
     }
 }
 
-/// The wanted number of Pods; negative values count as zero.
-fn wanted(spec: &DeploymentSpec) -> i32 {
+/// Returns the desired number of Pods; negative values count as zero.
+fn desired_replicas(spec: &DeploymentSpec) -> i32 {
     spec.replicas.unwrap_or(1).max(0)
 }
 
 impl Strategy {
-    /// Shares are rounded up for the surge and down for what may be unavailable, as upstream does.
+    /// Percentages are rounded up for `maxSurge` and down for `maxUnavailable`, as upstream does.
     fn of(spec: &DeploymentSpec) -> Self {
         if spec.strategy.r#type == "Recreate" {
             return Self::Recreate;
         }
-        let replicas = wanted(spec);
+        let replicas = desired_replicas(spec);
         let rolling = spec.strategy.rolling_update.clone().unwrap_or_default();
         let resolve = |number: Option<IntOrString>, round_up| {
             let number = number.unwrap_or_else(|| IntOrString::string("25%"));
@@ -122,8 +122,8 @@ impl Strategy {
     }
 }
 
-impl Deployment {
-    /// How many Pods there may be at most.
+impl DeploymentView {
+    /// Returns the maximum number of Pods during a rollout.
     pub fn max_pods(&self) -> i32 {
         match self.strategy {
             Strategy::Recreate => self.replicas,
@@ -131,7 +131,7 @@ impl Deployment {
         }
     }
 
-    /// How many Pods must stay available.
+    /// Returns the minimum number of available Pods during a rollout.
     pub fn min_available(&self) -> i32 {
         match self.strategy {
             Strategy::Recreate => self.replicas,
@@ -141,19 +141,19 @@ impl Deployment {
         }
     }
 
-    /// The hash of its template.
+    /// Returns the hash of the template and the collision count.
     pub fn template_hash(&self) -> String {
         self.packed.hash(self.status.collision_count)
     }
 
-    /// The name of the set of its template.
+    /// Returns the name of the ReplicaSet of the current template.
     pub fn set_name(&self) -> String {
         names::child(&format!("{}-", self.meta.key.name), &self.template_hash())
     }
 }
 
-impl Owns<Set> for Deployment {
-    fn selects(&self, set: &Set) -> bool {
+impl Owns<ReplicaSetView> for DeploymentView {
+    fn selects(&self, set: &ReplicaSetView) -> bool {
         self.selector.matches(&set.meta.labels)
     }
 }
@@ -178,7 +178,7 @@ mod tests {
 
     /// Checks D1.
     #[test]
-    fn shares_are_rounded_so_that_a_rollout_can_always_move() {
+    fn resolved_percentages_never_leave_both_surge_and_unavailable_zero() {
         let (percent, number) = (IntOrString::string, IntOrString::int);
         let rolling = |surge, unavailable| Strategy::Rolling { surge, unavailable };
         assert_eq!(strategy(10, percent("25%"), percent("25%")), rolling(3, 2));

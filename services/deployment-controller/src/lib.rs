@@ -1,25 +1,25 @@
-//! Rolls every Deployment to what it declares.
+//! The Deployment controller: rolls Pods out by creating and scaling ReplicaSets.
 //!
-//! A Deployment has one ReplicaSet for each Pod template that it ever had. Pods move from the old sets to the new one
-//! by scaling: up as far as the surge leaves room, down as far as enough stay available.
+//! A Deployment owns one ReplicaSet for each revision of its Pod template. A rollout scales the new ReplicaSet up within
+//! `maxSurge`, and the old ones down within `maxUnavailable`.
 
 mod act;
 mod annotations;
 mod deployment;
-mod fleet;
 mod plan;
 mod progress;
 mod reconciler;
 mod recreate;
+mod replica_sets;
 mod rolling;
 mod scaling;
 mod set;
 mod status;
 mod world;
 
-pub use deployment::{Deployment, Strategy};
+pub use deployment::{DeploymentView, Strategy};
 pub use plan::{Action, plan};
 pub use reconciler::{Deployments, start};
-pub use set::Set;
+pub use set::ReplicaSetView;
 pub use status::{Report, status};
 pub use world::World;

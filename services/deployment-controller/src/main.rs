@@ -1,4 +1,4 @@
-//! Rolls every Deployment to what it declares.
+//! The `deployment-controller` binary.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Plan: the next step from the sets there are to the set there should be.
+//! Plan: computes the next writes of a rollout.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::BTreeMap;
@@ -6,45 +6,45 @@ use std::collections::BTreeMap;
 use setpoint_controller::{Claim, Plan, claims};
 use setpoint_model::Target;
 
-use crate::fleet::Fleet;
-use crate::{Set, Strategy, World, annotations, progress, recreate, rolling, scaling};
+use crate::replica_sets::ReplicaSets;
+use crate::{ReplicaSetView, Strategy, World, annotations, progress, recreate, rolling, scaling};
 
-/// One write.
+/// A write to a ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Make an orphan one's own.
+    /// Adopt an orphan.
     Adopt(Target),
-    /// Give up a set that is selected no more.
+    /// Release a set that the selector no longer matches.
     Release(Target),
     /// Create the set of the current template.
     Create {
-        /// Follows from the template, so that a repeated attempt finds what the first one made.
+        /// Derived from the template, so that a retry finds the set of an earlier attempt.
         name: String,
         /// The hash of the template, for the labels of the set and its Pods.
         hash: String,
-        /// How many Pods it starts with.
+        /// The desired number of Pods.
         replicas: i32,
-        /// What it is told.
+        /// The annotations.
         annotations: BTreeMap<String, String>,
     },
-    /// Change the number of Pods of a set.
+    /// Scale a set.
     Scale {
         /// The set.
         set: Target,
-        /// How many it had.
+        /// The present desired number of Pods.
         from: i32,
-        /// How many it gets.
+        /// The new desired number of Pods.
         to: i32,
-        /// For what size of the Deployment.
+        /// The annotations with the Deployment's size.
         annotations: BTreeMap<String, String>,
     },
-    /// Bring the set of the current template up to date with what else the Deployment says.
+    /// Update the annotations and `minReadySeconds` of the set of the current template.
     Refresh {
         /// The set.
         set: Target,
-        /// What it is told in addition.
+        /// The annotations that change.
         annotations: BTreeMap<String, String>,
-        /// How long its Pods must be ready to be available.
+        /// Seconds for which a Pod must be ready to count as available.
         min_ready_seconds: i32,
     },
     /// Delete an old set that has no Pods.
@@ -52,7 +52,16 @@ pub enum Action {
 }
 
 impl Action {
-    /// The name of the set that it is about.
+    pub(crate) fn scale(sets: &ReplicaSets<'_>, set: &ReplicaSetView, to: i32) -> Self {
+        Self::Scale {
+            set: set.target(),
+            from: set.replicas,
+            to,
+            annotations: annotations::size(sets.deployment),
+        }
+    }
+
+    /// Returns the name of the set that the action writes.
     pub fn set(&self) -> &str {
         match self {
             Self::Create { name, .. } => name,
@@ -65,11 +74,11 @@ impl Action {
     }
 }
 
-/// One thing at a time: the first of these that finds something to do ends the round.
+/// Returns the actions of the first of these stages that has any.
 ///
 /// ```text
-/// claim ─▶ refresh ─▶ share out a change of size ─▶ roll or recreate ─▶ forget the oldest sets
-///                                   └── paused: ────────────────────────▶┘
+/// claim ─▶ refresh ─▶ scale proportionally ─▶ roll or recreate ─▶ clean up old sets
+///                               └── paused: ─────────────────────────▶┘
 /// ```
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
@@ -77,12 +86,12 @@ pub fn plan(world: &World) -> Plan<Action> {
     if deployment.meta.deleting || deployment.selector.is_empty() {
         return plan;
     }
-    let fleet = Fleet::of(world);
+    let sets = ReplicaSets::of(world);
     claim(world, &mut plan);
-    let stages = [refresh, scaling::share_out, roll, forget];
+    let stages = [refresh, scaling::scale_proportionally, roll, clean_up];
     for stage in stages {
         if plan.is_empty() {
-            stage(&fleet, &mut plan);
+            stage(&sets, &mut plan);
         }
     }
     if let Some(wait) = progress::deadline(deployment, world.now) {
@@ -107,10 +116,10 @@ impl From<Claim> for Action {
     }
 }
 
-fn refresh(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
-    let Some(set) = fleet.new else { return };
-    let deployment = fleet.deployment;
-    let annotations = annotations::refreshed(deployment, set, fleet.revision());
+fn refresh(sets: &ReplicaSets<'_>, plan: &mut Plan<Action>) {
+    let Some(set) = sets.new else { return };
+    let deployment = sets.deployment;
+    let annotations = annotations::refresh(deployment, set, sets.revision());
     if !annotations.is_empty() || set.min_ready_seconds != deployment.min_ready_seconds {
         let refresh = Action::Refresh {
             set: set.target(),
@@ -119,61 +128,55 @@ fn refresh(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
         };
         plan.step(
             refresh,
-            "the Deployment says something else about the set of its template",
+            "annotations or minReadySeconds of the Deployment changed",
         );
     }
 }
 
-fn roll(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
-    match fleet.deployment.strategy {
-        _ if fleet.deployment.paused => {}
-        Strategy::Recreate => recreate::replace(fleet, plan),
-        Strategy::Rolling { .. } => rolling::advance(fleet, plan),
+fn roll(sets: &ReplicaSets<'_>, plan: &mut Plan<Action>) {
+    match sets.deployment.strategy {
+        _ if sets.deployment.paused => {}
+        Strategy::Recreate => recreate::replace(sets, plan),
+        Strategy::Rolling { .. } => rolling::advance(sets, plan),
     }
 }
 
-/// The set of the current template, if there is none and its name is free.
-pub(crate) fn create(fleet: &Fleet<'_>, replicas: i32, plan: &mut Plan<Action>) {
-    if fleet.new.is_some() || fleet.collides() {
+/// Creates the set of the current template, if it is missing and its name is free.
+pub(crate) fn create(sets: &ReplicaSets<'_>, replicas: i32, plan: &mut Plan<Action>) {
+    if sets.new.is_some() || sets.collides() {
         return;
     }
-    let deployment = fleet.deployment;
+    let deployment = sets.deployment;
     let create = Action::Create {
         name: deployment.set_name(),
         hash: deployment.template_hash(),
         replicas,
-        annotations: annotations::fresh(deployment, fleet.revision()),
+        annotations: annotations::initial(deployment, sets.revision()),
     };
     plan.step(create, "no ReplicaSet has this template");
 }
 
-/// Gives a set this size, if it has another.
+/// Scales a set, unless it has that size.
 pub(crate) fn scale(
-    fleet: &Fleet<'_>,
-    set: &Set,
+    sets: &ReplicaSets<'_>,
+    set: &ReplicaSetView,
     to: i32,
     because: &'static str,
     plan: &mut Plan<Action>,
 ) {
     if set.replicas != to {
-        let scale = Action::Scale {
-            set: set.target(),
-            from: set.replicas,
-            to,
-            annotations: annotations::size(fleet.deployment),
-        };
-        plan.step(scale, because);
+        plan.step(Action::scale(sets, set, to), because);
     }
 }
 
-/// Keeps as many old sets as the user wants to be able to go back to; those of the highest revisions.
-fn forget(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
-    if !(fleet.deployment.paused || progress::is_complete(fleet)) {
+/// Deletes empty old sets beyond `revisionHistoryLimit`, those of the lowest revisions first.
+fn clean_up(sets: &ReplicaSets<'_>, plan: &mut Plan<Action>) {
+    if !(sets.deployment.paused || progress::is_complete(sets)) {
         return;
     }
-    let mut old: Vec<_> = fleet.old.iter().filter(|set| !set.meta.deleting).collect();
+    let mut old: Vec<_> = sets.old.iter().filter(|set| !set.meta.deleting).collect();
     old.sort_by_key(|set| (set.revision(), set.meta.created, &set.meta.key));
-    let surplus = old.len().saturating_sub(fleet.deployment.history_limit);
+    let surplus = old.len().saturating_sub(sets.deployment.history_limit);
     for set in old[..surplus].iter().filter(|set| set.is_empty()) {
         plan.step(
             Action::Delete(set.target()),

@@ -1,4 +1,4 @@
-//! How a rollout fares, in the conditions by which `kubectl rollout status` and people judge it.
+//! The conditions of a Deployment, which `kubectl rollout status` reads.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
@@ -9,9 +9,9 @@ use setpoint_model::condition::{self, FALSE, TRUE, UNKNOWN};
 use setpoint_proto::apps::{DeploymentCondition, DeploymentStatus};
 use setpoint_proto::{ApiError, Reason, Retry};
 
-use crate::fleet::Fleet;
+use crate::replica_sets::ReplicaSets;
 use crate::status::counts;
-use crate::{Action, Deployment, World};
+use crate::{Action, DeploymentView, ReplicaSetView, World};
 
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";
@@ -26,65 +26,65 @@ const UPDATED: &str = "ReplicaSetUpdated";
 const DONE: &str = "NewReplicaSetAvailable";
 const LATE: &str = "ProgressDeadlineExceeded";
 
-/// What a condition shall say.
-struct Statement {
+/// A condition without its times.
+struct NewCondition {
     kind: &'static str,
     status: &'static str,
     reason: String,
     message: String,
 }
 
-/// Do all Pods have the current template, and are as many as wanted available?
-pub(crate) fn is_complete(fleet: &Fleet<'_>) -> bool {
-    has_all(fleet.deployment, &counts(fleet))
+/// Returns whether all Pods have the current template and the desired number of them is available.
+pub(crate) fn is_complete(sets: &ReplicaSets<'_>) -> bool {
+    has_all_replicas(sets.deployment, &counts(sets))
 }
 
-/// How long until the rollout is late, while that is still to be seen.
-pub(crate) fn deadline(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
+/// Returns the time left until the progress deadline; `None` if the rollout has ended or is late already.
+pub(crate) fn deadline(deployment: &DeploymentView, now: Timestamp) -> Option<Duration> {
     let current = condition::get(&deployment.status.conditions, PROGRESSING)?;
     let ended = matches!(current.reason.as_str(), DONE | LATE | PAUSED);
     let left = time_left(deployment, current, now)?;
     (!ended && !left.is_zero()).then_some(left)
 }
 
-/// The conditions as they should be now, beside these counts.
+/// Returns the conditions that belong to these counts.
 pub(crate) fn conditions(
     world: &World,
-    fleet: &Fleet<'_>,
+    sets: &ReplicaSets<'_>,
     counts: &DeploymentStatus,
     outcome: &Outcome<Action>,
 ) -> Vec<DeploymentCondition> {
-    let mut conditions = fleet.deployment.status.conditions.clone();
-    note(
+    let mut conditions = sets.deployment.status.conditions.clone();
+    set_condition(
         &mut conditions,
-        availability(fleet.deployment, counts),
+        availability(sets.deployment, counts),
         world.now,
     );
-    if fleet.deployment.deadline.is_none() {
+    if sets.deployment.deadline.is_none() {
         conditions.retain(|condition| condition.r#type != PROGRESSING);
-    } else if let Some(progress) = progress(world, fleet, counts, outcome) {
-        // Each step forward starts the clock anew, though it says the same as the last.
+    } else if let Some(progress) = progress(world, sets, counts, outcome) {
+        // Each step of progress restarts the deadline, even if status and reason stay the same.
         let write = if progress.reason == UPDATED {
-            replace
+            replace_condition
         } else {
-            note
+            set_condition
         };
         write(&mut conditions, progress, world.now);
     }
-    match failure(fleet) {
-        Some(failure) => note(&mut conditions, failure, world.now),
+    match failure(sets) {
+        Some(failure) => set_condition(&mut conditions, failure, world.now),
         None => conditions.retain(|condition| condition.r#type != REPLICA_FAILURE),
     }
     conditions
 }
 
-fn availability(deployment: &Deployment, counts: &DeploymentStatus) -> Statement {
+fn availability(deployment: &DeploymentView, counts: &DeploymentStatus) -> NewCondition {
     let enough = counts.available_replicas >= deployment.min_available();
     let (status, reason, verb) = match enough {
         true => (TRUE, "MinimumReplicasAvailable", "has"),
         false => (FALSE, "MinimumReplicasUnavailable", "does not have"),
     };
-    Statement {
+    NewCondition {
         kind: AVAILABLE,
         status,
         reason: reason.to_owned(),
@@ -92,27 +92,27 @@ fn availability(deployment: &Deployment, counts: &DeploymentStatus) -> Statement
     }
 }
 
-/// What there is to say about the rollout, if it is anything new.
+/// Returns the `Progressing` condition if it changes.
 fn progress(
     world: &World,
-    fleet: &Fleet<'_>,
+    sets: &ReplicaSets<'_>,
     counts: &DeploymentStatus,
     outcome: &Outcome<Action>,
-) -> Option<Statement> {
-    let deployment = fleet.deployment;
+) -> Option<NewCondition> {
+    let deployment = sets.deployment;
     let current = condition::get(&deployment.status.conditions, PROGRESSING);
     let reason = current.map_or("", |condition| &condition.reason);
-    let name = fleet
+    let name = sets
         .new
         .map_or_else(|| deployment.set_name(), |set| set.meta.key.name.clone());
-    let subject = match fleet.new {
+    let subject = match sets.new {
         Some(_) => format!("ReplicaSet {name:?}"),
         None => format!("Deployment {:?}", deployment.meta.key.name),
     };
-    let of_set =
+    let about_subject =
         |status, reason, what: &str| progressing(status, reason, format!("{subject} {what}."));
-    if let Some(statement) = pause(deployment, reason) {
-        return Some(statement);
+    if let Some(new) = pause(deployment, reason) {
+        return Some(new);
     }
     let creates = |step: &Step<Action>| matches!(step.action, Action::Create { .. });
     if outcome.plan.steps.iter().any(creates) {
@@ -130,32 +130,32 @@ fn progress(
         };
     }
     let settled = reason == DONE && counts.replicas == counts.updated_replicas;
-    if settled || deployment.paused || fleet.is_resized() {
+    if settled || deployment.paused || sets.is_resized() {
         None
-    } else if has_all(deployment, counts) {
-        Some(of_set(TRUE, DONE, "has successfully progressed"))
+    } else if has_all_replicas(deployment, counts) {
+        Some(about_subject(TRUE, DONE, "has successfully progressed"))
     } else if has_advanced(&deployment.status, counts) {
-        Some(of_set(TRUE, UPDATED, "is progressing"))
+        Some(about_subject(TRUE, UPDATED, "is progressing"))
     } else if current.is_some_and(|current| is_late(deployment, current, world.now)) {
-        Some(of_set(FALSE, LATE, "has timed out progressing"))
+        Some(about_subject(FALSE, LATE, "has timed out progressing"))
     } else {
-        let found = current.is_none() && fleet.new.is_some();
+        let found = current.is_none() && sets.new.is_some();
         found.then(|| progressing(TRUE, FOUND, format!("Found new replica set {name:?}")))
     }
 }
 
-/// Returns whether an error of a create is one to tell the user about.
+/// Returns whether an error of a create is reported to the user.
 ///
-/// A name that is taken is a collision, which another name settles; in a namespace that is being deleted nothing needs to
-/// be created.
+/// Not reported: conflicts, which the next reconcile resolves; a taken name, which the collision count resolves; and
+/// a namespace that is being deleted, in which nothing needs to be created.
 pub(crate) fn is_create_failure(error: &ApiError) -> bool {
     let overtaken = error.reason.retry() == Retry::AfterRefresh;
     let taken = error.reason == Reason::AlreadyExists;
     !(overtaken || taken || error.is_namespace_terminating())
 }
 
-/// While a rollout is paused its clock stands still; a rollout that was late already stays so.
-fn pause(deployment: &Deployment, reason: &str) -> Option<Statement> {
+/// Returns the condition of a Deployment that was paused or resumed, unless its rollout had exceeded the deadline.
+fn pause(deployment: &DeploymentView, reason: &str) -> Option<NewCondition> {
     match (deployment.paused, reason) {
         (_, LATE) | (true, PAUSED) => None,
         (true, _) => Some(progressing(
@@ -172,12 +172,12 @@ fn pause(deployment: &Deployment, reason: &str) -> Option<Statement> {
     }
 }
 
-/// What keeps the sets from having their Pods; what keeps the new one from it, before all others.
-fn failure(fleet: &Fleet<'_>) -> Option<Statement> {
-    let failures =
-        |set: &crate::Set| condition::get(&set.status.conditions, REPLICA_FAILURE).cloned();
-    let failure = fleet.all().rev().find_map(failures)?;
-    Some(Statement {
+/// Returns the `ReplicaFailure` condition of the newest set that has one, the new set first.
+fn failure(sets: &ReplicaSets<'_>) -> Option<NewCondition> {
+    let failure =
+        |set: &ReplicaSetView| condition::get(&set.status.conditions, REPLICA_FAILURE).cloned();
+    let failure = sets.all().rev().find_map(failure)?;
+    Some(NewCondition {
         kind: REPLICA_FAILURE,
         status: TRUE,
         reason: failure.reason,
@@ -185,7 +185,7 @@ fn failure(fleet: &Fleet<'_>) -> Option<Statement> {
     })
 }
 
-fn has_all(deployment: &Deployment, counts: &DeploymentStatus) -> bool {
+fn has_all_replicas(deployment: &DeploymentView, counts: &DeploymentStatus) -> bool {
     [
         counts.updated_replicas,
         counts.replicas,
@@ -202,14 +202,14 @@ fn has_advanced(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
         || new.available_replicas > old.available_replicas
 }
 
-/// A rollout that was complete is not late, whatever becomes of its Pods later.
-fn is_late(deployment: &Deployment, current: &DeploymentCondition, now: Timestamp) -> bool {
+/// A rollout that has completed is never late, even if its Pods become unavailable later.
+fn is_late(deployment: &DeploymentView, current: &DeploymentCondition, now: Timestamp) -> bool {
     let left = time_left(deployment, current, now);
     current.reason == LATE || (current.reason != DONE && left.is_some_and(|left| left.is_zero()))
 }
 
 fn time_left(
-    deployment: &Deployment,
+    deployment: &DeploymentView,
     current: &DeploymentCondition,
     now: Timestamp,
 ) -> Option<Duration> {
@@ -218,8 +218,8 @@ fn time_left(
     Some(limit.saturating_sub(Duration::try_from(passed).unwrap_or_default()))
 }
 
-fn progressing(status: &'static str, reason: &str, message: String) -> Statement {
-    Statement {
+fn progressing(status: &'static str, reason: &str, message: String) -> NewCondition {
+    NewCondition {
         kind: PROGRESSING,
         status,
         reason: reason.to_owned(),
@@ -227,28 +227,27 @@ fn progressing(status: &'static str, reason: &str, message: String) -> Statement
     }
 }
 
-/// Writes the statement down, unless it is what the condition says already.
-fn note(conditions: &mut Vec<DeploymentCondition>, statement: Statement, now: Timestamp) {
-    let current = condition::get(conditions, statement.kind);
-    let known = current.is_some_and(|current| {
-        current.status == statement.status && current.reason == statement.reason
-    });
+/// Sets a condition, unless it has the same status and reason.
+fn set_condition(conditions: &mut Vec<DeploymentCondition>, new: NewCondition, now: Timestamp) {
+    let current = condition::get(conditions, new.kind);
+    let known =
+        current.is_some_and(|current| current.status == new.status && current.reason == new.reason);
     if !known {
-        replace(conditions, statement, now);
+        replace_condition(conditions, new, now);
     }
 }
 
-fn replace(conditions: &mut Vec<DeploymentCondition>, statement: Statement, now: Timestamp) {
-    let current = condition::get(conditions, statement.kind);
+fn replace_condition(conditions: &mut Vec<DeploymentCondition>, new: NewCondition, now: Timestamp) {
+    let current = condition::get(conditions, new.kind);
     let since = current
-        .filter(|current| current.status == statement.status)
+        .filter(|current| current.status == new.status)
         .map(|current| current.last_transition_time);
-    conditions.retain(|condition| condition.r#type != statement.kind);
+    conditions.retain(|condition| condition.r#type != new.kind);
     conditions.push(DeploymentCondition {
-        r#type: statement.kind.to_owned(),
-        status: statement.status.to_owned(),
-        reason: statement.reason,
-        message: statement.message,
+        r#type: new.kind.to_owned(),
+        status: new.status.to_owned(),
+        reason: new.reason,
+        message: new.message,
         last_update_time: now.into(),
         last_transition_time: since.unwrap_or_else(|| now.into()),
     });
@@ -260,7 +259,7 @@ mod tests {
 
     /// Checks D8.
     #[test]
-    fn a_rollout_advances_with_new_pods_and_with_the_end_of_old_ones() {
+    fn progress_is_more_updated_ready_or_available_pods_or_fewer_old_ones() {
         let counts = |[replicas, updated, ready, available]: [i32; 4]| DeploymentStatus {
             replicas,
             updated_replicas: updated,
@@ -270,8 +269,8 @@ mod tests {
         };
         let advances = |new| has_advanced(&counts([5, 2, 3, 3]), &counts(new));
         assert!(!advances([5, 2, 3, 3]), "nothing has changed");
-        assert!(advances([6, 3, 3, 3]), "one more is new");
-        assert!(advances([4, 2, 3, 3]), "one less is old");
+        assert!(advances([6, 3, 3, 3]), "one more updated Pod");
+        assert!(advances([4, 2, 3, 3]), "one old Pod less");
         assert!(advances([5, 2, 4, 3]) && advances([5, 2, 3, 4]));
         let backwards = [[6, 2, 3, 3], [5, 2, 2, 3], [5, 2, 3, 2], [4, 1, 3, 3]];
         assert!(!backwards.into_iter().any(advances));

@@ -1,4 +1,4 @@
-//! The controller: its triggers, and its steps by name.
+//! The controller: its informers, and its implementation of [`Reconciler`].
 
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
@@ -10,26 +10,29 @@ use setpoint_model::{Key, Meta};
 use setpoint_proto::{ApiError, Resource as _, apps};
 
 use crate::annotations::REVISION;
-use crate::{Action, Deployment, Report, Set, World, act, plan, status};
+use crate::{Action, DeploymentView, ReplicaSetView, Report, World, act, plan, status};
 
-/// The caches that the controller reads, and the recorder of its Events.
+/// The Deployment reconciler.
 pub struct Deployments {
-    /// All Deployments.
-    pub deployments: Reader<Deployment>,
-    /// All ReplicaSets.
-    pub sets: Reader<Set>,
-    /// The recorder.
+    /// The cache of Deployments.
+    pub deployments: Reader<DeploymentView>,
+    /// The cache of ReplicaSets.
+    pub sets: Reader<ReplicaSetView>,
+    /// The recorder of Events.
     pub events: Recorder,
 }
 
 /// Runs the controller until shutdown.
 ///
 /// # Errors
-/// If the gateway's address is no URI, or the election's settings cannot work.
+/// If the gateway's address is not a URI, or if the election's settings are invalid.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let service = host.service();
     let replica = Replica::join(host, &settings.gateway, service, apps::Deployment::RESOURCE)?;
-    let (deployments, sets) = (replica.informer::<Deployment>(), replica.informer::<Set>());
+    let (deployments, sets) = (
+        replica.informer::<DeploymentView>(),
+        replica.informer::<ReplicaSetView>(),
+    );
     let reconciler = Deployments {
         deployments: deployments.reader(),
         sets: sets.reader(),
@@ -66,11 +69,11 @@ impl Reconciler for Deployments {
 
     async fn act(
         &self,
-        gateway: &Client,
+        client: &Client,
         world: &World,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
-        act::act(gateway, &world.deployment, action).await
+        act::act(client, &world.deployment, action).await
     }
 
     fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
@@ -81,10 +84,10 @@ impl Reconciler for Deployments {
         status(world, outcome)
     }
 
-    /// Writes status and revision at once: annotations may change with a status, without a new generation.
+    /// Writes the status and the revision annotation in one request: an annotation does not increment the generation.
     async fn update_status(
         &self,
-        gateway: &Client,
+        client: &Client,
         world: &World,
         report: Report,
     ) -> Result<Receipt, ApiError> {
@@ -100,6 +103,6 @@ impl Reconciler for Deployments {
             status: report.status,
             ..Default::default()
         };
-        Ok(gateway.update_status(&deployment).await?.receipt())
+        Ok(client.update_status(&deployment).await?.receipt())
     }
 }

@@ -1,23 +1,23 @@
-//! Recreate: every old Pod is gone before the first new one is made, for those who cannot run beside each other.
+//! The `Recreate` strategy: all old Pods end before the first new one is created.
 #![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_controller::Plan;
 
-use crate::fleet::Fleet;
 use crate::plan::{create, scale};
-use crate::{Action, Set};
+use crate::replica_sets::ReplicaSets;
+use crate::{Action, ReplicaSetView};
 
-pub(crate) fn replace(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
-    for set in &fleet.old {
-        scale(fleet, set, 0, "Pods of an old template", plan);
+pub(crate) fn replace(sets: &ReplicaSets<'_>, plan: &mut Plan<Action>) {
+    for set in &sets.old {
+        scale(sets, set, 0, "Pods of an old template", plan);
     }
-    let gone = |set: &&Set| set.is_empty();
-    if !plan.is_empty() || !fleet.old.iter().all(gone) {
+    let is_empty = |set: &&ReplicaSetView| set.is_empty();
+    if !plan.is_empty() || !sets.old.iter().all(is_empty) {
         return;
     }
-    let replicas = fleet.deployment.replicas;
-    match fleet.new {
-        Some(new) => scale(fleet, new, replicas, "the old Pods are gone", plan),
-        None => create(fleet, replicas, plan),
+    let replicas = sets.deployment.replicas;
+    match sets.new {
+        Some(new) => scale(sets, new, replicas, "the old Pods are gone", plan),
+        None => create(sets, replicas, plan),
     }
 }

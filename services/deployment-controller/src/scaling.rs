@@ -1,86 +1,79 @@
-//! A change of size in the middle of a rollout, or while it is paused: shared out, so that no template wins by it.
+//! Proportional scaling: distributes a change of `spec.replicas` over the sets during a rollout or while it is paused.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::cmp::Reverse;
 
 use setpoint_controller::Plan;
 
-use crate::annotations::{news, size};
-use crate::fleet::Fleet;
-use crate::{Action, Set, Strategy};
+use crate::annotations::{changed, size};
+use crate::replica_sets::ReplicaSets;
+use crate::{Action, ReplicaSetView, Strategy};
 
-/// Brings the sets to the Deployment's size without moving the rollout.
-pub(crate) fn share_out(fleet: &Fleet<'_>, plan: &mut Plan<Action>) {
-    if !(fleet.deployment.paused || fleet.is_resized()) {
+/// Scales the sets to the Deployment's size without advancing the rollout.
+pub(crate) fn scale_proportionally(sets: &ReplicaSets<'_>, plan: &mut Plan<Action>) {
+    if !(sets.deployment.paused || sets.is_resized()) {
         return;
     }
-    if let Some(only) = only_active_or_latest(fleet) {
-        resize(fleet, only, fleet.deployment.replicas, plan);
-    } else if is_saturated(fleet) {
-        for set in fleet.old.iter().filter(|set| set.replicas > 0) {
-            resize(fleet, set, 0, plan);
+    if let Some(only) = only_active_or_latest(sets) {
+        resize(sets, only, sets.deployment.replicas, plan);
+    } else if is_saturated(sets) {
+        for set in sets.old.iter().filter(|set| set.replicas > 0) {
+            resize(sets, set, 0, plan);
         }
-    } else if let Strategy::Rolling { .. } = fleet.deployment.strategy {
-        for (set, to) in shares(fleet) {
-            resize(fleet, set, to, plan);
+    } else if let Strategy::Rolling { .. } = sets.deployment.strategy {
+        for (set, to) in shares(sets) {
+            resize(sets, set, to, plan);
         }
     }
 }
 
-/// The size, and for what size of the Deployment: a set that happens to have the right size must be told, too.
-fn resize(fleet: &Fleet<'_>, set: &Set, to: i32, plan: &mut Plan<Action>) {
-    let annotations = size(fleet.deployment);
-    if set.replicas != to || !news(annotations.clone(), set).is_empty() {
-        let scale = Action::Scale {
-            set: set.target(),
-            from: set.replicas,
-            to,
-            annotations,
-        };
-        plan.step(scale, "the Deployment was resized");
+/// Scales a set or, if it has this size already, updates the annotations with the Deployment's size.
+fn resize(sets: &ReplicaSets<'_>, set: &ReplicaSetView, to: i32, plan: &mut Plan<Action>) {
+    if set.replicas != to || !changed(size(sets.deployment), set).is_empty() {
+        plan.step(Action::scale(sets, set, to), "the Deployment was resized");
     }
 }
 
-/// The one set with Pods; with none, the set to which Pods will come back.
-fn only_active_or_latest<'a>(fleet: &Fleet<'a>) -> Option<&'a Set> {
-    let mut active = fleet.active();
+/// Returns the set with Pods, if there is only one; the newest set if none has Pods.
+fn only_active_or_latest<'a>(sets: &ReplicaSets<'a>) -> Option<&'a ReplicaSetView> {
+    let mut active = sets.active();
     match (active.next(), active.next()) {
-        (None, _) => fleet.all().next_back(),
+        (None, _) => sets.all().next_back(),
         (only, None) => only,
         _ => None,
     }
 }
 
-/// Has the new set all the Pods, all of them available?
-fn is_saturated(fleet: &Fleet<'_>) -> bool {
-    let wanted = fleet.deployment.replicas;
-    fleet.new.is_some_and(|new| {
-        new.replicas == wanted
-            && new.desired() == Some(wanted)
-            && new.status.available_replicas == wanted
+/// Returns whether the new set has the desired number of Pods, all of them available.
+fn is_saturated(sets: &ReplicaSets<'_>) -> bool {
+    let desired = sets.deployment.replicas;
+    sets.new.is_some_and(|new| {
+        new.replicas == desired
+            && new.desired() == Some(desired)
+            && new.status.available_replicas == desired
     })
 }
 
-/// Each set keeps its proportion; the largest takes the remainder.
-fn shares<'a>(fleet: &Fleet<'a>) -> Vec<(&'a Set, i32)> {
-    let allowed = if fleet.deployment.replicas > 0 {
-        fleet.deployment.max_pods()
+/// Returns the new size of each active set, in proportion to its present size; the largest takes the remainder.
+fn shares<'a>(sets: &ReplicaSets<'a>) -> Vec<(&'a ReplicaSetView, i32)> {
+    let allowed = if sets.deployment.replicas > 0 {
+        sets.deployment.max_pods()
     } else {
         0
     };
-    let mut rest = allowed.saturating_sub(fleet.sum(|set| set.replicas));
+    let mut rest = allowed.saturating_sub(sets.sum(|set| set.replicas));
     let growing = rest > 0;
-    let mut sets: Vec<_> = fleet.active().collect();
-    // Among equals a growing Deployment favours the newest, a shrinking one spares it.
-    sets.sort_by_key(|set| (set.meta.created, &set.meta.key));
+    let mut active: Vec<_> = sets.active().collect();
+    // Of sets of the same size, the newest is first in growing and the oldest is first in shrinking.
+    active.sort_by_key(|set| (set.meta.created, &set.meta.key));
     if growing {
-        sets.reverse();
+        active.reverse();
     }
-    sets.sort_by_key(|set| Reverse(set.replicas));
-    let mut shares: Vec<_> = sets
+    active.sort_by_key(|set| Reverse(set.replicas));
+    let mut shares: Vec<_> = active
         .into_iter()
         .map(|set| {
-            let change = proportional(fleet, set);
+            let change = proportional(sets, set);
             let change = if growing {
                 change.clamp(0, rest)
             } else {
@@ -96,9 +89,9 @@ fn shares<'a>(fleet: &Fleet<'a>) -> Vec<(&'a Set, i32)> {
     shares
 }
 
-/// By how much the set would change if it kept its share of the Deployment.
-fn proportional(fleet: &Fleet<'_>, set: &Set) -> i32 {
-    let deployment = fleet.deployment;
+/// Returns the change of the set's size that keeps its proportion of the Deployment.
+fn proportional(sets: &ReplicaSets<'_>, set: &ReplicaSetView) -> i32 {
+    let deployment = sets.deployment;
     let before = set
         .max()
         .filter(|max| *max > 0)
@@ -106,7 +99,7 @@ fn proportional(fleet: &Fleet<'_>, set: &Set) -> i32 {
     if deployment.replicas == 0 {
         return set.replicas.saturating_neg();
     }
-    // Without a size to compare with, the remainder decides alone.
+    // The previous size is unknown: the largest set takes the whole change as the remainder.
     if before == 0 {
         return 0;
     }

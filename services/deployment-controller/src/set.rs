@@ -1,4 +1,4 @@
-//! A ReplicaSet, as the Deployment that owns it reads it.
+//! A view of a ReplicaSet, as the Deployment controller reads it.
 #![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_controller::View;
@@ -7,22 +7,22 @@ use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 
 use crate::annotations::{self, DESIRED, MAX, REVISION};
 
-/// The Pods of one template.
+/// The fields of a ReplicaSet that the controller reads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Set {
-    /// Who it is.
+pub struct ReplicaSetView {
+    /// The metadata.
     pub meta: Meta,
-    /// How many Pods it shall have.
+    /// The desired number of Pods.
     pub replicas: i32,
-    /// The template of its Pods, packed.
+    /// The encoded template.
     pub template: Template,
-    /// How long a Pod must have been ready to count as available.
+    /// Seconds for which a Pod must be ready to count as available.
     pub min_ready_seconds: i32,
-    /// What its controller last reported.
+    /// The status.
     pub status: ReplicaSetStatus,
 }
 
-impl View for Set {
+impl View for ReplicaSetView {
     type Object = ReplicaSet;
 
     fn of(set: ReplicaSet) -> Self {
@@ -39,7 +39,7 @@ impl View for Set {
         &self.meta
     }
 
-    /// Orphans are found by their namespace.
+    /// Orphans are indexed by namespace.
     fn tag(&self) -> Option<&str> {
         self.meta
             .owner
@@ -48,8 +48,8 @@ impl View for Set {
     }
 }
 
-impl Set {
-    /// Which rollout it stands for; 0 if nobody numbered it.
+impl ReplicaSetView {
+    /// Returns the revision of the rollout; 0 without a valid annotation.
     pub fn revision(&self) -> i64 {
         let revision = self.meta.annotation(REVISION);
         revision
@@ -57,49 +57,50 @@ impl Set {
             .unwrap_or_default()
     }
 
-    /// How many Pods the Deployment wanted when the set was last scaled.
+    /// Returns the Deployment's `replicas` when the set was last scaled.
     pub fn desired(&self) -> Option<i32> {
         self.size(DESIRED)
     }
 
-    /// How many Pods the Deployment allowed when the set was last scaled.
+    /// Returns the Deployment's maximum number of Pods when the set was last scaled.
     pub fn max(&self) -> Option<i32> {
         self.size(MAX)
     }
 
-    /// Has its controller reported on what it was last told?
-    pub fn has_followed(&self) -> bool {
+    /// Returns whether the status reflects the current generation.
+    pub fn is_observed(&self) -> bool {
         self.status.observed_generation >= self.meta.generation
     }
 
-    /// How many Pods there may be, given that it has followed: not all of them may be made or deleted yet.
+    /// Returns the maximum number of Pods, given that the spec [is observed](Self::is_observed): creates and deletes
+    /// may be pending.
     pub fn pods(&self) -> i32 {
         self.replicas.max(self.status.replicas)
     }
 
-    /// How many of the wanted Pods are available: others are about to be deleted.
+    /// Returns the number of available Pods that are not about to be deleted.
     pub fn available(&self) -> i32 {
         self.replicas.min(self.status.available_replicas)
     }
 
-    /// Is the last of its Pods gone?
+    /// Returns whether no Pod is left, not even a terminating one.
     pub fn is_empty(&self) -> bool {
         let terminating = self.status.terminating_replicas.unwrap_or_default();
-        self.pods() <= 0 && terminating <= 0 && self.has_followed()
+        self.pods() <= 0 && terminating <= 0 && self.is_observed()
     }
 
-    /// Returns whether it is the set of this template: it has an equal one, or what the gateway made of this one.
+    /// Returns whether its template is equal to this one, or is what the gateway stored for it.
     pub fn is_of_template(&self, template: &Template) -> bool {
         let stored = || annotations::stored(template, &self.template);
-        self.template == *template || annotations::news(stored(), self).is_empty()
+        self.template == *template || annotations::changed(stored(), self).is_empty()
     }
 
-    /// For writes that are meant for this version of it.
+    /// Returns the precondition of writes to this version.
     pub fn target(&self) -> Target {
         Target::of(&self.meta)
     }
 
-    /// A number of Pods; nothing but digits, as upstream reads them.
+    /// Parses an annotation as a number of Pods: digits only, as upstream does.
     fn size(&self, annotation: &str) -> Option<i32> {
         let size = self.meta.annotation(annotation)?;
         let unsigned = !size.starts_with(['+', '-']);
@@ -114,14 +115,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orphans_alone_are_found_by_their_namespace() {
+    fn only_orphans_are_indexed_by_namespace() {
         let mut set = ReplicaSet::default();
         set.metadata.namespace = "default".into();
-        assert_eq!(Set::of(set.clone()).tag(), Some("default"));
+        assert_eq!(ReplicaSetView::of(set.clone()).tag(), Some("default"));
         set.metadata.owner_references.push(OwnerReference {
             controller: Some(true),
             ..Default::default()
         });
-        assert_eq!(Set::of(set).tag(), None);
+        assert_eq!(ReplicaSetView::of(set).tag(), None);
     }
 }

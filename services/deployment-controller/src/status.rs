@@ -1,13 +1,13 @@
-//! Status: what to tell the user about a Deployment.
+//! Status: computes the status of a Deployment.
 #![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_controller::Outcome;
 use setpoint_proto::apps::DeploymentStatus;
 
-use crate::fleet::Fleet;
-use crate::{Action, Set, World, progress};
+use crate::replica_sets::ReplicaSets;
+use crate::{Action, ReplicaSetView, World, progress};
 
-/// What is written back to a Deployment.
+/// The status and the annotation to be written to a Deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The revision of the current template, for the annotation that `kubectl rollout` reads.
@@ -16,54 +16,54 @@ pub struct Report {
     pub status: DeploymentStatus,
 }
 
-/// What the user should know and was not told yet.
+/// Returns the status that must be written; `None` if it has not changed.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Report> {
-    let fleet = Fleet::of(world);
-    let deployment = fleet.deployment;
-    let mut status = counts(&fleet);
-    // Observed is what was acted upon: a round that failed has not done what this generation asks.
+    let sets = ReplicaSets::of(world);
+    let deployment = sets.deployment;
+    let mut status = counts(&sets);
+    // A generation counts as observed once its actions succeeded.
     status.observed_generation = match outcome.failed {
         None => deployment.meta.generation,
         Some(_) => deployment.status.observed_generation,
     };
     status.conditions = match deployment.meta.deleting {
         true => deployment.status.conditions.clone(),
-        false => progress::conditions(world, &fleet, &status, outcome),
+        false => progress::conditions(world, &sets, &status, outcome),
     };
-    status.collision_count = collisions(&fleet);
-    let known = deployment.meta.annotation(crate::annotations::REVISION);
-    let revision = fleet
+    status.collision_count = collision_count(&sets);
+    let present = deployment.meta.annotation(crate::annotations::REVISION);
+    let revision = sets
         .new
-        .map(Set::revision)
+        .map(ReplicaSetView::revision)
         .filter(|revision| *revision > 0);
-    let renumbered = revision.is_some_and(|revision| known != Some(&revision.to_string()));
+    let renumbered = revision.is_some_and(|revision| present != Some(&revision.to_string()));
     (renumbered || status != deployment.status).then_some(Report { revision, status })
 }
 
-/// How many Pods there are of which kind.
-pub(crate) fn counts(fleet: &Fleet<'_>) -> DeploymentStatus {
-    let available = fleet.sum(|set| set.status.available_replicas);
-    let terminating = |set: &Set| set.status.terminating_replicas.unwrap_or_default();
+/// Returns the counts of Pods, without conditions and collision count.
+pub(crate) fn counts(sets: &ReplicaSets<'_>) -> DeploymentStatus {
+    let available = sets.sum(|set| set.status.available_replicas);
+    let terminating = |set: &ReplicaSetView| set.status.terminating_replicas.unwrap_or_default();
     DeploymentStatus {
-        replicas: fleet.sum(|set| set.status.replicas),
-        updated_replicas: fleet.new.map_or(0, |set| set.status.replicas),
-        ready_replicas: fleet.sum(|set| set.status.ready_replicas),
+        replicas: sets.sum(|set| set.status.replicas),
+        updated_replicas: sets.new.map_or(0, |set| set.status.replicas),
+        ready_replicas: sets.sum(|set| set.status.ready_replicas),
         available_replicas: available,
-        unavailable_replicas: fleet
+        unavailable_replicas: sets
             .sum(|set| set.replicas)
             .saturating_sub(available)
             .max(0),
-        terminating_replicas: Some(fleet.sum(terminating)),
+        terminating_replicas: Some(sets.sum(terminating)),
         ..Default::default()
     }
 }
 
-/// Counted up once for a name that another has, which gives the next round another name.
-fn collisions(fleet: &Fleet<'_>) -> Option<i32> {
-    let deployment = fleet.deployment;
+/// Returns the collision count, incremented if the name of the new set is taken.
+fn collision_count(sets: &ReplicaSets<'_>) -> Option<i32> {
+    let deployment = sets.deployment;
     let count = deployment.status.collision_count;
-    let wants_name = !(deployment.paused || deployment.meta.deleting);
-    if wants_name && fleet.collides() {
+    let needs_name = !(deployment.paused || deployment.meta.deleting);
+    if needs_name && sets.collides() {
         Some(count.unwrap_or_default().wrapping_add(1))
     } else {
         count

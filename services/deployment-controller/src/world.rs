@@ -1,4 +1,4 @@
-//! Observe: everything that a decision about one Deployment may look at.
+//! Observe: takes a snapshot of a Deployment and its ReplicaSets.
 
 use std::sync::Arc;
 
@@ -6,35 +6,35 @@ use jiff::Timestamp;
 use setpoint_controller::{Inputs, Reader};
 use setpoint_model::Key;
 
-use crate::{Deployment, Set};
+use crate::{DeploymentView, ReplicaSetView};
 
-/// One Deployment and its surroundings at one moment.
+/// Everything that plan and status depend on.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// What is wanted.
-    pub deployment: Arc<Deployment>,
+    /// The Deployment.
+    pub deployment: Arc<DeploymentView>,
     /// The ReplicaSets that it owns, and orphans of its namespace, in any order.
-    pub sets: Vec<Arc<Set>>,
-    /// Whoever has the name that the set of the current template would get.
-    pub namesake: Option<Arc<Set>>,
-    /// The time.
+    pub sets: Vec<Arc<ReplicaSetView>>,
+    /// The ReplicaSet with the name that the set of the current template has or would get; it may belong to another owner.
+    pub name_conflict: Option<Arc<ReplicaSetView>>,
+    /// The current time.
     pub now: Timestamp,
 }
 
 impl World {
     /// Returns a snapshot of the caches; `None` if the Deployment is gone.
     pub(crate) fn observe(
-        deployments: &Reader<Deployment>,
-        sets: &Reader<Set>,
+        deployments: &Reader<DeploymentView>,
+        sets: &Reader<ReplicaSetView>,
         key: &Key,
         inputs: Inputs,
     ) -> Option<Self> {
         let deployment = deployments.get(key)?;
         let mut candidates = sets.owned_by(&deployment.meta.uid);
         candidates.extend(sets.tagged(&key.namespace));
-        let namesake = Key::new(&key.namespace, deployment.set_name());
+        let name = Key::new(&key.namespace, deployment.set_name());
         Some(Self {
-            namesake: sets.get(&namesake),
+            name_conflict: sets.get(&name),
             deployment,
             sets: candidates,
             now: inputs.now,

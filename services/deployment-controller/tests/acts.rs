@@ -1,15 +1,12 @@
-//! What the deployment-controller writes, to a gateway in this process.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may panic, and so may what it is made of"
-)]
+//! Tests of the writes of the deployment-controller, against a gateway in this process.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
 use setpoint_deployment_controller::{
-    Action, Deployment, Deployments, Report, Set, World, plan, status,
+    Action, DeploymentView, Deployments, ReplicaSetView, Report, World, plan, status,
 };
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::{Key, Revision, Target, owner, template};
@@ -20,19 +17,19 @@ use setpoint_proto::{ApiError, Reason};
 
 const NAMESPACE: &str = "production";
 
-/// A Deployment in a gateway, and the controller that acts on it.
-struct Acts {
+/// A Deployment in a gateway, and the reconciler that fixture on it.
+struct Fixture {
     gateway: Client,
     deployments: Deployments,
     deployment: apps::Deployment,
-    _serving: InProcess,
+    _gateway: InProcess,
 }
 
-impl Acts {
-    async fn begin() -> Self {
-        let serving = in_process::start().await;
+impl Fixture {
+    async fn start() -> Self {
+        let server = in_process::start().await;
         let settings = client::Settings {
-            address: serving.url.clone(),
+            address: server.url.clone(),
             ..Default::default()
         };
         let gateway = Client::connect(&settings, "deployment-controller").unwrap();
@@ -40,8 +37,8 @@ impl Acts {
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();
         let deployment = gateway.create(&web()).await.unwrap().object;
-        let deployments = gateway.informer::<Deployment>().reader();
-        let sets = gateway.informer::<Set>().reader();
+        let deployments = gateway.informer::<DeploymentView>().reader();
+        let sets = gateway.informer::<ReplicaSetView>().reader();
         let events = Recorder::new(gateway.clone(), "deployment-controller", "0");
         Self {
             deployments: Deployments {
@@ -51,15 +48,15 @@ impl Acts {
             },
             gateway,
             deployment,
-            _serving: serving,
+            _gateway: server,
         }
     }
 
     fn world(&self) -> World {
         World {
-            deployment: Arc::new(Deployment::of(self.deployment.clone())),
+            deployment: Arc::new(DeploymentView::of(self.deployment.clone())),
             sets: Vec::new(),
-            namesake: None,
+            name_conflict: None,
             now: Timestamp::UNIX_EPOCH,
         }
     }
@@ -69,7 +66,7 @@ impl Acts {
         self.deployments.act(&self.gateway, &world, action).await
     }
 
-    /// Creates the set of the template, and returns it with the write's receipt.
+    /// Creates the set of the template; returns it with the receipt of the write.
     async fn create(&self) -> (ReplicaSet, Receipt) {
         let steps = plan(&self.world()).steps;
         let receipt = self.act(&steps[0].action).await.unwrap();
@@ -85,7 +82,7 @@ fn web() -> apps::Deployment {
     let mut deployment = apps::Deployment::default();
     let meta = &mut deployment.metadata;
     (meta.name, meta.namespace) = ("web".into(), NAMESPACE.into());
-    meta.annotations.insert("note".into(), "handed on".into());
+    meta.annotations.insert("note".into(), "copied".into());
     let spec = &mut deployment.spec;
     spec.replicas = Some(3);
     spec.min_ready_seconds = 5;
@@ -106,7 +103,7 @@ fn web() -> apps::Deployment {
 }
 
 fn target(set: &ReplicaSet) -> Target {
-    Target::of(&Set::of(set.clone()).meta)
+    Target::of(&ReplicaSetView::of(set.clone()).meta)
 }
 
 fn is_ours(set: &ReplicaSet, deployment: &apps::Deployment) -> bool {
@@ -114,11 +111,11 @@ fn is_ours(set: &ReplicaSet, deployment: &apps::Deployment) -> bool {
 }
 
 #[tokio::test]
-async fn a_set_is_made_of_the_template_and_its_hash() {
-    let acts = Acts::begin().await;
-    let (set, receipt) = acts.create().await;
+async fn create_makes_a_set_from_the_template_and_its_hash() {
+    let fixture = Fixture::start().await;
+    let (set, receipt) = fixture.create().await;
     assert_eq!(receipt.revision, Revision::of(&set.metadata));
-    assert!(is_ours(&set, &acts.deployment));
+    assert!(is_ours(&set, &fixture.deployment));
     let hash = &set.metadata.labels[template::LABEL];
     assert_eq!(set.metadata.name, format!("web-{hash}"));
     let selector = set.spec.selector.as_ref().unwrap();
@@ -128,9 +125,9 @@ async fn a_set_is_made_of_the_template_and_its_hash() {
         (set.spec.replicas, set.spec.min_ready_seconds),
         (Some(3), 5)
     );
-    assert_eq!(set.metadata.annotations["note"], "handed on");
-    let deployment = Deployment::of(acts.deployment.clone());
-    assert!(Set::of(set.clone()).is_of_template(&deployment.packed));
+    assert_eq!(set.metadata.annotations["note"], "copied");
+    let deployment = DeploymentView::of(fixture.deployment.clone());
+    assert!(ReplicaSetView::of(set.clone()).is_of_template(&deployment.packed));
     assert!(
         !set.metadata
             .annotations
@@ -140,41 +137,42 @@ async fn a_set_is_made_of_the_template_and_its_hash() {
 
 /// Checks D4.
 #[tokio::test]
-async fn a_create_that_is_repeated_finds_its_set_and_no_other() {
-    let acts = Acts::begin().await;
-    let (set, first) = acts.create().await;
-    assert_eq!(acts.create().await.1, first);
-    let create = &plan(&acts.world()).steps[0].action;
+async fn a_repeated_create_returns_the_set_unless_its_template_was_edited() {
+    let fixture = Fixture::start().await;
+    let (set, first) = fixture.create().await;
+    assert_eq!(fixture.create().await.1, first);
+    let create = &plan(&fixture.world()).steps[0].action;
     let key = Key::new(NAMESPACE, &set.metadata.name);
     let edit = serde_json::json!({"spec": {"template": {"spec": {"hostname": "edited"}}}});
-    acts.gateway
+    fixture
+        .gateway
         .patch::<ReplicaSet>(&key, "", edit)
         .await
         .unwrap();
-    let refused = acts.act(create).await.unwrap_err();
+    let refused = fixture.act(create).await.unwrap_err();
     assert_eq!(refused.reason, Reason::AlreadyExists);
 }
 
-/// Checks D4: this gateway adds defaults to what was sent, as another might leave a field out.
+/// Checks D4. Here the gateway adds defaults to the template; another one might drop a field.
 #[tokio::test]
-async fn a_template_that_is_stored_otherwise_is_noted_on_its_set() {
-    let mut acts = Acts::begin().await;
-    acts.deployment.spec.template = web().spec.template;
-    let (set, receipt) = acts.create().await;
+async fn create_annotates_a_set_whose_template_was_changed_by_the_gateway() {
+    let mut fixture = Fixture::start().await;
+    fixture.deployment.spec.template = web().spec.template;
+    let (set, receipt) = fixture.create().await;
     assert_eq!(receipt.revision, Revision::of(&set.metadata));
-    let sent = Deployment::of(acts.deployment.clone()).packed;
-    let kept = Set::of(set.clone());
-    assert_ne!(kept.template, sent);
-    assert!(kept.is_of_template(&sent));
+    let sent = DeploymentView::of(fixture.deployment.clone()).packed;
+    let stored = ReplicaSetView::of(set.clone());
+    assert_ne!(stored.template, sent);
+    assert!(stored.is_of_template(&sent));
     let mut edited = set;
     edited.spec.template.spec.hostname = "edited".into();
-    assert!(!Set::of(edited).is_of_template(&sent));
+    assert!(!ReplicaSetView::of(edited).is_of_template(&sent));
 }
 
 #[tokio::test]
-async fn a_set_is_scaled_and_refreshed_whatever_its_controller_has_reported() {
-    let acts = Acts::begin().await;
-    let (set, _) = acts.create().await;
+async fn scale_and_refresh_patch_a_set_of_the_same_uid_at_any_resource_version() {
+    let fixture = Fixture::start().await;
+    let (set, _) = fixture.create().await;
     let seen = target(&set);
     let annotations = |value: &str| [("size".to_owned(), value.to_owned())].into();
     let scale = |to| Action::Scale {
@@ -183,20 +181,20 @@ async fn a_set_is_scaled_and_refreshed_whatever_its_controller_has_reported() {
         to,
         annotations: annotations("7"),
     };
-    acts.act(&scale(7)).await.unwrap();
+    fixture.act(&scale(7)).await.unwrap();
     let refresh = Action::Refresh {
         set: seen.clone(),
         annotations: annotations("8"),
         min_ready_seconds: 9,
     };
-    acts.act(&refresh).await.unwrap();
-    let set = acts.set(&set.metadata.name).await.unwrap();
+    fixture.act(&refresh).await.unwrap();
+    let set = fixture.set(&set.metadata.name).await.unwrap();
     assert_eq!(
         (set.spec.replicas, set.spec.min_ready_seconds),
         (Some(7), 9)
     );
     assert_eq!(set.metadata.annotations["size"], "8");
-    assert_eq!(set.metadata.annotations["note"], "handed on");
+    assert_eq!(set.metadata.annotations["note"], "copied");
     let another = Target {
         uid: "another".into(),
         ..seen.clone()
@@ -207,77 +205,89 @@ async fn a_set_is_scaled_and_refreshed_whatever_its_controller_has_reported() {
         to: 1,
         annotations: annotations("1"),
     };
-    let refused = acts.act(&scale_another).await.unwrap_err();
+    let refused = fixture.act(&scale_another).await.unwrap_err();
     assert_eq!(refused.reason, Reason::Conflict);
 }
 
 /// Checks D12.
 #[tokio::test]
-async fn only_the_version_that_was_seen_is_adopted_released_and_deleted() {
-    let acts = Acts::begin().await;
-    let (owned, _) = acts.create().await;
+async fn adopt_release_and_delete_require_the_observed_version() {
+    let fixture = Fixture::start().await;
+    let (owned, _) = fixture.create().await;
     let name = owned.metadata.name.clone();
-    acts.act(&Action::Release(target(&owned))).await.unwrap();
-    let orphan = acts.set(&name).await.unwrap();
-    assert!(!is_ours(&orphan, &acts.deployment));
-    acts.act(&Action::Adopt(target(&orphan))).await.unwrap();
-    let adopted = acts.set(&name).await.unwrap();
-    assert!(is_ours(&adopted, &acts.deployment));
+    fixture.act(&Action::Release(target(&owned))).await.unwrap();
+    let orphan = fixture.set(&name).await.unwrap();
+    assert!(!is_ours(&orphan, &fixture.deployment));
+    fixture.act(&Action::Adopt(target(&orphan))).await.unwrap();
+    let adopted = fixture.set(&name).await.unwrap();
+    assert!(is_ours(&adopted, &fixture.deployment));
     for action in [
         Action::Release(target(&owned)),
         Action::Adopt(target(&orphan)),
         Action::Delete(target(&owned)),
     ] {
-        let refused = acts.act(&action).await.unwrap_err();
+        let refused = fixture.act(&action).await.unwrap_err();
         assert_eq!(refused.reason, Reason::Conflict, "{action:?}");
     }
-    acts.act(&Action::Delete(target(&adopted))).await.unwrap();
-    assert_eq!(acts.set(&name).await.unwrap_err().reason, Reason::NotFound);
+    fixture
+        .act(&Action::Delete(target(&adopted)))
+        .await
+        .unwrap();
+    assert_eq!(
+        fixture.set(&name).await.unwrap_err().reason,
+        Reason::NotFound
+    );
 }
 
 /// Checks D12.
 #[tokio::test]
-async fn a_deployment_that_is_gone_adopts_nothing() {
-    let acts = Acts::begin().await;
-    let (set, _) = acts.create().await;
-    acts.act(&Action::Release(target(&set))).await.unwrap();
-    let orphan = acts.set(&set.metadata.name).await.unwrap();
+async fn adopt_fails_if_the_deployment_was_replaced_by_another_of_its_name() {
+    let fixture = Fixture::start().await;
+    let (set, _) = fixture.create().await;
+    fixture.act(&Action::Release(target(&set))).await.unwrap();
+    let orphan = fixture.set(&set.metadata.name).await.unwrap();
     let key = Key::new(NAMESPACE, "web");
-    acts.gateway
+    fixture
+        .gateway
         .delete::<apps::Deployment>(&key, Default::default(), None)
         .await
         .unwrap();
-    acts.gateway.create(&web()).await.unwrap();
-    let refused = acts.act(&Action::Adopt(target(&orphan))).await;
+    fixture.gateway.create(&web()).await.unwrap();
+    let refused = fixture.act(&Action::Adopt(target(&orphan))).await;
     assert_eq!(refused.unwrap_err().reason, Reason::Conflict);
 }
 
 /// Checks D7.
 #[tokio::test]
-async fn status_and_revision_are_written_together() {
-    let acts = Acts::begin().await;
-    let world = acts.world();
-    let told = status(&world, &Default::default()).unwrap();
-    let told = Report {
+async fn update_status_writes_status_and_revision_annotation() {
+    let fixture = Fixture::start().await;
+    let world = fixture.world();
+    let report = status(&world, &Default::default()).unwrap();
+    let report = Report {
         revision: Some(4),
-        ..told
+        ..report
     };
-    acts.deployments
-        .update_status(&acts.gateway, &world, told.clone())
+    fixture
+        .deployments
+        .update_status(&fixture.gateway, &world, report.clone())
         .await
         .unwrap();
-    let written: apps::Deployment = acts.gateway.get(&Key::new(NAMESPACE, "web")).await.unwrap();
-    assert_eq!(written.status, told.status);
+    let written: apps::Deployment = fixture
+        .gateway
+        .get(&Key::new(NAMESPACE, "web"))
+        .await
+        .unwrap();
+    assert_eq!(written.status, report.status);
     let annotations = &written.metadata.annotations;
     assert_eq!(annotations["deployment.kubernetes.io/revision"], "4");
-    assert_eq!(annotations["note"], "handed on");
+    assert_eq!(annotations["note"], "copied");
     assert_eq!(
         written.metadata.generation,
-        acts.deployment.metadata.generation
+        fixture.deployment.metadata.generation
     );
-    let stale = acts
+    let stale = fixture
         .deployments
-        .update_status(&acts.gateway, &world, told)
+        .update_status(&fixture.gateway, &world, report)
         .await;
     assert_eq!(stale.unwrap_err().reason, Reason::Conflict);
 }

@@ -1,4 +1,4 @@
-//! Act: one write for each kind of action, and the Event about it.
+//! Act: executes actions and records Events about them.
 
 use setpoint_controller::{Client, Receipt, Recorder, events, reference};
 use setpoint_proto::apps::ReplicaSet;
@@ -6,26 +6,30 @@ use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, core};
 
 use crate::status::is_failure;
-use crate::{Action, Set};
+use crate::{Action, ReplicaSetView};
 
-pub(crate) async fn act(gateway: &Client, set: &Set, action: &Action) -> Result<Receipt, ApiError> {
+pub(crate) async fn act(
+    client: &Client,
+    set: &ReplicaSetView,
+    action: &Action,
+) -> Result<Receipt, ApiError> {
     match action {
-        Action::Adopt(pod) => gateway.adopt::<ReplicaSet, core::Pod>(&set.meta, pod).await,
-        Action::Release(pod) => gateway.release::<core::Pod>(&set.meta, pod).await,
+        Action::Adopt(pod) => client.adopt::<ReplicaSet, core::Pod>(&set.meta, pod).await,
+        Action::Release(pod) => client.release::<core::Pod>(&set.meta, pod).await,
         Action::Create { name } => {
             let pod = new_pod(set, name);
-            let created = gateway.create_or_take(&set.meta, &pod, |_| true).await?;
+            let created = client.create_or_take(&set.meta, &pod, |_| true).await?;
             Ok(created.receipt())
         }
-        // Only the version that was ranked: a Pod that was relabelled meanwhile is not the set's to delete.
-        Action::Delete(pod) => gateway.delete_unchanged::<core::Pod>(pod).await,
+        // With a resourceVersion: a Pod that was relabelled since may no longer belong to the set.
+        Action::Delete(pod) => client.delete_unchanged::<core::Pod>(pod).await,
     }
 }
 
-/// Records an Event in upstream's words; none for errors that the next reconcile settles.
+/// Records an Event with the reason and message of upstream. Errors that the next reconcile resolves are not recorded.
 pub(crate) fn record(
     events: &Recorder,
-    set: &Set,
+    set: &ReplicaSetView,
     action: &Action,
     result: &Result<Receipt, ApiError>,
 ) {
@@ -49,7 +53,7 @@ pub(crate) fn record(
     }
 }
 
-fn new_pod(set: &Set, name: &str) -> core::Pod {
+fn new_pod(set: &ReplicaSetView, name: &str) -> core::Pod {
     let template = &set.template;
     core::Pod {
         metadata: ObjectMeta {

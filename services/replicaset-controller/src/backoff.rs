@@ -1,6 +1,6 @@
-//! Backoff: when Pods may be created again after nodes rejected the last ones, and which rejected Pods are kept.
+//! Backoff: delays creates after nodes have rejected Pods, and limits the number of rejected Pods.
 //!
-//! All of it follows from the rejected Pods themselves, so that it survives a change of the leader:
+//! It is computed from the rejected Pods alone, so it survives a change of the leader:
 //!
 //! ```text
 //! attempts    = distinct creation times of rejected Pods, none of them older than the newest accepted Pod
@@ -16,16 +16,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Pod, World};
+use crate::{PodView, World};
 
-/// Rejected Pods that are kept of each set. Ten attempts are as many as the backoff needs to reach its longest delay.
-pub const KEPT: usize = 10;
+/// The number of rejected Pods that are kept of each set: the number of attempts after which the delay is the longest.
+pub const REJECTED_KEPT: usize = 10;
 /// The delay after the first rejected attempt.
 const BASE: Duration = Duration::from_secs(1);
-/// The longest delay, as that of restarting containers.
+/// The longest delay; that of upstream's container restarts.
 const LONGEST: Duration = Duration::from_secs(300);
-/// Attempts further apart than this are not related to each other, in seconds.
-const RESET: i64 = 600;
+/// Seconds without an attempt after which the backoff starts again from [`BASE`].
+const RESET_SECONDS: i64 = 600;
 
 /// Returns the time until a Pod may be created; zero if one may be created now.
 pub(crate) fn wait(world: &World) -> Duration {
@@ -41,35 +41,42 @@ pub(crate) fn wait(world: &World) -> Duration {
     delay.saturating_sub(passed)
 }
 
-/// Rejected Pods beyond those that are kept: first of all those that share their attempt with another, then the oldest.
-pub(crate) fn surplus(world: &World) -> Vec<&Arc<Pod>> {
+/// Returns the rejected Pods to be deleted. Of each attempt one Pod is kept, of the latest attempts first.
+pub(crate) fn surplus_rejected(world: &World) -> Vec<&Arc<PodView>> {
     let mut rejected: Vec<_> = rejected(world).filter(|pod| !pod.meta.deleting).collect();
     rejected.sort_by_key(|pod| (Reverse(created(pod)), &pod.meta.uid));
     let mut attempts = HashSet::new();
     let (first, repeated): (Vec<_>, Vec<_>) = rejected
         .into_iter()
         .partition(|pod| attempts.insert(created(pod)));
-    first.into_iter().chain(repeated).skip(KEPT).collect()
+    first
+        .into_iter()
+        .chain(repeated)
+        .skip(REJECTED_KEPT)
+        .collect()
 }
 
-/// The creation times of consecutive rejected attempts in seconds, the latest first.
+/// Returns the creation times of consecutive rejected attempts in seconds, the latest first.
 fn attempts(world: &World) -> Vec<i64> {
     let accepted = world.owned().filter(|pod| pod.admission.is_accepted());
-    let success = accepted.filter_map(|pod| created(pod)).max();
+    let last_accepted = accepted.filter_map(|pod| created(pod)).max();
     let mut attempts: Vec<_> = rejected(world).filter_map(|pod| created(pod)).collect();
-    attempts.retain(|attempt| success.is_none_or(|success| *attempt >= success));
+    attempts.retain(|attempt| last_accepted.is_none_or(|accepted| *attempt >= accepted));
     attempts.sort_unstable_by_key(|attempt| Reverse(*attempt));
     attempts.dedup();
-    let related = |pair: &[i64]| pair[0].saturating_sub(pair[1]) <= RESET;
-    let consecutive = attempts.windows(2).take_while(|pair| related(pair)).count();
-    attempts.truncate(consecutive.saturating_add(1));
+    let consecutive = |pair: &[i64]| pair[0].saturating_sub(pair[1]) <= RESET_SECONDS;
+    let pairs = attempts
+        .windows(2)
+        .take_while(|pair| consecutive(pair))
+        .count();
+    attempts.truncate(pairs.saturating_add(1));
     attempts
 }
 
-fn rejected(world: &World) -> impl Iterator<Item = &Arc<Pod>> {
+fn rejected(world: &World) -> impl Iterator<Item = &Arc<PodView>> {
     world.owned().filter(|pod| pod.admission.is_rejected())
 }
 
-fn created(pod: &Pod) -> Option<i64> {
+fn created(pod: &PodView) -> Option<i64> {
     pod.meta.created.map(|created| created.as_second())
 }

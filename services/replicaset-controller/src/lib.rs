@@ -1,7 +1,7 @@
-//! Keeps every ReplicaSet at its number of Pods.
+//! The ReplicaSet controller: keeps each ReplicaSet at its desired number of Pods.
 //!
-//! Pods belong to a set by their owner reference. Orphans that the selector matches are adopted, Pods that it matches
-//! no more are released; then Pods are created or deleted until there are as many as wanted.
+//! A Pod belongs to a set by its owner reference. Orphans that the selector matches are adopted, Pods that it no longer
+//! matches are released; then Pods are created or deleted.
 
 mod act;
 mod backoff;
@@ -13,10 +13,10 @@ mod set;
 mod status;
 mod world;
 
-pub use backoff::KEPT;
+pub use backoff::REJECTED_KEPT;
 pub use plan::{Action, BURST, plan};
-pub use pod::{Admission, Phase, Pod};
+pub use pod::{Admission, Phase, PodView};
 pub use reconciler::{ReplicaSets, start};
-pub use set::Set;
+pub use set::ReplicaSetView;
 pub use status::status;
 pub use world::World;

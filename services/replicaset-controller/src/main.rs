@@ -1,4 +1,4 @@
-//! Keeps every ReplicaSet at its number of Pods.
+//! The `replicaset-controller` binary.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Plan: what to do about the difference between the Pods there are and the Pods there should be.
+//! Plan: computes which Pods to adopt, release, create and delete.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::cmp::Ordering;
@@ -10,19 +10,19 @@ use setpoint_model::{Target, names};
 use crate::ranking::ranked;
 use crate::{World, backoff};
 
-/// Pods created or deleted in one round at most; the next round goes on.
+/// The maximum number of creates or deletes of one reconcile.
 pub const BURST: usize = 500;
 
-/// One write.
+/// A write to a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Make an orphan one's own.
+    /// Adopt an orphan.
     Adopt(Target),
-    /// Give up a Pod that is selected no more.
+    /// Release a Pod that the selector no longer matches.
     Release(Target),
-    /// Create a Pod of this name.
+    /// Create a Pod.
     Create {
-        /// Chosen here, so that a repeated attempt finds what the first one made.
+        /// Chosen in the plan, so that a retry finds the Pod of an earlier attempt.
         name: String,
     },
     /// Delete a Pod.
@@ -30,7 +30,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The name of the Pod that it is about.
+    /// Returns the name of the Pod that the action writes.
     pub fn pod(&self) -> &str {
         match self {
             Self::Create { name } => name,
@@ -39,14 +39,15 @@ impl Action {
     }
 }
 
-/// First it is settled which Pods belong to the set, then surplus rejected Pods go, and only then, in another round, it is
-/// settled how many are missing: while rejected Pods cannot be deleted, none are added to them.
+/// Returns the actions of the first of these stages that has any: claim, delete rejected Pods, scale.
+///
+/// Rejected Pods are deleted before any is created, so that they do not accumulate if deletes fail.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     if world.set.meta.deleting {
         return plan;
     }
-    for stage in [claim, forget, resize] {
+    for stage in [claim, delete_rejected, scale] {
         if plan.is_empty() {
             stage(world, &mut plan);
         }
@@ -78,8 +79,8 @@ impl From<Claim> for Action {
     }
 }
 
-fn forget(world: &World, plan: &mut Plan<Action>) {
-    for pod in backoff::surplus(world).into_iter().take(BURST) {
+fn delete_rejected(world: &World, plan: &mut Plan<Action>) {
+    for pod in backoff::surplus_rejected(world).into_iter().take(BURST) {
         plan.step(
             Action::Delete(Target::of(&pod.meta)),
             "more Pods rejected by nodes than are kept",
@@ -87,13 +88,13 @@ fn forget(world: &World, plan: &mut Plan<Action>) {
     }
 }
 
-fn resize(world: &World, plan: &mut Plan<Action>) {
-    let (active, wanted) = (world.active().count(), world.set.replicas);
-    match active.cmp(&wanted) {
+fn scale(world: &World, plan: &mut Plan<Action>) {
+    let (active, desired) = (world.active().count(), world.set.replicas);
+    match active.cmp(&desired) {
         Ordering::Equal => {}
-        Ordering::Less => grow(world, wanted.saturating_sub(active), plan),
+        Ordering::Less => create(world, desired.saturating_sub(active), plan),
         Ordering::Greater => {
-            let surplus = active.saturating_sub(wanted).min(BURST);
+            let surplus = active.saturating_sub(desired).min(BURST);
             for pod in ranked(world).iter().take(surplus) {
                 plan.step(
                     Action::Delete(Target::of(&pod.meta)),
@@ -104,7 +105,7 @@ fn resize(world: &World, plan: &mut Plan<Action>) {
     }
 }
 
-fn grow(world: &World, missing: usize, plan: &mut Plan<Action>) {
+fn create(world: &World, missing: usize, plan: &mut Plan<Action>) {
     let wait = backoff::wait(world);
     if !wait.is_zero() {
         return plan.look_again(wait);

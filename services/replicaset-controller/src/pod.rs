@@ -1,4 +1,4 @@
-//! A Pod, as far as the set that owns it is concerned.
+//! A view of a Pod, as the ReplicaSet controller reads it.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::mem;
@@ -9,28 +9,28 @@ use setpoint_controller::View;
 use setpoint_model::{Labels, Meta, pod};
 use setpoint_proto::core;
 
-/// Pods that cost less are deleted first.
+/// Pods of a lower cost are deleted first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// How far a Pod has come, in the order in which Pods are given up.
+/// The phase of a Pod, in the order in which Pods are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Not started.
     Pending,
-    /// Its node does not say.
+    /// The node does not report it.
     Unknown,
     /// Started.
     Running,
-    /// Succeeded or failed. It counts no more.
+    /// Succeeded or failed; no longer counted.
     Ended,
 }
 
-/// Whether the node of a Pod takes it.
+/// Whether the node has accepted a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The node has not decided, or there is none.
+    /// The node has not decided, or the Pod is not scheduled.
     Undecided,
-    /// The node has begun to run it.
+    /// The node has started to run it.
     Accepted,
     /// It failed before any of its containers ran: `OutOfcpu`, `NodeAffinity`, `UnexpectedAdmissionError` and the like.
     Rejected,
@@ -65,30 +65,30 @@ fn has_run(container: &core::ContainerStatus) -> bool {
     now.running.is_some() || now.terminated.is_some() || before.terminated.is_some()
 }
 
-/// What is kept of each Pod of the cluster: little, since there are many.
+/// The fields of a Pod that the controller reads. Kept small, since all Pods of the cluster are cached.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pod {
-    /// Who it is, without labels and annotations.
+pub struct PodView {
+    /// The metadata without labels and annotations.
     pub meta: Meta,
-    /// Its labels, packed.
+    /// The labels in a compact form.
     pub labels: Labels,
-    /// How far it has come.
+    /// The phase.
     pub phase: Phase,
-    /// Whether its node takes it.
+    /// Whether the node has accepted it.
     pub admission: Admission,
-    /// Where it runs.
+    /// The node that it is bound to.
     pub node: Option<Box<str>>,
-    /// Since when it can serve.
+    /// Since when it is ready.
     pub ready_since: Option<Timestamp>,
-    /// Restarts of its most restless container.
+    /// The largest restart count of its containers.
     pub restarts: i32,
-    /// Restarts of its most restless sidecar.
+    /// The largest restart count of its sidecars.
     pub sidecar_restarts: i32,
-    /// What the user says its loss would cost.
+    /// The deletion cost that the user assigned.
     pub deletion_cost: i32,
 }
 
-impl View for Pod {
+impl View for PodView {
     type Object = core::Pod;
 
     fn of(pod: core::Pod) -> Self {
@@ -115,7 +115,7 @@ impl View for Pod {
         &self.meta
     }
 
-    /// Orphans are found by their namespace.
+    /// Orphans are indexed by namespace.
     fn tag(&self) -> Option<&str> {
         self.meta
             .owner
@@ -124,18 +124,18 @@ impl View for Pod {
     }
 }
 
-impl Pod {
-    /// Does it run, or will it, without being on its way out?
+impl PodView {
+    /// Returns whether it has not ended and is not being deleted.
     pub fn is_active(&self) -> bool {
         self.phase != Phase::Ended && !self.meta.deleting
     }
 
-    /// Is it being stopped?
+    /// Returns whether it is being deleted and has not ended.
     pub fn is_terminating(&self) -> bool {
         self.phase != Phase::Ended && self.meta.deleting
     }
 
-    /// How long until it is available: zero if it is, `None` if it is not even ready.
+    /// Returns the time until it is available: zero if it is, `None` if it is not ready.
     pub fn available_in(&self, min_ready_seconds: i32, now: Timestamp) -> Option<Duration> {
         pod::available_in(self.ready_since, min_ready_seconds, now)
     }
@@ -150,7 +150,7 @@ fn phase(phase: &str) -> Phase {
     }
 }
 
-/// Parses a cost as upstream does: neither a plus sign nor leading zeros, and zero for what is no number of 32 bits.
+/// Parses a cost as upstream does: a plus sign, leading zeros and anything but a number of 32 bits give zero.
 fn deletion_cost(cost: &str) -> i32 {
     let valid = cost == "0" || cost.starts_with(|first: char| matches!(first, '-' | '1'..='9'));
     valid
@@ -159,7 +159,7 @@ fn deletion_cost(cost: &str) -> i32 {
         .unwrap_or_default()
 }
 
-/// The statuses of init containers that run beside the others.
+/// Returns the statuses of sidecars: init containers that are always restarted.
 fn sidecars(pod: &core::Pod) -> Vec<core::ContainerStatus> {
     let is_sidecar = |status: &&core::ContainerStatus| {
         let mut containers = pod.spec.init_containers.iter();
@@ -178,10 +178,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orphans_alone_are_found_by_their_namespace() {
+    fn only_orphans_are_indexed_by_namespace() {
         let mut pod = core::Pod::default();
         (pod.metadata.namespace, pod.metadata.name) = ("default".into(), "web".into());
-        let orphan = Pod::of(pod.clone());
+        let orphan = PodView::of(pod.clone());
         assert_eq!(
             (orphan.tag(), &*orphan.meta().key.name),
             (Some("default"), "web")
@@ -190,7 +190,7 @@ mod tests {
             controller: Some(true),
             ..Default::default()
         });
-        assert_eq!(Pod::of(pod).tag(), None);
+        assert_eq!(PodView::of(pod).tag(), None);
     }
 
     /// Checks F32.

@@ -1,4 +1,4 @@
-//! Ranking: the order in which Pods are given up.
+//! Ranking: the order in which Pods are deleted.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::cmp::Reverse;
@@ -7,19 +7,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::{Pod, World};
+use crate::{PodView, World};
 
-/// Active Pods, those first that are missed least, by upstream's criteria (`ActivePodsWithRanks`).
+/// Returns the active Pods in the order in which they are deleted, by upstream's criteria (`ActivePodsWithRanks`).
 ///
-/// Times are compared by the logarithm of their age, so that among Pods of about the same age the uid decides, which
-/// spreads what is given up. Upstream skips restarts for Pods whose times differ within one power of two; that would be
-/// no total order.
-pub(crate) fn ranked(world: &World) -> Vec<&Arc<Pod>> {
-    let crowd = crowd(world);
-    let crowded = |pod: &Pod| {
+/// Times are compared by the logarithm of their age, so that the uid decides between Pods of about the same age.
+/// Upstream does not compare the restarts of Pods whose times differ within one power of two; that is not a total order.
+pub(crate) fn ranked(world: &World) -> Vec<&Arc<PodView>> {
+    let per_node = pods_per_node(world);
+    let on_same_node = |pod: &PodView| {
         pod.node
             .as_deref()
-            .and_then(|node| crowd.get(node).copied())
+            .and_then(|node| per_node.get(node).copied())
     };
     let mut pods: Vec<_> = world.active().collect();
     pods.sort_by_cached_key(|pod| {
@@ -28,7 +27,7 @@ pub(crate) fn ranked(world: &World) -> Vec<&Arc<Pod>> {
             pod.phase,
             pod.ready_since.is_some(),
             pod.deletion_cost,
-            Reverse(crowded(pod)),
+            Reverse(on_same_node(pod)),
             age(pod.ready_since, world.now),
             Reverse((pod.restarts, pod.sidecar_restarts)),
             age(pod.meta.created, world.now),
@@ -38,21 +37,22 @@ pub(crate) fn ranked(world: &World) -> Vec<&Arc<Pod>> {
     pods
 }
 
-/// How many active Pods of the set and its siblings each node has.
-fn crowd(world: &World) -> HashMap<&str, usize> {
-    let mut crowd: HashMap<_, _> = world
+/// Returns the number of active Pods of the set and its siblings on each node.
+fn pods_per_node(world: &World) -> HashMap<&str, usize> {
+    let mut per_node: HashMap<_, _> = world
         .neighbours
         .iter()
         .map(|(node, pods)| (&**node, *pods))
         .collect();
     for node in world.active().filter_map(|pod| pod.node.as_deref()) {
-        let pods: &mut usize = crowd.entry(node).or_default();
+        let pods: &mut usize = per_node.entry(node).or_default();
         *pods = pods.saturating_add(1);
     }
-    crowd
+    per_node
 }
 
-/// The power of two below an age in nanoseconds; less than any other for the future, and still less for an unknown time.
+/// Returns the binary logarithm of an age in nanoseconds, rounded down. A future time sorts below any age, an unknown
+/// one below that.
 fn age(since: Option<Timestamp>, now: Timestamp) -> Option<Option<u32>> {
     let since = since.filter(|since| *since != Timestamp::MIN)?;
     let age = now.as_nanosecond().saturating_sub(since.as_nanosecond());

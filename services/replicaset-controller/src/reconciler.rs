@@ -1,4 +1,4 @@
-//! The controller: its triggers, and its steps by name.
+//! The controller: its informers, and its implementation of [`Reconciler`].
 
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
@@ -10,26 +10,29 @@ use setpoint_model::{Key, Meta};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::{ApiError, Resource as _, core};
 
-use crate::{Action, Pod, Set, World, act, plan, status};
+use crate::{Action, PodView, ReplicaSetView, World, act, plan, status};
 
-/// The caches that the controller reads, and the recorder of its Events.
+/// The ReplicaSet reconciler.
 pub struct ReplicaSets {
-    /// All ReplicaSets.
-    pub sets: Reader<Set>,
-    /// All Pods.
-    pub pods: Reader<Pod>,
-    /// The recorder.
+    /// The cache of ReplicaSets.
+    pub sets: Reader<ReplicaSetView>,
+    /// The cache of Pods.
+    pub pods: Reader<PodView>,
+    /// The recorder of Events.
     pub events: Recorder,
 }
 
 /// Runs the controller until shutdown.
 ///
 /// # Errors
-/// If the gateway's address is no URI, or the election's settings cannot work.
+/// If the gateway's address is not a URI, or if the election's settings are invalid.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let service = host.service();
     let replica = Replica::join(host, &settings.gateway, service, ReplicaSet::RESOURCE)?;
-    let (sets, pods) = (replica.informer::<Set>(), replica.informer::<Pod>());
+    let (sets, pods) = (
+        replica.informer::<ReplicaSetView>(),
+        replica.informer::<PodView>(),
+    );
     let reconciler = ReplicaSets {
         sets: sets.reader(),
         pods: pods.reader(),
@@ -66,11 +69,11 @@ impl Reconciler for ReplicaSets {
 
     async fn act(
         &self,
-        gateway: &Client,
+        client: &Client,
         world: &World,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
-        act::act(gateway, &world.set, action).await
+        act::act(client, &world.set, action).await
     }
 
     fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
@@ -83,7 +86,7 @@ impl Reconciler for ReplicaSets {
 
     async fn update_status(
         &self,
-        gateway: &Client,
+        client: &Client,
         world: &World,
         status: ReplicaSetStatus,
     ) -> Result<Receipt, ApiError> {
@@ -92,6 +95,6 @@ impl Reconciler for ReplicaSets {
             status,
             ..Default::default()
         };
-        Ok(gateway.update_status(&set).await?.receipt())
+        Ok(client.update_status(&set).await?.receipt())
     }
 }

@@ -1,30 +1,30 @@
-//! A ReplicaSet, as far as its Pods are concerned.
+//! A view of a ReplicaSet.
 
 use setpoint_controller::{Owns, View};
 use setpoint_model::{Meta, Selector};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core::PodTemplateSpec;
 
-use crate::Pod;
+use crate::PodView;
 
-/// How many Pods of which kind are wanted.
+/// The fields of a ReplicaSet that the controller reads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Set {
-    /// Who it is.
+pub struct ReplicaSetView {
+    /// The metadata.
     pub meta: Meta,
-    /// How many Pods there shall be.
+    /// The desired number of Pods.
     pub replicas: usize,
-    /// Which Pods are meant.
+    /// The parsed selector.
     pub selector: Selector,
-    /// What a new Pod looks like.
+    /// The Pod template.
     pub template: PodTemplateSpec,
-    /// How long a Pod must have been ready to count as available.
+    /// Seconds for which a Pod must be ready to count as available.
     pub min_ready_seconds: i32,
-    /// What was last reported.
+    /// The status that was last written.
     pub status: ReplicaSetStatus,
 }
 
-impl View for Set {
+impl View for ReplicaSetView {
     type Object = ReplicaSet;
 
     fn of(set: ReplicaSet) -> Self {
@@ -36,7 +36,7 @@ impl View for Set {
         Self {
             meta: Meta::of(&set.metadata),
             replicas: usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or_default(),
-            // One that cannot be read selects nothing; the gateway lets none in.
+            // The gateway rejects invalid selectors.
             selector: selector
                 .and_then(Result::ok)
                 .unwrap_or_else(Selector::nothing),
@@ -51,14 +51,14 @@ impl View for Set {
     }
 }
 
-impl Owns<Pod> for Set {
-    fn selects(&self, pod: &Pod) -> bool {
+impl Owns<PodView> for ReplicaSetView {
+    fn selects(&self, pod: &PodView) -> bool {
         self.selector.matches(&pod.labels)
     }
 }
 
-impl Set {
-    /// What its Pods' names begin with.
+impl ReplicaSetView {
+    /// Returns the prefix of the names of its Pods.
     pub fn prefix(&self) -> String {
         format!("{}-", self.meta.key.name)
     }

@@ -1,4 +1,4 @@
-//! Status: what to tell the user about a set.
+//! Status: computes the status of a ReplicaSet.
 #![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_controller::Outcome;
@@ -7,18 +7,19 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::apps::{ReplicaSetCondition, ReplicaSetStatus};
 use setpoint_proto::{ApiError, Retry};
 
-use crate::{Action, Pod, World};
+use crate::{Action, PodView, World};
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// What the user should know and was not told yet.
+/// Returns the status that must be written; `None` if it has not changed.
 ///
-/// A round that acted, and has no news but that it did, leaves the report to the next one, which sees what became of
-/// it: one write instead of two.
+/// After actions that succeeded, `observedGeneration` alone is not written: the next reconcile, which sees the outcome of
+/// the actions, writes it together with the new counts.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
     let set = &world.set;
     let full = Selector::from_labels(&set.template.metadata.labels);
-    let count = |of: &dyn Fn(&Pod) -> bool| number(world.active().filter(|pod| of(pod)).count());
+    let count =
+        |of: &dyn Fn(&PodView) -> bool| saturate(world.active().filter(|pod| of(pod)).count());
     let status = ReplicaSetStatus {
         replicas: count(&|_| true),
         fully_labeled_replicas: count(&|pod| full.matches(&pod.labels)),
@@ -26,20 +27,20 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStat
         available_replicas: count(&|pod| {
             world.available_in(pod).is_some_and(|wait| wait.is_zero())
         }),
-        terminating_replicas: Some(number(world.terminating().count())),
+        terminating_replicas: Some(saturate(world.terminating().count())),
         observed_generation: set.meta.generation,
         conditions: conditions(world, outcome),
     };
     let acted = outcome.failed.is_none() && outcome.done > 0;
-    let is_news = match acted {
-        true => news(&status) != news(&set.status),
+    let is_changed = match acted {
+        true => without_progress(&status) != without_progress(&set.status),
         false => status != set.status,
     };
-    is_news.then_some(status)
+    is_changed.then_some(status)
 }
 
-/// What is news even in the middle of things.
-fn news(status: &ReplicaSetStatus) -> ReplicaSetStatus {
+/// Returns the status without the fields whose change alone is not written after an action.
+fn without_progress(status: &ReplicaSetStatus) -> ReplicaSetStatus {
     ReplicaSetStatus {
         observed_generation: 0,
         terminating_replicas: Some(status.terminating_replicas.unwrap_or_default()),
@@ -47,7 +48,7 @@ fn news(status: &ReplicaSetStatus) -> ReplicaSetStatus {
     }
 }
 
-/// `ReplicaFailure` appears with the first failure and stays as it is until a round goes well.
+/// Returns the conditions: `ReplicaFailure` is set by the first failure and removed by the next reconcile that succeeds.
 fn conditions(world: &World, outcome: &Outcome<Action>) -> Vec<ReplicaSetCondition> {
     let mut conditions = world.set.status.conditions.clone();
     let failed = outcome.failed.as_ref().filter(|error| is_failure(error));
@@ -67,13 +68,14 @@ fn conditions(world: &World, outcome: &Outcome<Action>) -> Vec<ReplicaSetConditi
     conditions
 }
 
-/// Returns whether an error is one to tell the user about: not if a second look settles it, nor in a namespace that is being
-/// deleted, where nothing needs to be created.
+/// Returns whether an error is reported to the user.
+///
+/// Not reported: conflicts, which the next reconcile resolves, and errors in a namespace that is being deleted.
 pub(crate) fn is_failure(error: &ApiError) -> bool {
     error.reason.retry() != Retry::AfterRefresh && !error.is_namespace_terminating()
 }
 
-/// Returns the reason of a failure. A plan never creates and deletes at once.
+/// Returns the reason of a failure. All actions of a plan are of one kind.
 fn reason(outcome: &Outcome<Action>) -> Option<&'static str> {
     match outcome.plan.steps.first()?.action {
         Action::Create { .. } => Some("FailedCreate"),
@@ -82,7 +84,7 @@ fn reason(outcome: &Outcome<Action>) -> Option<&'static str> {
     }
 }
 
-/// Counts are 32 bits wide on the wire; no set has more Pods than that.
-fn number(count: usize) -> i32 {
+/// Converts a count to the type of the status fields.
+fn saturate(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

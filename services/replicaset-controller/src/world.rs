@@ -1,4 +1,4 @@
-//! Observe: everything that a decision about one ReplicaSet may look at.
+//! Observe: takes a snapshot of a ReplicaSet and its Pods.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::HashMap;
@@ -9,18 +9,18 @@ use jiff::Timestamp;
 use setpoint_controller::{Inputs, Reader};
 use setpoint_model::Key;
 
-use crate::{Pod, Set};
+use crate::{PodView, ReplicaSetView};
 
-/// One ReplicaSet and its surroundings at one moment.
+/// Everything that plan and status depend on.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// What is wanted.
-    pub set: Arc<Set>,
+    /// The ReplicaSet.
+    pub set: Arc<ReplicaSetView>,
     /// The Pods that it owns, and orphans of its namespace, in any order.
-    pub pods: Vec<Arc<Pod>>,
-    /// Active Pods of sets with the same owner, per node: where they crowd, Pods are given up first.
+    pub pods: Vec<Arc<PodView>>,
+    /// The number of active Pods of other sets with the same owner, per node. Pods on nodes with many are deleted first.
     pub neighbours: HashMap<Box<str>, usize>,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
     /// A random number, for the names of new Pods.
     pub seed: u64,
@@ -29,8 +29,8 @@ pub struct World {
 impl World {
     /// Returns a snapshot of the caches; `None` if the set is gone.
     pub(crate) fn observe(
-        sets: &Reader<Set>,
-        pods: &Reader<Pod>,
+        sets: &Reader<ReplicaSetView>,
+        pods: &Reader<PodView>,
         key: &Key,
         Inputs { now, seed }: Inputs,
     ) -> Option<Self> {
@@ -46,33 +46,37 @@ impl World {
         })
     }
 
-    /// Pods that are its own and count.
-    pub fn active(&self) -> impl Iterator<Item = &Arc<Pod>> {
+    /// Returns the owned Pods that are active.
+    pub fn active(&self) -> impl Iterator<Item = &Arc<PodView>> {
         self.owned().filter(|pod| pod.is_active())
     }
 
-    /// Pods that are its own, still selected and on their way out.
-    pub fn terminating(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        let selected = |pod: &Pod| self.set.selector.matches(&pod.labels);
+    /// Returns the owned and selected Pods that are terminating.
+    pub fn terminating(&self) -> impl Iterator<Item = &Arc<PodView>> {
+        let selected = |pod: &PodView| self.set.selector.matches(&pod.labels);
         self.owned()
             .filter(move |pod| pod.is_terminating() && selected(pod))
     }
 
-    /// Pods that are its own, whatever has become of them.
-    pub fn owned(&self) -> impl Iterator<Item = &Arc<Pod>> {
+    /// Returns the owned Pods, whatever their phase.
+    pub fn owned(&self) -> impl Iterator<Item = &Arc<PodView>> {
         self.pods
             .iter()
             .filter(|pod| pod.meta.is_owned_by(&self.set.meta.uid))
     }
 
-    /// How long until a Pod is available: zero if it is, `None` if it is not even ready.
-    pub fn available_in(&self, pod: &Pod) -> Option<Duration> {
+    /// Returns the time until a Pod is available: zero if it is, `None` if it is not ready.
+    pub fn available_in(&self, pod: &PodView) -> Option<Duration> {
         pod.available_in(self.set.min_ready_seconds, self.now)
     }
 }
 
 /// Counts, for each node, the active Pods of sets with the same owner.
-fn neighbours(sets: &Reader<Set>, pods: &Reader<Pod>, set: &Set) -> HashMap<Box<str>, usize> {
+fn neighbours(
+    sets: &Reader<ReplicaSetView>,
+    pods: &Reader<PodView>,
+    set: &ReplicaSetView,
+) -> HashMap<Box<str>, usize> {
     let siblings = set
         .meta
         .owner
@@ -82,8 +86,8 @@ fn neighbours(sets: &Reader<Set>, pods: &Reader<Pod>, set: &Set) -> HashMap<Box<
     let mut neighbours = HashMap::new();
     for pod in others.flat_map(|sibling| pods.owned_by(&sibling.meta.uid)) {
         if let Some(node) = pod.node.as_ref().filter(|_| pod.is_active()) {
-            let crowd: &mut usize = neighbours.entry(node.clone()).or_default();
-            *crowd = crowd.saturating_add(1);
+            let count: &mut usize = neighbours.entry(node.clone()).or_default();
+            *count = count.saturating_add(1);
         }
     }
     neighbours

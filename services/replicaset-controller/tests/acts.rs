@@ -1,8 +1,5 @@
-//! What the replicaset-controller writes, to a gateway in this process.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may panic, and so may what it is made of"
-)]
+//! Tests of the writes of the replicaset-controller, against a gateway in this process.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::sync::Arc;
 
@@ -14,23 +11,23 @@ use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::core::{Container, Namespace};
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::{ApiError, Reason, core};
-use setpoint_replicaset_controller::{Action, Pod, ReplicaSets, Set, World, status};
+use setpoint_replicaset_controller::{Action, PodView, ReplicaSetView, ReplicaSets, World, status};
 
 const NAMESPACE: &str = "production";
 
-/// A set in a gateway, and the controller that acts on it.
-struct Acts {
+/// A ReplicaSet in a gateway, and the reconciler that acts on it.
+struct Fixture {
     gateway: Client,
     sets: ReplicaSets,
     set: ReplicaSet,
-    _serving: InProcess,
+    _gateway: InProcess,
 }
 
-impl Acts {
-    async fn begin() -> Self {
-        let serving = in_process::start().await;
+impl Fixture {
+    async fn start() -> Self {
+        let server = in_process::start().await;
         let settings = client::Settings {
-            address: serving.url.clone(),
+            address: server.url.clone(),
             ..Default::default()
         };
         let gateway = Client::connect(&settings, "replicaset-controller").unwrap();
@@ -38,7 +35,10 @@ impl Acts {
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();
         let set = gateway.create(&web()).await.unwrap().object;
-        let readers = (gateway.informer::<Set>(), gateway.informer::<Pod>());
+        let readers = (
+            gateway.informer::<ReplicaSetView>(),
+            gateway.informer::<PodView>(),
+        );
         let events = Recorder::new(gateway.clone(), "replicaset-controller", "0");
         Self {
             sets: ReplicaSets {
@@ -48,13 +48,13 @@ impl Acts {
             },
             gateway,
             set,
-            _serving: serving,
+            _gateway: server,
         }
     }
 
     fn world(&self) -> World {
         World {
-            set: Arc::new(Set::of(self.set.clone())),
+            set: Arc::new(ReplicaSetView::of(self.set.clone())),
             pods: Vec::new(),
             neighbours: Default::default(),
             now: Timestamp::UNIX_EPOCH,
@@ -76,7 +76,7 @@ impl Acts {
     }
 
     async fn target(&self, name: &str) -> Target {
-        Target::of(&Pod::of(self.pod(name).await.unwrap()).meta)
+        Target::of(&PodView::of(self.pod(name).await.unwrap()).meta)
     }
 
     async fn relabel(&self, name: &str) {
@@ -115,93 +115,105 @@ fn is_ours(pod: &core::Pod, set: &ReplicaSet) -> bool {
 }
 
 #[tokio::test]
-async fn a_pod_is_made_from_the_template() {
-    let acts = Acts::begin().await;
-    let receipt = acts.create("web-a").await.unwrap();
-    let pod = acts.pod("web-a").await.unwrap();
+async fn create_makes_a_pod_from_the_template() {
+    let fixture = Fixture::start().await;
+    let receipt = fixture.create("web-a").await.unwrap();
+    let pod = fixture.pod("web-a").await.unwrap();
     assert_eq!(receipt.revision, Revision::of(&pod.metadata));
-    assert!(is_ours(&pod, &acts.set));
+    assert!(is_ours(&pod, &fixture.set));
     assert_eq!(pod.metadata.generate_name, "web-");
     assert_eq!(pod.metadata.labels["app"], "web");
     assert_eq!(pod.metadata.annotations["note"], "kept");
     assert_eq!(pod.spec.containers[0].image, "web");
 }
 
-/// Checks R1, R3: what an earlier attempt has made is found, what others have made is not taken for it.
+/// Checks R1, R3.
 #[tokio::test]
-async fn a_create_that_is_repeated_finds_its_pod() {
-    let acts = Acts::begin().await;
-    let first = acts.create("web-a").await.unwrap();
-    assert_eq!(acts.create("web-a").await.unwrap(), first);
-    let pod = acts.target("web-a").await;
-    acts.act(Action::Release(pod)).await.unwrap();
-    let refused = acts.create("web-a").await.unwrap_err();
+async fn a_repeated_create_returns_the_pod_unless_it_has_another_owner() {
+    let fixture = Fixture::start().await;
+    let first = fixture.create("web-a").await.unwrap();
+    assert_eq!(fixture.create("web-a").await.unwrap(), first);
+    let pod = fixture.target("web-a").await;
+    fixture.act(Action::Release(pod)).await.unwrap();
+    let refused = fixture.create("web-a").await.unwrap_err();
     assert_eq!(refused.reason, Reason::AlreadyExists);
 }
 
 /// Checks R6, R7.
 #[tokio::test]
-async fn only_the_version_that_was_seen_is_adopted_released_and_deleted() {
-    let acts = Acts::begin().await;
-    acts.create("web-a").await.unwrap();
-    let owned = acts.target("web-a").await;
-    acts.act(Action::Release(owned.clone())).await.unwrap();
-    assert!(!is_ours(&acts.pod("web-a").await.unwrap(), &acts.set));
-    let orphan = acts.target("web-a").await;
-    acts.act(Action::Adopt(orphan.clone())).await.unwrap();
-    assert!(is_ours(&acts.pod("web-a").await.unwrap(), &acts.set));
+async fn adopt_release_and_delete_require_the_observed_version() {
+    let fixture = Fixture::start().await;
+    fixture.create("web-a").await.unwrap();
+    let owned = fixture.target("web-a").await;
+    fixture.act(Action::Release(owned.clone())).await.unwrap();
+    assert!(!is_ours(&fixture.pod("web-a").await.unwrap(), &fixture.set));
+    let orphan = fixture.target("web-a").await;
+    fixture.act(Action::Adopt(orphan.clone())).await.unwrap();
+    assert!(is_ours(&fixture.pod("web-a").await.unwrap(), &fixture.set));
 
-    let ranked = acts.target("web-a").await;
-    acts.relabel("web-a").await;
+    let ranked = fixture.target("web-a").await;
+    fixture.relabel("web-a").await;
     for action in [
         Action::Release(owned),
         Action::Adopt(orphan),
         Action::Delete(ranked.clone()),
     ] {
-        let refused = acts.act(action.clone()).await.unwrap_err();
+        let refused = fixture.act(action.clone()).await.unwrap_err();
         assert_eq!(refused.reason, Reason::Conflict, "{action:?}");
     }
-    let newest = acts.target("web-a").await;
-    acts.act(Action::Delete(newest)).await.unwrap();
+    let newest = fixture.target("web-a").await;
+    fixture.act(Action::Delete(newest)).await.unwrap();
     assert_eq!(
-        acts.pod("web-a").await.unwrap_err().reason,
+        fixture.pod("web-a").await.unwrap_err().reason,
         Reason::NotFound
     );
-    assert_eq!(acts.act(Action::Delete(ranked)).await, Ok(Receipt::none()));
+    assert_eq!(
+        fixture.act(Action::Delete(ranked)).await,
+        Ok(Receipt::none())
+    );
 }
 
 /// Checks R7.
 #[tokio::test]
-async fn a_set_that_is_gone_adopts_nothing() {
-    let acts = Acts::begin().await;
-    acts.create("web-a").await.unwrap();
-    acts.act(Action::Release(acts.target("web-a").await))
+async fn adopt_fails_if_the_set_was_replaced_by_another_of_its_name() {
+    let fixture = Fixture::start().await;
+    fixture.create("web-a").await.unwrap();
+    fixture
+        .act(Action::Release(fixture.target("web-a").await))
         .await
         .unwrap();
     let key = Key::new(NAMESPACE, "web");
-    acts.gateway
+    fixture
+        .gateway
         .delete::<ReplicaSet>(&key, Default::default(), None)
         .await
         .unwrap();
-    acts.gateway.create(&web()).await.unwrap();
-    let refused = acts.act(Action::Adopt(acts.target("web-a").await)).await;
+    fixture.gateway.create(&web()).await.unwrap();
+    let refused = fixture
+        .act(Action::Adopt(fixture.target("web-a").await))
+        .await;
     assert_eq!(refused.unwrap_err().reason, Reason::Conflict);
 }
 
 #[tokio::test]
-async fn a_status_is_written_over_the_version_that_was_seen() {
-    let acts = Acts::begin().await;
-    let world = acts.world();
-    let told = status(&world, &Default::default()).unwrap();
-    acts.sets
-        .update_status(&acts.gateway, &world, told.clone())
+async fn update_status_requires_the_observed_version() {
+    let fixture = Fixture::start().await;
+    let world = fixture.world();
+    let reported = status(&world, &Default::default()).unwrap();
+    fixture
+        .sets
+        .update_status(&fixture.gateway, &world, reported.clone())
         .await
         .unwrap();
-    let set: ReplicaSet = acts.gateway.get(&Key::new(NAMESPACE, "web")).await.unwrap();
-    assert_eq!(set.status, told);
-    let stale = acts
+    let set: ReplicaSet = fixture
+        .gateway
+        .get(&Key::new(NAMESPACE, "web"))
+        .await
+        .unwrap();
+    assert_eq!(set.status, reported);
+    let stale = fixture
         .sets
-        .update_status(&acts.gateway, &world, Default::default())
+        .update_status(&fixture.gateway, &world, Default::default())
         .await;
     assert_eq!(stale.unwrap_err().reason, Reason::Conflict);
 }

@@ -1,4 +1,4 @@
-//! Bodies of writes, as they come: two bytes choose kind and request, the rest is the body.
+//! Bodies of writes. Two bytes select kind and request, the rest is the body.
 
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
@@ -13,7 +13,7 @@ use crate::stretch::stretch;
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Method, part of the object, and the body's type.
+/// Method, suffix of the path, and content type.
 const REQUESTS: &[(Method, &str, &str)] = &[
     (Method::POST, "", JSON),
     (Method::PUT, "/web", JSON),
@@ -39,7 +39,7 @@ const REQUESTS: &[(Method, &str, &str)] = &[
 
 const VALIDATIONS: [&str; 3] = ["Ignore", "Warn", "Strict"];
 
-/// Sends the request, without effect. What is taken must have an answer that can be read.
+/// Sends the request as a dry run. The response to an accepted request must be decodable.
 pub fn run(input: &[u8]) {
     let [first, second, body @ ..] = input else {
         return;
@@ -59,13 +59,13 @@ pub fn run(input: &[u8]) {
         .method(method)
         .uri(path)
         .header(CONTENT_TYPE, *content);
-    // What a DELETE has in its body takes the place of what stands in its query.
+    // The options in the body of a DELETE replace those in its query.
     if *method == Method::DELETE && !body.is_empty() && !is_dry(&body, content) {
         return;
     }
-    let reply = dry::send(request.body(Body::from(body)).expect("the path is one"));
+    let reply = dry::send(request.body(Body::from(body)).expect("the path is valid"));
     if reply.code.is_success() && !part.contains("binding") {
-        readable(kind, &reply.body);
+        check_response(kind, &reply.body);
     }
 }
 
@@ -74,7 +74,9 @@ fn wrapped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 }
 
 fn is_dry(body: &[u8], content: &str) -> bool {
-    let kind = kinds().by_kind("v1", "DeleteOptions").expect("it is known");
+    let kind = kinds()
+        .by_kind("v1", "DeleteOptions")
+        .expect("the kind exists");
     let read = match content {
         PROTOBUF => {
             let envelope = envelope::read(&body.to_vec().into());
@@ -88,10 +90,10 @@ fn is_dry(body: &[u8], content: &str) -> bool {
     options.is_some_and(|options: &setpoint_proto::meta::DeleteOptions| !options.dry_run.is_empty())
 }
 
-/// An object of the kind, a list, a scale or a status: all of them JSON, whatever was sent.
-fn readable(kind: &'static Kind, body: &[u8]) {
-    let value: serde_json::Value = serde_json::from_slice(body).expect("an answer is JSON");
+/// Checks that the body of a response is JSON: an object of the kind, a list, a scale or a status.
+fn check_response(kind: &'static Kind, body: &[u8]) {
+    let value: serde_json::Value = serde_json::from_slice(body).expect("a response is JSON");
     if value["kind"] == kind.kind {
-        kind.from_json(body).expect("an answer can be read");
+        kind.from_json(body).expect("a response can be decoded");
     }
 }

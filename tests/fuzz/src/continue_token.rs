@@ -1,4 +1,4 @@
-//! Tokens of a list's next page: invented ones, and real ones of which a part was replaced.
+//! Continue tokens of lists: arbitrary ones, and valid ones of which a part was replaced.
 
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -6,11 +6,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::dry;
 use crate::gateway::json_request;
 
-/// If the first byte is odd, the next two say which part of a real token the rest replaces; else the rest is a token.
+/// If the first byte is odd, the rest replaces the part of a valid token that the next two bytes select; otherwise the
+/// rest is a token.
 pub fn run(input: &[u8]) {
     match input {
         [first, start, length, rest @ ..] if first % 2 == 1 => {
-            let mut token = real().into_bytes();
+            let mut token = valid_token().into_bytes();
             let start = usize::from(*start) % token.len();
             let end = token.len().min(start + usize::from(*length));
             token.splice(start..end, rest.iter().copied());
@@ -21,8 +22,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The token after the first of two namespaces.
-fn real() -> String {
+/// Returns the token after the first of two namespaces.
+fn valid_token() -> String {
     let reply = dry::send(json_request(
         Method::GET,
         "/api/v1/namespaces?limit=1",

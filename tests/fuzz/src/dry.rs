@@ -1,4 +1,4 @@
-//! Requests that change nothing, all to one gateway.
+//! Requests that write nothing, to a shared gateway.
 
 use std::cell::RefCell;
 
@@ -7,22 +7,22 @@ use http::Request;
 
 use crate::gateway::{Gateway, Reply};
 
-/// Every so many requests another gateway is started: what each client leaves behind should not add up.
+/// The number of requests after which the gateway is replaced, so that the state of clients does not accumulate.
 const REQUESTS: usize = 10_000;
 
 thread_local! {
     static SHARED: RefCell<Option<(Gateway, usize)>> = const { RefCell::new(None) };
 }
 
-/// Sends a request that changes nothing to a gateway that has an example of each kind.
+/// Sends a request that writes nothing to a gateway with an example of each kind.
 pub fn send(request: Request<Body>) -> Reply {
     with(|gateway| gateway.send(request))
 }
 
-/// Lends that gateway.
+/// Calls `work` with that gateway, and checks that nothing was written.
 pub fn with<T>(work: impl FnOnce(&Gateway) -> T) -> T {
     SHARED.with_borrow_mut(|shared| {
-        let (gateway, used) = shared.get_or_insert_with(|| (Gateway::furnished(), 0));
+        let (gateway, used) = shared.get_or_insert_with(|| (Gateway::with_examples(), 0));
         let before = gateway.revision();
         let done = work(gateway);
         assert_eq!(gateway.revision(), before, "something was written");

@@ -1,4 +1,4 @@
-//! Documents with a field changed anywhere, to anything: valid but for what was changed.
+//! Changes fields of valid documents to arbitrary values.
 
 use arbitrary::{Result, Unstructured};
 use prost_reflect::Kind as Type;
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use setpoint_codec::Kind;
 use setpoint_codec::rules::{self, Field, Message};
 
-/// How deep a change may lie.
+/// The maximum depth of a change.
 const DEPTH: usize = 12;
 
-/// Texts that mean something somewhere, or nothing anywhere.
+/// Texts that have a meaning in some field, and meaningless ones.
 const TEXTS: &[&str] = &[
     "",
     "a",
@@ -168,7 +168,7 @@ const NUMBERS: &[i64] = &[
     1 << 53,
 ];
 
-/// Changes a few fields of a kind's document.
+/// Changes a few fields of a document.
 pub fn edit(kind: &Kind, document: &mut Value, u: &mut Unstructured<'_>) -> Result<()> {
     for _ in 0..u.int_in_range(0..=3)? {
         edit_part(kind, "", document, u)?;
@@ -176,7 +176,7 @@ pub fn edit(kind: &Kind, document: &mut Value, u: &mut Unstructured<'_>) -> Resu
     Ok(())
 }
 
-/// Changes one field below `part` (empty: anywhere).
+/// Changes one field of the top-level field `part`, or of the document if that is empty.
 pub fn edit_part(
     kind: &Kind,
     part: &str,
@@ -196,7 +196,7 @@ fn member<'a>(document: &'a mut Value, name: &str) -> &'a mut Value {
     }
     document
         .as_object_mut()
-        .expect("it is one now")
+        .expect("it was just set")
         .entry(name)
         .or_insert(Value::Null)
 }
@@ -227,7 +227,7 @@ fn descend(
     depth: usize,
 ) -> Result<()> {
     if depth >= DEPTH || u.ratio(1, 40)? {
-        *value = leaf(field, u)?;
+        *value = field_value(field, u)?;
         return Ok(());
     }
     if field.descriptor.is_list() {
@@ -249,7 +249,7 @@ fn edit_list(
     if !value.is_array() {
         *value = json!([]);
     }
-    let items = value.as_array_mut().expect("it is one now");
+    let items = value.as_array_mut().expect("it was just set");
     let at = u.int_in_range(0..=items.len())?;
     match items.get(at).cloned() {
         Some(_) if u.ratio(1, 8)? => drop(items.remove(at)),
@@ -277,14 +277,14 @@ fn element(
             Ok(())
         }
         None => {
-            *value = leaf(field, u)?;
+            *value = field_value(field, u)?;
             Ok(())
         }
     }
 }
 
-/// A value for a field: mostly of its type.
-fn leaf(field: &Field, u: &mut Unstructured<'_>) -> Result<Value> {
+/// Returns a value for a field, mostly of its type.
+fn field_value(field: &Field, u: &mut Unstructured<'_>) -> Result<Value> {
     if u.ratio(1, 24)? {
         return Ok(u
             .choose(&[
@@ -306,7 +306,7 @@ fn leaf(field: &Field, u: &mut Unstructured<'_>) -> Result<Value> {
     })
 }
 
-/// A quantity, a time, a port: a text of its kind, or any.
+/// Returns a value for a quantity, a time or a port: mostly a valid one.
 fn scalar(message: &str, u: &mut Unstructured<'_>) -> Result<Value> {
     let texts = match message {
         "Quantity" => QUANTITIES,
@@ -320,7 +320,7 @@ fn scalar(message: &str, u: &mut Unstructured<'_>) -> Result<Value> {
     })
 }
 
-/// A text.
+/// Returns a text.
 pub fn text(u: &mut Unstructured<'_>) -> Result<String> {
     Ok(match u.int_in_range(0..=15)? {
         0 => u.arbitrary::<&str>()?.into(),
@@ -330,7 +330,7 @@ pub fn text(u: &mut Unstructured<'_>) -> Result<String> {
     })
 }
 
-/// A number.
+/// Returns a number.
 pub fn number(u: &mut Unstructured<'_>) -> Result<i64> {
     Ok(match u.ratio(1, 8)? {
         true => u.arbitrary()?,

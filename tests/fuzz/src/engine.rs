@@ -1,4 +1,4 @@
-//! libFuzzer around one target, which `FUZZ_TARGET` names. `tests/fuzz/run` builds it with coverage and drives it.
+//! The libFuzzer binary of the target `FUZZ_TARGET`. Built with coverage and run by `tests/fuzz/run`.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -9,7 +9,12 @@ use setpoint_fuzz::Target;
 static TARGET: LazyLock<&Target> = LazyLock::new(|| {
     let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
     let target = setpoint_fuzz::target(&name);
-    target.unwrap_or_else(|| panic!("FUZZ_TARGET={name} is none of {:?}", setpoint_fuzz::names()))
+    target.unwrap_or_else(|| {
+        panic!(
+            "FUZZ_TARGET={name} is not one of {:?}",
+            setpoint_fuzz::names()
+        )
+    })
 });
 
 fuzz_target!(|input: &[u8]| TARGET.run_bounded(input));

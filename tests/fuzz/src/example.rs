@@ -1,17 +1,17 @@
-//! A valid object of each stored kind.
+//! Valid objects of each stored kind.
 
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
 
-/// Returns the kind of that number and the JSON of an object of it.
+/// Returns the kind with this number and the JSON of an object.
 pub fn example(number: u8) -> (&'static Kind, Value) {
     let count = kinds().iter().count();
     let kind = kinds().iter().nth(usize::from(number) % count);
-    let kind = kind.expect("it is below the count");
+    let kind = kind.expect("the number is below the count");
     (kind, document(kind, "web"))
 }
 
-/// Returns the JSON of an object of that kind and name, which a gateway accepts.
+/// Returns the JSON of a valid object of this kind and name.
 pub fn document(kind: &Kind, name: &str) -> Value {
     let mut document = json!({
         "apiVersion": kind.api_version(),

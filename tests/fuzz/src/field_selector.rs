@@ -1,10 +1,10 @@
-//! Field selectors as text.
+//! Field selectors.
 
 use setpoint_model::selector::Fields;
 
 use crate::stretch::stretch_text;
 
-/// Parses a selector and matches it. It must be the same after it was written and read again.
+/// Parses a selector and matches it. A valid one must round-trip.
 pub fn run(input: &[u8]) {
     let Ok(fields) = Fields::parse(&stretch_text(input)) else {
         return;
@@ -12,6 +12,6 @@ pub fn run(input: &[u8]) {
     let _ = fields.exact("metadata.name");
     let _ = fields.matches(|path| (path == "metadata.name").then(|| "web".to_owned()));
     let written = fields.to_string();
-    let again = Fields::parse(&written).expect("what was written can be read");
+    let again = Fields::parse(&written).expect("a displayed selector can be parsed");
     assert_eq!(again, fields, "{written}");
 }

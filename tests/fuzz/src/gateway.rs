@@ -1,4 +1,4 @@
-//! A gateway over a store in memory, in this thread and in paused time: what waits for a timer does not wait.
+//! A gateway on an in-memory store, in this thread and in paused time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use tower::ServiceExt as _;
 
 use crate::example;
 
-/// How long an answer may go on, in paused time: longer than a few bookmarks of a watch.
+/// The time for which responses are read, in paused time: longer than a few bookmarks of a watch.
 const ANSWER: Duration = Duration::from_secs(35);
 
 /// The namespace that every gateway has.
@@ -36,7 +36,7 @@ pub struct Gateway {
     store: Memory,
 }
 
-/// An answer, as much of it as came in time.
+/// A response, read for a limited time.
 #[derive(Debug)]
 pub struct Reply {
     pub code: StatusCode,
@@ -45,14 +45,14 @@ pub struct Reply {
 }
 
 impl Gateway {
-    /// A gateway with nothing in it but the namespace [`NAMESPACE`].
+    /// Starts a gateway with only the namespace [`NAMESPACE`].
     pub fn start() -> Self {
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime
             .enable_all()
             .start_paused(true)
             .build()
-            .expect("a runtime needs little");
+            .expect("the runtime can be built");
         let store = Memory::default();
         let registry = runtime.block_on(async {
             in_process::registry(Arc::new(store.clone()), Settings::default()).await
@@ -64,13 +64,13 @@ impl Gateway {
             registry,
             store,
         };
-        let kind = kinds().by_kind("v1", "Namespace").expect("it is served");
+        let kind = kinds().by_kind("v1", "Namespace").expect("the kind exists");
         gateway.create(kind, NAMESPACE);
         gateway
     }
 
-    /// The same with an example of each kind, named `web`.
-    pub fn furnished() -> Self {
+    /// Starts a gateway with an example of each kind, named `web`.
+    pub fn with_examples() -> Self {
         let gateway = Self::start();
         for kind in kinds().iter() {
             gateway.create(kind, "web");
@@ -86,18 +86,18 @@ impl Gateway {
         assert_eq!(reply.code, StatusCode::CREATED, "{reply:?}");
     }
 
-    /// Sends a request and reads the answer. An answer that blames the gateway is a defect.
+    /// Sends a request and reads the response. A response 5xx is a defect.
     pub fn send(&self, request: Request<Body>) -> Reply {
         let reply = self.runtime.block_on(async {
             let (parts, mut body) = self.open(request).await.into_parts();
             let mut read = Vec::new();
             let all = async {
                 while let Some(frame) = body.frame().await {
-                    let frame = frame.expect("a body of the gateway does not break off");
+                    let frame = frame.expect("bodies of responses do not fail");
                     read.extend(frame.into_data().unwrap_or_default());
                 }
             };
-            // A watch may go on for ever.
+            // A watch does not end.
             let _ = timeout(ANSWER, all).await;
             Reply {
                 code: parts.status,
@@ -109,7 +109,7 @@ impl Gateway {
         reply
     }
 
-    /// The answer with its body still to come.
+    /// Sends a request and returns the response before its body is read.
     pub async fn open(&self, request: Request<Body>) -> http::Response<Body> {
         self.router
             .clone()
@@ -123,24 +123,24 @@ impl Gateway {
         self.runtime.block_on(future)
     }
 
-    /// How many writes there have been, and one more.
+    /// Returns the revision of the store, which each write increments.
     pub fn revision(&self) -> u64 {
         let revision = self.runtime.block_on(self.store.revision());
-        revision.expect("memory can be read").raw()
+        revision.expect("reads of the memory store succeed").raw()
     }
 
-    /// Keeps house for a while of paused time.
-    pub fn keep_house(&self, time: Duration) {
+    /// Runs the background tasks for a period of paused time.
+    pub fn run_background_for(&self, time: Duration) {
         let registry = self.registry.clone();
         self.runtime.block_on(async {
-            let house = registry.run_background(time, CancellationToken::new(), |_| |_| ());
-            let _ = timeout(time, house).await;
+            let background = registry.run_background(time, CancellationToken::new(), |_| |_| ());
+            let _ = timeout(time, background).await;
         });
     }
 }
 
 impl Reply {
-    /// The body of an answer in JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Option<Value> {
         let is_json = self
             .headers
@@ -155,7 +155,7 @@ impl Reply {
             .json()
             .filter(|body| body["kind"] == "Status")
             .unwrap_or_default();
-        // What the client waits for in vain: a revision that is still to come.
+        // The response to a request for a future revision.
         let in_vain = status["reason"] == "Timeout";
         assert!(
             !self.code.is_server_error() || in_vain,
@@ -168,7 +168,7 @@ impl Reply {
     }
 }
 
-/// Where the objects of a kind are.
+/// Returns the path of the objects of a kind.
 pub fn collection(kind: &Kind, namespace: &str) -> String {
     let Kind {
         group,
@@ -186,9 +186,9 @@ pub fn collection(kind: &Kind, namespace: &str) -> String {
     }
 }
 
-/// A request with a body in JSON.
+/// Returns a request with a JSON body.
 pub fn json_request(method: Method, path: &str, body: String) -> Request<Body> {
     let request = Request::builder().method(method).uri(path);
     let request = request.header(CONTENT_TYPE, "application/json");
-    request.body(body.into()).expect("the path is one")
+    request.body(body.into()).expect("the path is valid")
 }

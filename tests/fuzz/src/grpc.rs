@@ -1,4 +1,4 @@
-//! What controllers send: the first byte chooses the method of `setpoint.v1.Objects`, the rest is its message.
+//! gRPC requests. The first byte selects the method of `setpoint.v1.Objects`, the rest is the message.
 
 use axum::body::Body;
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -15,11 +15,11 @@ use tokio::time::timeout;
 
 use crate::dry;
 
-/// The codes of gRPC that blame the server.
+/// The gRPC codes of server errors.
 const UNKNOWN: &[u8] = b"2";
 const INTERNAL: &[u8] = b"13";
 
-/// Sends the message, without effect if it is a write.
+/// Sends the message; a write as a dry run.
 pub fn run(input: &[u8]) {
     let Some((first, message)) = input.split_first() else {
         return;
@@ -46,7 +46,7 @@ fn call<T: Message + Default>(method: &str, message: &[u8], dry: fn(&mut T)) {
         .header(CONTENT_TYPE, "application/grpc")
         .header(TE, "trailers")
         .body(Body::from(framed(&message)))
-        .expect("the path is one");
+        .expect("the path is valid");
     let status = dry::with(|gateway| {
         gateway.block_on(async {
             let (parts, body) = gateway.open(request).await.into_parts();
@@ -60,16 +60,16 @@ fn call<T: Message + Default>(method: &str, message: &[u8], dry: fn(&mut T)) {
                 .map(|code| (code, message))
         })
     });
-    // A watch has none until it ends.
-    if let Some((code, why)) = status {
+    // A watch has no status until it ends.
+    if let Some((code, message)) = status {
         assert!(
             ![UNKNOWN, INTERNAL].contains(&code.as_bytes()),
-            "{code:?}: {why:?}"
+            "{code:?}: {message:?}"
         );
     }
 }
 
-/// A message as gRPC puts it into a body: not compressed, behind its length.
+/// Returns an uncompressed gRPC frame of a message.
 fn framed(message: &impl Message) -> Bytes {
     let mut frame = BytesMut::new();
     frame.put_u8(0);

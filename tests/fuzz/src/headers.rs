@@ -1,4 +1,4 @@
-//! Headers, one per line: the first byte chooses the request.
+//! Headers of requests. The first byte selects the request, each line is a header.
 
 use axum::body::Body;
 use http::{HeaderName, HeaderValue, Method, Request};
@@ -38,7 +38,7 @@ const REQUESTS: &[(Method, &str, &str)] = &[
     ),
 ];
 
-/// Sends the request, without effect if it is a write.
+/// Sends the request; a write as a dry run.
 pub fn run(input: &[u8]) {
     let Some((first, lines)) = input.split_first() else {
         return;
@@ -51,10 +51,10 @@ pub fn run(input: &[u8]) {
             None => request,
         };
     }
-    // A body of gRPC has a target of its own.
+    // gRPC has a target of its own.
     let request = request
         .body(Body::from(*body))
-        .expect("path and headers are some");
+        .expect("path and headers are valid");
     let content = request.headers().get(http::header::CONTENT_TYPE);
     if !content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc")) {
         dry::send(request);

@@ -1,10 +1,10 @@
-//! An object as JSON: the first byte says of which kind, the rest is the document.
+//! JSON objects. The first byte selects the kind, the rest is the document.
 
 use setpoint_codec::{Kind, kinds, strict};
 
 use crate::stretch::stretch;
 
-/// Reads a document as a gateway reads a body. What was read must survive the way through protobuf and through JSON.
+/// Decodes a document as the gateway does. A valid one must round-trip through protobuf and JSON.
 pub fn run(input: &[u8]) {
     let Some((first, document)) = input.split_first() else {
         return;
@@ -16,23 +16,25 @@ pub fn run(input: &[u8]) {
         return;
     };
     let (raw, json) = (object.encode(), object.to_json());
-    let stored = kind.decode(&raw).expect("what was encoded can be decoded");
+    let stored = kind.decode(&raw).expect("an encoded object can be decoded");
     assert_eq!(text(&stored.to_json()), text(&json), "through protobuf");
     assert_eq!(
         strict::unknown_fields(kind, &json),
         [""; 0],
         "read {found:?}"
     );
-    let read = kind.from_json(&json).expect("what was written can be read");
+    let read = kind
+        .from_json(&json)
+        .expect("a serialized object can be decoded");
     assert_eq!(text(&read.to_json()), text(&json), "through JSON");
 }
 
-/// One of all kinds, request bodies included.
+/// Returns the kind with this number, of all kinds including request bodies.
 pub fn kind(number: u8) -> &'static Kind {
     let count = kinds().with_bodies().count();
     let mut all = kinds().with_bodies();
     all.nth(usize::from(number) % count)
-        .expect("it is below the count")
+        .expect("the number is below the count")
 }
 
 pub fn text(json: &[u8]) -> &str {

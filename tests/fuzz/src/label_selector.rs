@@ -1,4 +1,4 @@
-//! Label selectors as text.
+//! Label selectors.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use setpoint_model::selector::Selector;
 
 use crate::stretch::stretch_text;
 
-/// Parses a selector and matches it. It must be the same after it was written and read again.
+/// Parses a selector and matches it. A valid one must round-trip.
 pub fn run(input: &[u8]) {
     let Ok(selector) = Selector::parse(&stretch_text(input)) else {
         return;
@@ -16,7 +16,7 @@ pub fn run(input: &[u8]) {
         .into();
     let matched = selector.matches(&labels);
     let written = selector.to_string();
-    let again = Selector::parse(&written).expect("what was written can be read");
+    let again = Selector::parse(&written).expect("a displayed selector can be parsed");
     assert_eq!(again.to_string(), written);
     assert_eq!(again.matches(&labels), matched, "{written}");
 }

@@ -1,11 +1,8 @@
-//! Fuzz targets: every decoder at the edge of the gateway, and sequences of requests to it.
+//! Fuzz targets: the decoders of the gateway's input, and sequences of requests.
 //!
-//! A target is a function of bytes that panics on a defect. `tests/fuzz/run` calls it with bytes that libFuzzer
-//! makes up, the test `inputs` with those that are kept.
-#![allow(
-    clippy::unwrap_used,
-    reason = "all of this is tests: what is not as it should be is a failure"
-)]
+//! A target is a function of bytes that panics on a defect. `tests/fuzz/run` calls it with inputs that libFuzzer generates,
+//! the test `inputs` with the stored ones.
+#![allow(clippy::unwrap_used, reason = "fuzz targets may panic")]
 
 mod body;
 mod continue_token;

@@ -1,4 +1,4 @@
-//! Patches of each type: the first byte says of which kind the patched object is, the rest is the patch.
+//! Patches of each type. The first byte selects the kind of the patched object, the rest is the patch.
 
 use serde_json::Value;
 use setpoint_codec::{Kind, patch, strict};
@@ -8,12 +8,12 @@ use crate::stretch::stretch;
 
 type Apply = fn(&Kind, Value, Value) -> Result<Value, patch::Error>;
 
-/// RFC 6902.
+/// JSON patches (RFC 6902).
 pub fn json(input: &[u8]) {
     apply(input, patch::json);
 }
 
-/// RFC 7386; to apply a patch twice is to apply it once.
+/// Merge patches (RFC 7386), which must be idempotent.
 pub fn merge(input: &[u8]) {
     if let Some((kind, patch, patched)) = apply(input, patch::merge) {
         let twice = patch::merge(kind, patched.clone(), patch);
@@ -21,12 +21,12 @@ pub fn merge(input: &[u8]) {
     }
 }
 
-/// Kubernetes' strategic merge.
+/// Strategic merge patches.
 pub fn strategic(input: &[u8]) {
     apply(input, patch::strategic);
 }
 
-/// Patches an object, and reads the outcome as the gateway does.
+/// Patches an object and decodes the result as the gateway does.
 fn apply(input: &[u8], apply: Apply) -> Option<(&'static Kind, Value, Value)> {
     let (first, patch) = input.split_first()?;
     let (kind, document) = example(*first);

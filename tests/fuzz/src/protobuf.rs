@@ -1,8 +1,8 @@
-//! An object as protobuf: the first byte says of which kind, the rest is the message.
+//! Protobuf objects. The first byte selects the kind, the rest is the message.
 
 use crate::json::kind;
 
-/// Decodes a message. What it decodes to must not change by being encoded, and must have a JSON.
+/// Decodes a message. A valid one must round-trip and have a JSON form.
 pub fn run(input: &[u8]) {
     let Some((first, raw)) = input.split_first() else {
         return;
@@ -12,9 +12,9 @@ pub fn run(input: &[u8]) {
         return;
     };
     let raw = object.encode();
-    let again = kind.decode(&raw).expect("what was encoded can be decoded");
+    let again = kind.decode(&raw).expect("an encoded object can be decoded");
     assert_eq!(again.encode(), raw);
     let json = object.to_json();
-    serde_json::from_slice::<serde_json::Value>(&json).expect("an object's JSON is JSON");
+    serde_json::from_slice::<serde_json::Value>(&json).expect("the JSON of an object is valid");
     let _ = kind.from_json(&json);
 }

@@ -1,11 +1,11 @@
-//! Amounts of resources as text.
+//! Quantities.
 
 use setpoint_model::quantity::Amount;
 use setpoint_proto::meta::Quantity;
 
 use crate::stretch::stretch_text;
 
-/// Parses one amount, or two with a line break between them, and calculates with them.
+/// Parses one or two amounts, separated by a line break, and calculates with them.
 pub fn run(input: &[u8]) {
     let text = stretch_text(input);
     let (first, second) = text.split_once('\n').unwrap_or((&text, "1"));
@@ -24,7 +24,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// What a body may hold is what can be calculated with.
+/// Checks that bodies accept exactly the quantities that can be parsed as amounts.
 fn check_reading(text: &str, is_amount: bool) {
     let json = serde_json::Value::from(text).to_string();
     let read = serde_json::from_str::<Quantity>(&json);
@@ -35,7 +35,7 @@ fn check_reading(text: &str, is_amount: bool) {
 
 fn check_writing(amount: Amount) {
     let written = amount.canonical();
-    let again = Amount::parse(&written).expect("what was written can be read");
+    let again = Amount::parse(&written).expect("a canonical quantity can be parsed");
     assert_eq!(again, amount, "{written}");
     assert_eq!(again.canonical(), written);
 }

@@ -1,4 +1,4 @@
-//! What stands behind the question mark: the first byte chooses the request, the rest is its query.
+//! Queries of URLs. The first byte selects the request, the rest is the query.
 
 use http::{Method, Uri};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
@@ -7,7 +7,7 @@ use crate::dry;
 use crate::gateway::json_request;
 use crate::stretch::stretch;
 
-/// What no address holds as it is.
+/// Characters that must be escaped in URLs.
 const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -45,7 +45,7 @@ const REQUESTS: &[(Method, &str, &str)] = &[
     (Method::GET, "/version", ""),
 ];
 
-/// Sends the request, without effect if it is a write.
+/// Sends the request; a write as a dry run.
 pub fn run(input: &[u8]) {
     let Some((first, query)) = input.split_first() else {
         return;
@@ -58,7 +58,7 @@ pub fn run(input: &[u8]) {
         "&dryRun=All"
     };
     let path = format!("{path}?{query}{dry}");
-    // Longer addresses than the server takes do not come here.
+    // The server rejects longer URLs.
     if path.parse::<Uri>().is_ok() {
         dry::send(json_request(method.clone(), &path, (*body).to_owned()));
     }

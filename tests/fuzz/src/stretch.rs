@@ -1,12 +1,12 @@
-//! Long inputs from short ones: what is not linear in its input shows at a length that mutation hardly reaches.
+//! Makes long inputs from short ones, to find code that is not linear in the length of its input.
 
 use std::borrow::Cow;
 
 /// The length of a stretched input.
 const LENGTH: usize = 60_000;
 
-/// Cuts an input with two or more bytes `FF`, which no UTF-8 text holds, at the first two of them, and repeats the
-/// middle part up to [`LENGTH`]. `#` in the repeated part becomes the number of the repetition, so that parts differ.
+/// Splits the input at the first two bytes `FF`, which UTF-8 text does not have, and repeats the middle part up to
+/// [`LENGTH`]. `#` in it becomes the number of the repetition. Without two such bytes the input is unchanged.
 pub fn stretch(input: &[u8]) -> Cow<'_, [u8]> {
     let mut parts = input.splitn(3, |byte| *byte == 0xff);
     let (Some(head), Some(unit), Some(tail)) = (parts.next(), parts.next(), parts.next()) else {
@@ -23,7 +23,7 @@ pub fn stretch(input: &[u8]) -> Cow<'_, [u8]> {
     long.into()
 }
 
-/// As [`stretch`], for targets that read text.
+/// As [`stretch`], for targets with text input.
 pub fn stretch_text(input: &[u8]) -> String {
     String::from_utf8_lossy(&stretch(input)).into_owned()
 }

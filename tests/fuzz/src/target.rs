@@ -1,4 +1,4 @@
-//! The targets by name.
+//! The table of targets.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::{
     patch, protobuf, quantity, query, sequence, time, traceparent,
 };
 
-/// The most CPU time that one input may take. Inputs have up to 64 KiB: what takes longer is not linear.
+/// The maximum CPU time of one input of up to 64 KiB. Code that takes longer is not linear.
 const BOUND: Duration = Duration::from_secs(1);
 
 /// A function of bytes that panics on a defect.
 #[derive(Debug)]
 pub struct Target {
-    /// As in `inputs/<name>`.
+    /// The name, as in `inputs/<name>`.
     pub name: &'static str,
     run: fn(&[u8]),
 }
@@ -45,7 +45,7 @@ const fn new(name: &'static str, run: fn(&[u8])) -> Target {
     Target { name, run }
 }
 
-/// Returns the target of that name.
+/// Returns the target with this name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
@@ -76,8 +76,8 @@ impl Target {
     }
 }
 
-/// Returns how long this process has run, on all its threads and whatever else the machine does.
+/// Returns the CPU time of this process.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    time.expect("Linux has this clock").into()
+    time.expect("the clock exists on Linux").into()
 }

@@ -1,10 +1,10 @@
-//! Moments, as text in JSON and as numbers in protobuf.
+//! Times, as JSON and as protobuf.
 
 use prost::Message as _;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::meta::{MicroTime, Time};
 
-/// Reads the input both as JSON text and as a message. What was read must stay the same through JSON.
+/// Decodes the input both as JSON text and as a message. Valid ones must round-trip through JSON.
 pub fn run(input: &[u8]) {
     let text = serde_json::Value::from(String::from_utf8_lossy(input)).to_string();
     if let Ok(time) = serde_json::from_str::<Time>(&text) {
@@ -23,7 +23,7 @@ pub fn run(input: &[u8]) {
 
 fn check(time: &Time) {
     let json = serde_json::to_string(time).unwrap();
-    let again: Time = serde_json::from_str(&json).expect("what was written can be read");
+    let again: Time = serde_json::from_str(&json).expect("a serialized time can be decoded");
     assert_eq!(serde_json::to_string(&again).unwrap(), json);
     if let Some(start) = time.timestamp() {
         for seconds in [i64::MIN, -1, 0, 1, i64::MAX, start.as_second()] {
@@ -34,6 +34,6 @@ fn check(time: &Time) {
 
 fn check_micro(time: &MicroTime) {
     let json = serde_json::to_string(time).unwrap();
-    let again: MicroTime = serde_json::from_str(&json).expect("what was written can be read");
+    let again: MicroTime = serde_json::from_str(&json).expect("a serialized time can be decoded");
     assert_eq!(serde_json::to_string(&again).unwrap(), json);
 }

@@ -2,7 +2,7 @@
 
 use setpoint_proto::Traceparent;
 
-/// Parses the header. What was read must be the same after it was written again.
+/// Parses the header. A valid one must round-trip.
 pub fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let Ok(span) = text.parse::<Traceparent>() else {
@@ -12,6 +12,6 @@ pub fn run(input: &[u8]) {
     let again: Traceparent = span
         .to_string()
         .parse()
-        .expect("what was written can be read");
+        .expect("a displayed header can be parsed");
     assert_eq!(again, span);
 }

@@ -1,5 +1,5 @@
-//! The kept inputs: a few seeds for each target, and what has found a defect.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Replays the stored inputs: seeds of each target, and inputs that have found defects.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::path::PathBuf;
 use std::sync::Once;
@@ -18,13 +18,13 @@ fn inputs(name: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// A panic that the gateway catches is a defect, too.
+/// Aborts the process on any panic: one that the gateway catches is a defect, too.
 fn fail_on_any_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let tell = std::panic::take_hook();
+        let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            tell(panic);
+            report(panic);
             std::process::abort();
         }));
     });
@@ -40,7 +40,7 @@ fn replay(name: &str) {
 }
 
 #[test]
-fn every_target_has_inputs_and_every_input_a_target() {
+fn the_input_folders_are_those_of_the_targets_and_are_not_empty() {
     let mut folders: Vec<_> = inputs("")
         .iter()
         .map(|path| path.file_name().unwrap().to_owned())

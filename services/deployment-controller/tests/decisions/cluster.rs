@@ -1,11 +1,11 @@
-//! A Deployment with its sets and their Pods, as the gateway and the replicaset-controller would keep them.
+//! Simulates the gateway and the replicaset-controller for one Deployment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_controller::{Outcome, Plan, View};
-use setpoint_deployment_controller::{Action, Deployment, Set, World, plan, status};
+use setpoint_deployment_controller::{Action, DeploymentView, ReplicaSetView, World, plan, status};
 use setpoint_model::{Target, Template, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet, RollingUpdateDeployment};
 use setpoint_proto::meta::{IntOrString, LabelSelector};
@@ -13,8 +13,8 @@ use setpoint_proto::{ApiError, Reason};
 
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// What the gateway does to a template that it cannot keep, and what the controller notes about it.
-fn forget(set: &mut ReplicaSet) {
+/// Drops a field of the template, as a gateway may, and annotates the set, as the controller does then.
+fn drop_hostname(set: &mut ReplicaSet) {
     let hash = |set: &ReplicaSet| Template::of(&set.spec.template).hash(None);
     let sent = hash(set);
     set.spec.template.spec.hostname.clear();
@@ -24,17 +24,17 @@ fn forget(set: &mut ReplicaSet) {
         .insert("setpoint.dev/stored-template".into(), hashes);
 }
 
-/// A set and its Pods as they are, which its status tells only later.
+/// A set and its actual Pods, which its status may not reflect yet.
 #[derive(Clone, Debug, Default)]
-pub struct Tracked {
+pub struct SimulatedSet {
     pub set: ReplicaSet,
     pub pods: i32,
     pub available: i32,
     pub terminating: i32,
-    followed: i64,
+    observed: i64,
 }
 
-impl Tracked {
+impl SimulatedSet {
     pub fn of(set: ReplicaSet) -> Self {
         Self {
             set,
@@ -46,10 +46,10 @@ impl Tracked {
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub deployment: apps::Deployment,
-    pub sets: BTreeMap<String, Tracked>,
+    pub sets: BTreeMap<String, SimulatedSet>,
     pub now: i64,
-    /// Does the gateway lose a field of Pod templates?
-    pub forgetful: bool,
+    /// Whether the gateway drops the host name from Pod templates.
+    pub drops_hostname: bool,
     writes: u64,
 }
 
@@ -77,35 +77,35 @@ impl Cluster {
             deployment,
             sets: BTreeMap::new(),
             now: 1_000,
-            forgetful: false,
+            drops_hostname: false,
             writes: 0,
         }
     }
 
-    /// A Deployment that has been rolled out and rests.
+    /// Returns a Deployment whose rollout is complete.
     pub fn settled(replicas: i32, surge: i32, unavailable: i32) -> Self {
         let mut cluster = Self::new(replicas, surge, unavailable);
         cluster.settle();
         cluster
     }
 
-    /// The user changes the spec.
+    /// Changes the spec as a user does.
     pub fn edit(&mut self, change: impl FnOnce(&mut apps::DeploymentSpec)) {
         change(&mut self.deployment.spec);
         self.deployment.metadata.generation += 1;
     }
 
-    /// The user wants another image.
+    /// Changes the template. The host name stands for the image.
     pub fn set_image(&mut self, image: &str) {
         self.edit(|spec| spec.template.spec.hostname = image.into());
     }
 
     pub fn world(&self) -> World {
-        let deployment = Arc::new(Deployment::of(self.deployment.clone()));
-        let view = |tracked: &Tracked| Arc::new(Set::of(tracked.set.clone()));
+        let deployment = Arc::new(DeploymentView::of(self.deployment.clone()));
+        let view = |simulated: &SimulatedSet| Arc::new(ReplicaSetView::of(simulated.set.clone()));
         World {
             sets: self.sets.values().map(view).collect(),
-            namesake: self.sets.get(&deployment.set_name()).map(view),
+            name_conflict: self.sets.get(&deployment.set_name()).map(view),
             deployment,
             now: self.time(),
         }
@@ -115,7 +115,7 @@ impl Cluster {
         plan(&self.world())
     }
 
-    /// What the gateway does when the controller acts.
+    /// Applies an action as the gateway does.
     pub fn apply(&mut self, action: &Action) -> Result<(), ApiError> {
         self.writes += 1;
         match action.clone() {
@@ -139,10 +139,10 @@ impl Cluster {
                 set.metadata.annotations = annotations;
                 set.spec.replicas = Some(replicas);
                 set.spec.min_ready_seconds = self.deployment.spec.min_ready_seconds;
-                if self.forgetful {
-                    forget(&mut set);
+                if self.drops_hostname {
+                    drop_hostname(&mut set);
                 }
-                self.sets.insert(name, Tracked::of(set));
+                self.sets.insert(name, SimulatedSet::of(set));
             }
             Action::Scale {
                 set,
@@ -177,7 +177,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A set of the Deployment without anything in it.
+    /// Returns a new set of the Deployment without Pods and labels.
     pub fn blank(&mut self, name: &str) -> ReplicaSet {
         self.writes += 1;
         let mut set = ReplicaSet::default();
@@ -196,23 +196,23 @@ impl Cluster {
         let found = self
             .sets
             .get_mut(&target.key.name)
-            .map(|tracked| &mut tracked.set);
+            .map(|simulated| &mut simulated.set);
         found
             .filter(|set| set.metadata.uid == target.uid)
             .ok_or_else(|| ApiError::new(Reason::Conflict, "another"))
     }
 
-    /// One whole round that dies after so many actions. Says whether there was nothing to do.
-    pub fn round(&mut self, survives: usize) -> bool {
+    /// Reconciles once; dies after `steps` actions. Returns whether the plan was empty.
+    pub fn reconcile(&mut self, steps: usize) -> bool {
         let world = self.world();
         let plan = plan(&world);
         let mut outcome = Outcome::of(plan);
-        for step in outcome.plan.steps.iter().take(survives) {
+        for step in outcome.plan.steps.iter().take(steps) {
             self.apply(&step.action).unwrap();
             outcome.done += 1;
         }
         if outcome.done == outcome.plan.steps.len() {
-            self.report(&world, &outcome);
+            self.write_status(&world, &outcome);
         }
         outcome.plan.is_empty()
     }
@@ -222,81 +222,81 @@ impl Cluster {
         Outcome::of(self.plan())
     }
 
-    /// Writes down what the controller has to tell. Says whether that was anything.
-    pub fn report(&mut self, world: &World, outcome: &Outcome<Action>) -> bool {
-        let Some(report) = status(world, outcome) else {
+    /// Writes the status. Returns whether it had to be written.
+    pub fn write_status(&mut self, world: &World, outcome: &Outcome<Action>) -> bool {
+        let Some(write_status) = status(world, outcome) else {
             return false;
         };
-        self.deployment.status = report.status;
-        let revision = report
+        self.deployment.status = write_status.status;
+        let revision = write_status
             .revision
             .map(|revision| (REVISION.to_owned(), revision.to_string()));
         self.deployment.metadata.annotations.extend(revision);
         true
     }
 
-    /// The replicaset-controller creates and deletes Pods, those first that are not available.
-    pub fn follow(&mut self, place: usize) {
-        self.follow_in_part(place, i32::MAX);
+    /// Scales the Pods of a set as the replicaset-controller does: unavailable ones are deleted first.
+    pub fn scale_pods(&mut self, index: usize) {
+        self.scale_at_most(index, i32::MAX);
     }
 
-    /// It gets no further than so many Pods.
-    pub fn follow_in_part(&mut self, place: usize, most: i32) {
-        let Some(set) = self.at(place) else { return };
+    /// Creates or deletes at most `limit` Pods of a set.
+    pub fn scale_at_most(&mut self, index: usize, limit: i32) {
+        let Some(set) = self.at(index) else { return };
         let change = set.set.spec.replicas.unwrap() - set.pods;
-        let wanted = set.pods + change.clamp(-most, most);
+        let wanted = set.pods + change.clamp(-limit, limit);
         set.terminating += (set.pods - wanted).max(0);
         set.pods = wanted;
         set.available = set.available.min(wanted);
-        set.followed = set.set.metadata.generation;
+        set.observed = set.set.metadata.generation;
     }
 
-    /// A Pod becomes available.
-    pub fn start(&mut self, place: usize) {
-        let Some(set) = self.at(place) else { return };
+    /// Makes a Pod of a set available.
+    pub fn make_available(&mut self, index: usize) {
+        let Some(set) = self.at(index) else { return };
         set.available = set.pods.min(set.available + 1);
     }
 
-    /// The replicaset-controller says how it is.
-    pub fn tell(&mut self, place: usize) {
-        let Some(set) = self.at(place) else { return };
+    /// Writes the status of a set as the replicaset-controller does.
+    pub fn report_status(&mut self, index: usize) {
+        let Some(set) = self.at(index) else { return };
         let status = &mut set.set.status;
         status.replicas = set.pods;
         status.ready_replicas = set.available;
         status.available_replicas = set.available;
         status.terminating_replicas = Some(set.terminating);
-        status.observed_generation = set.followed;
+        status.observed_generation = set.observed;
     }
 
-    /// The stopping Pods are gone.
-    pub fn end(&mut self, place: usize) {
-        if let Some(set) = self.at(place) {
+    /// Removes the terminating Pods of a set.
+    pub fn finish_terminating(&mut self, index: usize) {
+        if let Some(set) = self.at(index) {
             set.terminating = 0;
         }
     }
 
-    fn at(&mut self, place: usize) -> Option<&mut Tracked> {
-        let places = self.sets.len().max(1);
-        self.sets.values_mut().nth(place % places)
+    fn at(&mut self, index: usize) -> Option<&mut SimulatedSet> {
+        let sets = self.sets.len().max(1);
+        self.sets.values_mut().nth(index % sets)
     }
 
-    /// The replicaset-controller follows everywhere, and says so.
-    pub fn follow_all(&mut self) {
-        for place in 0..self.sets.len() {
-            self.follow(place);
-            self.tell(place);
+    /// Scales the Pods of all sets and writes their status.
+    pub fn sync_sets(&mut self) {
+        for index in 0..self.sets.len() {
+            self.scale_pods(index);
+            self.report_status(index);
         }
     }
 
-    /// Everything goes its way until nothing changes any more.
+    /// Runs all controllers until nothing changes.
     pub fn settle(&mut self) {
         for _ in 0..200 {
-            let idle = self.round(usize::MAX);
-            for place in 0..self.sets.len() {
-                self.follow(place);
-                self.start(place);
-                self.end(place);
-                self.tell(place);
+            let idle = self.reconcile(usize::MAX);
+            for index in 0..self.sets.len() {
+                self.scale_pods(index);
+                self.make_available(index);
+                self.finish_terminating(index);
+                self.report_status(index);
             }
             let world = self.world();
             let quiet = idle && self.plan().is_empty() && status(&world, &self.planned()).is_none();
@@ -304,42 +304,42 @@ impl Cluster {
                 return;
             }
         }
-        panic!("never came to rest: {self:#?}");
+        panic!("did not settle: {self:#?}");
     }
 
-    /// How many Pods there are, and how many of them are available.
+    /// Returns the number of Pods, and that of available ones.
     pub fn pods(&self) -> (i32, i32) {
-        let sum = |number: fn(&Tracked) -> i32| self.sets.values().map(number).sum();
+        let sum = |number: fn(&SimulatedSet) -> i32| self.sets.values().map(number).sum();
         (sum(|set| set.pods), sum(|set| set.available))
     }
 
-    /// The sets with Pods: their revision and how many.
-    pub fn spread(&self) -> Vec<(String, i32)> {
-        let of = |tracked: &Tracked| {
+    /// Returns the number of Pods for each revision that has Pods.
+    pub fn pods_by_revision(&self) -> Vec<(String, i32)> {
+        let of = |simulated: &SimulatedSet| {
             (
-                tracked.set.metadata.annotations[REVISION].clone(),
-                tracked.pods,
+                simulated.set.metadata.annotations[REVISION].clone(),
+                simulated.pods,
             )
         };
-        let mut spread: Vec<_> = self
+        let mut pods_by_revision: Vec<_> = self
             .sets
             .values()
             .map(of)
             .filter(|(_, pods)| *pods > 0)
             .collect();
-        spread.sort();
-        spread
+        pods_by_revision.sort();
+        pods_by_revision
     }
 
-    /// The revisions of all sets.
+    /// Returns the revisions of all sets.
     pub fn revisions(&self) -> Vec<String> {
-        let of = |tracked: &Tracked| tracked.set.metadata.annotations[REVISION].clone();
+        let of = |simulated: &SimulatedSet| simulated.set.metadata.annotations[REVISION].clone();
         let mut revisions: Vec<_> = self.sets.values().map(of).collect();
         revisions.sort();
         revisions
     }
 
-    /// The reason of a condition, and whether it holds.
+    /// Returns status and reason of a condition.
     pub fn condition(&self, kind: &str) -> Option<(&str, &str)> {
         let conditions = &self.deployment.status.conditions;
         let condition = conditions

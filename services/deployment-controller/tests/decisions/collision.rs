@@ -1,18 +1,18 @@
-//! Two templates under one name.
+//! Tests of collisions of names of ReplicaSets.
 
-use crate::cluster::{Cluster, Tracked};
+use crate::cluster::{Cluster, SimulatedSet};
 use setpoint_controller::View;
-use setpoint_deployment_controller::Deployment;
+use setpoint_deployment_controller::DeploymentView;
 
-/// Two host names whose templates have the same hash, found by trying a million.
-const TWINS: [&str; 2] = ["h1149599", "h1312382"];
+/// Two host names whose templates have the same hash, found by trying random ones.
+const COLLIDING: [&str; 2] = ["h1149599", "h1312382"];
 
 #[test]
-fn the_twins_have_one_hash_and_two_templates() {
+fn the_colliding_templates_differ_and_have_the_same_hash() {
     let mut cluster = Cluster::new(1, 1, 0);
-    let templates = TWINS.map(|twin| {
-        cluster.set_image(twin);
-        Deployment::of(cluster.deployment.clone()).packed
+    let templates = COLLIDING.map(|host_name| {
+        cluster.set_image(host_name);
+        DeploymentView::of(cluster.deployment.clone()).packed
     });
     assert_ne!(templates[0], templates[1]);
     assert_eq!(templates[0].hash(None), templates[1].hash(None));
@@ -20,35 +20,35 @@ fn the_twins_have_one_hash_and_two_templates() {
 
 /// Checks D4.
 #[test]
-fn a_collision_with_another_template_is_counted_once() {
-    let [one, other] = TWINS;
+fn a_hash_collision_increments_the_collision_count_once() {
+    let [one, other] = COLLIDING;
     let mut cluster = Cluster::new(2, 1, 0);
     cluster.set_image(one);
     cluster.settle();
     cluster.set_image(other);
     cluster.settle();
     assert_eq!(cluster.deployment.status.collision_count, Some(1));
-    assert_eq!(cluster.spread(), [("2".to_owned(), 2)]);
+    assert_eq!(cluster.pods_by_revision(), [("2".to_owned(), 2)]);
     cluster.set_image(one);
     cluster.settle();
     assert_eq!(cluster.deployment.status.collision_count, Some(1));
     assert_eq!(
-        (cluster.sets.len(), cluster.spread()),
+        (cluster.sets.len(), cluster.pods_by_revision()),
         (2, vec![("3".to_owned(), 2)])
     );
 }
 
 /// Checks D4.
 #[test]
-fn a_name_that_someone_else_took_is_avoided() {
+fn a_name_taken_by_a_set_of_another_owner_increments_the_collision_count() {
     let mut cluster = Cluster::new(2, 1, 0);
-    let name = Deployment::of(cluster.deployment.clone()).set_name();
+    let name = DeploymentView::of(cluster.deployment.clone()).set_name();
     let mut set = cluster.blank(&name);
     set.metadata.owner_references[0].uid = "another".into();
-    cluster.sets.insert(name.clone(), Tracked::of(set));
+    cluster.sets.insert(name.clone(), SimulatedSet::of(set));
     cluster.edit(|spec| spec.paused = true);
     cluster.settle();
-    assert_eq!(cluster.deployment.status.collision_count, None, "it rests");
+    assert_eq!(cluster.deployment.status.collision_count, None, "paused");
     cluster.edit(|spec| spec.paused = false);
     for _ in 0..2 {
         cluster.settle();
@@ -57,43 +57,43 @@ fn a_name_that_someone_else_took_is_avoided() {
     }
 }
 
-/// Checks D4: a gateway that loses a field must not make us create sets for ever.
+/// Checks D4: a gateway that drops a field does not make the controller create sets for ever.
 #[test]
-fn a_template_that_is_kept_otherwise_than_it_was_sent_makes_one_set() {
+fn a_template_stored_without_a_field_makes_one_set() {
     let mut cluster = Cluster::new(2, 1, 0);
-    cluster.forgetful = true;
+    cluster.drops_hostname = true;
     cluster.set_image("lost");
     cluster.settle();
     assert_eq!((cluster.sets.len(), cluster.pods()), (1, (2, 2)));
     assert_eq!(cluster.deployment.status.collision_count, None);
 }
 
-/// Checks D4: the note is about two templates, and no other.
+/// Checks D4.
 #[test]
-fn a_set_that_was_stored_otherwise_is_of_the_template_that_was_sent_alone() {
+fn the_annotation_of_the_stored_template_matches_only_the_template_that_was_sent() {
     let mut cluster = Cluster::new(2, 1, 0);
-    cluster.forgetful = true;
+    cluster.drops_hostname = true;
     cluster.set_image("lost");
     cluster.settle();
-    cluster.forgetful = false;
+    cluster.drops_hostname = false;
     cluster.set_image("kept");
     cluster.settle();
-    assert_eq!(cluster.spread(), [("2".to_owned(), 2)]);
+    assert_eq!(cluster.pods_by_revision(), [("2".to_owned(), 2)]);
     cluster.set_image("lost");
     cluster.settle();
     assert_eq!(
-        (cluster.sets.len(), cluster.spread()),
+        (cluster.sets.len(), cluster.pods_by_revision()),
         (2, vec![("3".to_owned(), 2)])
     );
     assert_eq!(cluster.deployment.status.collision_count, None);
 }
 
-/// Checks F9: as upstream, the set that was edited is one of another template that has the name.
+/// Checks F9: as upstream, the edited set is a collision.
 #[test]
 fn a_set_whose_template_was_edited_is_replaced() {
-    for forgetful in [false, true] {
+    for drops_hostname in [false, true] {
         let mut cluster = Cluster::new(2, 1, 0);
-        cluster.forgetful = forgetful;
+        cluster.drops_hostname = drops_hostname;
         cluster.set_image("good");
         cluster.settle();
         let edited = cluster.sets.values_mut().next().unwrap();
@@ -105,13 +105,13 @@ fn a_set_whose_template_was_edited_is_replaced() {
         assert_eq!((cluster.sets.len(), cluster.pods()), (2, (2, 2)));
         assert_eq!(cluster.sets[&edited].pods, 0);
         cluster.settle();
-        assert_eq!(cluster.sets.len(), 2, "once");
+        assert_eq!(cluster.sets.len(), 2, "replaced once");
     }
 }
 
 /// Checks D4, D12.
 #[test]
-fn an_orphan_under_the_name_is_adopted_and_no_collision() {
+fn an_orphan_that_has_the_name_is_adopted_without_a_collision() {
     let mut cluster = Cluster::settled(2, 1, 0);
     let orphan = cluster.sets.values_mut().next().unwrap();
     orphan.set.metadata.owner_references.clear();

@@ -1,8 +1,5 @@
-//! What the deployment-controller decides, on a cluster that is only data.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may panic, and so may what it is made of"
-)]
+//! Tests of plan and status of the deployment-controller on a simulated cluster.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod cluster;
 mod collision;

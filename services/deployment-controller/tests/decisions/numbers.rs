@@ -1,4 +1,4 @@
-//! Numbers from users, as absurd as they can be.
+//! Tests of extreme and invalid numbers in specs, statuses and annotations.
 
 use crate::cluster::{Cluster, REVISION};
 use proptest::prelude::*;
@@ -36,9 +36,9 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Checks D1: no number makes a decision panic or asks for a negative number of Pods.
+    /// Checks D1.
     #[test]
-    fn no_number_from_a_user_is_too_much(
+    fn no_number_makes_plan_panic_or_scale_below_zero(
         spec in (numbers(), numbers(), numbers(), numbers(), shares(), shares()),
         counts in prop::collection::vec((numbers(), numbers(), numbers(), numbers(), any::<i64>()), 2),
         annotations in prop::collection::vec((texts(), texts(), texts(), texts()), 2),
@@ -46,7 +46,7 @@ proptest! {
     ) {
         let mut cluster = Cluster::settled(3, 1, 0);
         cluster.set_image("next");
-        cluster.round(usize::MAX);
+        cluster.reconcile(usize::MAX);
         let (replicas, seconds, deadline, limit, surge, unavailable) = spec;
         let (paused, recreate, collisions) = flags;
         cluster.edit(|spec| {
@@ -64,10 +64,10 @@ proptest! {
             }
         });
         cluster.deployment.status.collision_count = Some(collisions);
-        let told = counts.into_iter().zip(annotations);
-        for (tracked, (count, annotation)) in cluster.sets.values_mut().zip(told) {
+        let values = counts.into_iter().zip(annotations);
+        for (simulated, (count, annotation)) in cluster.sets.values_mut().zip(values) {
             let (spec, replicas, available, terminating, observed) = count;
-            let set = &mut tracked.set;
+            let set = &mut simulated.set;
             set.spec.replicas = Some(spec);
             set.status.replicas = replicas;
             set.status.ready_replicas = available;
@@ -96,7 +96,7 @@ fn annotated(name: &str, value: &str) -> Cluster {
     cluster
 }
 
-/// Goes back to the first template, whose set then has this in its history.
+/// Rolls back to the first template; returns the history of its set.
 fn history_after_a_rollback(before: &str) -> String {
     let mut cluster = annotated(HISTORY, before);
     let first = cluster.sets.keys().next().unwrap().clone();
@@ -107,9 +107,9 @@ fn history_after_a_rollback(before: &str) -> String {
     cluster.sets[&first].set.metadata.annotations[HISTORY].clone()
 }
 
-/// Checks F33: as upstream, the oldest revisions go.
+/// Checks F33: as upstream, the oldest revisions are dropped.
 #[test]
-fn the_history_of_revisions_is_bounded() {
+fn the_revision_history_is_limited_to_2000_bytes() {
     assert_eq!(history_after_a_rollback(""), "1");
     assert_eq!(history_after_a_rollback("7,8"), "7,8,1");
     let full = vec!["1234"; 399].join(",");
@@ -128,7 +128,7 @@ fn the_history_of_revisions_is_bounded() {
 
 /// Checks F33.
 #[test]
-fn a_revision_that_is_no_number_is_not_handed_down() {
+fn an_invalid_revision_is_replaced_and_not_added_to_the_history() {
     let mut cluster = annotated(REVISION, "first");
     assert_eq!(status(&cluster.world(), &cluster.planned()), None);
     cluster.settle();
@@ -139,7 +139,7 @@ fn a_revision_that_is_no_number_is_not_handed_down() {
 
 /// Checks F33.
 #[test]
-fn revisions_end_at_the_largest_and_begin_above_zero() {
+fn revisions_saturate_at_i64_max_and_start_above_zero() {
     for (before, after) in [(i64::MAX, i64::MAX), (i64::MAX - 1, i64::MAX), (-7, 1)] {
         let mut cluster = annotated(REVISION, &before.to_string());
         cluster.set_image("next");
@@ -150,9 +150,9 @@ fn revisions_end_at_the_largest_and_begin_above_zero() {
     }
 }
 
-/// Checks D2: as upstream reads it, a size is digits alone; anything else is no sign of a change of size.
+/// Checks D2: as upstream, anything but digits is ignored.
 #[test]
-fn a_size_that_is_no_number_of_pods_is_no_change_of_size() {
+fn an_invalid_size_annotation_does_not_count_as_a_resize() {
     for size in ["-1", "+3", "", "many", "2147483648", "2.5"] {
         let cluster = annotated(DESIRED, size);
         assert!(cluster.plan().is_empty(), "{size:?}: {:?}", cluster.plan());
@@ -160,9 +160,9 @@ fn a_size_that_is_no_number_of_pods_is_no_change_of_size() {
     assert!(!annotated(DESIRED, "3").plan().is_empty());
 }
 
-/// Checks D6: a negative count does not make up for Pods that are there.
+/// Checks D6: a negative count does not compensate for existing Pods.
 #[test]
-fn a_set_with_pods_is_not_empty_whatever_its_status_says_of_others() {
+fn a_set_is_deleted_only_if_both_replicas_and_terminating_replicas_are_zero() {
     let mut cluster = Cluster::settled(2, 1, 0);
     cluster.set_image("next");
     cluster.settle();
@@ -170,7 +170,7 @@ fn a_set_with_pods_is_not_empty_whatever_its_status_says_of_others() {
     let deletes = |replicas, terminating| {
         let mut cluster = cluster.clone();
         let mut sets = cluster.sets.values_mut();
-        let old = sets.find(|tracked| tracked.pods == 0).unwrap();
+        let old = sets.find(|simulated| simulated.pods == 0).unwrap();
         old.set.status.replicas = replicas;
         old.set.status.terminating_replicas = terminating;
         let steps = cluster.plan().steps;

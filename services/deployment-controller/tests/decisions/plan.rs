@@ -1,4 +1,4 @@
-//! What every plan of the deployment-controller keeps to, on rollouts made up at random.
+//! Properties of plans, on random rollouts.
 
 use std::collections::HashSet;
 
@@ -8,37 +8,37 @@ use proptest::prelude::*;
 use setpoint_controller::Outcome;
 use setpoint_deployment_controller::{Action, plan};
 
-/// Something that happens, in any order and as often as it likes.
+/// A random event.
 #[derive(Clone, Debug)]
 enum Event {
-    /// The controller gets so far with its plan, then dies and comes back.
-    Round(usize),
-    Follow(usize, i32),
-    Start(usize),
-    Tell(usize),
-    End(usize),
+    /// The controller restarts after this number of actions.
+    Reconcile(usize),
+    ScalePods(usize, i32),
+    MakeAvailable(usize),
+    ReportStatus(usize),
+    FinishTerminating(usize),
     SetImage(u8),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
-        4 => (0..4_usize).prop_map(Event::Round),
-        3 => (0..4_usize, 1..6_i32).prop_map(|(place, most)| Event::Follow(place, most)),
-        3 => (0..4_usize).prop_map(Event::Start),
-        3 => (0..4_usize).prop_map(Event::Tell),
-        1 => (0..4_usize).prop_map(Event::End),
+        4 => (0..4_usize).prop_map(Event::Reconcile),
+        3 => (0..4_usize, 1..6_i32).prop_map(|(index, limit)| Event::ScalePods(index, limit)),
+        3 => (0..4_usize).prop_map(Event::MakeAvailable),
+        3 => (0..4_usize).prop_map(Event::ReportStatus),
+        1 => (0..4_usize).prop_map(Event::FinishTerminating),
         1 => (0..3_u8).prop_map(Event::SetImage),
     ];
     prop::collection::vec(event, 0..120)
 }
 
-fn happen(cluster: &mut Cluster, event: &Event) {
+fn apply_event(cluster: &mut Cluster, event: &Event) {
     match *event {
-        Event::Round(survives) => drop(cluster.round(survives)),
-        Event::Follow(place, most) => cluster.follow_in_part(place, most),
-        Event::Start(place) => cluster.start(place),
-        Event::Tell(place) => cluster.tell(place),
-        Event::End(place) => cluster.end(place),
+        Event::Reconcile(steps) => drop(cluster.reconcile(steps)),
+        Event::ScalePods(index, limit) => cluster.scale_at_most(index, limit),
+        Event::MakeAvailable(index) => cluster.make_available(index),
+        Event::ReportStatus(index) => cluster.report_status(index),
+        Event::FinishTerminating(index) => cluster.finish_terminating(index),
         Event::SetImage(image) => cluster.set_image(&format!("image-{image}")),
     }
 }
@@ -46,14 +46,14 @@ fn happen(cluster: &mut Cluster, event: &Event) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// Checks D1, D3, R3: whatever the order, whoever dies, and however often the template changes on the way.
+    /// Checks D1, D3, R3: for any order of events, crashes and changes of the template.
     #[test]
-    fn a_rolling_update_never_leaves_its_bounds(replicas in 0..9_i32, surge in 0..4_i32, unavailable in 0..4_i32, events in events()) {
+    fn a_rolling_update_keeps_max_surge_and_max_unavailable(replicas in 0..9_i32, surge in 0..4_i32, unavailable in 0..4_i32, events in events()) {
         let mut cluster = Cluster::settled(replicas, surge, unavailable);
         cluster.set_image("next");
         let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
         for event in &events {
-            happen(&mut cluster, event);
+            apply_event(&mut cluster, event);
             let (pods, available) = cluster.pods();
             prop_assert!(pods <= replicas + surge, "{pods} Pods after {event:?}");
             prop_assert!(available >= replicas - unavailable, "{available} available after {event:?}");
@@ -62,33 +62,33 @@ proptest! {
         prop_assert_eq!(cluster.pods(), (replicas, replicas));
         let revision = cluster.deployment.metadata.annotations[REVISION].clone();
         let expected = if replicas > 0 { vec![(revision, replicas)] } else { vec![] };
-        prop_assert_eq!(cluster.spread(), expected);
+        prop_assert_eq!(cluster.pods_by_revision(), expected);
     }
 
-    /// Checks D2, D9: it converges, whatever else is changed on the way, paused or not.
+    /// Checks D2, D9.
     #[test]
-    fn any_change_of_size_converges(sizes in prop::collection::vec((0..9_i32, any::<bool>(), events()), 1..4)) {
+    fn changes_of_size_converge_during_rollouts_and_pauses(sizes in prop::collection::vec((0..9_i32, any::<bool>(), events()), 1..4)) {
         let mut cluster = Cluster::settled(3, 1, 0);
         for (size, paused, events) in sizes {
             cluster.edit(|spec| (spec.replicas, spec.paused) = (Some(size), paused));
-            events.iter().for_each(|event| happen(&mut cluster, event));
+            events.iter().for_each(|event| apply_event(&mut cluster, event));
         }
         cluster.edit(|spec| spec.paused = false);
         cluster.settle();
         let wanted = cluster.deployment.spec.replicas.unwrap();
         prop_assert_eq!(cluster.pods(), (wanted, wanted));
-        prop_assert!(cluster.spread().len() <= 1);
+        prop_assert!(cluster.pods_by_revision().len() <= 1);
     }
 
     /// Checks D10.
     #[test]
-    fn recreate_never_runs_two_templates_at_once(replicas in 0..5_i32, events in events()) {
+    fn recreate_never_runs_pods_of_two_templates_at_once(replicas in 0..5_i32, events in events()) {
         let mut cluster = Cluster::new(replicas, 0, 0);
         cluster.edit(|spec| spec.strategy.r#type = "Recreate".into());
         cluster.settle();
         cluster.set_image("next");
         for event in &events {
-            happen(&mut cluster, event);
+            apply_event(&mut cluster, event);
             let running = cluster.sets.values().filter(|set| set.pods + set.terminating > 0);
             prop_assert!(running.count() <= 1, "after {event:?}");
         }
@@ -97,28 +97,28 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_caches_is_irrelevant(events in events(), turn in 0..4_usize) {
+    fn the_plan_does_not_depend_on_the_order_of_the_caches(events in events(), rotation in 0..4_usize) {
         let mut cluster = Cluster::settled(5, 2, 1);
-        events.iter().for_each(|event| happen(&mut cluster, event));
+        events.iter().for_each(|event| apply_event(&mut cluster, event));
         let world = cluster.world();
-        let mut turned = world.clone();
-        let places = turned.sets.len().max(1);
-        turned.sets.rotate_left(turn % places);
-        turned.sets.reverse();
-        prop_assert_eq!(plan(&world), plan(&turned));
+        let mut rotated = world.clone();
+        let sets = rotated.sets.len().max(1);
+        rotated.sets.rotate_left(rotation % sets);
+        rotated.sets.reverse();
+        prop_assert_eq!(plan(&world), plan(&rotated));
     }
 
     #[test]
-    fn a_round_does_one_kind_of_thing(events in events(), more in 0..3_i32) {
+    fn a_plan_has_one_kind_of_action(events in events(), more in 0..3_i32) {
         let mut cluster = Cluster::settled(4, 1, 1);
-        events.iter().for_each(|event| happen(&mut cluster, event));
+        events.iter().for_each(|event| apply_event(&mut cluster, event));
         cluster.edit(|spec| (spec.min_ready_seconds, spec.replicas) = (more, Some(3 + more)));
         let kind = |action: Action| Some(match action {
             Action::Adopt(_) | Action::Release(_) => "claim",
             Action::Create { .. } => "create",
             Action::Scale { from, to, .. } if from > to => "down",
             Action::Scale { from, to, .. } if from < to => "up",
-            // A set whose share is what it has is only told the new size.
+            // Updates the size annotation of a set whose share stays the same.
             Action::Scale { .. } => return None,
             Action::Refresh { .. } => "refresh",
             Action::Delete(_) => "delete",
@@ -129,45 +129,45 @@ proptest! {
 
     /// Checks D13.
     #[test]
-    fn a_deployment_that_is_being_deleted_is_left_alone(events in events()) {
+    fn the_plan_of_a_deployment_that_is_being_deleted_is_empty(events in events()) {
         let mut cluster = Cluster::settled(3, 1, 1);
-        events.iter().for_each(|event| happen(&mut cluster, event));
+        events.iter().for_each(|event| apply_event(&mut cluster, event));
         cluster.deployment.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
         prop_assert!(cluster.plan().is_empty());
     }
 
-    /// Checks D12: sets of others are no business of ours, and orphans only if they are selected.
+    /// Checks D12: sets of others are never written, orphans only if they are selected.
     #[test]
-    fn it_touches_only_what_it_owns(events in events(), owner in 0..2_u8, selected in any::<bool>(), replicas in 0..3_i32) {
+    fn plans_write_only_owned_sets_and_selected_orphans(events in events(), owner in 0..2_u8, selected in any::<bool>(), replicas in 0..3_i32) {
         let mut cluster = Cluster::settled(3, 1, 1);
-        let mut stranger = cluster.sets.values().next().unwrap().clone();
-        stranger.set.metadata.name = "stranger".into();
-        stranger.set.spec.replicas = Some(replicas);
+        let mut foreign = cluster.sets.values().next().unwrap().clone();
+        foreign.set.metadata.name = "foreign".into();
+        foreign.set.spec.replicas = Some(replicas);
         match owner {
-            0 => stranger.set.metadata.owner_references.clear(),
-            _ => stranger.set.metadata.owner_references[0].uid = "another".into(),
+            0 => foreign.set.metadata.owner_references.clear(),
+            _ => foreign.set.metadata.owner_references[0].uid = "another".into(),
         }
         if !selected {
-            stranger.set.metadata.labels.clear();
+            foreign.set.metadata.labels.clear();
         }
-        cluster.sets.insert("stranger".into(), stranger);
-        let adopts = |action: &Action| matches!(action, Action::Adopt(set) if set.key.name == "stranger");
+        cluster.sets.insert("foreign".into(), foreign);
+        let adopts = |action: &Action| matches!(action, Action::Adopt(set) if set.key.name == "foreign");
         prop_assert_eq!(cluster.plan().steps.iter().any(|step| adopts(&step.action)), owner == 0 && selected);
-        cluster.sets.get_mut("stranger").unwrap().set.metadata.labels.clear();
-        events.iter().for_each(|event| happen(&mut cluster, event));
-        prop_assert_eq!(cluster.sets["stranger"].set.spec.replicas, Some(replicas));
+        cluster.sets.get_mut("foreign").unwrap().set.metadata.labels.clear();
+        events.iter().for_each(|event| apply_event(&mut cluster, event));
+        prop_assert_eq!(cluster.sets["foreign"].set.spec.replicas, Some(replicas));
     }
 
     /// Checks D14.
     #[test]
-    fn what_was_not_acted_upon_is_not_observed(replicas in 4..9_i32) {
+    fn the_observed_generation_stays_if_an_action_fails(replicas in 4..9_i32) {
         let mut cluster = Cluster::settled(3, 1, 0);
         cluster.edit(|spec| spec.replicas = Some(replicas));
         let error = setpoint_proto::ApiError::new(setpoint_proto::Reason::InternalError, "no");
         let failed = Outcome { failed: Some(error), ..cluster.planned() };
-        cluster.report(&cluster.world(), &failed);
+        cluster.write_status(&cluster.world(), &failed);
         prop_assert_eq!(cluster.deployment.status.observed_generation, 1);
-        cluster.round(usize::MAX);
+        cluster.reconcile(usize::MAX);
         prop_assert_eq!(cluster.deployment.status.observed_generation, 2);
         prop_assert_eq!(cluster.sets.values().next().unwrap().set.spec.replicas, Some(replicas));
     }
@@ -175,26 +175,29 @@ proptest! {
 
 /// Checks D2: a Deployment of 10 with a surge of 3, caught at 8 + 5, grows to 15 + 3 as 11 + 7.
 #[test]
-fn a_change_of_size_in_the_middle_of_a_rollout_is_shared_out() {
+fn a_change_of_size_during_a_rollout_is_distributed_proportionally() {
     let mut cluster = Cluster::settled(10, 3, 2);
     cluster.set_image("next");
     for _ in 0..3 {
-        cluster.round(usize::MAX);
-        cluster.follow_all();
+        cluster.reconcile(usize::MAX);
+        cluster.sync_sets();
     }
-    assert_eq!(cluster.spread(), [("1".to_owned(), 8), ("2".to_owned(), 5)]);
-    cluster.edit(|spec| spec.replicas = Some(15));
-    cluster.round(usize::MAX);
-    cluster.follow_all();
     assert_eq!(
-        cluster.spread(),
+        cluster.pods_by_revision(),
+        [("1".to_owned(), 8), ("2".to_owned(), 5)]
+    );
+    cluster.edit(|spec| spec.replicas = Some(15));
+    cluster.reconcile(usize::MAX);
+    cluster.sync_sets();
+    assert_eq!(
+        cluster.pods_by_revision(),
         [("1".to_owned(), 11), ("2".to_owned(), 7)]
     );
 }
 
-/// Checks D2: what rounding leaves over goes to the newest of the largest.
+/// Checks D2.
 #[test]
-fn a_remainder_goes_to_the_newest_of_the_largest() {
+fn the_remainder_of_a_growth_goes_to_the_newest_of_the_largest_sets() {
     let mut cluster = Cluster::settled(2, 1, 0);
     for image in ["b", "c"] {
         cluster.set_image(image);
@@ -209,10 +212,10 @@ fn a_remainder_goes_to_the_newest_of_the_largest() {
         set.set.spec.replicas = Some(2);
     }
     cluster.edit(|spec| spec.replicas = Some(6));
-    cluster.round(usize::MAX);
-    cluster.follow_all();
+    cluster.reconcile(usize::MAX);
+    cluster.sync_sets();
     assert_eq!(
-        cluster.spread(),
+        cluster.pods_by_revision(),
         [
             ("1".to_owned(), 2),
             ("2".to_owned(), 2),
@@ -222,37 +225,37 @@ fn a_remainder_goes_to_the_newest_of_the_largest() {
 }
 
 #[test]
-fn failing_old_pods_are_kept_while_new_ones_fail_too() {
+fn unavailable_old_pods_are_kept_while_new_ones_are_unavailable() {
     let mut cluster = Cluster::settled(4, 1, 1);
     cluster.set_image("broken");
     cluster.sets.values_mut().next().unwrap().available = 0;
     for _ in 0..6 {
-        cluster.follow_all();
-        cluster.round(usize::MAX);
+        cluster.sync_sets();
+        cluster.reconcile(usize::MAX);
     }
     let (pods, _) = cluster.pods();
-    assert!(pods >= 4, "{:?}", cluster.spread());
+    assert!(pods >= 4, "{:?}", cluster.pods_by_revision());
 }
 
 /// Checks D9.
 #[test]
-fn a_rollout_paused_when_all_new_pods_are_available_gives_up_the_old_ones() {
+fn a_rollout_paused_with_all_new_pods_available_scales_the_old_set_down() {
     let mut cluster = Cluster::settled(1, 1, 0);
     cluster.set_image("next");
-    cluster.round(usize::MAX);
-    cluster.follow_all();
-    cluster.start(0);
-    cluster.start(1);
-    cluster.follow_all();
+    cluster.reconcile(usize::MAX);
+    cluster.sync_sets();
+    cluster.make_available(0);
+    cluster.make_available(1);
+    cluster.sync_sets();
     cluster.edit(|spec| spec.paused = true);
-    cluster.round(usize::MAX);
-    cluster.follow_all();
-    assert_eq!(cluster.spread(), [("2".to_owned(), 1)]);
+    cluster.reconcile(usize::MAX);
+    cluster.sync_sets();
+    assert_eq!(cluster.pods_by_revision(), [("2".to_owned(), 1)]);
 }
 
 /// Checks D5.
 #[test]
-fn what_does_not_change_the_template_makes_no_set() {
+fn a_change_outside_the_template_creates_no_set() {
     let mut cluster = Cluster::settled(3, 1, 0);
     cluster
         .deployment
@@ -278,7 +281,7 @@ fn what_does_not_change_the_template_makes_no_set() {
 
 /// Checks D6.
 #[test]
-fn only_as_many_old_sets_are_kept_as_wanted_and_those_of_the_highest_revisions() {
+fn the_revision_history_limit_keeps_the_sets_of_the_highest_revisions() {
     let mut cluster = Cluster::settled(2, 1, 0);
     cluster.edit(|spec| spec.revision_history_limit = Some(2));
     for image in ["b", "c", "", "d"] {
@@ -293,11 +296,11 @@ fn only_as_many_old_sets_are_kept_as_wanted_and_those_of_the_highest_revisions()
 
 /// Checks D6.
 #[test]
-fn a_set_with_pods_is_not_forgotten() {
+fn a_set_with_pods_is_not_cleaned_up() {
     let mut cluster = Cluster::settled(2, 1, 0);
     cluster.set_image("next");
-    cluster.round(usize::MAX);
-    cluster.follow_all();
+    cluster.reconcile(usize::MAX);
+    cluster.sync_sets();
     cluster.edit(|spec| (spec.revision_history_limit, spec.paused) = (Some(0), true));
     cluster.settle();
     assert_eq!(cluster.revisions(), ["1", "2"]);
@@ -305,7 +308,7 @@ fn a_set_with_pods_is_not_forgotten() {
 
 /// Checks D7.
 #[test]
-fn going_back_reuses_the_old_set_under_a_new_number() {
+fn a_rollback_reuses_the_old_set_under_a_new_revision() {
     let mut cluster = Cluster::settled(2, 1, 0);
     let first = cluster.sets.keys().next().unwrap().clone();
     for image in ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
@@ -326,21 +329,25 @@ fn going_back_reuses_the_old_set_under_a_new_number() {
     );
 }
 
-/// Checks D6: until the rollout is complete one may want to go back.
+/// Checks D6.
 #[test]
-fn nothing_is_forgotten_in_the_middle_of_a_rollout() {
+fn old_sets_are_kept_until_the_rollout_is_complete() {
     let mut cluster = Cluster::settled(2, 1, 1);
     cluster.edit(|spec| spec.revision_history_limit = Some(0));
     cluster.set_image("next");
-    cluster.round(usize::MAX);
-    cluster.follow_all();
-    (0..2).for_each(|place| cluster.start(place));
+    cluster.reconcile(usize::MAX);
+    cluster.sync_sets();
+    (0..2).for_each(|index| cluster.make_available(index));
     for _ in 0..6 {
-        cluster.round(usize::MAX);
-        cluster.follow_all();
-        (0..2).for_each(|place| cluster.end(place));
+        cluster.reconcile(usize::MAX);
+        cluster.sync_sets();
+        (0..2).for_each(|index| cluster.finish_terminating(index));
     }
-    assert_eq!(cluster.spread(), [("2".to_owned(), 2)], "one is to come");
+    assert_eq!(
+        cluster.pods_by_revision(),
+        [("2".to_owned(), 2)],
+        "the second new Pod is not available"
+    );
     assert_eq!(cluster.revisions(), ["1", "2"]);
     cluster.settle();
     assert_eq!(cluster.revisions(), ["2"]);
@@ -348,7 +355,7 @@ fn nothing_is_forgotten_in_the_middle_of_a_rollout() {
 
 /// Checks D12.
 #[test]
-fn a_set_that_left_the_selector_is_released_before_anything_else() {
+fn a_set_that_the_selector_no_longer_matches_is_released_first() {
     let mut cluster = Cluster::settled(2, 1, 0);
     let (name, set) = cluster.sets.iter_mut().next().unwrap();
     set.set.metadata.labels.clear();
@@ -358,7 +365,7 @@ fn a_set_that_left_the_selector_is_released_before_anything_else() {
     assert_eq!((steps.len(), steps[0].action.set()), (1, &*name));
     assert!(matches!(&steps[0].action, Action::Release(_)), "{steps:?}");
     assert_eq!(steps[0].because, "its labels left the selector");
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     assert!(
         cluster
             .sets
@@ -367,7 +374,7 @@ fn a_set_that_left_the_selector_is_released_before_anything_else() {
     );
 }
 
-/// Checks D12: a set on its way out is nobody's any more.
+/// Checks D12.
 #[test]
 fn an_orphan_that_is_being_deleted_is_not_adopted() {
     let mut cluster = Cluster::settled(2, 1, 0);
@@ -380,13 +387,13 @@ fn an_orphan_that_is_being_deleted_is_not_adopted() {
 
 /// Checks D9.
 #[test]
-fn a_paused_deployment_scales_but_does_not_roll() {
+fn a_paused_deployment_scales_but_does_not_roll_out() {
     let mut cluster = Cluster::settled(3, 1, 0);
     cluster.edit(|spec| spec.paused = true);
     cluster.set_image("next");
     cluster.edit(|spec| spec.replicas = Some(5));
     cluster.settle();
-    assert_eq!(cluster.spread(), [("1".to_owned(), 5)]);
+    assert_eq!(cluster.pods_by_revision(), [("1".to_owned(), 5)]);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("Unknown", "DeploymentPaused"))
@@ -395,10 +402,14 @@ fn a_paused_deployment_scales_but_does_not_roll() {
         cluster.edit(|spec| spec.replicas = Some(size));
         cluster.settle();
     }
-    assert_eq!(cluster.spread(), [("1".to_owned(), 5)], "they come back");
+    assert_eq!(
+        cluster.pods_by_revision(),
+        [("1".to_owned(), 5)],
+        "scaled back to the old size"
+    );
     cluster.edit(|spec| spec.paused = false);
     cluster.settle();
-    assert_eq!(cluster.spread(), [("2".to_owned(), 5)]);
+    assert_eq!(cluster.pods_by_revision(), [("2".to_owned(), 5)]);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("True", "NewReplicaSetAvailable"))

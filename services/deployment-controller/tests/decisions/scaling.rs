@@ -1,18 +1,18 @@
-//! Changes of size, case by case as upstream's own tests have them.
+//! Cases of proportional scaling, those of upstream's tests first.
 
-use crate::cluster::{Cluster, REVISION, Tracked};
+use crate::cluster::{Cluster, REVISION, SimulatedSet};
 use setpoint_deployment_controller::Action;
 
-/// A Deployment that was resized, and its sets.
+/// A resized Deployment and its sets.
 struct Case {
     name: &'static str,
-    /// Size and surge, before and after.
+    /// Size and surge before and after.
     before: (i32, i32),
     after: (i32, i32),
-    /// The old sets' sizes, oldest first.
+    /// The sizes of the old sets, oldest first.
     old: &'static [i32],
     new: Option<i32>,
-    /// What the sets have after the change, the new one last.
+    /// The sizes of the sets after the change, the new one last.
     expected: &'static [i32],
 }
 
@@ -75,7 +75,7 @@ const fn case(
 }
 
 impl Case {
-    /// The sets with numbers as names, oldest first; all have been scaled for the size before.
+    /// Returns a cluster whose sets are named by number, oldest first, and were last scaled for the size before.
     fn cluster(&self) -> Cluster {
         let (size, surge) = self.after;
         let mut cluster = Cluster::new(size, surge, 1);
@@ -92,7 +92,7 @@ impl Case {
             set.status.observed_generation = 1;
             let (size, surge) = self.before;
             annotate(&mut set.metadata.annotations, n + 1, size, surge);
-            cluster.sets.insert(n.to_string(), Tracked::of(set));
+            cluster.sets.insert(n.to_string(), SimulatedSet::of(set));
         }
         cluster
     }
@@ -113,13 +113,13 @@ fn annotate(
 
 fn sizes(cluster: &Cluster) -> Vec<i32> {
     let sets = cluster.sets.values();
-    sets.map(|tracked| tracked.set.spec.replicas.unwrap())
+    sets.map(|simulated| simulated.set.spec.replicas.unwrap())
         .collect()
 }
 
 /// Checks D2: upstream's `TestScale`.
 #[test]
-fn a_change_of_size_is_shared_out_as_upstream_does_it() {
+fn a_change_of_size_is_distributed_as_upstream_does() {
     for case in CASES {
         let mut cluster = case.cluster();
         for step in cluster.plan().steps {
@@ -134,9 +134,9 @@ fn a_change_of_size_is_shared_out_as_upstream_does_it() {
     }
 }
 
-/// Checks D2: a set that was not told of the last change catches up, the others stay.
+/// Checks D2: the set with the annotation of an earlier size is scaled, the others stay.
 #[test]
-fn a_change_that_reached_not_all_sets_is_finished() {
+fn a_change_of_size_that_reached_only_some_sets_is_completed() {
     let mut cluster = case("3 to 5", (5, 5), &[1, 1], Some(2), &[]).cluster();
     let lagging = cluster.sets.get_mut("1").unwrap();
     annotate(&mut lagging.set.metadata.annotations, 2, 3, 0);
@@ -146,18 +146,18 @@ fn a_change_that_reached_not_all_sets_is_finished() {
     assert_eq!(sizes(&cluster), [1, 2, 2]);
 }
 
-/// Checks D2: a set without Pods has no share, and is not written to.
+/// Checks D2: a set without Pods has no share.
 #[test]
-fn a_change_of_size_is_told_to_sets_with_pods_alone() {
+fn a_change_of_size_writes_only_sets_with_pods() {
     let cluster = case("10 to 12", (10, 12), &[0], Some(10), &[]).cluster();
     let steps = cluster.plan().steps;
     let scaled: Vec<_> = steps.iter().map(|step| step.action.set()).collect();
     assert_eq!(scaled, ["1"]);
 }
 
-/// Checks D2: once all new Pods are available the old ones go; a set without Pods need not be told.
+/// Checks D2: a set without Pods is not written.
 #[test]
-fn a_resized_deployment_with_all_its_new_pods_gives_up_the_old_ones() {
+fn a_resized_deployment_with_all_new_pods_available_scales_old_sets_to_zero() {
     let mut cluster = case("3 to 2", (3, 2), &[0, 1], Some(2), &[]).cluster();
     let new = &mut cluster.sets.get_mut("2").unwrap().set;
     new.status.available_replicas = 2;
@@ -169,16 +169,16 @@ fn a_resized_deployment_with_all_its_new_pods_gives_up_the_old_ones() {
     assert_eq!(sizes(&cluster), [0, 0, 2]);
 }
 
-/// Checks D2: without a size to compare with, the Deployment's own counts are the measure; without them the largest set
-/// takes all.
+/// Checks D2: without an annotation the Deployment's status is the previous size; without both the largest set takes the
+/// whole change.
 #[test]
-fn a_lost_annotation_is_made_up_for() {
+fn a_missing_size_annotation_is_replaced_by_the_status() {
     let cases = [(5, None, [6, 4]), (5, Some("0"), [6, 4]), (0, None, [8, 2])];
     for (replicas, max, expected) in cases {
         let mut cluster = case("5 to 10", (5, 10), &[3], Some(2), &[]).cluster();
         cluster.deployment.status.replicas = replicas;
-        for tracked in cluster.sets.values_mut() {
-            let annotations = &mut tracked.set.metadata.annotations;
+        for simulated in cluster.sets.values_mut() {
+            let annotations = &mut simulated.set.metadata.annotations;
             let name = "deployment.kubernetes.io/max-replicas";
             annotations.remove(name);
             annotations.extend(max.map(|max| (name.to_owned(), max.to_owned())));

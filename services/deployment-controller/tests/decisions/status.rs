@@ -1,4 +1,4 @@
-//! What the user is told about a rollout.
+//! Tests of the status of a Deployment.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ fn failed_with(cluster: &Cluster, error: ApiError) -> Outcome<Action> {
 }
 
 #[test]
-fn a_rollout_is_told_from_its_first_set_to_its_last_pod() {
+fn conditions_and_counts_follow_a_rollout_from_create_to_completion() {
     let mut cluster = Cluster::new(2, 1, 0);
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("True", "NewReplicaSetCreated"))
@@ -32,10 +32,10 @@ fn a_rollout_is_told_from_its_first_set_to_its_last_pod() {
         cluster.condition("Available"),
         Some(("False", "MinimumReplicasUnavailable"))
     );
-    cluster.follow(0);
-    cluster.start(0);
-    cluster.tell(0);
-    cluster.round(usize::MAX);
+    cluster.scale_pods(0);
+    cluster.make_available(0);
+    cluster.report_status(0);
+    cluster.reconcile(usize::MAX);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("True", "ReplicaSetUpdated"))
@@ -75,24 +75,24 @@ fn a_rollout_is_told_from_its_first_set_to_its_last_pod() {
 }
 
 #[test]
-fn nothing_is_said_twice() {
+fn an_unchanged_status_is_not_written() {
     let cluster = Cluster::settled(3, 1, 0);
     assert_eq!(status(&cluster.world(), &cluster.planned()), None);
 }
 
 #[test]
-fn a_pod_lost_after_the_rollout_does_not_reopen_it() {
+fn a_pod_lost_after_a_complete_rollout_does_not_reopen_it() {
     let mut cluster = Cluster::settled(3, 1, 0);
     cluster.sets.values_mut().next().unwrap().available = 1;
-    cluster.tell(0);
-    cluster.round(usize::MAX);
+    cluster.report_status(0);
+    cluster.reconcile(usize::MAX);
     assert_eq!(
         cluster.condition("Available"),
         Some(("False", "MinimumReplicasUnavailable"))
     );
-    cluster.start(0);
-    cluster.tell(0);
-    cluster.round(usize::MAX);
+    cluster.make_available(0);
+    cluster.report_status(0);
+    cluster.reconcile(usize::MAX);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("True", "NewReplicaSetAvailable"))
@@ -101,22 +101,22 @@ fn a_pod_lost_after_the_rollout_does_not_reopen_it() {
 
 /// Checks D8.
 #[test]
-fn every_step_forward_starts_the_clock_anew() {
+fn progress_restarts_the_progress_deadline() {
     let mut cluster = Cluster::new(3, 1, 0);
-    cluster.round(usize::MAX);
-    cluster.follow_all();
+    cluster.reconcile(usize::MAX);
+    cluster.sync_sets();
     for _ in 0..2 {
         cluster.now += 500;
-        cluster.start(0);
-        cluster.tell(0);
-        cluster.round(usize::MAX);
+        cluster.make_available(0);
+        cluster.report_status(0);
+        cluster.reconcile(usize::MAX);
         assert_eq!(cluster.plan().again, Some(Duration::from_secs(600)));
     }
 }
 
-/// Checks D8: the time of the last transition is that of the status alone.
+/// Checks D8.
 #[test]
-fn a_condition_keeps_its_transition_while_its_status_stays() {
+fn the_last_transition_time_changes_only_with_the_condition_status() {
     let mut cluster = Cluster::new(2, 1, 0);
     let transition = |cluster: &Cluster| {
         let conditions = cluster.deployment.status.conditions.iter();
@@ -124,17 +124,17 @@ fn a_condition_keeps_its_transition_while_its_status_stays() {
         let time = progress.next().unwrap().last_transition_time;
         time.timestamp().unwrap().as_second()
     };
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     cluster.now += 100;
-    cluster.follow_all();
-    cluster.start(0);
-    cluster.tell(0);
-    cluster.round(usize::MAX);
+    cluster.sync_sets();
+    cluster.make_available(0);
+    cluster.report_status(0);
+    cluster.reconcile(usize::MAX);
     let updated = Some(("True", "ReplicaSetUpdated"));
     assert_eq!(cluster.condition("Progressing"), updated);
     assert_eq!(transition(&cluster), 1_000);
     cluster.now += 600;
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     let late = Some(("False", "ProgressDeadlineExceeded"));
     assert_eq!(cluster.condition("Progressing"), late);
     assert_eq!(transition(&cluster), 1_700);
@@ -142,14 +142,14 @@ fn a_condition_keeps_its_transition_while_its_status_stays() {
 
 /// Checks D2: sets without Pods keep the size that they were last scaled for.
 #[test]
-fn a_rollout_after_a_change_of_size_is_told_to_its_end() {
+fn conditions_follow_a_rollout_after_a_change_of_size() {
     let mut cluster = Cluster::settled(3, 1, 0);
     cluster.set_image("second");
     cluster.settle();
     cluster.edit(|spec| spec.replicas = Some(5));
     cluster.settle();
     cluster.set_image("third");
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     let created = Some(("True", "NewReplicaSetCreated"));
     assert_eq!(cluster.condition("Progressing"), created);
     cluster.settle();
@@ -159,22 +159,22 @@ fn a_rollout_after_a_change_of_size_is_told_to_its_end() {
 
 /// Checks D8.
 #[test]
-fn a_rollout_without_progress_is_late_after_its_deadline() {
+fn a_rollout_without_progress_exceeds_its_deadline() {
     let mut cluster = Cluster::settled(3, 1, 0);
     cluster.set_image("broken");
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     cluster.now += 400;
     assert_eq!(cluster.plan().again, Some(Duration::from_secs(200)));
-    cluster.follow_all();
-    cluster.round(usize::MAX);
+    cluster.sync_sets();
+    cluster.reconcile(usize::MAX);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("True", "ReplicaSetUpdated"))
     );
     cluster.now += 599;
-    assert!(!cluster.report(&cluster.world(), &cluster.planned()));
+    assert!(!cluster.write_status(&cluster.world(), &cluster.planned()));
     cluster.now += 1;
-    assert!(cluster.report(&cluster.world(), &cluster.planned()));
+    assert!(cluster.write_status(&cluster.world(), &cluster.planned()));
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("False", "ProgressDeadlineExceeded"))
@@ -184,16 +184,16 @@ fn a_rollout_without_progress_is_late_after_its_deadline() {
 
 /// Checks D8.
 #[test]
-fn the_clock_stands_still_while_paused_and_starts_anew_after() {
+fn a_pause_suspends_the_progress_deadline_and_a_resume_restarts_it() {
     let mut cluster = Cluster::new(3, 1, 0);
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     cluster.edit(|spec| spec.paused = true);
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     cluster.now += 10_000;
     assert_eq!(cluster.plan().again, None);
-    assert!(!cluster.report(&cluster.world(), &cluster.planned()));
+    assert!(!cluster.write_status(&cluster.world(), &cluster.planned()));
     cluster.edit(|spec| spec.paused = false);
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("Unknown", "DeploymentResumed"))
@@ -202,7 +202,7 @@ fn the_clock_stands_still_while_paused_and_starts_anew_after() {
 }
 
 #[test]
-fn without_a_deadline_nothing_is_said_about_progress() {
+fn without_a_deadline_there_is_no_progressing_condition() {
     let mut cluster = Cluster::settled(1, 1, 0);
     cluster.edit(|spec| spec.progress_deadline_seconds = None);
     cluster.settle();
@@ -210,9 +210,9 @@ fn without_a_deadline_nothing_is_said_about_progress() {
 }
 
 #[test]
-fn a_set_that_cannot_be_created_or_filled_is_told_of() {
+fn failures_to_create_a_set_or_its_pods_are_reported_as_conditions() {
     let mut cluster = Cluster::new(1, 1, 0);
-    cluster.report(&cluster.world(), &failed(&cluster));
+    cluster.write_status(&cluster.world(), &failed(&cluster));
     assert_eq!(
         cluster.condition("Progressing"),
         Some(("False", "ReplicaSetCreateError"))
@@ -226,7 +226,7 @@ fn a_set_that_cannot_be_created_or_filled_is_told_of() {
         reason: "FailedCreate".into(),
         ..Default::default()
     });
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
     assert_eq!(
         cluster.condition("ReplicaFailure"),
         Some(("True", "FailedCreate"))
@@ -245,14 +245,14 @@ fn a_set_that_cannot_be_created_or_filled_is_told_of() {
 }
 
 #[test]
-fn without_a_new_set_the_deployment_itself_is_the_subject() {
+fn messages_name_the_deployment_while_the_new_set_is_missing() {
     let mut cluster = Cluster::settled(2, 1, 0);
     cluster.edit(|spec| spec.strategy.r#type = "Recreate".into());
     cluster.set_image("next");
-    cluster.round(usize::MAX);
-    cluster.follow_in_part(0, 1);
-    cluster.tell(0);
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
+    cluster.scale_at_most(0, 1);
+    cluster.report_status(0);
+    cluster.reconcile(usize::MAX);
     let conditions = cluster.deployment.status.conditions.iter();
     let messages: Vec<_> = conditions.map(|condition| &*condition.message).collect();
     assert!(
@@ -261,9 +261,9 @@ fn without_a_new_set_the_deployment_itself_is_the_subject() {
     );
 }
 
-/// Checks F34, K9: what another name settles, and what the end of the namespace settles, is no failure of the rollout.
+/// Checks F34, K9.
 #[test]
-fn a_collision_and_an_ending_namespace_are_no_failure_to_create() {
+fn a_collision_a_conflict_and_a_terminating_namespace_are_not_reported_as_failures() {
     let cause = StatusCause {
         reason: NAMESPACE_TERMINATING.into(),
         ..Default::default()
@@ -277,30 +277,30 @@ fn a_collision_and_an_ending_namespace_are_no_failure_to_create() {
     let overtaken = overtaken.map(|reason| ApiError::new(reason, "overtaken"));
     for error in overtaken.into_iter().chain([ending]) {
         let mut cluster = Cluster::new(1, 1, 0);
-        cluster.report(&cluster.world(), &failed_with(&cluster, error));
+        cluster.write_status(&cluster.world(), &failed_with(&cluster, error));
         assert_eq!(cluster.condition("Progressing"), None);
         assert_eq!(cluster.deployment.status.observed_generation, 0);
     }
     for reason in [Reason::Timeout, Reason::Invalid, Reason::InternalError] {
         let mut cluster = Cluster::new(1, 1, 0);
-        cluster.report(
+        cluster.write_status(
             &cluster.world(),
             &failed_with(&cluster, ApiError::new(reason, "no")),
         );
-        let told = ("False", "ReplicaSetCreateError");
-        assert_eq!(cluster.condition("Progressing"), Some(told));
+        let failed = ("False", "ReplicaSetCreateError");
+        assert_eq!(cluster.condition("Progressing"), Some(failed));
     }
 }
 
 /// Checks D14.
 #[test]
-fn pods_on_their_way_out_are_counted_apart() {
+fn terminating_pods_are_counted_separately() {
     let mut cluster = Cluster::settled(3, 1, 0);
     cluster.edit(|spec| spec.replicas = Some(1));
-    cluster.round(usize::MAX);
-    cluster.follow(0);
-    cluster.tell(0);
-    cluster.round(usize::MAX);
+    cluster.reconcile(usize::MAX);
+    cluster.scale_pods(0);
+    cluster.report_status(0);
+    cluster.reconcile(usize::MAX);
     assert_eq!(cluster.deployment.status.terminating_replicas, Some(2));
     assert_eq!(cluster.deployment.status.replicas, 1);
 }

@@ -8,13 +8,13 @@ use setpoint_proto::options::List;
 use crate::Kind;
 use crate::rules::{self, Field, Message};
 
-/// Bookkeeping that every write changes.
-const BOOKKEEPING: &[&str] = &["resourceVersion", "generation", "managedFields"];
+/// Fields of the metadata that every write changes.
+const IGNORED_METADATA: &[&str] = &["resourceVersion", "generation", "managedFields"];
 
-/// One field that is not as it was.
+/// A field that has changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// For example `spec.template.spec.containers[nginx].image`.
+    /// The path, for example `spec.template.spec.containers[nginx].image`.
     pub path: String,
     /// The former value.
     pub before: Option<Value>,
@@ -22,9 +22,9 @@ pub struct Difference {
     pub after: Option<Value>,
 }
 
-/// The fields in which `after` differs from `before`, both the JSON of objects of this kind, in the order of their names.
+/// Returns the fields in which `after` differs from `before`, sorted by name. Both are the JSON of objects of this kind.
 ///
-/// Entries of a list are told apart by their keys, where the list has some; other lists are compared whole.
+/// Entries of lists with merge keys are compared by key; other lists are compared as a whole.
 pub fn diff(kind: &Kind, before: &Value, after: &Value) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut walk = Walk {
@@ -74,21 +74,21 @@ impl Walk<'_> {
             return;
         }
         let none = Map::new();
-        let parts = |value: Option<&'_ Value>| value.is_none_or(Value::is_object);
-        // Something that was not there at all is told whole, but for the great parts of an object, and maps.
-        let apart = match shape {
+        let is_map = |value: Option<&'_ Value>| value.is_none_or(Value::is_object);
+        // A value that was added or removed is one difference, except for maps and the top levels of an object.
+        let by_field = match shape {
             Shape::Map(_) => true,
             Shape::Message(_) => self.depth < 2 || (before.is_some() && after.is_some()),
             _ => false,
         };
-        if apart && parts(before) && parts(after) {
+        if by_field && is_map(before) && is_map(after) {
             let before = before.and_then(Value::as_object).unwrap_or(&none);
             let after = after.and_then(Value::as_object).unwrap_or(&none);
             return self.object(&path, shape, before, after);
         }
         match (shape, before, after) {
             (Shape::List(field), Some(Value::Array(before)), Some(Value::Array(after)))
-                if keyed(field, before) && keyed(field, after) =>
+                if has_distinct_keys(field, before) && has_distinct_keys(field, after) =>
             {
                 self.list(&path, field, before, after);
             }
@@ -118,7 +118,7 @@ impl Walk<'_> {
                 }
                 _ => (join(path, name), Shape::Whole),
             };
-            if path != "metadata" || !BOOKKEEPING.contains(&name.as_str()) {
+            if path != "metadata" || !IGNORED_METADATA.contains(&name.as_str()) {
                 self.value(part, inner, before.get(name), after.get(name));
             }
         }
@@ -127,7 +127,7 @@ impl Walk<'_> {
 
     fn list(&mut self, path: &str, field: &'static Field, before: &[Value], after: &[Value]) {
         self.depth += 1;
-        let (before, after) = (by_name(field, before), by_name(field, after));
+        let (before, after) = (by_key(field, before), by_key(field, after));
         let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
         for name in names {
             let (old, new) = (before.get(name).copied(), after.get(name).copied());
@@ -145,21 +145,21 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// Can all entries be told apart?
-fn keyed(field: &Field, entries: &[Value]) -> bool {
-    let names: Option<BTreeSet<_>> = entries.iter().map(|entry| name_of(field, entry)).collect();
-    field.list() == List::Map && names.is_some_and(|names| names.len() == entries.len())
+/// Returns whether the list has merge keys and all entries have different ones.
+fn has_distinct_keys(field: &Field, entries: &[Value]) -> bool {
+    let keys: Option<BTreeSet<_>> = entries.iter().map(|entry| key_of(field, entry)).collect();
+    field.list() == List::Map && keys.is_some_and(|keys| keys.len() == entries.len())
 }
 
-fn by_name<'v>(field: &Field, entries: &'v [Value]) -> BTreeMap<String, &'v Value> {
+fn by_key<'v>(field: &Field, entries: &'v [Value]) -> BTreeMap<String, &'v Value> {
     let named = entries
         .iter()
-        .map(|entry| Some((name_of(field, entry)?, entry)));
+        .map(|entry| Some((key_of(field, entry)?, entry)));
     named.flatten().collect()
 }
 
-/// Returns the merge key of an entry; keys with defaults may be missing.
-fn name_of(field: &Field, entry: &Value) -> Option<String> {
+/// Returns the merge key of an entry. Keys with defaults may be missing.
+fn key_of(field: &Field, entry: &Value) -> Option<String> {
     let entry = entry.as_object()?;
     let keys = field.key.iter().filter_map(|key| entry.get(key));
     let texts = keys.map(|value| {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_is_named_as_people_name_it() {
+    fn paths_have_the_keys_of_maps_and_lists() {
         let deployment = |image: &str, labels: Value| {
             json!({
                 "metadata": {"name": "web", "resourceVersion": image, "generation": 3, "annotations": labels},
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_there_at_all_is_told_part_by_part_only_at_the_top() {
+    fn an_added_value_is_split_into_fields_only_at_the_top_levels() {
         let before = json!({"metadata": {"name": "web"}});
         let after = json!({
             "metadata": {"name": "web", "labels": {"app": "web"}},
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_top_is_the_top_after_a_list_too() {
+    fn an_added_value_is_split_at_the_top_level_after_a_changed_list() {
         let before = json!({"spec": {"containers": [{"name": "a", "image": "1"}]}});
         let after = json!({
             "spec": {"containers": [{"name": "a", "image": "2"}]},
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_came_is_told_whole_at_the_top_too() {
+    fn an_entry_added_to_a_list_at_the_top_level_is_one_difference() {
         let account = |names: &[&str]| {
             let secrets: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
             json!({"secrets": secrets})
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_told_by_its_type_and_an_entry_that_came_is_told_whole() {
+    fn conditions_are_compared_by_type_and_an_added_one_is_one_difference() {
         let status = |conditions: Value| json!({"status": {"conditions": conditions}});
         let before = status(json!([{"type": "Ready", "status": "False", "reason": "a"}]));
         let after = status(json!([
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_whose_entries_cannot_be_told_apart_is_compared_whole() {
+    fn a_list_with_duplicate_keys_is_compared_as_a_whole() {
         let pod = |names: &[&str]| {
             let containers: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
             json!({"spec": {"containers": containers}})
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_keys_is_compared_whole() {
+    fn a_list_without_keys_is_compared_as_a_whole() {
         let pod = |args: Value| json!({"spec": {"containers": [{"name": "a", "args": args}]}});
         let paths = paths("pods", &pod(json!(["1"])), &pod(json!(["1", "2"])));
         assert_eq!(paths, ["spec.containers[a].args"]);

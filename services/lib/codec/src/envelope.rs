@@ -1,6 +1,6 @@
-//! The format of values in etcd: `k8s\0` and a `runtime.Unknown`, which Kubernetes' own tools can read.
+//! The format of values in etcd: `k8s\0` followed by a `runtime.Unknown`, as Kubernetes writes it.
 //!
-//! The cause of the write rides in the `Unknown` as field 15, which others skip.
+//! The cause of the write is field 15 of the `Unknown`, which Kubernetes' tools skip as an unknown field.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
@@ -8,47 +8,47 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use setpoint_proto::Cause;
 use setpoint_proto::runtime::Unknown;
 
-/// The beginning of every envelope.
+/// The prefix of every envelope.
 pub const MAGIC: &[u8] = b"k8s\0";
 
-/// Bytes that are no envelope of ours.
+/// An error in reading an envelope.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Other bytes than `k8s\0` come first.
-    #[error("the value does not begin with the bytes k8s\\0")]
+    /// The prefix is missing.
+    #[error("the value does not start with the bytes k8s\\0")]
     Magic,
-    /// The rest is no `runtime.Unknown`.
-    #[error("the value holds no runtime.Unknown")]
+    /// The bytes after the prefix are not a `runtime.Unknown`.
+    #[error("the value is not a runtime.Unknown")]
     Malformed(#[from] prost::DecodeError),
-    /// The object inside is encoded in a way we do not know.
+    /// The object is not encoded in protobuf.
     #[error(
         "the value's content type {content_type:?} with encoding {encoding:?} is not supported"
     )]
     Content {
-        /// The encoding of the object.
+        /// The content type.
         content_type: String,
-        /// The compression of the bytes.
+        /// The content encoding.
         encoding: String,
     },
 }
 
-/// An object's bytes beside its kind and the cause of its last write.
+/// The encoded object, its kind, and the cause of its last write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
     /// For example `apps/v1`.
     pub api_version: String,
     /// For example `Deployment`.
     pub kind: String,
-    /// The object's protobuf; a slice of what was read.
+    /// The protobuf encoding of the object; a slice of the envelope.
     pub raw: Bytes,
-    /// Why it was written, where its writer said so.
+    /// The cause of the last write, if the writer gave one.
     pub cause: Option<Cause>,
 }
 
-/// Opens an envelope without looking into the object.
+/// Reads an envelope without decoding the object.
 ///
 /// # Errors
-/// When the bytes are no envelope, or hold something else than protobuf.
+/// If the bytes are not an envelope, or the object is not encoded in protobuf.
 pub fn read(value: &Bytes) -> Result<Envelope, Error> {
     if !value.starts_with(MAGIC) {
         return Err(Error::Magic);
@@ -69,7 +69,7 @@ pub fn read(value: &Bytes) -> Result<Envelope, Error> {
     })
 }
 
-/// Puts an object's protobuf into an envelope, in one allocation.
+/// Returns the envelope of an encoded object, in one allocation.
 pub fn write(api_version: &str, kind: &str, raw: &[u8], cause: Option<&Cause>) -> Bytes {
     let type_meta = field_len(api_version.len()) + field_len(kind.len());
     let cause_len = cause.map_or(0, |cause| field_len(cause.encoded_len()));
@@ -88,9 +88,9 @@ pub fn write(api_version: &str, kind: &str, raw: &[u8], cause: Option<&Cause>) -
     out.freeze()
 }
 
-/// The same object with this `metadata.resourceVersion`, found without decoding it.
+/// Returns an encoded object with this `metadata.resourceVersion`, without decoding it.
 ///
-/// It appends a second `metadata` field, which protobuf merges into the first.
+/// Appends a second `metadata` field, which protobuf merges into the first.
 pub fn with_revision(raw: &Bytes, revision: &str) -> Bytes {
     const METADATA: u32 = 1;
     const RESOURCE_VERSION: u32 = 6;
@@ -104,7 +104,7 @@ pub fn with_revision(raw: &Bytes, revision: &str) -> Bytes {
     out.freeze()
 }
 
-/// The size of a field with a number below 16.
+/// Returns the encoded size of a field whose number is below 16.
 fn field_len(len: usize) -> usize {
     1 + encoded_len_varint(len as u64) + len
 }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn an_envelope_round_trips() {
         for cause in [None, Some(cause())] {
             let value = write("apps/v1", "Deployment", b"\x0a\x00", cause.as_ref());
             assert_eq!(
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_those_of_the_message() {
+    fn the_bytes_are_the_encoding_of_runtime_unknown() {
         let raw = Bytes::from(vec![7; 300]);
         let cause = cause();
         let unknown = Unknown {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_refused() {
+    fn bytes_that_are_not_an_envelope_are_rejected() {
         let json = Bytes::from_static(b"{}");
         assert!(matches!(read(&json), Err(Error::Magic)));
         assert!(matches!(
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_is_set_and_nothing_else_changes() {
+    fn with_revision_changes_only_the_resource_version() {
         let mut pod = Pod::default();
         pod.metadata.name = "web-0".to_owned();
         pod.metadata.resource_version = "1".to_owned();

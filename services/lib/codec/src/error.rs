@@ -1,26 +1,26 @@
-//! Why bytes are no object, in the words that kubectl users know.
+//! Errors in decoding objects, with the messages of Kubernetes.
 
 use setpoint_proto::{ApiError, Reason};
 
 use crate::Kind;
 
-/// Bytes that are no object of their kind.
+/// An error in decoding an object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Bad protobuf.
+    /// The protobuf encoding is malformed.
     #[error("{} in version {:?} cannot be handled as a {}: malformed protobuf", kind.kind, kind.version, kind.kind)]
     Malformed {
-        /// The expected type.
+        /// The expected kind.
         kind: &'static Kind,
-        /// Where decoding stopped.
+        /// The cause.
         source: prost::DecodeError,
     },
-    /// Bad JSON, or a value of the wrong type.
+    /// The JSON is malformed, or a value has the wrong type.
     #[error("{} in version {:?} cannot be handled as a {}: {problem}", kind.kind, kind.version, kind.kind)]
     Json {
-        /// The expected type.
+        /// The expected kind.
         kind: &'static Kind,
-        /// The reason, with the field.
+        /// The problem and the field.
         problem: String,
     },
 }

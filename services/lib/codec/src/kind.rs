@@ -1,4 +1,4 @@
-//! One kind: its names, what may be done with it, and how its bytes become an object.
+//! A kind: its names, options and decoders.
 
 use prost_reflect::MessageDescriptor;
 use setpoint_proto::options::{self, KindRules, Scope};
@@ -6,42 +6,42 @@ use setpoint_proto::options::{self, KindRules, Scope};
 use crate::object::Codec;
 use crate::{Error, Object};
 
-/// A kind of object, or of request body, as the `.proto` files describe it.
+/// A kind of object or of request body, as declared in the `.proto` files.
 #[derive(Debug)]
 pub struct Kind {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// For example `v1`.
+    /// The version, for example `v1`.
     pub version: String,
-    /// As in `kind:`, for example `Deployment`.
+    /// The name in `kind:`, for example `Deployment`.
     pub kind: String,
-    /// As in a URL, for example `deployments`; empty for a body that is never stored.
+    /// The name in URLs, for example `deployments`; empty for bodies, which are not stored.
     pub plural: String,
     /// The kind in lower case.
     pub singular: String,
     /// The short names, for example `deploy`.
     pub short_names: Vec<String>,
-    /// Groups of kinds, for example `all`.
+    /// The categories, for example `all`.
     pub categories: Vec<String>,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// For example `status` and `scale`.
+    /// The subresources, for example `status` and `scale`.
     pub subresources: Vec<String>,
-    /// The table that kubectl prints, its Name column left out.
+    /// The columns that kubectl prints after Name.
     pub columns: Vec<Column>,
-    /// The fields that field selectors may name, besides the name and the namespace.
+    /// The fields that field selectors support, in addition to name and namespace.
     pub selectable: Vec<Selectable>,
-    /// The selectable field by which the cache indexes the objects, if any.
+    /// The selectable field that the cache has an index for.
     pub indexed: Option<String>,
-    /// The field that names the holder, for kinds that elect leaders.
+    /// The field with the holder's identity, for kinds used in leader election.
     pub holder: Option<String>,
-    /// The name in the keys of the store.
+    /// The name in storage keys.
     pub stored_as: String,
-    /// Its fields.
+    /// The descriptor of its message.
     pub message: MessageDescriptor,
-    /// Its name in an `Any`.
+    /// The type URL in an `Any`.
     pub type_url: String,
-    /// The attribute that names one in a trace, for example `k8s.pod.name`.
+    /// The span attribute for the names of its objects, for example `k8s.pod.name`.
     pub traced: String,
     codec: Codec,
     json_head: String,
@@ -52,20 +52,20 @@ pub struct Kind {
 pub struct Column {
     /// The heading.
     pub name: String,
-    /// OpenAPI type.
+    /// The OpenAPI type.
     pub r#type: String,
-    /// 0 is always shown, 1 with `-o wide`.
+    /// 0 for columns that are always shown, 1 for those of `-o wide`.
     pub priority: i32,
-    /// Where the cell stands in the object's JSON, for example `.spec.nodeName`; `None` when it is computed.
+    /// The JSON path of the cell, for example `.spec.nodeName`; `None` if the cell is computed.
     pub path: Option<String>,
 }
 
-/// A field that selectors may name.
+/// A field that field selectors support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selectable {
-    /// As in a selector, for example `spec.nodeName`.
+    /// The name in selectors, for example `spec.nodeName`.
     pub name: String,
-    /// The paths of its fields by JSON names; the first that is set counts.
+    /// The JSON paths of its fields; the first that is set is compared.
     pub paths: Vec<String>,
 }
 
@@ -101,12 +101,12 @@ impl Kind {
         }
     }
 
-    /// As in `apiVersion:`, for example `apps/v1`.
+    /// Returns the `apiVersion`, for example `apps/v1`.
     pub fn api_version(&self) -> String {
         api_version(&self.group, &self.version)
     }
 
-    /// The plural with its group, for example `deployments.apps`.
+    /// Returns the plural with the group, for example `deployments.apps`.
     pub fn resource(&self) -> String {
         match self.group.as_str() {
             "" => self.plural.clone(),
@@ -114,55 +114,59 @@ impl Kind {
         }
     }
 
-    /// The kind of a list of these.
+    /// Returns the name of the list kind.
     pub fn list_kind(&self) -> String {
         format!("{}List", self.kind)
     }
 
-    /// Whether it is stored, rather than only sent.
+    /// Returns whether objects of this kind are stored; bodies are not.
     pub fn is_stored(&self) -> bool {
         !self.plural.is_empty()
     }
 
-    /// Whether it is a request body of every group.
+    /// Returns whether it is a body that every API group accepts, such as `DeleteOptions`.
     pub(crate) fn is_universal(&self) -> bool {
         !self.is_stored() && self.message.package_name() == "k8s.meta.v1"
     }
 
-    /// Whether it has a subresource.
+    /// Returns whether it has this subresource.
     pub fn has_subresource(&self, name: &str) -> bool {
         self.subresources.iter().any(|known| known == name)
     }
 
-    /// The object, from its protobuf encoding.
+    /// Decodes an object from protobuf.
     ///
     /// # Errors
-    /// When the bytes are no such message.
+    /// If the bytes are malformed.
     pub fn decode(&'static self, raw: &[u8]) -> Result<Box<dyn Object>, Error> {
         (self.codec.decode)(raw).map_err(|source| Error::Malformed { kind: self, source })
     }
 
-    /// The object, from JSON. `kind` and `apiVersion` are not looked at; unknown fields are passed over.
+    /// Decodes an object from JSON. Ignores `kind`, `apiVersion` and unknown fields; of duplicate keys the last one applies.
     ///
     /// # Errors
-    /// When the text is no JSON, or a value has the wrong type: in Kubernetes' words, naming the field.
+    /// If the text is not JSON, or a value has the wrong type. The message is that of Kubernetes and names the field.
     pub fn from_json(&'static self, json: &[u8]) -> Result<Box<dyn Object>, Error> {
-        (self.codec.from_json)(json).or_else(|error| self.forgive_duplicates(json, error))
+        (self.codec.from_json)(json).or_else(|error| self.accept_duplicates(json, error))
     }
 
-    /// Derived code refuses a repeated key; Kubernetes takes the last unless asked to be strict.
-    fn forgive_duplicates(
+    /// Decodes JSON with duplicate keys, which code derived by serde rejects.
+    fn accept_duplicates(
         &'static self,
         json: &[u8],
         error: serde_json::Error,
     ) -> Result<Box<dyn Object>, Error> {
         let last_wins = serde_json::from_slice::<serde_json::Value>(json)
-            .map_err(|_| Error::json(self, crate::explain::syntax(json, &error)))?;
-        (self.codec.from_json)(last_wins.to_string().as_bytes())
-            .map_err(|error| Error::json(self, crate::explain::mismatch(self, &last_wins, &error)))
+            .map_err(|_| Error::json(self, crate::json_error::syntax(json, &error)))?;
+        (self.codec.from_json)(last_wins.to_string().as_bytes()).map_err(|error| {
+            Error::json(
+                self,
+                crate::json_error::wrong_type(self, &last_wins, &error),
+            )
+        })
     }
 
-    /// Returns the beginning of an object's JSON: its type.
+    /// Returns the start of an object's JSON, with its kind and apiVersion.
     pub(crate) fn json_head(&self) -> &str {
         &self.json_head
     }
@@ -191,7 +195,7 @@ fn optional(text: String) -> Option<String> {
 }
 
 impl PartialEq for Kind {
-    /// There is one of each.
+    /// Compares by address: there is one value of each kind.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }

@@ -1,4 +1,4 @@
-//! The table of all kinds, read once from the descriptors.
+//! The table of all kinds, built once from the descriptors.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use setpoint_proto::DESCRIPTORS;
 use crate::Kind;
 use crate::object::CODECS;
 
-/// Every kind, found by any of its names.
+/// The table of all kinds, indexed by their names.
 #[derive(Debug)]
 pub struct Kinds {
     all: Vec<Kind>,
@@ -19,13 +19,13 @@ pub struct Kinds {
     by_kind: HashMap<String, Vec<usize>>,
 }
 
-/// The table of all kinds.
+/// Returns the table of all kinds.
 pub fn kinds() -> &'static Kinds {
     static KINDS: LazyLock<Kinds> = LazyLock::new(Kinds::read);
     &KINDS
 }
 
-/// The compiled `.proto` files.
+/// Returns the descriptors of the `.proto` files.
 pub(crate) fn pool() -> &'static DescriptorPool {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         DescriptorPool::decode(DESCRIPTORS).expect("the build has checked the descriptors")
@@ -33,14 +33,14 @@ pub(crate) fn pool() -> &'static DescriptorPool {
     &POOL
 }
 
-/// The extension of this name.
+/// Returns the extension of this name.
 pub(crate) fn extension(name: &str) -> ExtensionDescriptor {
     pool()
         .get_extension_by_name(name)
         .expect("options.proto declares it")
 }
 
-/// Our options on a field or message, typed; all unset where there are none.
+/// Returns Setpoint's options of a field or message, or the default if there are none.
 pub(crate) fn options<T: prost::Message + Default>(
     options: &DynamicMessage,
     extension: &ExtensionDescriptor,
@@ -86,29 +86,29 @@ impl Kinds {
         }
     }
 
-    /// The stored kinds.
+    /// Returns the stored kinds.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.all.iter().filter(|kind| kind.is_stored())
     }
 
-    /// Every kind, request bodies too.
+    /// Returns all kinds, including request bodies.
     pub fn with_bodies(&self) -> impl Iterator<Item = &Kind> {
         self.all.iter()
     }
 
-    /// A stored kind by its plural and group, for example `deployments.apps`.
+    /// Returns a stored kind by plural and group, for example `deployments.apps`.
     pub fn by_resource(&self, resource: &str) -> Option<&Kind> {
         Some(&self.all[*self.by_resource.get(resource)?])
     }
 
-    /// A stored kind by its place in a URL.
+    /// Returns a stored kind by the parts of a URL.
     pub fn by_plural(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
         let belongs = |kind: &&Kind| kind.group == group && kind.version == version;
         let mut of_name = self.by_plural.get(plural)?.iter().map(|&at| &self.all[at]);
         of_name.find(|kind| kind.is_stored() && belongs(kind))
     }
 
-    /// Any kind by what an object says of itself. `DeleteOptions` and their like belong to every group.
+    /// Returns a kind by apiVersion and kind. Bodies such as `DeleteOptions` are found under every apiVersion.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let belongs = |kind: &&Kind| kind.group == group && kind.version == version;
@@ -116,7 +116,7 @@ impl Kinds {
         of_name.find(|kind| belongs(kind) || kind.is_universal())
     }
 
-    /// A stored kind by whatever a user may call it: `deploy`, `deployment`, `Deployments`, `deployments.apps`.
+    /// Returns a stored kind by any name that kubectl accepts: `deploy`, `deployment`, `Deployments`, `deployments.apps`.
     pub fn by_any_name(&self, name: &str) -> Option<&Kind> {
         let name = name.to_lowercase();
         let (name, group) = match name.split_once('.') {
@@ -129,12 +129,12 @@ impl Kinds {
         self.iter().find(|kind| called(kind) && belongs(kind))
     }
 
-    /// Any kind by its name in an `Any`.
+    /// Returns a kind by its type URL in an `Any`.
     pub fn by_type_url(&self, type_url: &str) -> Option<&Kind> {
         Some(&self.all[*self.by_type_url.get(type_url)?])
     }
 
-    /// Any kind by the full name of its message.
+    /// Returns a kind by the full name of its message.
     pub(crate) fn by_message(&self, name: &str) -> Option<&Kind> {
         self.all
             .iter()
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_answers_to_whatever_kubectl_takes() {
+    fn a_kind_is_found_by_every_name_that_kubectl_accepts() {
         let deployments = kinds().by_resource(Deployment::RESOURCE);
         for name in ["deploy", "Deployment", "deployments", "deployments.apps"] {
             assert_eq!(kinds().by_any_name(name), deployments, "{name}");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_known_but_not_stored() {
+    fn bodies_are_found_by_kind_and_are_not_stored() {
         let options = kinds().by_kind("v1", "DeleteOptions").unwrap();
         assert!(!options.is_stored());
         assert!(kinds().iter().all(Kind::is_stored));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kind_can_do_is_read_from_its_options() {
+    fn subresources_and_columns_are_read_from_the_options() {
         let pods = kinds().by_resource("pods").unwrap();
         assert!(
             pods.namespaced && pods.has_subresource("binding") && !pods.has_subresource("scale")
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_any_kind_can_be_had_back_typed() {
+    fn an_object_can_be_downcast_to_its_type() {
         let kind = kinds().by_resource("pods").unwrap();
         let mut object = kind
             .from_json(br#"{"metadata":{"name":"a"},"spec":{"containers":null}}"#)
@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_us_panic(bytes: Vec<u8>, at: prop::sample::Index) {
+        fn decoding_any_bytes_does_not_panic(bytes: Vec<u8>, at: prop::sample::Index) {
             let document = br#"{"metadata":{"name":"a","labels":{"b":"c"}},"spec":{"containers":[{"name":"d"}]}}"#;
             let mut damaged = document.to_vec();
             damaged.splice(at.index(document.len()).., bytes.iter().copied());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_repeated_keys_wins_where_nobody_is_strict() {
+    fn the_last_of_duplicate_keys_applies() {
         let kind = kinds().by_resource("pods").unwrap();
         let pod = kind
             .from_json(br#"{"metadata":{"name":"a","name":"b"}}"#)

@@ -1,12 +1,12 @@
-//! Every kind by name: JSON in and out, the storage envelope, strict checking and patches.
+//! The table of kinds, the JSON and protobuf of objects, the storage envelope, strict checks and patches.
 //!
-//! Everything here is read from the descriptors of `setpoint-proto`; adding a kind there adds it here.
-//! JSON is monomorphised in this crate alone, so no other crate pays for it twice.
+//! All of it is driven by the descriptors of `setpoint-proto`: adding a kind there adds it here. The JSON code of all
+//! kinds is monomorphized in this crate only, which saves compile time.
 
 pub mod diff;
 pub mod envelope;
 mod error;
-mod explain;
+mod json_error;
 mod kind;
 mod kinds;
 mod object;

@@ -1,4 +1,4 @@
-//! An object whose kind is known only at run time, and the one place where each kind's JSON code is compiled.
+//! Objects whose kind is known only at run time. The JSON code of each kind is compiled here only.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -13,38 +13,38 @@ use setpoint_proto::{Body, for_each_kind};
 
 use crate::{Kind, kinds};
 
-/// An object of any kind, typed inside: `as_any` gives it back.
+/// An object of any kind, which can be downcast to its message.
 pub trait Object: Any + Debug + Send + Sync {
     /// Returns its kind.
     fn kind(&self) -> &'static Kind;
-    /// Its identity; empty for bodies that have none, such as `DeleteOptions`.
+    /// Returns its metadata; empty for bodies without metadata, such as `DeleteOptions`.
     fn meta(&self) -> &ObjectMeta;
-    /// Its identity, to be changed.
+    /// Returns its metadata.
     ///
     /// # Panics
-    /// On bodies that have none, such as `DeleteOptions`.
+    /// For bodies without metadata, such as `DeleteOptions`.
     fn meta_mut(&mut self) -> &mut ObjectMeta;
-    /// Its protobuf encoding.
+    /// Returns its protobuf encoding.
     fn encode(&self) -> Bytes;
-    /// Its JSON, `kind` and `apiVersion` first.
+    /// Returns its JSON, which starts with `kind` and `apiVersion`.
     fn to_json(&self) -> Vec<u8>;
-    /// A copy.
+    /// Returns a copy.
     fn clone_box(&self) -> Box<dyn Object>;
-    /// The message itself, to be downcast.
+    /// Returns the message, for downcasts by reference.
     fn as_any(&self) -> &dyn Any;
-    /// The message itself, to be downcast and changed.
+    /// Returns the message, for downcasts by mutable reference.
     fn as_any_mut(&mut self) -> &mut dyn Any;
-    /// The message itself, to be downcast and kept.
+    /// Returns the message, for downcasts by value.
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
 impl dyn Object {
-    /// The message, if it is of this type.
+    /// Returns the message if it has this type.
     pub fn downcast_ref<T: 'static>(&self) -> Option<&T> {
         self.as_any().downcast_ref()
     }
 
-    /// The message, if it is of this type, to be changed.
+    /// Returns the message if it has this type.
     pub fn downcast_mut<T: 'static>(&mut self) -> Option<&mut T> {
         self.as_any_mut().downcast_mut()
     }
@@ -56,7 +56,7 @@ impl Clone for Box<dyn Object> {
     }
 }
 
-/// The decoder of a kind.
+/// The decoders of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Codec {
     pub decode: Reader<prost::DecodeError>,
@@ -70,7 +70,7 @@ fn no_meta() -> &'static ObjectMeta {
     &NONE
 }
 
-/// Derived code would take an array for the message's fields in order.
+/// Rejects arrays, which code derived by serde would accept as the fields of a struct in order.
 fn read_json<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     match json.trim_ascii_start() {
         [b'[', ..] => Err(serde_json::Error::custom("expected an object")),
@@ -78,12 +78,12 @@ fn read_json<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     }
 }
 
-/// Splices kind and apiVersion before the message's own fields: flattening would cost every field a copy.
+/// Writes kind and apiVersion before the fields of the message. `#[serde(flatten)]` would copy every field.
 fn write_json<T: Serialize>(head: &str, message: &T) -> Vec<u8> {
     let mut json = Vec::with_capacity(1024);
     json.extend_from_slice(head.as_bytes());
     serde_json::to_writer(&mut json, message)
-        .expect("a Vec takes all bytes, and map keys are strings");
+        .expect("writing to a Vec does not fail, and map keys are strings");
     match &json[head.len()..] {
         b"{}" => drop(json.remove(head.len())),
         _ => json[head.len()] = b',',
@@ -93,7 +93,7 @@ fn write_json<T: Serialize>(head: &str, message: &T) -> Vec<u8> {
 
 macro_rules! objects {
     ($($message:path => $name:literal,)*) => {
-        /// Each kind's message by name, and how to read it.
+        /// The decoders of each kind, by the name of its message.
         pub(crate) const CODECS: &[(&str, Codec)] = &[$((
             $name,
             Codec {

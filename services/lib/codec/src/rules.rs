@@ -1,4 +1,4 @@
-//! The rules of fields beyond their types: JSON names, merge strategies, merge keys.
+//! The options of fields: JSON names, merge strategies, merge keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -10,28 +10,28 @@ use setpoint_proto::options::{FieldRules, Patch};
 
 use crate::kinds::{extension, options, pool};
 
-/// The rules of every message, built once.
+/// The rules of all messages.
 #[derive(Debug)]
 pub struct Rules {
     messages: HashMap<String, Message>,
 }
 
-/// The fields of a message as its JSON shows them: those of inlined messages stand among them.
+/// The fields of a message in its JSON form, in which those of inlined messages are included.
 #[derive(Debug)]
 pub struct Message {
     /// Its short name, for example `DeploymentSpec`.
     pub name: String,
-    /// May `kind` and `apiVersion` stand beside its fields?
+    /// Whether its JSON may have `kind` and `apiVersion`.
     pub has_kind: bool,
     fields: BTreeMap<String, Field>,
 }
 
-/// A field and its rules, which it derefs to.
+/// A field. Dereferences to its rules.
 #[derive(Debug)]
 pub struct Field {
-    /// Its number, names and type.
+    /// The descriptor.
     pub descriptor: FieldDescriptor,
-    /// The type of one entry of a list or map, else of the field itself.
+    /// The type of the entries of a list or map, or else of the field.
     pub element: Type,
     rules: FieldRules,
 }
@@ -44,12 +44,12 @@ impl Deref for Field {
     }
 }
 
-/// The rules of a message by its full name, for example `k8s.core.v1.Pod`.
+/// Returns the rules of a message by its full name, for example `k8s.core.v1.Pod`.
 pub fn message(name: &str) -> Option<&'static Message> {
     rules().messages.get(name)
 }
 
-/// All rules.
+/// Returns the rules of all messages.
 pub fn rules() -> &'static Rules {
     static RULES: LazyLock<Rules> = LazyLock::new(Rules::read);
     &RULES
@@ -77,12 +77,12 @@ impl Message {
         }
     }
 
-    /// A field by its name in JSON.
+    /// Returns a field by its name in JSON.
     pub fn field(&self, json_name: &str) -> Option<&Field> {
         self.fields.get(json_name)
     }
 
-    /// Every field, by name.
+    /// Returns all fields, sorted by name.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         self.fields.values()
     }
@@ -115,7 +115,7 @@ impl Field {
         }
     }
 
-    /// The message whose fields the JSON of an element shows; `None` for scalars, times, quantities and raw JSON.
+    /// Returns the message of an element; `None` for scalars, times, quantities and raw JSON.
     pub fn message(&self) -> Option<&'static Message> {
         match &self.element {
             Type::Message(message) if !SCALARS.contains(&message.full_name()) => {
@@ -125,12 +125,12 @@ impl Field {
         }
     }
 
-    /// Whether a strategic patch merges this list's entries rather than replaces the list.
+    /// Returns whether a strategic merge patch merges the entries of this list.
     pub fn merges(&self) -> bool {
         self.patch().any(|patch| patch == Patch::Merge)
     }
 
-    /// Whether a strategic patch replaces this value as a whole.
+    /// Returns whether a strategic merge patch replaces this object as a whole.
     pub fn replaces(&self) -> bool {
         self.patch().any(|patch| patch == Patch::Replace)
     }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_of_inlined_messages_stand_among_those_of_the_message() {
+    fn a_message_includes_the_fields_of_inlined_messages() {
         let probe = message("k8s.core.v1.Probe").unwrap();
         let names = probe.fields().map(|field| field.descriptor.json_name());
         let names: Vec<_> = names.collect();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_in_json_has_no_message() {
+    fn only_fields_that_are_objects_in_json_have_a_message() {
         let meta = message("k8s.meta.v1.ObjectMeta").unwrap();
         for (field, message) in [
             ("creationTimestamp", None),

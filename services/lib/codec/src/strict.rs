@@ -1,4 +1,4 @@
-//! Strict checks: unknown fields, and duplicate keys, which a lenient reader ignores.
+//! Strict field validation: finds unknown fields and duplicate keys.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -8,30 +8,29 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use crate::rules::{self, Field, Message};
 use crate::{Error, Kind};
 
-/// At most so many problems are reported.
-const ENOUGH: usize = 100;
+/// The maximum number of reported problems.
+const MAX_PROBLEMS: usize = 100;
 
-/// The unknown and repeated fields of a document, as Kubernetes words them: `unknown field "spec.foo"`.
+/// Returns the unknown and duplicate fields of a document, in the wording of Kubernetes: `unknown field "spec.foo"`.
 ///
-/// Text that is no JSON has none: reading it will say so.
+/// Syntax errors are not reported here but by decoding the document.
 pub fn unknown_fields(kind: &Kind, json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(message) = rules::message(kind.message.full_name()) {
         let walk = Walk {
-            at: Place::Message(message),
+            at: Shape::Message(message),
             path: &mut String::new(),
             found: &mut found,
         };
-        // A syntax error ends the walk; whoever decodes the document reports it.
         let _ = walk.deserialize(&mut serde_json::Deserializer::from_slice(json));
     }
     found
 }
 
-/// Refuses a document with unknown or repeated fields.
+/// Rejects a document with unknown or duplicate fields.
 ///
 /// # Errors
-/// Names them all.
+/// If there is any; the message lists them all.
 pub fn check(kind: &'static Kind, json: &[u8]) -> Result<(), Error> {
     match unknown_fields(kind, json).as_slice() {
         [] => Ok(()),
@@ -42,17 +41,17 @@ pub fn check(kind: &'static Kind, json: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The expected structure at this place.
+/// The expected structure of a value.
 #[derive(Clone, Copy)]
-enum Place {
+enum Shape {
     Message(&'static Message),
     List(&'static Field),
     Map(&'static Field),
-    /// A scalar, or JSON that is nobody's business.
+    /// A scalar, or JSON that is not checked.
     Leaf,
 }
 
-impl Place {
+impl Shape {
     fn field(field: &'static Field) -> Self {
         match field {
             list if list.descriptor.is_list() => Self::List(list),
@@ -65,8 +64,8 @@ impl Place {
         field.message().map_or(Self::Leaf, Self::Message)
     }
 
-    /// Returns the structure under a key; `None` for an unknown one.
-    fn under(self, key: &str) -> Option<Self> {
+    /// Returns the structure of the value of a key; `None` for an unknown key.
+    fn child(self, key: &str) -> Option<Self> {
         match self {
             Self::Message(message) => match message.field(key) {
                 Some(field) => Some(Self::field(field)),
@@ -82,13 +81,13 @@ impl Place {
 }
 
 struct Walk<'a> {
-    at: Place,
+    at: Shape,
     path: &'a mut String,
     found: &'a mut Vec<String>,
 }
 
 impl Walk<'_> {
-    fn step(&mut self, at: Place) -> Walk<'_> {
+    fn step(&mut self, at: Shape) -> Walk<'_> {
         Walk {
             at,
             path: self.path,
@@ -97,7 +96,7 @@ impl Walk<'_> {
     }
 
     fn report(&mut self, problem: &str) {
-        if self.found.len() < ENOUGH {
+        if self.found.len() < MAX_PROBLEMS {
             self.found.push(format!("{problem} field {:?}", self.path));
         }
     }
@@ -115,7 +114,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         match self.at {
-            Place::Leaf => deserializer.deserialize_ignored_any(IgnoredAny).map(drop),
+            Shape::Leaf => deserializer.deserialize_ignored_any(IgnoredAny).map(drop),
             _ => deserializer.deserialize_any(self),
         }
     }
@@ -133,13 +132,13 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let parent = self.path.len();
         while let Some(key) = map.next_key::<String>()? {
             self.push_key(&key);
-            let under = self.at.under(&key);
-            if under.is_none() {
+            let child = self.at.child(&key);
+            if child.is_none() {
                 self.report("unknown");
             } else if !seen.insert(key) {
                 self.report("duplicate");
             }
-            map.next_value_seed(self.step(under.unwrap_or(Place::Leaf)))?;
+            map.next_value_seed(self.step(child.unwrap_or(Shape::Leaf)))?;
             self.path.truncate(parent);
         }
         Ok(())
@@ -148,11 +147,11 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         let parent = self.path.len();
         let at = match self.at {
-            Place::List(field) => Place::element(field),
-            _ => Place::Leaf,
+            Shape::List(field) => Shape::element(field),
+            _ => Shape::Leaf,
         };
         for index in 0.. {
-            write!(self.path, "[{index}]").expect("a String takes all text");
+            write!(self.path, "[{index}]").expect("writing to a String does not fail");
             let more = list.next_element_seed(self.step(at))?;
             self.path.truncate(parent);
             if more.is_none() {
@@ -162,7 +161,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         Ok(())
     }
 
-    // A value of another type than expected is for the decoder to report.
+    // Values of the wrong type are reported by decoding.
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
         Ok(())
     }
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_field_is_named_by_its_path() {
+    fn a_duplicate_field_is_named_by_its_path() {
         let json =
             r#"{"metadata":{"labels":{"a":"1","a":"2"}},"spec":{"nodeName":"n","nodeName":"m"}}"#;
         assert_eq!(
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_and_api_version_stand_at_the_top_alone() {
+    fn kind_and_api_version_are_accepted_only_at_the_top_level() {
         let json = r#"{"kind":"Pod","kinds":"Pod","spec":{"kind":"Pod"}}"#;
         assert_eq!(
             found("pods", json),
@@ -232,28 +231,28 @@ mod tests {
     }
 
     #[test]
-    fn maps_and_raw_json_may_hold_any_key() {
+    fn maps_and_raw_json_accept_any_key() {
         let json = r#"{"metadata":{"labels":{"anything":"1"},"managedFields":[{"fieldsV1":{"f:spec":{},"f:spec":{}}}]},"data":{"x":"y"}}"#;
         assert_eq!(found("configmaps", json), Vec::<String>::new());
     }
 
     #[test]
-    fn values_of_another_type_are_left_to_the_decoder() {
+    fn values_of_the_wrong_type_are_not_reported() {
         let json = r#"{"metadata":[{"name":1}],"spec":{"containers":{"name":2},"hostIPC":3.5,"nodeName":null}}"#;
         assert_eq!(found("pods", json), Vec::<String>::new());
     }
 
     #[test]
-    fn the_report_of_a_hopeless_document_ends() {
+    fn the_number_of_reported_problems_is_limited() {
         let fields: Vec<String> = (0..1000).map(|n| format!(r#""x{n}":{n}"#)).collect();
         assert_eq!(
             found("pods", &format!("{{{}}}", fields.join(","))).len(),
-            ENOUGH
+            MAX_PROBLEMS
         );
     }
 
     #[test]
-    fn a_strict_refusal_reads_as_in_kubernetes() {
+    fn check_returns_the_error_message_of_kubernetes() {
         let kind = kinds().by_resource("deployments.apps").unwrap();
         let error = check(
             kind,

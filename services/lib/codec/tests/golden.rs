@@ -1,6 +1,6 @@
-//! Objects as Kubernetes' own serializers wrote them: we read and write the same.
+//! Compares JSON and protobuf with golden files written by Kubernetes' serializers.
 
-#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use setpoint_codec::{Kind, envelope, kinds, strict};
 
-/// One object, in both of its forms.
+/// An object as JSON and in its envelope.
 struct Golden {
     name: String,
     json: Vec<u8>,
@@ -25,12 +25,12 @@ impl Golden {
 }
 
 #[test]
-fn every_modelled_kind_reads_and_writes_what_kubernetes_does() {
+fn json_and_protobuf_of_every_modelled_kind_equal_those_of_kubernetes() {
     let Some(folder) = folder() else {
-        println!("SKIPPED: no golden files; point SETPOINT_GOLDEN at a folder that holds them");
+        println!("SKIPPED: no golden files; set SETPOINT_GOLDEN to their folder");
         return;
     };
-    let mut strangers = Vec::new();
+    let mut not_modelled = Vec::new();
     let mut checked = 0;
     for golden in read(&folder) {
         match golden.kind() {
@@ -38,12 +38,12 @@ fn every_modelled_kind_reads_and_writes_what_kubernetes_does() {
                 check(&golden, kind);
                 checked += 1;
             }
-            None => strangers.push(golden.name),
+            None => not_modelled.push(golden.name),
         }
     }
     println!(
         "{checked} kinds checked; not modelled: {}",
-        strangers.join(", ")
+        not_modelled.join(", ")
     );
     assert!(checked > 0, "none of the golden kinds is modelled");
 }

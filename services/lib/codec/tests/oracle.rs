@@ -1,6 +1,6 @@
-//! A client that others wrote reads our JSON and writes the same.
+//! Compares JSON with that of the `k8s-openapi` crate.
 
-#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use k8s_openapi::api::{apps, coordination, core};
 use serde::Serialize;
@@ -20,7 +20,7 @@ fn assert_same<T: Serialize + DeserializeOwned>(resource: &str, document: &Value
     );
 }
 
-/// Kubernetes, and we, write unset times as null; the oracle leaves them out.
+/// Removes nulls: Kubernetes and Setpoint write unset times as null, `k8s-openapi` omits them.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -73,7 +73,7 @@ fn metadata(name: &str) -> Value {
 }
 
 #[test]
-fn pods_and_nodes_are_understood() {
+fn pods_and_nodes_round_trip_through_k8s_openapi() {
     let mut pod = template();
     pod["metadata"] = metadata("web-0");
     pod["status"] = json!({
@@ -93,7 +93,7 @@ fn pods_and_nodes_are_understood() {
 }
 
 #[test]
-fn controllers_of_pods_are_understood() {
+fn deployments_and_replica_sets_round_trip_through_k8s_openapi() {
     let selector = json!({"matchLabels": {"app": "web"}});
     let deployment = json!({
         "metadata": metadata("web"),
@@ -111,7 +111,7 @@ fn controllers_of_pods_are_understood() {
 }
 
 #[test]
-fn leases_and_events_are_understood() {
+fn leases_and_events_round_trip_through_k8s_openapi() {
     let lease = json!({
         "metadata": metadata("scheduler"),
         "spec": {"holderIdentity": "scheduler-0_x", "leaseDurationSeconds": 15, "leaseTransitions": 3,
@@ -128,7 +128,7 @@ fn leases_and_events_are_understood() {
 }
 
 #[test]
-fn the_rest_of_core_is_understood() {
+fn other_core_kinds_round_trip_through_k8s_openapi() {
     let metadata = metadata("x");
     let configmap = json!({"metadata": metadata, "data": {"a": "b"}, "binaryData": {"c": "AAEC"}, "immutable": true});
     assert_same::<core::v1::ConfigMap>("configmaps", &configmap);
@@ -148,7 +148,7 @@ fn the_rest_of_core_is_understood() {
 }
 
 #[test]
-fn objects_with_nothing_set_are_understood() {
+fn empty_objects_round_trip_through_k8s_openapi() {
     assert_same::<core::v1::Pod>("pods", &json!({}));
     assert_same::<core::v1::Node>("nodes", &json!({}));
     assert_same::<core::v1::Service>("services", &json!({}));

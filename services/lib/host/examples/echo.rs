@@ -1,4 +1,4 @@
-//! A service that does nothing well: the subject of the process tests.
+//! A service without an API, which the tests of processes run.
 
 use std::process::ExitCode;
 
@@ -27,9 +27,9 @@ impl Default for Settings {
 impl host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
-            ("fail", "End in failure at once"),
-            ("hang", "Ignore the stop"),
-            ("ready", "Become ready at all"),
+            ("fail", "Fail at start"),
+            ("hang", "Ignore the shutdown token"),
+            ("ready", "Whether the check passes"),
         ]
     }
 }

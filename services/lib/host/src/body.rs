@@ -1,4 +1,4 @@
-//! Bodies on their way in and out: bounded in time and memory, and safe from panics.
+//! Bodies of requests, bounded in time and memory; bodies of responses, in which panics are caught.
 
 use std::error::Error as StdError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,15 +17,15 @@ use setpoint_task::Panicked;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
-use crate::refusal::Protocol;
+use crate::protocol::Protocol;
 
-/// The error of a body: an [`ApiError`] over HTTP, a [`Status`] over gRPC, so that each handler can tell its client.
+/// The error of a body: an [`ApiError`] over HTTP, a [`Status`] over gRPC, so that handlers can return it to the client.
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// A body up to this length is refused only when memory is short by far: a Lease is much smaller.
+/// Bodies up to this length, such as those of Leases, are rejected only beyond twice the budget.
 const SMALL: usize = 64 << 10;
 
-/// Bytes of request bodies in memory, over all requests of a process.
+/// The number of bytes that request bodies may take in memory, over all requests of a process.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: usize,
@@ -38,7 +38,7 @@ impl Budget {
         Arc::new(Self { limit, used })
     }
 
-    /// Returns a share that grows as its request's body arrives, and is given back when it is dropped.
+    /// Returns a share that grows as the body of a request arrives; dropping it releases the bytes.
     pub fn share(self: &Arc<Self>) -> Arc<Share> {
         Arc::new(Share {
             budget: Arc::clone(self),
@@ -89,17 +89,17 @@ impl Drop for Share {
     }
 }
 
-/// A request's body that must arrive by a time, and whose bytes count against a budget.
-pub(crate) struct Received {
+/// The body of a request, which must arrive by a time, and whose bytes count against a budget.
+pub(crate) struct RequestBody {
     inner: Incoming,
     protocol: Protocol,
     by: Instant,
-    /// Set while the body is waited for.
+    /// Set while the next frame is pending.
     deadline: Option<Pin<Box<Sleep>>>,
     share: Arc<Share>,
 }
 
-impl Received {
+impl RequestBody {
     pub fn new(inner: Incoming, protocol: Protocol, by: Instant, share: Arc<Share>) -> Self {
         Self {
             inner,
@@ -118,7 +118,7 @@ impl Received {
     }
 }
 
-impl HttpBody for Received {
+impl HttpBody for RequestBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -155,28 +155,29 @@ impl HttpBody for Received {
     }
 }
 
-/// A response's body. A panic while it is made ends it with an error, after which the connection goes on if its protocol
-/// allows: gRPC has trailers for that, HTTP/2 resets the stream, and HTTP/1 can only be cut.
-pub(crate) struct Answered<G> {
+/// The body of a response. A panic in it ends the body with an error.
+///
+/// Over gRPC the error is in the trailers, over HTTP/2 the stream is reset, and over HTTP/1 the connection is closed.
+pub(crate) struct ResponseBody<G> {
     inner: Body,
     protocol: Protocol,
     panicked: bool,
-    _open: G,
+    _guard: G,
 }
 
-impl<G> Answered<G> {
-    /// `open` is dropped with the body.
-    pub const fn new(inner: Body, protocol: Protocol, open: G) -> Self {
+impl<G> ResponseBody<G> {
+    /// `guard` is dropped with the body.
+    pub const fn new(inner: Body, protocol: Protocol, guard: G) -> Self {
         Self {
             inner,
             protocol,
             panicked: false,
-            _open: open,
+            _guard: guard,
         }
     }
 }
 
-impl<G: Unpin> HttpBody for Answered<G> {
+impl<G: Unpin> HttpBody for ResponseBody<G> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -214,12 +215,12 @@ impl<G: Unpin> HttpBody for Answered<G> {
 
 fn trailers(error: ApiError) -> HeaderMap {
     let mut trailers = HeaderMap::new();
-    // It fails for messages that are no header, which ours are not; the client hears of an ended stream then.
+    // Fails only for messages that are not valid in headers; the client then sees a stream without a status.
     let _ = Status::from(error).add_header(&mut trailers);
     trailers
 }
 
-/// Returns what a client hears of a panic: nothing of what was in it.
+/// Returns the error that a client gets after a panic, without the panic's message.
 pub(crate) fn panic_error(_panicked: &Panicked) -> ApiError {
     let message = "this request caused a panic; look in the logs for details";
     ApiError::new(Reason::InternalError, message)

@@ -1,4 +1,4 @@
-//! Turning the log up and down while the process runs.
+//! Changes the log filter while the process runs.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -8,16 +8,16 @@ use axum::{Extension, Router};
 use crate::serve::Peer;
 use setpoint_telemetry::LogFilter;
 
-/// `GET /debug/flags/log` says the filter, `PUT` sets it: `curl -X PUT -d debug …`. Only for callers on this machine.
+/// `GET /debug/flags/log` returns the log filter, `PUT` sets it: `curl -X PUT -d debug …`. Only loopback clients may call it.
 pub fn router(log: LogFilter) -> Router {
     Router::new()
         .route("/debug/flags/log", get(show).put(set))
         .with_state(log)
 }
 
-type Answer = (StatusCode, String);
+type TextResponse = (StatusCode, String);
 
-async fn show(State(log): State<LogFilter>, peer: Option<Extension<Peer>>) -> Answer {
+async fn show(State(log): State<LogFilter>, peer: Option<Extension<Peer>>) -> TextResponse {
     match is_local(peer) {
         true => (StatusCode::OK, format!("{}\n", log.filter())),
         false => forbidden(),
@@ -28,7 +28,7 @@ async fn set(
     State(log): State<LogFilter>,
     peer: Option<Extension<Peer>>,
     filter: String,
-) -> Answer {
+) -> TextResponse {
     if !is_local(peer) {
         return forbidden();
     }
@@ -45,9 +45,11 @@ fn is_local(peer: Option<Extension<Peer>>) -> bool {
     peer.is_some_and(|Extension(Peer(address))| address.ip().to_canonical().is_loopback())
 }
 
-fn forbidden() -> Answer {
+fn forbidden() -> TextResponse {
     (
         StatusCode::FORBIDDEN,
-        "the log is changed from the machine that writes it\n".to_owned(),
+        "only clients on the loopback address may use this endpoint
+"
+        .to_owned(),
     )
 }

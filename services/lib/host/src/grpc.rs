@@ -1,4 +1,4 @@
-//! grpc.health: the same readiness, for those who speak gRPC.
+//! The gRPC health checking protocol (`grpc.health.v1`).
 
 use std::pin::Pin;
 
@@ -11,7 +11,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::health::Health;
 
-/// The service `grpc.health.v1.Health`. It answers alike for every service name: a process is ready as a whole.
+/// The service `grpc.health.v1.Health`. The status is that of the process, whatever service name is asked for.
 pub fn router(health: Health) -> Router {
     Router::new().route_service("/grpc.health.v1.Health/{method}", HealthServer::new(health))
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn those_who_speak_grpc_are_told_of_every_change() {
+    async fn grpc_health_returns_readiness_and_watches_its_changes_until_shutdown() {
         let health = Health::default();
         let mut client = HealthClient::new(router(health.clone()));
         let status = client
@@ -86,6 +86,6 @@ mod tests {
         assert_eq!(next().await, Some(ServingStatus::Serving));
         health.close();
         assert_eq!(next().await, Some(ServingStatus::NotServing));
-        assert_eq!(next().await, None, "a watch does not hold up the drain");
+        assert_eq!(next().await, None, "the watch ends at shutdown");
     }
 }

@@ -1,4 +1,4 @@
-//! Is this process alive, and is it ready?
+//! Liveness and readiness of the process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The process's readiness: every part of it that matters has a named check. Cheap to clone.
+/// The readiness of the process: it is ready if all of its named checks pass. Cheap to clone.
 ///
-/// A process without checks is not ready: it has not come far enough to know what it needs.
+/// A process without checks is not ready: it is still starting.
 #[derive(Clone, Default)]
 pub struct Health {
     state: Arc<watch::Sender<State>>,
@@ -27,7 +27,7 @@ impl State {
 }
 
 impl Health {
-    /// Adds a check that fails until told otherwise. A name that exists already starts anew.
+    /// Adds a check, which fails with `starting`. An existing check of that name is replaced.
     pub fn check(&self, name: impl Into<String>) -> Check {
         let check = Check {
             name: name.into(),
@@ -37,12 +37,12 @@ impl Health {
         check
     }
 
-    /// Do all checks pass?
+    /// Returns whether all checks pass and the process is not shutting down.
     pub fn is_ready(&self) -> bool {
         self.state.borrow().is_ready()
     }
 
-    /// The readiness now and, on every call after that, at its next change. `None` once the process drains.
+    /// Returns the readiness and its changes, until the process shuts down.
     pub(crate) fn changes(&self) -> Changes {
         Changes {
             state: self.state.subscribe(),
@@ -50,7 +50,7 @@ impl Health {
         }
     }
 
-    /// The process stops: it is not ready, whatever the checks say.
+    /// Makes the process not ready for good, as it shuts down.
     pub(crate) fn close(&self) {
         self.state.send_modify(|state| state.closed = true);
     }
@@ -63,7 +63,7 @@ impl Health {
             .map(|(name, result)| (name.clone(), result.clone()))
             .collect();
         if checks.is_empty() {
-            checks.push(("start".to_owned(), Err("not yet".to_owned())));
+            checks.push(("start".to_owned(), Err("not started".to_owned())));
         }
         if state.closed {
             checks.push((
@@ -76,7 +76,7 @@ impl Health {
     }
 }
 
-/// One thing that must be well for the process to be ready.
+/// A condition of readiness.
 #[derive(Clone)]
 pub struct Check {
     name: String,
@@ -84,26 +84,26 @@ pub struct Check {
 }
 
 impl Check {
-    /// It is well.
+    /// Makes the check pass.
     pub fn pass(&self) {
         self.set(Ok(()));
     }
 
-    /// It is not, and this is why.
-    pub fn fail(&self, why: impl Into<String>) {
-        self.set(Err(why.into()));
+    /// Makes the check fail, for this reason.
+    pub fn fail(&self, reason: impl Into<String>) {
+        self.set(Err(reason.into()));
     }
 
-    /// It is well as soon as this says so; `starting` until then.
-    pub fn pass_when(self, mut well: watch::Receiver<bool>) {
+    /// Makes the check pass once `healthy` is true.
+    pub fn pass_when(self, mut healthy: watch::Receiver<bool>) {
         tokio::spawn(async move {
-            if well.wait_for(|well| *well).await.is_ok() {
+            if healthy.wait_for(|healthy| *healthy).await.is_ok() {
                 self.pass();
             }
         });
     }
 
-    /// It is as this says, at any time.
+    /// Keeps the check at the latest value of `health`.
     pub fn follow(self, mut health: watch::Receiver<Result<(), String>>) {
         self.set(health.borrow_and_update().clone());
         tokio::spawn(async move {
@@ -116,8 +116,8 @@ impl Check {
 
     fn set(&self, result: Result<(), String>) {
         self.health.state.send_if_modified(|state| {
-            let known = state.checks.get(&self.name);
-            let changed = known != Some(&result);
+            let present = state.checks.get(&self.name);
+            let changed = present != Some(&result);
             if changed {
                 state.checks.insert(self.name.clone(), result);
             }
@@ -126,14 +126,14 @@ impl Check {
     }
 }
 
-/// Follows the readiness; see [`Health::changes`].
+/// The changes of the readiness; see [`Health::changes`].
 pub struct Changes {
     state: watch::Receiver<State>,
     last: Option<bool>,
 }
 
 impl Changes {
-    /// The next value that differs from the last one.
+    /// Returns the readiness at the first call, and the next different value at each later one; `None` after shutdown.
     pub async fn next(&mut self) -> Option<bool> {
         let last = self.last;
         let state = self
@@ -147,13 +147,13 @@ impl Changes {
     }
 }
 
-/// The checks at one moment, printed as Kubernetes prints them.
+/// A snapshot of the checks, displayed in the format of Kubernetes.
 pub struct Report {
     checks: Vec<(String, Result<(), String>)>,
 }
 
 impl Report {
-    /// The checks that pass in every process that answers.
+    /// Returns the liveness checks, which pass in every process that answers.
     pub fn alive(excluded: &[String]) -> Self {
         let names = ["ping", "log"].map(str::to_owned).into_iter();
         let names = names.filter(|name| !excluded.contains(name));
@@ -162,13 +162,13 @@ impl Report {
         }
     }
 
-    /// The checks of both.
+    /// Appends the checks of `other`.
     pub fn and(mut self, other: Self) -> Self {
         self.checks.extend(other.checks);
         self
     }
 
-    /// The check of that name alone, if there is one.
+    /// Reduces the report to one check; `None` if there is no such check.
     pub fn only(mut self, name: &str) -> Option<Self> {
         self.checks.retain(|(check, _)| check == name);
         (!self.checks.is_empty()).then_some(self)
@@ -184,7 +184,7 @@ impl fmt::Display for Report {
         for (name, result) in &self.checks {
             match result {
                 Ok(()) => writeln!(f, "[+]{name} ok")?,
-                Err(why) => writeln!(f, "[-]{name} failed: {why}")?,
+                Err(reason) => writeln!(f, "[-]{name} failed: {reason}")?,
             }
         }
         Ok(())
@@ -196,14 +196,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_has_not_said_what_it_needs_is_not_ready() {
+    fn a_process_without_checks_is_not_ready() {
         let health = Health::default();
         assert!(!health.is_ready());
         assert!(!health.report(&[]).is_ok());
     }
 
     #[test]
-    fn ready_means_that_every_check_passes() {
+    fn a_process_is_ready_while_every_check_passes_until_shutdown() {
         let health = Health::default();
         let (etcd, cache) = (health.check("etcd"), health.check("cache"));
         etcd.pass();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_begin_with_what_is_and_end_when_the_process_drains() {
+    async fn changes_start_with_the_present_readiness_and_end_at_shutdown() {
         let health = Health::default();
         let mut changes = health.changes();
         assert_eq!(changes.next().await, Some(false));

@@ -15,7 +15,7 @@
 //!
 //! impl host::Settings for Settings {
 //!     fn describe() -> &'static [(&'static str, &'static str)] {
-//!         &[("workers", "How many keys are worked on at once")]
+//!         &[("workers", "Number of keys reconciled concurrently")]
 //!     }
 //! }
 //!
@@ -33,38 +33,38 @@
 //! }
 //! ```
 //!
-//! The process listens on `listen` from its first moment and answers health, metrics and grpc.health there. A service
-//! with an API of its own hands its router to [`Host::serve`]: same listener, same port.
+//! The process serves health, metrics and grpc.health at the address of the `listen` setting from its start. A service
+//! with an API passes its router to [`Host::serve`], which serves it on the same port.
 
 mod body;
+mod chunked_body;
 mod debug;
 mod grpc;
 mod health;
 mod limits;
 mod origin;
-mod patience;
-mod pieces;
 pub mod probe;
-mod probes;
+mod probe_handlers;
 mod process;
-mod refusal;
+mod protocol;
 mod request;
 mod run;
 pub mod serve;
 pub mod settings;
 mod shutdown;
+mod stall_timeout;
 
-/// Requests, watch events and spans are many small pieces that one thread makes and another one frees, which is what
-/// glibc's allocator is slow at: it took a fifth of a busy gateway's time. Without huge pages, which would double the
-/// memory of a process that rests.
+/// Requests, watch events and spans are small allocations that one thread makes and another one frees. glibc's allocator
+/// is slow at that: it took a fifth of a busy gateway's CPU time. Huge pages are off: they double the memory of an idle
+/// process.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Durations as people write them, for `#[serde(with = "host::duration")]`: `15s`, `300ms`, `1m 30s`.
+/// Durations such as `15s`, `300ms` and `1m 30s`, for `#[serde(with = "host::duration")]`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration;
 
 pub use health::{Check, Health};
 pub use process::Host;
-pub use refusal::Protocol;
+pub use protocol::Protocol;
 pub use run::run;
 pub use settings::Settings;

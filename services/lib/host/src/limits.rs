@@ -1,32 +1,33 @@
-//! The bounds on what clients may take of a process.
+//! Limits on connections and requests of clients.
 
 use std::time::Duration;
 
 use crate::origin::Hosts;
 
-/// Limits on connections and requests. A connection or a request beyond them is ended or refused; the process goes on.
+/// Limits on connections and requests. What exceeds them is closed or rejected.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The longest time for which a client may read nothing of what is sent to it, on its connection or of one large answer.
+    /// The time after which a client that reads nothing is disconnected, whether from its connection or from one response.
     pub stall: Duration,
-    /// The time by which the head of a new connection's first request must have arrived.
+    /// The time in which the head of a connection's first request must arrive.
     pub header: Duration,
-    /// The longest time that a connection may be open without a request.
+    /// The time after which a connection without requests is closed.
     pub idle: Duration,
-    /// The time by which a request's body must have arrived.
+    /// The time in which the body of a request must arrive.
     pub body: Duration,
-    /// The time by which a request must be answered; streams only have to begin by then.
+    /// The time in which a request must be answered. A stream must have started by then.
     pub request: Duration,
-    /// Connections open at once, further bounded by the descriptors that the process may have.
+    /// The maximum number of open connections; at most three quarters of the file descriptors that the process may open.
     pub connections: usize,
-    /// Bytes of request bodies in memory at once. Bodies above 64 KiB are refused beyond it, all others beyond twice of it.
+    /// The number of bytes of request bodies in memory beyond which bodies above 64 KiB are rejected. Smaller bodies are
+    /// rejected beyond twice of it.
     pub body_bytes: usize,
-    /// The names in `Host` by which clients may call the process.
+    /// The accepted names in the `Host` header.
     pub hosts: Hosts,
 }
 
 impl Default for Limits {
-    /// kube-apiserver's values where it has one.
+    /// The values of kube-apiserver, where it has such a limit.
     fn default() -> Self {
         Self {
             stall: Duration::from_secs(30),

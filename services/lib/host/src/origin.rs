@@ -1,8 +1,8 @@
-//! Protection against web pages: a browser on this machine must not act for a page of another site.
+//! Protection against cross-site requests of web pages and against DNS rebinding.
 //!
-//! A page can send requests to any address that its browser reaches. Two headers that it cannot forge tell on it: `Origin`
-//! and `Sec-Fetch-Site`. A page whose own name resolves to this machine (DNS rebinding) looks like the same site; `Host`
-//! has that name then.
+//! A web page can send requests to any address that its browser reaches. It cannot forge the headers `Origin` and
+//! `Sec-Fetch-Site`, which identify it. A page whose own name resolves to this machine (DNS rebinding) passes as the same
+//! site; its name is in `Host`.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 use setpoint_proto::{ApiError, Reason};
 
-/// Names by which clients may call a process, beside IPs and `localhost`. `*` is any name.
+/// Accepted names in the `Host` header, in addition to IPs and `localhost`. `*` accepts any name.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts(Vec<String>);
 
@@ -23,17 +23,17 @@ impl FromIterator<String> for Hosts {
 }
 
 impl Hosts {
-    /// Checks that no page of another site sent the request.
+    /// Rejects requests that a page of another site sent.
     ///
     /// # Errors
-    /// `Forbidden`, saying which header tells.
+    /// `Forbidden`, with the header that is not accepted.
     pub(crate) fn check(&self, request: &Parts) -> Result<(), ApiError> {
         let authority = authority(&request.uri, &request.headers);
         if let Some(authority) = authority
             && !self.accepts(authority)
         {
             return Err(forbidden(format!(
-                "the host {authority:?} is not one of this server's; the setting allowed_hosts can add it"
+                "the host {authority:?} is not accepted; the setting allowed_hosts can add it"
             )));
         }
         check_origin(&request.headers, authority.unwrap_or_default())
@@ -46,7 +46,7 @@ impl Hosts {
         let host = authority.host().trim_end_matches('.');
         let ip = host.trim_start_matches('[').trim_end_matches(']');
         let named = |name: &String| name == "*" || name.eq_ignore_ascii_case(host);
-        // Names below it are the loopback as well, says RFC 6761; an IP can have no other address.
+        // RFC 6761: names below localhost are loopback, too. An IP cannot be rebound.
         let local = host.to_ascii_lowercase();
         local == "localhost"
             || local.ends_with(".localhost")
@@ -55,7 +55,7 @@ impl Hosts {
     }
 }
 
-/// Returns host and port as the client has them; `None` in HTTP/1.0 without `Host`, which no browser speaks.
+/// Returns host and port that the client requested; `None` for HTTP/1.0 without `Host`, which browsers do not send.
 fn authority<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     let header = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
     header.or_else(|| uri.authority().map(Authority::as_str))
@@ -64,9 +64,7 @@ fn authority<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
 fn check_origin(headers: &HeaderMap, authority: &str) -> Result<(), ApiError> {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     if !matches!(site, None | Some(b"same-origin" | b"none")) {
-        return Err(forbidden(
-            "a page of another site may not send requests here",
-        ));
+        return Err(forbidden("cross-site requests are not accepted"));
     }
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());
@@ -78,7 +76,7 @@ fn check_origin(headers: &HeaderMap, authority: &str) -> Result<(), ApiError> {
     match own(b"http://") || own(b"https://") {
         true => Ok(()),
         false => Err(forbidden(format!(
-            "a page of {origin:?} may not send requests here"
+            "requests of the origin {origin:?} are not accepted"
         ))),
     }
 }
@@ -118,7 +116,7 @@ mod tests {
         ] {
             assert!(is_accepted(&[("host", host)]), "{host}");
         }
-        assert!(is_accepted(&[]), "HTTP/1.0 may leave it out");
+        assert!(is_accepted(&[]), "HTTP/1.0 without Host");
         for host in [
             "evil.example:6443",
             "gateway.evil.example",
@@ -133,7 +131,7 @@ mod tests {
 
     /// Checks F4.
     #[test]
-    fn pages_of_other_sites_are_refused() {
+    fn requests_of_pages_of_other_sites_are_rejected() {
         let host = ("host", "127.0.0.1:6443");
         for other in [
             ("origin", "http://evil.example"),

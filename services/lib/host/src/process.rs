@@ -1,4 +1,4 @@
-//! The process as its service sees it.
+//! The handle of a service on its process.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::health::Health;
-use crate::{debug, grpc, probes};
+use crate::{debug, grpc, probe_handlers};
 
-/// The running process, as its service uses it. Cheap to clone.
+/// A handle on the running process: its name, address, health, shutdown and router. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
     service: &'static str,
@@ -47,7 +47,7 @@ impl Host {
         }
     }
 
-    /// The same, reached by others under this name or IP unless it is empty.
+    /// Sets the name or IP at which others reach the process, unless it is empty.
     #[must_use]
     pub(crate) fn advertised_as(mut self, host: &str) -> Self {
         if !host.is_empty() {
@@ -56,27 +56,28 @@ impl Host {
         self
     }
 
-    /// The service's name, as its folder, its Lease and its traces have it.
+    /// Returns the name of the service, which is also that of its Lease and its spans' resource.
     pub fn service(&self) -> &'static str {
         self.service
     }
 
-    /// Which replica this is, told apart from all others of its service.
+    /// Returns the name of this replica, unique within the service.
     pub fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// Where the process listens; the port is real even if the setting was 0.
+    /// Returns the address that the process listens at, with the actual port if the setting was 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Host and port for others to reach it. The unspecified IP if it listens on all and was not told its own.
+    /// Returns host and port at which others reach the process: the unspecified IP if it listens on all addresses and
+    /// `advertise` is not set.
     pub fn advertised(&self) -> &str {
         &self.advertised
     }
 
-    /// Cancelled when the process should stop.
+    /// Returns the token that is cancelled when the process should stop.
     pub fn shutdown(&self) -> CancellationToken {
         self.stop.clone()
     }
@@ -86,35 +87,35 @@ impl Host {
         &self.health
     }
 
-    /// Answers on the process's own listener with `app`, beside health and metrics.
+    /// Serves `app` on the listener of the process, in addition to health and metrics.
     ///
-    /// Only the first call counts. What streams should end on [`Host::shutdown`] by itself, or the drain has to cut it.
+    /// Must be called at most once. Streams should end on [`Host::shutdown`]; if not, they are closed after the drain.
     pub fn offer(&self, app: Router) {
         let first = self.app.set(app).is_ok();
-        debug_assert!(first, "a process has one API");
+        debug_assert!(first, "called once");
     }
 
-    /// The same for a process that does nothing else until shutdown.
+    /// Serves `app` until shutdown.
     pub async fn serve(&self, app: Router) {
         self.offer(app);
         self.stop.cancelled().await;
     }
 
-    /// Health, metrics, grpc.health and the log level, as one router.
+    /// Returns the router of health, metrics, grpc.health and the log filter.
     pub fn router(&self) -> Router {
-        probes::router(self.health.clone())
+        probe_handlers::router(self.health.clone())
             .merge(grpc::router(self.health.clone()))
             .merge(debug::router(self.log.clone()))
     }
 
-    /// Returns the listener's router: health at once, and the service's API as soon as there is one.
-    pub(crate) fn front(&self) -> Router {
+    /// Returns the router of the listener, which falls back to the service's API once that is set.
+    pub(crate) fn listener_router(&self) -> Router {
         let host = self.clone();
         self.router()
-            .fallback(move |request| async move { host.rest(request).await })
+            .fallback(move |request| async move { host.api_response(request).await })
     }
 
-    async fn rest(self, request: Request) -> Response {
+    async fn api_response(self, request: Request) -> Response {
         match self.app.get() {
             Some(app) => app
                 .clone()
@@ -136,7 +137,7 @@ mod tests {
 
     async fn status(host: &Host, path: &str) -> u16 {
         let request = Request::get(path).body(Body::empty()).unwrap();
-        host.front()
+        host.listener_router()
             .oneshot(request)
             .await
             .unwrap()
@@ -156,19 +157,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_api_that_is_still_starting_is_unavailable_and_not_absent() {
+    async fn an_api_that_is_not_set_yet_is_503_while_starting_and_404_when_ready() {
         let host = host();
         assert_eq!(status(&host, "/apis").await, 503);
         host.health().check("etcd").pass();
-        assert_eq!(
-            status(&host, "/apis").await,
-            404,
-            "nothing was ever served here"
-        );
+        assert_eq!(status(&host, "/apis").await, 404, "ready without an API");
     }
 
     #[tokio::test]
-    async fn an_api_shares_the_listener_with_health() {
+    async fn the_api_and_health_share_the_listener() {
         let host = host();
         host.shutdown().cancel();
         host.serve(Router::new().route("/apis", get(|| async { "yes" })))

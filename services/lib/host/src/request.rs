@@ -1,4 +1,4 @@
-//! One request, from its head to the end of its answer.
+//! Handles one request, from its head to the end of the response.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tower::Service;
 
-use crate::body::{Answered, Budget, Received, panic_error};
+use crate::body::{Budget, RequestBody, ResponseBody, panic_error};
+use crate::chunked_body::ChunkedBody;
 use crate::limits::Limits;
-use crate::pieces::Pieces;
-use crate::refusal::Protocol;
+use crate::protocol::Protocol;
 
-/// Calls whose clients send for as long as they please, so that neither the call nor its body has a deadline.
+/// Calls with client streaming, which have no deadline for the call and for the request body.
 const CLIENT_STREAMS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
 
-/// Far enough to be never.
+/// Stands for no deadline.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Answers requests with a router, within limits. Cheap to clone.
+/// Passes requests to a router, within limits. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Answerer {
+pub(crate) struct RequestHandler {
     router: Router,
     limits: Arc<Limits>,
     budget: Arc<Budget>,
 }
 
-impl Answerer {
+impl RequestHandler {
     pub fn new(router: Router, limits: Arc<Limits>) -> Self {
         let budget = Budget::new(limits.body_bytes);
         Self {
@@ -46,9 +46,9 @@ impl Answerer {
         }
     }
 
-    /// Answers a request whatever becomes of it: with 403 if a page of another site sent it, with 500 if it panics and
-    /// with 504 if it takes too long. `open` is counted up until the answer has ended.
-    pub async fn answer(
+    /// Handles a request. The response is 403 if a page of another site sent it, 500 if the handler panics, and 504 if it
+    /// takes too long. `open` is dropped at the end of the response.
+    pub async fn handle(
         self,
         request: Request<Incoming>,
         open: Open,
@@ -58,26 +58,27 @@ impl Answerer {
         let (parts, body) = request.into_parts();
         let response = match self.limits.hosts.check(&parts) {
             Ok(()) => {
-                let (patience, body_patience) = match CLIENT_STREAMS.contains(&parts.uri.path()) {
+                let (call_timeout, body_timeout) = match CLIENT_STREAMS.contains(&parts.uri.path())
+                {
                     true => (NEVER, NEVER),
                     false => (self.limits.request, self.limits.body),
                 };
-                let patience =
-                    grpc_timeout(&parts.headers).map_or(patience, |asked| asked.min(patience));
+                let call_timeout = grpc_timeout(&parts.headers)
+                    .map_or(call_timeout, |timeout| timeout.min(call_timeout));
                 let share = self.budget.share();
-                let by = Instant::now() + body_patience;
-                let body = Body::new(Received::new(body, protocol, by, Arc::clone(&share)));
+                let by = Instant::now() + body_timeout;
+                let body = Body::new(RequestBody::new(body, protocol, by, Arc::clone(&share)));
                 let request = Request::from_parts(parts, body);
-                let response = self.call(request, protocol, patience).await;
+                let response = self.call(request, protocol, call_timeout).await;
                 drop(share);
                 response
             }
-            Err(error) => protocol.refuse(error),
+            Err(error) => protocol.error_response(error),
         };
         let stalled = Arc::clone(&open.stalled);
         Ok(response.map(|body| {
-            let body = Body::new(Answered::new(body, protocol, open));
-            Body::new(Pieces::new(body, stall, stalled))
+            let body = Body::new(ResponseBody::new(body, protocol, open));
+            Body::new(ChunkedBody::new(body, stall, stalled))
         }))
     }
 
@@ -85,7 +86,7 @@ impl Answerer {
         mut self,
         request: Request<Body>,
         protocol: Protocol,
-        patience: Duration,
+        call_timeout: Duration,
     ) -> Response<Body> {
         let called = catch_panic(protocol.name(), async move {
             match self.router.call(request).await {
@@ -93,7 +94,7 @@ impl Answerer {
                 Err(never) => match never {},
             }
         });
-        let error = match timeout(patience, called).await {
+        let error = match timeout(call_timeout, called).await {
             Ok(Ok(response)) => return response,
             Ok(Err(panicked)) => panic_error(&panicked),
             Err(_) => {
@@ -101,11 +102,11 @@ impl Answerer {
                 ApiError::new(Reason::Timeout, message)
             }
         };
-        protocol.refuse(error)
+        protocol.error_response(error)
     }
 }
 
-/// Returns the time that a client of gRPC gives its call: up to eight digits and a unit. What cannot be read is ignored.
+/// Returns the timeout in the `grpc-timeout` header: up to eight digits and a unit. An invalid one is ignored.
 fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (amount, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -124,7 +125,7 @@ fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// The number of open requests of a connection, and whether the client does not take the answer to one of them.
+/// The number of open requests of a connection, and whether its client has stopped reading one of the responses.
 #[derive(Clone)]
 pub(crate) struct OpenRequests {
     count: watch::Sender<usize>,
@@ -141,25 +142,25 @@ impl Default for OpenRequests {
 }
 
 impl OpenRequests {
-    /// Counts one more, until it is dropped.
+    /// Increments the count until the result is dropped.
     pub fn open(&self) -> Open {
         let Self { count, stalled } = self.clone();
         count.send_modify(|open| *open = open.saturating_add(1));
         Open { count, stalled }
     }
 
-    /// Follows the count.
+    /// Returns a receiver of the count.
     pub fn follow(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
 
-    /// Returns when the client has taken nothing of an answer for too long.
+    /// Waits until the client has not read from a response for too long.
     pub async fn stalled(&self) {
         self.stalled.notified().await;
     }
 }
 
-/// A request that is open for as long as this lives.
+/// Counts as an open request until it is dropped.
 pub(crate) struct Open {
     count: watch::Sender<usize>,
     stalled: Arc<Notify>,
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_ends_when_its_client_says() {
+    fn grpc_timeout_parses_all_units_and_ignores_invalid_values() {
         let timeout = |text: &'static str| {
             let header = (
                 "grpc-timeout".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! A process from its first line to its exit code.
+//! Runs a service process, from its settings to its exit code.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,29 +18,29 @@ use crate::serve;
 use crate::settings::{self, Common, Settings};
 use crate::shutdown::Signals;
 
-/// EX_USAGE of sysexits.h: the settings are wrong, and another attempt will not help.
+/// `EX_USAGE` of sysexits.h: the settings are invalid, so a restart will not help.
 const USAGE: u8 = 64;
 
 /// Runs a service until `start` returns, or until a signal asks it to stop.
 ///
-/// Settings come in layers, the later ones win: defaults, `deploy/config/<service>.toml` (or `--config FILE`),
-/// the environment (`SETPOINT__ELECTION__LEASE_DURATION`), flags (`--election-lease-duration`).
+/// Settings are merged from these layers, in increasing precedence: defaults, `deploy/config/<service>.toml` (or
+/// `--config FILE`), environment variables (`SETPOINT__ELECTION__LEASE_DURATION`), flags (`--election-lease-duration`).
 ///
-/// The exit code is 0 after an orderly stop, 64 for wrong settings and 1 for failure. On SIGTERM or SIGINT the shutdown
-/// token is cancelled and `start` has the `drain` setting's time to return; a second signal ends the process at once.
+/// The exit code is 0 after an orderly stop, 64 for invalid settings and 1 for failure. On SIGTERM or SIGINT the shutdown
+/// token is cancelled and `start` has the time of the `drain` setting to return; a second signal ends the process at once.
 ///
-/// As `<service> health` it asks the process that runs with the same settings for its readiness instead, and exits 0 or 1:
-/// an image that holds nothing but the binary has nobody else to ask.
+/// `<service> health` instead queries the readiness of the process that runs with the same settings, and exits with 0 or
+/// 1. It is the health check of images that contain only the binary.
 pub async fn run<S, F, Fut>(service: &'static str, start: F) -> ExitCode
 where
     S: Settings,
     F: FnOnce(Host, S) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
-    let (asked, args) = health_asked(env::args_os());
+    let (is_health, args) = take_health_command(env::args_os());
     let (common, settings) = match settings::load::<S>(service, args, |name| env::var(name).ok()) {
         Ok(loaded) => loaded,
-        Err(settings::Error::Asked(answer)) => {
+        Err(settings::Error::HelpOrVersion(answer)) => {
             print!("{answer}");
             return ExitCode::SUCCESS;
         }
@@ -49,7 +49,7 @@ where
             return ExitCode::from(USAGE);
         }
     };
-    if asked {
+    if is_health {
         return health(service, common.listen).await;
     }
     let started = Telemetry::start(
@@ -65,7 +65,7 @@ where
             return ExitCode::from(USAGE);
         }
     };
-    let outcome = live(service, common, settings, &telemetry, start).await;
+    let outcome = run_service(service, common, settings, &telemetry, start).await;
     if let Err(failure) = &outcome {
         error!(error = format!("{failure:#}"), "failed");
     }
@@ -76,14 +76,14 @@ where
     }
 }
 
-/// Is the first argument `health`? And all the others.
-fn health_asked(args: impl Iterator<Item = OsString>) -> (bool, Vec<OsString>) {
+/// Returns whether the first argument is `health`, and the arguments without it.
+fn take_health_command(args: impl Iterator<Item = OsString>) -> (bool, Vec<OsString>) {
     let mut args: Vec<_> = args.collect();
-    let asked = args.get(1).is_some_and(|first| first == "health");
-    if asked {
+    let is_health = args.get(1).is_some_and(|first| first == "health");
+    if is_health {
         args.remove(1);
     }
-    (asked, args)
+    (is_health, args)
 }
 
 async fn health(service: &str, listen: SocketAddr) -> ExitCode {
@@ -92,14 +92,14 @@ async fn health(service: &str, listen: SocketAddr) -> ExitCode {
             println!("{service} is ready");
             ExitCode::SUCCESS
         }
-        Err(why) => {
-            println!("{service} {why}");
+        Err(reason) => {
+            println!("{service} {reason}");
             ExitCode::FAILURE
         }
     }
 }
 
-async fn live<S, F, Fut>(
+async fn run_service<S, F, Fut>(
     service: &'static str,
     common: Common,
     settings: S,
@@ -112,7 +112,7 @@ where
 {
     let stop = CancellationToken::new();
     let signals = Signals::listen().context("cannot listen to signals")?;
-    tokio::spawn(signals.obey(stop.clone()));
+    tokio::spawn(signals.cancel_on_signal(stop.clone()));
     let listener = serve::bind(common.listen)
         .await
         .with_context(|| format!("cannot listen on {}", common.listen))?;
@@ -128,21 +128,24 @@ where
     .advertised_as(&common.advertise);
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
 
-    let serving = serve::serve(listener, host.front(), limits, stop.clone());
+    let serving = serve::serve(listener, host.listener_router(), limits, stop.clone());
     let server = tokio::spawn(serving);
     let drain = common.drain;
-    let outcome = within(drain, &stop, start(host.clone(), settings)).await;
+    let outcome = with_drain_timeout(drain, &stop, start(host.clone(), settings)).await;
     host.health().close();
     stop.cancel();
     if timeout(drain, server).await.is_err() {
-        warn!(?drain, "some connections did not end in time and are cut");
+        warn!(
+            ?drain,
+            "some connections did not end in time and are closed"
+        );
     }
     info!("stopped");
     outcome
 }
 
-/// The outcome of `work`, which has `drain` left once `stop` is cancelled.
-async fn within(
+/// Returns the outcome of `work`, which is dropped when it has not ended `drain` after `stop` was cancelled.
+async fn with_drain_timeout(
     drain: Duration,
     stop: &CancellationToken,
     work: impl Future<Output = anyhow::Result<()>>,
@@ -153,7 +156,7 @@ async fn within(
         () = stop.cancelled() => info!("stopping"),
     }
     timeout(drain, work).await.unwrap_or_else(|_| {
-        warn!(?drain, "work did not end in time and is cut");
+        warn!(?drain, "work did not end in time and is dropped");
         Ok(())
     })
 }
@@ -163,22 +166,22 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_ignores_the_stop_is_cut_at_the_deadline() {
+    async fn work_that_ignores_the_shutdown_is_dropped_after_the_drain() {
         let stop = CancellationToken::new();
         stop.cancel();
         let start = tokio::time::Instant::now();
-        within(Duration::from_secs(10), &stop, std::future::pending())
+        with_drain_timeout(Duration::from_secs(10), &stop, std::future::pending())
             .await
             .unwrap();
         assert_eq!(start.elapsed().as_secs(), 10);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_fails_says_why_even_while_draining() {
+    async fn work_that_fails_during_the_drain_returns_its_error() {
         let stop = CancellationToken::new();
         stop.cancel();
         let work = async { anyhow::bail!("the lease could not be released") };
-        let error = within(Duration::from_secs(10), &stop, work)
+        let error = with_drain_timeout(Duration::from_secs(10), &stop, work)
             .await
             .unwrap_err();
         assert_eq!(error.to_string(), "the lease could not be released");

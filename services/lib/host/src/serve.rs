@@ -1,4 +1,4 @@
-//! The one listener: HTTP/2 without upgrade and HTTP/1.1 with upgrades on the same port.
+//! The listener: HTTP/2 with prior knowledge, and HTTP/1.1 with upgrades, on the same port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,46 +22,46 @@ use tracing::{debug, warn};
 
 pub use crate::limits::Limits;
 pub use crate::origin::Hosts;
-use crate::patience::{Patient, cut};
-use crate::request::{Answerer, OpenRequests};
+use crate::request::{OpenRequests, RequestHandler};
+use crate::stall_timeout::{StallTimeout, count_cut};
 
-/// Of what clients send, so much is taken before it is asked for. Their own windows bound the answers.
+/// HTTP/2 flow control windows of received data, in bytes.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 2 << 20;
-/// An agent that hosts many nodes keeps several watches for each of them on one connection.
-const STREAMS: u32 = 16_384;
-/// A dead peer is noticed after interval + timeout, which is well inside a lease.
+/// A node-agent of many nodes keeps several watches for each of them on one connection.
+const MAX_STREAMS: u32 = 16_384;
+/// A dead peer is detected after interval + timeout, which is less than the lease duration.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time that a connection has to end after being told to, and that a new one waits for a place.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// When no file descriptor is left, accepting at once again would only spin.
+/// The time in which an idle connection must close, and for which a new one waits for a slot.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The delay after a failed accept. Without it the loop would spin while no file descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The client's address, an extension of every request.
+/// The address of the client; an extension of every request.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 
 /// Listens on `address`; port 0 picks a free one.
 ///
 /// # Errors
-/// The port is taken, or not ours to take.
+/// If the port is in use or the process may not bind it.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Answers every connection with `router`, within `limits`, until `shutdown`; then lets requests under way finish.
+/// Serves `router` to every connection, within `limits`, until `shutdown`; then waits until open requests have ended.
 ///
-/// It waits for them without a deadline: who calls it sets one. Dropping it cuts what is left.
+/// That wait has no deadline; the caller sets one. Dropping the future closes the remaining connections.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     limits: Limits,
     shutdown: CancellationToken,
 ) {
-    let places = Places::new(&limits);
+    let slots = ConnectionSlots::new(&limits);
     let limits = Arc::new(limits);
-    let answerer = Answerer::new(router, Arc::clone(&limits));
+    let handler = RequestHandler::new(router, Arc::clone(&limits));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -72,16 +72,16 @@ pub async fn serve(
                 Ok((stream, peer)) => {
                     let connection = Connection {
                         peer,
-                        answerer: answerer.clone(),
+                        handler: handler.clone(),
                         limits: Arc::clone(&limits),
                         requests: OpenRequests::default(),
-                        places: places.clone(),
+                        slots: slots.clone(),
                         shutdown: shutdown.clone(),
                     };
-                    connections.spawn(connection.converse(stream));
+                    connections.spawn(connection.run(stream));
                 }
                 Err(error) => {
-                    warn!(%error, "a connection could not be accepted");
+                    warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -93,7 +93,7 @@ pub async fn serve(
     }
 }
 
-/// A connection that panicked has ended; the others go on.
+/// Logs and counts the panic of a connection; other connections are not affected.
 fn record(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && let Ok(payload) = error.try_into_panic()
@@ -102,108 +102,111 @@ fn record(ended: Result<(), JoinError>) {
     }
 }
 
-/// One client's connection.
+/// A connection of a client.
 struct Connection {
     peer: SocketAddr,
-    answerer: Answerer,
+    handler: RequestHandler,
     limits: Arc<Limits>,
     requests: OpenRequests,
-    places: Places,
+    slots: ConnectionSlots,
     shutdown: CancellationToken,
 }
 
 impl Connection {
-    /// Serves it from its first byte to its last.
-    async fn converse(self, stream: TcpStream) {
+    /// Serves the connection until it is closed.
+    async fn run(self, stream: TcpStream) {
         let peer = self.peer;
-        let Some(_place) = self.places.take().await else {
-            cut("limit");
+        let Some(_slot) = self.slots.take().await else {
+            count_cut("limit");
             return;
         };
-        // Without it small answers wait for the peer's delayed acknowledgement, some 40 ms.
+        // With Nagle's algorithm small responses wait for the peer's delayed acknowledgement, some 40 ms.
         if let Err(error) = stream.set_nodelay(true) {
-            debug!(%peer, %error, "connection ended before it began");
+            debug!(%peer, %error, "connection closed before its first request");
             return;
         }
-        let (answerer, requests) = (self.answerer.clone(), self.requests.clone());
+        let (handler, requests) = (self.handler.clone(), self.requests.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
-            answerer.clone().answer(request, requests.open())
+            handler.clone().handle(request, requests.open())
         });
-        let stream = TokioIo::new(Patient::new(stream, self.limits.stall));
-        let builder = protocol(&self.limits);
+        let stream = TokioIo::new(StallTimeout::new(stream, self.limits.stall));
+        let builder = connection_builder(&self.limits);
         let connection = builder.serve_connection_with_upgrades(stream, service);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = self.requests.stalled() => {
-                cut("stalled");
+                count_cut("stalled");
                 return;
             }
             () = self.shutdown.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
-            () = self.unused() => {
+            () = self.idle() => {
                 connection.as_mut().graceful_shutdown();
-                // What does not even say goodbye is dropped.
-                timeout(GOODBYE, connection).await.unwrap_or(Ok(()))
+                // Dropped if the client does not close it in time.
+                timeout(CLOSE_TIMEOUT, connection).await.unwrap_or(Ok(()))
             }
         };
         if let Err(error) = ended {
-            debug!(%peer, %error, "connection ended badly");
+            debug!(%peer, %error, "connection failed");
         }
     }
 
-    /// Returns when no request has been open for too long, or for the longest of all while another connection needs the place.
-    async fn unused(&self) {
+    /// Waits until the connection has been idle for too long, or has been idle for longest while another one needs its slot.
+    async fn idle(&self) {
         let mut requests = self.requests.follow();
-        let mut patience = self.limits.header;
+        let mut limit = self.limits.header;
         loop {
             if *requests.borrow_and_update() > 0 {
                 let _ = requests.changed().await;
                 continue;
             }
             tokio::select! {
-                _ = requests.changed() => patience = self.limits.idle,
-                () = sleep(patience) => return cut("idle"),
-                () = self.places.wanted.notified() => return cut("limit"),
+                _ = requests.changed() => limit = self.limits.idle,
+                () = sleep(limit) => return count_cut("idle"),
+                () = self.slots.wanted.notified() => return count_cut("limit"),
             }
         }
     }
 }
 
-/// The places for connections.
+/// The slots of open connections.
 #[derive(Clone)]
-struct Places {
+struct ConnectionSlots {
     free: Arc<Semaphore>,
-    /// Wakes the connection that has waited longest for a request.
+    /// Wakes the connection that has been idle for longest.
     wanted: Arc<Notify>,
 }
 
-impl Places {
+impl ConnectionSlots {
     fn new(limits: &Limits) -> Self {
         let descriptors = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
-        let places = limits.connections.min(descriptors / 4 * 3).max(1);
+        let slots = limits.connections.min(descriptors / 4 * 3).max(1);
         Self {
-            free: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
+            free: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             wanted: Arc::default(),
         }
     }
 
-    /// Takes a place, if need be that of a connection without a request. `None` if there is none soon.
+    /// Takes a slot, if necessary that of an idle connection; `None` if no slot becomes free in time.
     async fn take(&self) -> Option<OwnedSemaphorePermit> {
         let free = || Arc::clone(&self.free);
-        if let Ok(place) = free().try_acquire_owned() {
-            return Some(place);
+        if let Ok(slot) = free().try_acquire_owned() {
+            return Some(slot);
         }
         self.wanted.notify_one();
-        timeout(GOODBYE, free().acquire_owned()).await.ok()?.ok()
+        timeout(CLOSE_TIMEOUT, free().acquire_owned())
+            .await
+            .ok()?
+            .ok()
     }
 }
 
-fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
+fn connection_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -216,6 +219,6 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_concurrent_streams(STREAMS);
+        .max_concurrent_streams(MAX_STREAMS);
     builder
 }

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT, and what they mean the first and the second time.
+//! Shutdown on SIGTERM and SIGINT.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// The signals that ask a process to stop, heard from the moment of [`Signals::listen`].
+/// Listens to SIGTERM and SIGINT from [`Signals::listen`] on.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -21,12 +21,12 @@ impl Signals {
     }
 
     /// Cancels `stop` at the first signal and ends the process at the second.
-    pub async fn obey(mut self, stop: CancellationToken) {
+    pub async fn cancel_on_signal(mut self, stop: CancellationToken) {
         self.next().await;
         stop.cancel();
         let second = self.next().await;
-        warn!("asked twice to stop: not waiting any longer");
-        // What a shell reports for a process that died of this signal.
+        warn!("second signal: exiting without waiting");
+        // The exit code that a shell reports for a process killed by this signal.
         std::process::exit(128 + second.as_raw_value());
     }
 

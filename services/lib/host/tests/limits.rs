@@ -1,9 +1,6 @@
-//! What the listener does about clients that say nothing, ask for too much, or make a handler panic.
+//! Tests of the listener's limits, and of panics in handlers.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that panics has failed, which is all it has to say"
-)]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,7 +26,7 @@ use tonic::Code;
 const SOON: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(200);
 
-async fn listening(router: Router, limits: Limits) -> (SocketAddr, DropGuard) {
+async fn serve_router(router: Router, limits: Limits) -> (SocketAddr, DropGuard) {
     let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -42,26 +39,26 @@ fn client(http2: bool) -> Client<HttpConnector, Full<Bytes>> {
     builder.http2_only(http2).build_http()
 }
 
-/// Sends bytes on a new connection and returns what comes back until the server ends it.
-async fn until_cut(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+/// Sends bytes on a new connection; returns what the server sends until it closes the connection.
+async fn read_until_closed(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(sent).await.unwrap();
     let mut answer = Vec::new();
     let cut = timeout(SOON, stream.read_to_end(&mut answer)).await;
-    // Reset or ended, as long as it is over.
-    let _ = cut.expect("the connection is ended");
+    // Either reset or closed.
+    let _ = cut.expect("the connection is closed");
     answer
 }
 
 /// Checks F15.
 #[tokio::test]
-async fn connections_that_say_nothing_are_ended() {
+async fn connections_without_a_complete_request_and_idle_ones_are_closed() {
     let limits = Limits {
         header: SHORT,
         idle: SHORT,
         ..Limits::default()
     };
-    let (address, _stop) = listening(Router::new(), limits).await;
+    let (address, _stop) = serve_router(Router::new(), limits).await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     let greeting = [preface.as_slice(), &settings].concat();
@@ -72,18 +69,18 @@ async fn connections_that_say_nothing_are_ended() {
         preface,
         &greeting,
     ] {
-        until_cut(address, sent).await;
+        read_until_closed(address, sent).await;
     }
-    let used = until_cut(address, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let used = read_until_closed(address, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert!(
         used.starts_with(b"HTTP/1.1 404"),
-        "an idle one has had its answer"
+        "closed after the response"
     );
 }
 
 /// Checks F15.
 #[tokio::test]
-async fn a_body_that_never_comes_is_given_up() {
+async fn a_request_body_that_does_not_arrive_fails_after_the_timeout() {
     let limits = Limits {
         body: SHORT,
         ..Limits::default()
@@ -92,22 +89,22 @@ async fn a_body_that_never_comes_is_given_up() {
         let failed = body.collect().await.unwrap_err();
         failed.to_string()
     });
-    let (address, _stop) = listening(Router::new().route("/", read), limits).await;
+    let (address, _stop) = serve_router(Router::new().route("/", read), limits).await;
     let head =
         "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhalf";
-    let answer = until_cut(address, head.as_bytes()).await;
+    let answer = read_until_closed(address, head.as_bytes()).await;
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.ends_with("did not arrive in time"), "{answer}");
 }
 
 #[tokio::test]
-async fn a_request_that_takes_too_long_is_told_so() {
+async fn a_request_beyond_the_timeout_is_answered_with_504() {
     let limits = Limits {
         request: SHORT,
         ..Limits::default()
     };
     let hang = get(std::future::pending::<String>);
-    let (address, _stop) = listening(Router::new().route("/", hang), limits).await;
+    let (address, _stop) = serve_router(Router::new().route("/", hang), limits).await;
     for http2 in [false, true] {
         let (status, body) = fetch(address, http2, "/").await;
         assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
@@ -116,9 +113,9 @@ async fn a_request_that_takes_too_long_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_grpc_call_has_no_more_time_than_its_client_gave_it() {
+async fn a_grpc_call_ends_after_the_timeout_of_its_client() {
     let hang = any(std::future::pending::<String>);
-    let (address, _stop) = listening(Router::new().route("/", hang), Limits::default()).await;
+    let (address, _stop) = serve_router(Router::new().route("/", hang), Limits::default()).await;
     let request = Request::post(format!("http://{address}/"))
         .header("content-type", "application/grpc")
         .header("grpc-timeout", "50m");
@@ -130,7 +127,7 @@ async fn a_grpc_call_has_no_more_time_than_its_client_gave_it() {
 
 /// Checks F15.
 #[tokio::test]
-async fn large_bodies_together_are_bounded_and_small_ones_pass() {
+async fn large_bodies_beyond_the_budget_are_rejected_and_small_ones_accepted() {
     let limits = Limits {
         body_bytes: 100_000,
         ..Limits::default()
@@ -141,7 +138,7 @@ async fn large_bodies_together_are_bounded_and_small_ones_pass() {
             Err(error) => error.to_string(),
         }
     });
-    let (address, _stop) = listening(Router::new().route("/", read), limits).await;
+    let (address, _stop) = serve_router(Router::new().route("/", read), limits).await;
     let send = async |bytes: usize| {
         let body = Full::new(vec![0; bytes].into());
         let request = Request::post(format!("http://{address}/"))
@@ -155,23 +152,19 @@ async fn large_bodies_together_are_bounded_and_small_ones_pass() {
         send(200_000).await,
         "Too many requests, please try again later."
     );
-    assert_eq!(
-        send(60_000).await,
-        "60000",
-        "what was taken has been given back"
-    );
+    assert_eq!(send(60_000).await, "60000", "the budget was released");
 }
 
 /// Checks F15.
 #[tokio::test]
-async fn an_answer_that_its_client_does_not_take_is_dropped_with_the_connection() {
+async fn a_connection_whose_client_does_not_read_a_response_is_closed() {
     const LONG: usize = 16 << 20;
     let limits = Limits {
         stall: SHORT,
         ..Limits::default()
     };
     let router = Router::new().route("/", get(|| async { vec![b'x'; LONG] }));
-    let (address, _stop) = listening(router, limits).await;
+    let (address, _stop) = serve_router(router, limits).await;
     let ask = || async {
         let request = Request::get(format!("http://{address}/")).body(Full::default());
         client(true)
@@ -182,30 +175,30 @@ async fn an_answer_that_its_client_does_not_take_is_dropped_with_the_connection(
     };
     assert_eq!(ask().await.collect().await.unwrap().to_bytes().len(), LONG);
 
-    let untaken = ask().await;
+    let unread = ask().await;
     let cut = timeout(SOON, async {
-        while counted("setpoint_connections_cut_total", "stalled") == 0.0 {
+        while counter("setpoint_connections_cut_total", "stalled") == 0.0 {
             tokio::time::sleep(SHORT).await;
         }
     });
-    cut.await.expect("the client's connection is cut");
-    assert!(untaken.collect().await.is_err());
+    cut.await.expect("the connection is closed");
+    assert!(unread.collect().await.is_err());
 }
 
 /// Checks F15.
 #[tokio::test]
-async fn a_connection_too_many_takes_the_place_of_an_idle_one() {
+async fn a_connection_beyond_the_limit_takes_the_slot_of_an_idle_one() {
     let limits = Limits {
         connections: 2,
         ..Limits::default()
     };
     let (address, _stop) =
-        listening(Router::new().route("/", get(|| async { "yes" })), limits).await;
+        serve_router(Router::new().route("/", get(|| async { "yes" })), limits).await;
     let mut silent = Vec::new();
     for _ in 0..2 {
         silent.push(TcpStream::connect(address).await.unwrap());
     }
-    let answer = until_cut(
+    let answer = read_until_closed(
         address,
         b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     );
@@ -214,16 +207,16 @@ async fn a_connection_too_many_takes_the_place_of_an_idle_one() {
 
 /// Checks F4.
 #[tokio::test]
-async fn pages_of_other_sites_are_refused_by_every_process() {
+async fn requests_of_pages_of_other_sites_are_answered_with_403() {
     let router = Router::new().route("/", any(|| async { "done" }));
-    let (address, _stop) = listening(router, Limits::default()).await;
+    let (address, _stop) = serve_router(router, Limits::default()).await;
     for head in [
         "Host: evil.example:17443\r\n",
         "Host: localhost\r\nOrigin: http://evil.example\r\n",
         "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
     ] {
         let sent = format!("POST / HTTP/1.1\r\n{head}Connection: close\r\n\r\n");
-        let answer = until_cut(address, sent.as_bytes()).await;
+        let answer = read_until_closed(address, sent.as_bytes()).await;
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 403"), "{head}: {answer}");
         assert!(answer.contains(r#""reason":"Forbidden""#), "{answer}");
@@ -239,13 +232,13 @@ async fn fetch(address: SocketAddr, http2: bool, path: &str) -> (StatusCode, Val
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// A body of one good piece, at whose second a panic is thrown.
-fn breaking() -> Body {
-    let pieces = stream::iter(0..).map(|n| {
-        assert!(n < 1, "piece {n}");
-        Ok::<_, Infallible>(Frame::data(Bytes::from("piece")))
+/// Returns a body that panics at its second frame.
+fn panicking_body() -> Body {
+    let frames = stream::iter(0..).map(|n| {
+        assert!(n < 1, "frame {n}");
+        Ok::<_, Infallible>(Frame::data(Bytes::from("frame")))
     });
-    Body::new(StreamBody::new(pieces))
+    Body::new(StreamBody::new(frames))
 }
 
 fn panicking() -> Router {
@@ -253,17 +246,17 @@ fn panicking() -> Router {
         panic!("thrown by a test")
     }
     Router::new()
-        .route("/well", any(|| async { "well" }))
+        .route("/ok", any(|| async { "ok" }))
         .route("/panic", any(at_once))
-        .route("/stream", any(async || breaking()))
+        .route("/stream", any(async || panicking_body()))
 }
 
 fn panics(task: &str) -> f64 {
-    counted("setpoint_panics_total", task)
+    counter("setpoint_panics_total", task)
 }
 
-/// Returns what a counter says for a value of one of its labels.
-fn counted(name: &str, value: &str) -> f64 {
+/// Returns the value of a counter, summed over all metrics with this label value.
+fn counter(name: &str, value: &str) -> f64 {
     let families = prometheus::gather();
     let family = families.iter().find(|family| family.name() == name);
     let metrics = family.into_iter().flat_map(|family| family.get_metric());
@@ -279,8 +272,8 @@ fn counted(name: &str, value: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_request_is_answered_and_counted_and_the_connection_lives() {
-    let (address, _stop) = listening(panicking(), Limits::default()).await;
+async fn a_panic_in_an_http_request_is_answered_with_500_and_counted() {
+    let (address, _stop) = serve_router(panicking(), Limits::default()).await;
     for http2 in [false, true] {
         let client = client(http2);
         let before = panics("http");
@@ -299,23 +292,23 @@ async fn a_panic_in_a_request_is_answered_and_counted_and_the_connection_lives()
             (&body["kind"], &body["reason"]),
             (&"Status".into(), &"InternalError".into())
         );
-        assert_eq!(ask("/well").await.status(), StatusCode::OK);
+        assert_eq!(ask("/ok").await.status(), StatusCode::OK);
         let request = Request::get(format!("http://{address}/stream"));
         let broken = client.request(request.body(Full::default()).unwrap()).await;
-        // HTTP/1 may be cut before its head has left.
-        let whole = match broken {
+        // Over HTTP/1 the connection may be closed before the head is sent.
+        let complete = match broken {
             Ok(answer) => answer.into_body().collect().await.is_ok(),
             Err(_) => false,
         };
-        assert!(!whole, "a body that breaks off does not look whole");
-        assert_eq!(ask("/well").await.status(), StatusCode::OK);
+        assert!(!complete, "a truncated body must not seem complete");
+        assert_eq!(ask("/ok").await.status(), StatusCode::OK);
         assert_eq!(panics("http") - before, 2.0);
     }
 }
 
 #[tokio::test]
-async fn a_panic_in_a_grpc_call_is_internal_and_counted() {
-    let (address, _stop) = listening(panicking(), Limits::default()).await;
+async fn a_panic_in_a_grpc_call_is_answered_with_internal_and_counted() {
+    let (address, _stop) = serve_router(panicking(), Limits::default()).await;
     let client = client(true);
     let before = panics("grpc");
     let call = async |path: &str| {
@@ -330,8 +323,8 @@ async fn a_panic_in_a_grpc_call_is_internal_and_counted() {
     assert!(is_internal(unary.headers()), "{unary:?}");
     let streaming = call("/stream").await.into_body().collect().await.unwrap();
     assert!(is_internal(streaming.trailers().unwrap()), "{streaming:?}");
-    assert_eq!(streaming.to_bytes(), "piece");
-    assert_eq!(call("/well").await.status(), StatusCode::OK);
+    assert_eq!(streaming.to_bytes(), "frame");
+    assert_eq!(call("/ok").await.status(), StatusCode::OK);
     assert_eq!(panics("grpc") - before, 2.0);
 }
 

@@ -1,9 +1,6 @@
-//! The listener, spoken to over real sockets.
+//! Tests of the listener over real sockets.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that panics has failed, which is all it has to say"
-)]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 const SOON: Duration = Duration::from_secs(10);
 
-async fn listening(router: Router) -> (SocketAddr, CancellationToken, JoinHandle<()>) {
+async fn serve_router(router: Router) -> (SocketAddr, CancellationToken, JoinHandle<()>) {
     let listener: TcpListener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -57,9 +54,9 @@ async fn fetch(address: SocketAddr, http2: bool) -> (StatusCode, Version, Bytes)
 }
 
 #[tokio::test]
-async fn both_versions_of_http_share_the_port() {
+async fn http_1_and_http_2_share_the_port() {
     let (address, stop, server) =
-        listening(Router::new().route("/", get(|| async { "yes" }))).await;
+        serve_router(Router::new().route("/", get(|| async { "yes" }))).await;
     for (http2, version) in [(false, Version::HTTP_11), (true, Version::HTTP_2)] {
         assert_eq!(
             fetch(address, http2).await,
@@ -71,7 +68,7 @@ async fn both_versions_of_http_share_the_port() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_answered_after_the_stop() {
+async fn an_open_request_is_answered_after_shutdown() {
     for http2 in [false, true] {
         let (arrived, arrival) = oneshot::channel();
         let (release, released) = oneshot::channel::<()>();
@@ -82,7 +79,7 @@ async fn a_request_under_way_is_answered_after_the_stop() {
             released.await.unwrap();
             "done"
         });
-        let (address, stop, server) = listening(Router::new().route("/", slow)).await;
+        let (address, stop, server) = serve_router(Router::new().route("/", slow)).await;
         let answer = tokio::spawn(fetch(address, http2));
         arrival.await.unwrap();
         stop.cancel();
@@ -93,8 +90,8 @@ async fn a_request_under_way_is_answered_after_the_stop() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_does_not_hold_up_the_stop() {
-    let (address, stop, server) = listening(Router::new()).await;
+async fn idle_connections_do_not_delay_the_shutdown() {
+    let (address, stop, server) = serve_router(Router::new()).await;
     let clients = [client(false), client(true)];
     for client in &clients {
         let request = Request::get(format!("http://{address}/"))
@@ -108,11 +105,11 @@ async fn an_idle_connection_does_not_hold_up_the_stop() {
 }
 
 #[tokio::test]
-async fn every_request_knows_its_peer() {
+async fn every_request_has_the_address_of_its_client() {
     use axum::Extension;
     let show = get(
         |Extension(serve::Peer(peer)): Extension<serve::Peer>| async move { peer.ip().to_string() },
     );
-    let (address, _stop, _server) = listening(Router::new().route("/", show)).await;
+    let (address, _stop, _server) = serve_router(Router::new().route("/", show)).await;
     assert_eq!(fetch(address, true).await.2, "127.0.0.1");
 }

@@ -1,9 +1,6 @@
-//! A whole process: exit codes, signals, health, metrics, the log level.
+//! Tests of a process: exit codes, signals, health, the log filter.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that panics has failed, which is all it has to say"
-)]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Cargo builds a package's examples along with its tests, beside their folder.
+/// Returns the example, which Cargo builds with the tests.
 fn echo() -> Command {
     let tests = std::env::current_exe().unwrap();
     let mut command = Command::new(tests.ancestors().nth(2).unwrap().join("examples/echo"));
@@ -66,24 +63,24 @@ impl Process {
         answer
     }
 
-    /// The next line of the log.
+    /// Returns the next line of the log.
     fn line(&mut self) -> String {
         let mut line = String::new();
         let read = self.log.read_line(&mut line).unwrap();
-        assert!(read > 0, "the log is over");
+        assert!(read > 0, "the log has ended");
         line
     }
 
-    fn until_ready(&self) {
-        self.until_told("HTTP/1.1 200");
+    fn wait_until_ready(&self) {
+        self.wait_for_report("HTTP/1.1 200");
     }
 
-    /// Waits until its health report has these words.
-    fn until_told(&self, words: &str) {
+    /// Waits until the readiness report contains `text`.
+    fn wait_for_report(&self, text: &str) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let report = self.ask("GET", "/readyz", "");
-            if report.contains(words) {
+            if report.contains(text) {
                 return;
             }
             assert!(Instant::now() < deadline, "still {report}");
@@ -91,7 +88,7 @@ impl Process {
         }
     }
 
-    /// Everything logged until the end, and the exit code.
+    /// Waits for the end; returns the rest of the log and the exit code.
     fn end(mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
         self.log.read_to_string(&mut rest).unwrap();
@@ -113,7 +110,7 @@ fn finished(args: &[&str]) -> (Output, String) {
 }
 
 #[test]
-fn wrong_settings_are_one_line_and_exit_64() {
+fn invalid_settings_print_one_line_and_exit_with_64() {
     for args in [
         ["--drain", "soon"],
         ["--log", "setpoint=loud"],
@@ -127,14 +124,14 @@ fn wrong_settings_are_one_line_and_exit_64() {
 }
 
 #[test]
-fn failure_logs_its_reason_and_exits_1() {
+fn a_failure_is_logged_and_exits_with_1() {
     let (output, text) = finished(&["--fail=true"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("told to fail"), "{text}");
 }
 
 #[test]
-fn a_taken_port_is_said_and_exits_1() {
+fn a_port_in_use_is_logged_and_exits_with_1() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (output, text) = finished(&["--listen", &address]);
@@ -148,9 +145,9 @@ fn a_taken_port_is_said_and_exits_1() {
 }
 
 #[test]
-fn sigterm_ends_a_process_in_order() {
+fn sigterm_stops_a_process_with_exit_code_0() {
     let process = Process::start(&[], &[]);
-    process.until_ready();
+    process.wait_until_ready();
     let report = process.ask("GET", "/readyz?verbose", "");
     assert!(
         report.ends_with("[+]echo ok\nreadyz check passed\n"),
@@ -166,10 +163,10 @@ fn sigterm_ends_a_process_in_order() {
 }
 
 #[test]
-fn a_process_is_its_own_health_check() {
+fn the_health_command_queries_the_process_of_the_same_settings() {
     let mut health = echo();
     let process = Process::start(&[], &[]);
-    process.until_ready();
+    process.wait_until_ready();
     health
         .arg("health")
         .env("SETPOINT__LISTEN", process.address.to_string());
@@ -189,10 +186,10 @@ fn a_process_is_its_own_health_check() {
 }
 
 #[test]
-fn a_process_that_is_not_ready_says_why_to_its_health_check() {
+fn the_health_command_prints_the_failed_check() {
     let process = Process::start(&["--ready=false"], &[]);
-    // It listens before it has said what it needs.
-    process.until_told("[-]echo failed");
+    // The process listens before it adds its check.
+    process.wait_for_report("[-]echo failed");
     let mut health = echo();
     health.args(["health", "--listen", &process.address.to_string()]);
     let output = health.output().unwrap();
@@ -201,7 +198,7 @@ fn a_process_that_is_not_ready_says_why_to_its_health_check() {
 }
 
 #[test]
-fn a_second_signal_ends_a_process_at_once() {
+fn a_second_signal_ends_the_process_at_once() {
     let mut process = Process::start(&["--hang=true", "--drain", "1h"], &[]);
     process.signal(Signal::SIGTERM);
     while !process.line().contains("stopping") {}
@@ -210,7 +207,7 @@ fn a_second_signal_ends_a_process_at_once() {
 }
 
 #[test]
-fn the_log_is_turned_up_while_the_process_runs() {
+fn the_log_filter_can_be_changed_at_run_time() {
     let process = Process::start(&["--log=info"], &[]);
     assert!(
         process
@@ -235,7 +232,7 @@ fn the_log_is_turned_up_while_the_process_runs() {
 }
 
 #[test]
-fn a_dead_collector_neither_slows_the_exit_nor_fills_the_log() {
+fn an_unreachable_collector_delays_no_exit_and_is_logged_once() {
     let process = Process::start(
         &[],
         &[

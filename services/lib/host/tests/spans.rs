@@ -1,9 +1,6 @@
-//! Spans arrive at a collector, with the name of who sent them, before the process is gone.
+//! Tests of the export of spans by a process.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that panics has failed, which is all it has to say"
-)]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::process::{Command, Output, Stdio};
 
@@ -51,8 +48,8 @@ async fn collector() -> (String, mpsc::Receiver<ExportTraceServiceRequest>) {
     (endpoint, receiver)
 }
 
-/// Runs the example until it has worked, stops it, and answers what it logged.
-async fn worked(env: &[(&str, &str)]) -> Vec<serde_json::Value> {
+/// Runs the example until it has done its work and stops it; returns its log.
+async fn run_example(env: &[(&str, &str)]) -> Vec<serde_json::Value> {
     let tests = std::env::current_exe().unwrap();
     let mut command = Command::new(tests.ancestors().nth(2).unwrap().join("examples/echo"));
     command.envs(env.iter().copied()).stderr(Stdio::piped());
@@ -80,7 +77,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn the_last_span_arrives_and_the_log_names_its_trace() {
+async fn spans_are_exported_at_exit_and_log_lines_have_their_ids() {
     let (endpoint, mut collected) = collector().await;
     let env = [
         ("SETPOINT__INSTANCE", "echo-0"),
@@ -89,20 +86,20 @@ async fn the_last_span_arrives_and_the_log_names_its_trace() {
             "OTEL_RESOURCE_ATTRIBUTES",
             "deployment.environment.name=test",
         ),
-        // So long that only the flush at the exit can have sent it.
+        // Only the flush at the exit exports the spans.
         ("OTEL_BSP_SCHEDULE_DELAY", "3600000"),
     ];
-    let log = worked(&env).await;
+    let log = run_example(&env).await;
     let request = collected.recv().await.unwrap();
     let resource = request.resource_spans[0].resource.clone().unwrap();
-    let said = format!("{:?}", resource.attributes);
+    let attributes = format!("{:?}", resource.attributes);
     for word in [
         "echo",
         "echo-0",
         "service.version",
         "deployment.environment.name",
     ] {
-        assert!(said.contains(word), "{said}");
+        assert!(attributes.contains(word), "{attributes}");
     }
     let spans = &request.resource_spans[0].scope_spans[0].spans;
     for (name, message) in [("act", "acted"), ("work", "worked")] {
@@ -114,9 +111,9 @@ async fn the_last_span_arrives_and_the_log_names_its_trace() {
 }
 
 #[tokio::test]
-async fn a_sampler_that_takes_nothing_sends_nothing() {
+async fn a_sampler_that_is_always_off_exports_nothing() {
     let (endpoint, mut collected) = collector().await;
-    worked(&[
+    run_example(&[
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint),
         ("OTEL_TRACES_SAMPLER", "always_off"),
     ])

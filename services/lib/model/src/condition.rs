@@ -1,30 +1,30 @@
-//! Conditions: what an object's status says about it, each type at most once.
+//! Conditions in the status of objects.
 
 use setpoint_proto::apps::{DeploymentCondition, ReplicaSetCondition};
 use setpoint_proto::core::{NamespaceCondition, NodeCondition, PodCondition};
 use setpoint_proto::meta;
 use setpoint_proto::meta::Time;
 
-/// The value of a condition that holds.
+/// The status of a condition that holds.
 pub const TRUE: &str = "True";
-/// The value of a condition that does not hold.
+/// The status of a condition that does not hold.
 pub const FALSE: &str = "False";
-/// The value of a condition that nobody can judge.
+/// The status of a condition that is not known to hold or not.
 pub const UNKNOWN: &str = "Unknown";
 
-/// One statement about an object, and since when it has been so.
+/// The fields that all types of conditions have.
 pub trait Condition {
     /// Returns its type, for example `Ready`.
     fn kind(&self) -> &str;
-    /// `True`, `False` or `Unknown`.
+    /// Returns its status: `True`, `False` or `Unknown`.
     fn status(&self) -> &str;
-    /// Why, as one word.
+    /// Returns the reason, in CamelCase.
     fn reason(&self) -> &str;
-    /// Why, for people.
+    /// Returns the message for users.
     fn message(&self) -> &str;
-    /// When the status last changed.
+    /// Returns the time at which the status last changed.
     fn transition(&self) -> &Time;
-    /// When the status last changed, to be set.
+    /// Returns the time at which the status last changed, to be set.
     fn transition_mut(&mut self) -> &mut Time;
 }
 
@@ -42,19 +42,19 @@ macro_rules! conditions {
 }
 conditions! { DeploymentCondition ReplicaSetCondition PodCondition NodeCondition NamespaceCondition meta::Condition }
 
-/// The condition of this type.
+/// Returns the condition of a type.
 pub fn get<'a, C: Condition>(conditions: &'a [C], kind: &str) -> Option<&'a C> {
     conditions.iter().find(|condition| condition.kind() == kind)
 }
 
-/// Is there a condition of this type, and does it hold?
+/// Returns whether there is a condition of this type and it holds.
 pub fn is_true<C: Condition>(conditions: &[C], kind: &str) -> bool {
     get(conditions, kind).is_some_and(|condition| condition.status() == TRUE)
 }
 
-/// Puts the condition in place of the one of its type. Says whether status, reason or message changed.
+/// Adds a condition, or replaces the one of its type. Returns whether status, reason or message changed.
 ///
-/// While the status stays, so does the time of its last transition.
+/// The transition time of the old condition is kept if the status is the same.
 pub fn set<C: Condition>(conditions: &mut Vec<C>, mut condition: C) -> bool {
     let Some(old) = conditions
         .iter_mut()
@@ -66,14 +66,14 @@ pub fn set<C: Condition>(conditions: &mut Vec<C>, mut condition: C) -> bool {
     if old.status() == condition.status() {
         *condition.transition_mut() = *old.transition();
     }
-    let news = |c: &C| {
+    let content = |c: &C| {
         (
             c.status().to_owned(),
             c.reason().to_owned(),
             c.message().to_owned(),
         )
     };
-    let changed = news(old) != news(&condition);
+    let changed = content(old) != content(&condition);
     if changed {
         *old = condition;
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transition_time_moves_only_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         assert!(set(&mut conditions, ready(FALSE, "Starting", 1)));
         assert!(set(&mut conditions, ready(FALSE, "Waiting", 2)));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_holds_only_if_it_is_there_and_true() {
+    fn is_true_requires_a_condition_of_the_type_with_status_true() {
         for (status, holds) in [(TRUE, true), (FALSE, false), (UNKNOWN, false)] {
             assert_eq!(is_true(&[ready(status, "", 1)], "Ready"), holds, "{status}");
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn saying_the_same_again_changes_nothing() {
+    fn setting_an_equal_condition_changes_nothing() {
         let mut conditions = vec![ready(TRUE, "", 1)];
         assert!(!set(&mut conditions, ready(TRUE, "", 9)));
         assert_eq!(conditions, [ready(TRUE, "", 1)]);

@@ -1,4 +1,4 @@
-//! Fences: the condition that a lease term still stands.
+//! Fences: the condition of a write that a lease term is current.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,22 +10,22 @@ pub struct Fence {
     pub namespace: String,
     /// The name of the Lease; empty for no condition.
     pub lease: String,
-    /// The term. It grows with each new holder.
+    /// The term. It is incremented with each new holder.
     pub term: u64,
 }
 
-/// The text is not `<namespace>/<lease>/<term>`.
+/// The error of text that is not `<namespace>/<lease>/<term>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it should read <namespace>/<lease>/<term>")]
+#[error("expected <namespace>/<lease>/<term>")]
 pub struct Malformed;
 
 impl Fence {
-    /// Returns the fence that holds nothing back, for a process without election.
+    /// Returns a fence without a condition, for processes without leader election.
     pub fn open() -> Self {
         Self::default()
     }
 
-    /// Whether it holds nothing back.
+    /// Returns whether it has no condition.
     pub const fn is_open(&self) -> bool {
         self.lease.is_empty()
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_is_read_as_it_is_written() {
+    fn a_fence_is_parsed_from_its_display() {
         let fence: Fence = "setpoint-system/scheduler/7".parse().unwrap();
         assert_eq!((fence.lease.as_str(), fence.term), ("scheduler", 7));
         assert_eq!(fence.to_string(), "setpoint-system/scheduler/7");
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn malformed_fences_are_rejected() {
         for text in ["", "a/b", "a//7", "a/b/x", "a/b/-1", "a/b/7/"] {
             assert_eq!(text.parse::<Fence>(), Err(Malformed), "{text}");
         }

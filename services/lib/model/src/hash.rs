@@ -1,16 +1,16 @@
-//! Short names for long things.
+//! Hashes in names.
 
-/// Without vowels, and without digits that look like letters: no hash spells a word.
+/// The alphabet of upstream: without vowels and digits that resemble them, so that no hash is a word.
 pub(crate) const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// FNV-1a in 32 bits.
+/// Returns the 32-bit FNV-1a hash.
 pub fn fnv32a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })
 }
 
-/// The number in letters that are safe in a name.
+/// Returns the decimal digits of a hash, encoded in [`ALPHABET`] (upstream's `SafeEncodeString`).
 pub(crate) fn safe(hash: u32) -> String {
     let letter = |digit: u8| ALPHABET[usize::from(digit) % ALPHABET.len()];
     hash.to_string()
@@ -25,14 +25,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fnv_gives_the_published_values() {
+    fn fnv32a_returns_the_published_values() {
         assert_eq!(fnv32a(b""), 0x811c_9dc5);
         assert_eq!(fnv32a(b"a"), 0xe40c_292c);
         assert_eq!(fnv32a(b"foobar"), 0xbf9c_f968);
     }
 
     #[test]
-    fn numbers_are_written_as_upstream_writes_them() {
+    fn safe_encodes_as_upstream_does() {
         assert_eq!(safe(0), "4");
         assert_eq!(safe(1_234_567_890), "56789bcdf4");
     }

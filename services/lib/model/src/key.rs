@@ -1,21 +1,21 @@
-//! The name of an object among those of its kind.
+//! The key of an object among those of its kind.
 
 use std::fmt;
 
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::ObjectRef;
 
-/// A namespace and a name; the namespace is empty for kinds that have none.
+/// Namespace and name of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Empty for cluster-wide kinds.
+    /// The namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Unique within the namespace, among one kind.
+    /// The name, unique within the namespace and kind.
     pub name: String,
 }
 
 impl Key {
-    /// The key of `name` in `namespace`.
+    /// Returns the key of `name` in `namespace`.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -23,7 +23,7 @@ impl Key {
         }
     }
 
-    /// The key under which the object is stored.
+    /// Returns the key of an object.
     pub fn of(meta: &ObjectMeta) -> Self {
         Self::new(&meta.namespace, &meta.name)
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_reads_as_kubectl_writes_it() {
+    fn a_key_is_displayed_with_its_namespace_if_it_has_one() {
         assert_eq!(Key::new("production", "web").to_string(), "production/web");
         assert_eq!(Key::new("", "node-1").to_string(), "node-1");
     }

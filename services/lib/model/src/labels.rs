@@ -1,10 +1,10 @@
-//! Labels, packed for keeping.
+//! Labels in a compact form.
 
 use std::collections::BTreeMap;
 
-/// Something in which a label can be looked up.
+/// A set of labels.
 pub trait Lookup {
-    /// The value of the label, if it is there.
+    /// Returns the value of a label.
     fn value(&self, key: &str) -> Option<&str>;
 }
 
@@ -14,13 +14,14 @@ impl Lookup for BTreeMap<String, String> {
     }
 }
 
-/// An object's labels in as little memory as they need: a map's smallest node alone takes half a kilobyte,
-/// which counts when a cache holds a hundred thousand Pods. They stand in the order of their keys.
+/// The labels of an object, as a boxed slice sorted by key.
+///
+/// A `BTreeMap` takes at least half a kilobyte, which is too much for caches of a hundred thousand Pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels(Box<[(Box<str>, Box<str>)]>);
 
 impl Labels {
-    /// The labels in their order.
+    /// Returns the labels, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
@@ -28,8 +29,8 @@ impl Labels {
 
 impl Lookup for Labels {
     fn value(&self, key: &str) -> Option<&str> {
-        let place = self.0.binary_search_by(|(name, _)| (**name).cmp(key));
-        place.ok().map(|place| &*self.0[place].1)
+        let index = self.0.binary_search_by(|(name, _)| (**name).cmp(key));
+        index.ok().map(|index| &*self.0[index].1)
     }
 }
 
@@ -46,7 +47,7 @@ mod tests {
     use crate::selector::Selector;
 
     #[test]
-    fn packed_labels_are_selected_like_plain_ones() {
+    fn selectors_match_labels_as_they_match_maps() {
         let plain: BTreeMap<_, _> = [
             ("app".to_owned(), "web".to_owned()),
             ("tier".to_owned(), String::new()),

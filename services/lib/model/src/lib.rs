@@ -1,6 +1,6 @@
-//! The meaning of API objects, without I/O: keys, selectors, quantities, owners, conditions.
+//! The semantics of API objects, without I/O: keys, selectors, quantities, owners, conditions.
 //!
-//! Everything here is a function of its arguments; the time is always one of them.
+//! All functions are pure; those that depend on the time take it as an argument.
 
 pub mod condition;
 mod fence;

@@ -1,4 +1,4 @@
-//! The part of an object's metadata that controllers keep.
+//! The metadata that controllers keep of objects.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use setpoint_proto::meta::ObjectMeta;
 
 use crate::{Key, Owner, Revision, owner};
 
-/// Metadata parsed once, at the edge; leaves behind what no controller asks for, such as managed fields.
+/// The parsed metadata of an object, without fields that no controller needs, such as managed fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Namespace and name.
     pub key: Key,
-    /// Never reused, unlike the name.
+    /// The uid, which unlike the name is never reused.
     pub uid: String,
-    /// The last write.
+    /// The revision of the last write.
     pub revision: Revision,
-    /// Grows with each change of the spec.
+    /// The generation, which each change of the spec increments.
     pub generation: i64,
-    /// For selectors.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// For tools.
+    /// The annotations.
     pub annotations: BTreeMap<String, String>,
-    /// The one owner that controls it.
+    /// The owner that is its controller.
     pub owner: Option<Owner>,
-    /// Has its deletion begun?
+    /// Whether it has a deletion timestamp.
     pub deleting: bool,
-    /// When it was created.
+    /// The creation time.
     pub created: Option<Timestamp>,
 }
 
 impl Meta {
-    /// The metadata of a stored object.
+    /// Parses the metadata of a stored object.
     pub fn of(meta: &ObjectMeta) -> Self {
         Self {
             key: Key::of(meta),
@@ -46,7 +46,7 @@ impl Meta {
         }
     }
 
-    /// Returns the metadata of a conditional write: the object's identity and the version that was seen.
+    /// Returns the metadata of a conditional write: namespace, name, uid and resourceVersion.
     pub fn precondition(&self) -> ObjectMeta {
         ObjectMeta {
             namespace: self.key.namespace.clone(),
@@ -57,12 +57,12 @@ impl Meta {
         }
     }
 
-    /// Is the object with this uid its controller?
+    /// Returns whether the object with this uid is its controller.
     pub fn is_owned_by(&self, uid: &str) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.uid == uid)
     }
 
-    /// The annotation, if it is set.
+    /// Returns an annotation, if it is set.
     pub fn annotation(&self, name: &str) -> Option<&str> {
         self.annotations.get(name).map(String::as_str)
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_annotation_that_is_not_set_differs_from_an_empty_one() {
+    fn annotation_returns_none_if_unset_and_empty_text_if_empty() {
         let mut meta = ObjectMeta::default();
         meta.annotations.insert("note".into(), "text".into());
         meta.annotations.insert("empty".into(), String::new());

@@ -1,8 +1,8 @@
-//! Which names are allowed, and how new ones are made.
+//! Validation of names, and names of new objects.
 
 use crate::hash::ALPHABET;
 
-/// Labels of DNS are at most this long, and Pods' names become host names.
+/// The maximum length of a DNS label. Names of Pods are host names, too.
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 const SUFFIX: usize = 5;
@@ -16,50 +16,50 @@ const VALUE: &str = "a valid label must be an empty string or consist of alphanu
 const SUBDOMAIN_UNDERSCORES: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
-/// Five letters that no two seeds are likely to share and that spell no word.
+/// Returns a suffix of five letters for a random seed, in upstream's alphabet.
 pub fn suffix(seed: u64) -> String {
     let base = ALPHABET.len() as u64;
-    // Seeds in a row shall not make names in a row.
+    // Makes the suffixes of consecutive seeds differ in all letters.
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
-    let letters = (0..SUFFIX as u32).map(|place| mixed / base.pow(place) % base);
+    let letters = (0..SUFFIX as u32).map(|position| mixed / base.pow(position) % base);
     letters
         .map(|letter| char::from(ALPHABET[letter as usize]))
         .collect()
 }
 
-/// The prefix (which brings its own hyphen) and the suffix; a long prefix is cut so that the name stays a DNS label.
+/// Returns prefix and suffix joined. The prefix, which includes the hyphen, is truncated so that the name is a DNS label.
 pub fn child(prefix: &str, suffix: &str) -> String {
     let room = LABEL_MAX.saturating_sub(suffix.len());
-    let kept = prefix
+    let ends = prefix
         .char_indices()
         .map(|(at, letter)| at + letter.len_utf8());
-    let cut = kept
+    let end = ends
         .take_while(|end| *end <= room)
         .last()
         .unwrap_or_default();
-    format!("{}{suffix}", &prefix[..cut])
+    format!("{}{suffix}", &prefix[..end])
 }
 
-/// Returns the problems of a name that must be one label of DNS; none if it is valid.
+/// Returns the problems of a name that must be a DNS label; none if it is valid.
 pub fn validate_dns_label(name: &str) -> Vec<String> {
     let dotted = name.split('.').all(is_label);
     let rule = if dotted { DOTS } else { LABEL };
-    complaints(name, LABEL_MAX, is_label(name), rule)
+    problems(name, LABEL_MAX, is_label(name), rule)
 }
 
-/// Returns the problems of a name that must be labels of DNS joined by dots, as most names must.
+/// Returns the problems of a name that must be a DNS subdomain, as the names of most kinds must.
 pub fn validate_dns_subdomain(name: &str) -> Vec<String> {
-    let right = name.split('.').all(is_label);
-    complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN)
+    let valid = name.split('.').all(is_label);
+    problems(name, SUBDOMAIN_MAX, valid, SUBDOMAIN)
 }
 
-/// As [`validate_dns_subdomain`], but a label may begin with an underscore, and have more of them where hyphens may be.
+/// As [`validate_dns_subdomain`], but labels may start with an underscore and have underscores where they may have hyphens.
 pub fn validate_dns_subdomain_with_underscores(name: &str) -> Vec<String> {
-    let right = name.split('.').all(is_underscored_label);
-    complaints(name, SUBDOMAIN_MAX, right, SUBDOMAIN_UNDERSCORES)
+    let valid = name.split('.').all(is_underscored_label);
+    problems(name, SUBDOMAIN_MAX, valid, SUBDOMAIN_UNDERSCORES)
 }
 
-/// Returns the problems of a name that must only fit into a segment of a path.
+/// Returns the problems of a name that must be a valid segment of a URL path.
 pub fn validate_path_segment(name: &str) -> Vec<String> {
     if [".", ".."].contains(&name) {
         return vec![format!("may not be '{name}'")];
@@ -70,19 +70,19 @@ pub fn validate_path_segment(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the problems of a key of a ConfigMap or Secret, which may become the name of a file.
+/// Returns the problems of a key of a ConfigMap or Secret, which may be used as a file name.
 pub fn validate_config_key(key: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let right = !key.is_empty() && key.bytes().all(plain);
-    let mut wrong = complaints(key, SUBDOMAIN_MAX, right, CONFIG_KEY);
+    let valid = !key.is_empty() && key.bytes().all(plain);
+    let mut found = problems(key, SUBDOMAIN_MAX, valid, CONFIG_KEY);
     let reserved = match key {
         "." | ".." => Some(format!("must not be '{key}'")),
         key => key
             .starts_with("..")
             .then(|| "must not start with '..'".to_owned()),
     };
-    wrong.extend(reserved);
-    wrong
+    found.extend(reserved);
+    found
 }
 
 /// Returns the problems of the key of a label or annotation.
@@ -92,11 +92,11 @@ pub fn validate_label_key(key: &str) -> Vec<String> {
 
 /// Returns the problems of the value of a label.
 pub fn validate_label_value(value: &str) -> Vec<String> {
-    let right = value.is_empty() || is_word(value);
-    complaints(value, LABEL_MAX, right, VALUE)
+    let valid = value.is_empty() || is_word(value);
+    problems(value, LABEL_MAX, valid, VALUE)
 }
 
-/// Returns the problems of a name with an optional DNS subdomain and a slash before it.
+/// Returns the problems of a name with an optional prefix, which is a DNS subdomain and a slash.
 pub fn validate_qualified_name(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((_, name)) if name.contains('/') => {
@@ -107,7 +107,7 @@ pub fn validate_qualified_name(text: &str) -> Vec<String> {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, text),
     };
-    let mut wrong = match prefix {
+    let mut found = match prefix {
         Some("") => vec!["prefix part must be non-empty".to_owned()],
         Some(prefix) => validate_dns_subdomain(prefix)
             .into_iter()
@@ -116,20 +116,20 @@ pub fn validate_qualified_name(text: &str) -> Vec<String> {
         None => Vec::new(),
     };
     if name.is_empty() {
-        wrong.push("name part must be non-empty".to_owned());
+        found.push("name part must be non-empty".to_owned());
     }
-    let about_name = complaints(name, LABEL_MAX, is_word(name), QUALIFIED);
-    wrong.extend(
+    let about_name = problems(name, LABEL_MAX, is_word(name), QUALIFIED);
+    found.extend(
         about_name
             .into_iter()
             .map(|what| format!("name part {what}")),
     );
-    wrong
+    found
 }
 
-fn complaints(text: &str, max: usize, right: bool, rule: &str) -> Vec<String> {
+fn problems(text: &str, max: usize, valid: bool, rule: &str) -> Vec<String> {
     let too_long = (text.len() > max).then(|| format!("must be no more than {max} characters"));
-    let malformed = (!right).then(|| rule.to_owned());
+    let malformed = (!valid).then(|| rule.to_owned());
     too_long.into_iter().chain(malformed).collect()
 }
 
@@ -149,7 +149,7 @@ fn is_word(text: &str) -> bool {
     is_framed(text, plain, |byte| plain(byte) || b"-_.".contains(&byte))
 }
 
-/// Not empty, `edge` letters at both ends, `inner` letters between.
+/// Returns whether the text is not empty, starts and ends with an `edge` letter and has `inner` letters in between.
 fn is_framed(text: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     let ends = bytes.first().into_iter().chain(bytes.last());
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suffixes_differ_and_are_valid_labels() {
+    fn suffixes_of_consecutive_seeds_differ_and_are_valid_labels() {
         for distance in [1, 0x1_0000_0001, 1 << 32, 1 << 48] {
             let suffixes: BTreeSet<_> = (0..2_000).map(|n| suffix(n * distance + 17)).collect();
             assert!(suffixes.len() > 1_998, "{distance}: {}", suffixes.len());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_of_a_long_name_still_fits_a_label() {
+    fn a_child_name_of_a_long_prefix_is_a_valid_label() {
         assert_eq!(child("web-", "x7k2p"), "web-x7k2p");
         let long = child(&"w".repeat(80), "x7k2p");
         assert_eq!(long.len(), LABEL_MAX);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_judged_as_upstream_judges_them() {
+    fn names_are_validated_as_by_upstream() {
         assert!(validate_dns_label("web-1").is_empty());
         assert_eq!(validate_dns_label("Web"), [LABEL]);
         assert_eq!(validate_dns_label("-web"), [LABEL]);
@@ -199,13 +199,13 @@ mod tests {
         assert!(validate_dns_subdomain(&"a".repeat(253)).is_empty());
         assert!(validate_dns_subdomain_with_underscores("_a._b").is_empty());
         for name in ["a..b", "A", "-a"] {
-            let wrong = validate_dns_subdomain_with_underscores(name);
-            assert_eq!(wrong, [SUBDOMAIN_UNDERSCORES], "{name}");
+            let found = validate_dns_subdomain_with_underscores(name);
+            assert_eq!(found, [SUBDOMAIN_UNDERSCORES], "{name}");
         }
     }
 
     #[test]
-    fn keys_of_config_maps_are_judged_as_upstream_judges_them() {
+    fn config_keys_are_validated_as_by_upstream() {
         for key in ["a", "A.b_c-1", ".hidden", "a..b"] {
             assert!(validate_config_key(key).is_empty(), "{key}");
         }
@@ -218,26 +218,26 @@ mod tests {
 
     type Check = fn(&str) -> Vec<String>;
 
-    /// Checks names, given with spaces between, and the empty one.
-    fn judged(check: Check, right: &str, wrong: &str) {
-        for name in right.split(' ') {
+    /// Checks valid and invalid names, both separated by spaces, and the empty name.
+    fn assert_valid_and_invalid(check: Check, valid: &str, invalid: &str) {
+        for name in valid.split(' ') {
             assert_eq!(check(name), Vec::<String>::new(), "{name}");
         }
-        for name in wrong.split(' ').chain([""]) {
+        for name in invalid.split(' ').chain([""]) {
             assert!(!check(name).is_empty(), "{name:?}");
         }
     }
 
-    /// Neither labels nor subdomains.
+    /// Names that are neither labels nor subdomains.
     const NO_NAMES: &str =
         "A ABC aBc A1 A-1 1-A - a- -a 1- -1 _ a_ _a a_b 1_ _1 1_2 . a. .a 1. .1 a\tb";
 
     #[test]
-    fn labels_have_letters_digits_and_hyphens_within() {
-        let right = "a ab abc a1 a-1 a--1--2--b 0 01 012 1a 1-a 1--a--b--2";
-        judged(
+    fn dns_labels_have_lower_case_letters_digits_and_inner_hyphens() {
+        let valid = "a ab abc a1 a-1 a--1--2--b 0 01 012 1a 1-a 1--a--b--2";
+        assert_valid_and_invalid(
             validate_dns_label,
-            &format!("{right} {}", "a".repeat(63)),
+            &format!("{valid} {}", "a".repeat(63)),
             &format!("{NO_NAMES} a.b 1.2 {}", "a".repeat(64)),
         );
         assert_eq!(validate_dns_label("a.b"), [DOTS]);
@@ -245,59 +245,59 @@ mod tests {
     }
 
     #[test]
-    fn subdomains_are_labels_with_dots_between() {
-        let right = "a ab a--1--2--b 0 012 1--a--b--2 a.a ab.a a1.a a-1.a a--1--2--b.a a.1 a-1.1 0.a 1-a.a 0.1 1--a--b--2.1 \
+    fn dns_subdomains_are_labels_separated_by_dots() {
+        let valid = "a ab a--1--2--b 0 012 1--a--b--2 a.a ab.a a1.a a-1.a a--1--2--b.a a.1 a-1.1 0.a 1-a.a 0.1 1--a--b--2.1 \
             a.b.c.d.e aa.bb.cc.dd.ee 1.2.3.4.5 11.22.33.44.55";
-        let wrong = "a..b 1..2 A.a aB.a ab.A A1.a a1.A A.1 1A.1 0.A 012.A 1A.a A.B.C.D.E a.B.c.d.e aa.bB.cc.dd.ee a@b a,b \
+        let invalid = "a..b 1..2 A.a aB.a ab.A A1.a a1.A A.1 1A.1 0.A 012.A 1A.a A.B.C.D.E a.B.c.d.e aa.bB.cc.dd.ee a@b a,b \
             a_b a;b a:b a%b a?b a$b";
-        judged(
+        assert_valid_and_invalid(
             validate_dns_subdomain,
-            &format!("{right} {}", "a".repeat(253)),
-            &format!("{NO_NAMES} {wrong} {}", "a".repeat(254)),
+            &format!("{valid} {}", "a".repeat(253)),
+            &format!("{NO_NAMES} {invalid} {}", "a".repeat(254)),
         );
-        judged(
+        assert_valid_and_invalid(
             validate_dns_subdomain_with_underscores,
             "example.com _example.com sub._example.com sub-domain.example.com sub_domain.example.com",
             "Example.com -example.com example.com- example@.com example..com _ a_ a_.b __a",
         );
         let long = format!("a.{}.com", "\0".repeat(251));
-        let wrong = validate_dns_subdomain_with_underscores(&long);
+        let found = validate_dns_subdomain_with_underscores(&long);
         assert_eq!(
-            wrong,
+            found,
             ["must be no more than 253 characters", SUBDOMAIN_UNDERSCORES]
         );
     }
 
     #[test]
-    fn qualified_names_may_have_a_domain_before_them() {
-        let right = "simple now-with-dashes 1-starts-with-num 1234 simple/simple now-with-dashes/simple \
+    fn qualified_names_may_have_a_dns_subdomain_as_prefix() {
+        let valid = "simple now-with-dashes 1-starts-with-num 1234 simple/simple now-with-dashes/simple \
             now-with-dashes/now-with-dashes now.with.dots/simple now-with.dashes-and.dots/simple 1-num.2-num/3-num 1234/5678 \
             1.2.3.4/5678 Uppercase_Is_OK_123 example.com/Uppercase_Is_OK_123 requests.storage-foo";
-        let wrong = "nospecialchars%^=@ cantendwithadash- -cantstartwithadash- only/one/slash Example.com/abc example_com/abc \
+        let invalid = "nospecialchars%^=@ cantendwithadash- -cantstartwithadash- only/one/slash Example.com/abc example_com/abc \
             example.com/ /simple example.com/_e example.com/e_ example.com/e?";
         let (domain, name) = ("a".repeat(253), "b".repeat(63));
-        judged(
+        assert_valid_and_invalid(
             validate_qualified_name,
-            &format!("{right} {name} {domain}/{name}"),
-            &format!("{wrong} {name}b a{domain}/abc"),
+            &format!("{valid} {name} {domain}/{name}"),
+            &format!("{invalid} {name}b a{domain}/abc"),
         );
     }
 
     #[test]
-    fn values_of_labels_may_be_empty_and_names_of_files_may_not() {
-        let right = "simple now-with-dashes 1-starts-with-num end-with-num-1 1234";
-        let wrong = "nospecialchars%^=@ Tama-nui-te-r\u{101}.is.M\u{101}ori.sun \\backslashes\\are\\bad -starts-with-dash \
+    fn label_values_may_be_empty_and_config_keys_may_not() {
+        let valid = "simple now-with-dashes 1-starts-with-num end-with-num-1 1234";
+        let invalid = "nospecialchars%^=@ Tama-nui-te-r\u{101}.is.M\u{101}ori.sun \\backslashes\\are\\bad -starts-with-dash \
             ends-with-dash- .starts.with.dot ends.with.dot.";
         let strict = |value: &str| match value {
             "" => vec!["may be empty".to_owned()],
             value => validate_label_value(value),
         };
-        judged(
+        assert_valid_and_invalid(
             strict,
-            &format!("{right} {}", "a".repeat(63)),
-            &format!("{wrong} {}", "a".repeat(64)),
+            &format!("{valid} {}", "a".repeat(63)),
+            &format!("{invalid} {}", "a".repeat(64)),
         );
-        judged(
+        assert_valid_and_invalid(
             validate_config_key,
             "a good good-good still.good this.is.also.good .so.is.this THIS_IS_GOOD so_is_this_17",
             ". .. ..bad b*d bad!&bad",
@@ -305,9 +305,9 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_path_may_be_almost_anything() {
-        for right in ["a", "A b", "_", "...", "a:b", ".a"] {
-            assert_eq!(validate_path_segment(right), Vec::<String>::new());
+    fn a_path_segment_may_be_anything_but_dots_and_text_with_slashes_or_percent_signs() {
+        for valid in ["a", "A b", "_", "...", "a:b", ".a"] {
+            assert_eq!(validate_path_segment(valid), Vec::<String>::new());
         }
         assert_eq!(validate_path_segment(".."), ["may not be '..'"]);
         assert_eq!(validate_path_segment("."), ["may not be '.'"]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_of_labels_are_judged_as_upstream_judges_them() {
+    fn keys_and_values_of_labels_are_validated_as_by_upstream() {
         assert!(validate_label_key("app.kubernetes.io/name").is_empty());
         assert_eq!(
             validate_label_key("/name"),

@@ -1,23 +1,23 @@
-//! Owner references of controllers.
+//! Owner references.
 
 use setpoint_proto::Resource;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 
 use crate::Meta;
 
-/// The controller of an object, as its owner reference names it.
+/// The controller of an object, from its owner reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// For example `ReplicaSet`.
+    /// The kind, for example `ReplicaSet`.
     pub kind: String,
-    /// Its name, in the namespace of the owned object.
+    /// The name, in the namespace of the owned object.
     pub name: String,
-    /// Tells it from an earlier object of the same name.
+    /// The uid.
     pub uid: String,
 }
 
 impl Owner {
-    /// The owner that a reference names.
+    /// Returns the owner in a reference.
     pub fn of(reference: &OwnerReference) -> Self {
         Self {
             kind: reference.kind.clone(),
@@ -27,19 +27,19 @@ impl Owner {
     }
 }
 
-/// The reference to the object's controller; an object has one at most.
+/// Returns the reference to the controller of an object, which has at most one.
 pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references
         .iter()
         .find(|reference| reference.controller == Some(true))
 }
 
-/// A reference that makes `owner` the controller of whatever carries it.
+/// Returns the reference that makes `owner` the controller of an object.
 pub fn reference_to<T: Resource>(owner: &T) -> OwnerReference {
     reference(T::API_VERSION, T::KIND, &Meta::of(owner.meta()))
 }
 
-/// As [`reference_to`], for those who kept only the metadata.
+/// As [`reference_to`], from the owner's metadata.
 pub fn reference(api_version: &str, kind: &str, owner: &Meta) -> OwnerReference {
     OwnerReference {
         api_version: api_version.to_owned(),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_to_an_object_makes_it_the_controller() {
+    fn reference_to_makes_the_object_the_controller() {
         let mut meta = ObjectMeta::default();
         meta.owner_references.push(reference_to(&set()));
         let owner = controller_of(&meta).unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_does_not_control_is_not_the_controller() {
+    fn controller_of_ignores_owners_that_are_not_the_controller() {
         let mut meta = ObjectMeta::default();
         meta.owner_references.push(OwnerReference {
             controller: None,

@@ -1,18 +1,18 @@
-//! Numbers that may be given as a share of a whole.
+//! Numbers that may be given as percentages.
 
 #![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_proto::meta::IntOrString;
 
-/// The text is neither a number nor a percentage.
+/// The error of a text that is not a percentage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid value for IntOrString: invalid type: string is not a percentage")]
 pub struct Error;
 
-/// The number itself, or the share of `total` that a string such as `25%` asks for.
+/// Returns the number, or for text such as `25%` that percentage of `total`. Saturates.
 ///
 /// # Errors
-/// When it is a string and no percentage.
+/// If the value is text and not a percentage.
 pub fn resolve(value: &IntOrString, total: i32, round_up: bool) -> Result<i32, Error> {
     let Some(text) = value.as_str() else {
         return Ok(value.int_val);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_rounded_as_asked() {
+    fn percentages_are_rounded_up_or_down() {
         let quarter = IntOrString::string("25%");
         assert_eq!(resolve(&quarter, 10, true), Ok(3));
         assert_eq!(resolve(&quarter, 10, false), Ok(2));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_any_size_saturates() {
+    fn percentages_saturate() {
         let resolve = |percent: &str, total, up| resolve(&IntOrString::string(percent), total, up);
         assert_eq!(resolve("2147483647%", i32::MAX, true), Ok(i32::MAX));
         assert_eq!(resolve("2147483647%", i32::MIN, false), Ok(i32::MIN));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_itself_and_other_text_is_refused() {
+    fn numbers_are_unchanged_and_other_text_is_rejected() {
         assert_eq!(resolve(&IntOrString::int(3), 10, true), Ok(3));
         assert_eq!(resolve(&IntOrString::string("3"), 10, true), Err(Error));
         assert_eq!(resolve(&IntOrString::string("x%"), 10, true), Err(Error));

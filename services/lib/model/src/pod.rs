@@ -1,4 +1,4 @@
-//! Readings of a Pod's status, and its requests.
+//! The status and the resource requests of Pods.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -9,22 +9,22 @@ use setpoint_proto::core::{Pod, PodSpec};
 
 use crate::{Resources, condition};
 
-/// Has it run to its end, for better or worse? It never leaves this state.
+/// Returns whether the Pod has succeeded or failed, which is final.
 pub fn is_terminal(pod: &Pod) -> bool {
     matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
 }
 
-/// Whether it runs or will run, and is not being deleted.
+/// Returns whether the Pod is not terminal and is not being deleted.
 pub fn is_active(pod: &Pod) -> bool {
     !is_terminal(pod) && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Can it serve?
+/// Returns whether the Pod is ready.
 pub fn is_ready(pod: &Pod) -> bool {
     condition::is_true(&pod.status.conditions, "Ready")
 }
 
-/// Since when it can serve, if it can; since ever, if nobody noted when that began.
+/// Returns since when the Pod is ready, `None` if it is not; `Timestamp::MIN` if its condition has no time.
 pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
     let ready = condition::get(&pod.status.conditions, "Ready");
     ready
@@ -37,7 +37,7 @@ pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
         })
 }
 
-/// Returns the time until a Pod that became ready then is available; zero if it is, `None` if it is not ready.
+/// Returns the time until a Pod that is ready since `ready_since` is available: zero if it is, `None` if it is not ready.
 pub fn available_in(
     ready_since: Option<Timestamp>,
     min_ready_seconds: i32,
@@ -57,7 +57,7 @@ pub fn available_in(
     ))
 }
 
-/// The resources that a Pod requests of a node.
+/// The CPU and memory that a Pod requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Thousandths of a CPU.
@@ -98,7 +98,7 @@ mod tests {
 
     /// Checks D11.
     #[test]
-    fn a_ready_pod_is_available_once_it_was_ready_for_long_enough() {
+    fn a_ready_pod_is_available_after_min_ready_seconds() {
         let since = ready_since(&ready_at(100));
         for (min_ready_seconds, now, wait) in
             [(0, 100, 0), (10, 104, 6), (10, 109, 1), (10, 110, 0)]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_ready_if_its_condition_says_so() {
+    fn a_pod_is_ready_if_its_ready_condition_is_true() {
         let mut pod = ready_at(100);
         assert!(is_ready(&pod));
         assert_eq!(ready_since(&pod), Some(at(100)));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_ended_or_is_going_is_not_active() {
+    fn a_pod_that_is_terminal_or_being_deleted_is_not_active() {
         let mut pod = Pod::default();
         assert!(is_active(&pod));
         pod.status.phase = "Failed".into();

@@ -1,12 +1,12 @@
-//! The names by which the replicas of services find each other.
+//! The names in Leases that announce the replicas of services.
 
-/// The namespace of the Leases for which replicas of a service contend, and of the control plane's own objects.
+/// The namespace of the Leases of leader election, and of the control plane's own objects.
 pub const SYSTEM_NAMESPACE: &str = "setpoint-system";
-/// The namespace of the Leases that announce replicas, one each.
+/// The namespace of the Leases that announce replicas.
 pub const NAMESPACE: &str = "setpoint-replicas";
-/// The label of such a Lease that names the service.
+/// The label of such a Lease with the name of the service.
 pub const SERVICE: &str = "setpoint.dev/service";
-/// The annotation of such a Lease with the host and port that the replica listens on.
+/// The annotation of such a Lease with host and port of the replica.
 pub const ADDRESS: &str = "setpoint.dev/address";
 
 /// The service that assigns Pods to nodes.

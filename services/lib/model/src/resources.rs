@@ -1,6 +1,6 @@
-//! Amounts of resources: the capacity of nodes, and the requests of Pods.
+//! Amounts of resources: the capacity of nodes and the requests of Pods.
 //!
-//! Sums saturate: each amount is a client's, and two of them may exceed an `i64`.
+//! Sums saturate, since amounts that clients set may exceed an `i64` together.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -11,55 +11,54 @@ use setpoint_proto::meta::Quantity;
 
 use crate::quantity::Amount;
 
-/// A container without a request is taken to use this much when nodes are compared (upstream's non-zero requests).
+/// The assumed requests of containers without requests in the scoring of nodes (upstream's non-zero requests).
 const ASSUMED_MILLICPU: i64 = 100;
 const ASSUMED_MEMORY: i64 = 200 << 20;
 
-/// CPU in thousandths, memory in bytes, everything else by name.
+/// Amounts of CPU, memory and other resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Thousandths of a CPU.
+    /// CPU in thousandths.
     pub millicpu: i64,
-    /// Bytes.
+    /// Memory in bytes.
     pub memory: i64,
-    /// Ephemeral storage, huge pages, devices; in whole units.
+    /// Other resources by name, such as ephemeral storage, huge pages and devices; in whole units.
     pub others: BTreeMap<String, i64>,
 }
 
 impl Resources {
-    /// Returns the requests of a Pod, by upstream's `PodRequests`: those of its containers and sidecars together, or of
-    /// the init container that runs beside the most if that is more; replaced by the Pod's own requests where it has
-    /// any; and its overhead.
+    /// Returns the requests of a Pod, as upstream's `PodRequests`: those of [its containers](Self::of_containers), with
+    /// the requests of `spec.resources` in their place where these are set, plus its overhead.
     pub fn of_pod(spec: &PodSpec) -> Self {
         sum(spec, |container| {
             Self::of_list(&container.resources.requests)
         })
     }
 
-    /// Returns what the containers of a Pod have together of `of`, by upstream's `AggregateContainerRequests`: that of
-    /// its containers and sidecars, or of the init container that runs beside the most if that is more.
+    /// Returns the sum of `of` over the containers of a Pod, as upstream's `AggregateContainerRequests`: that of its
+    /// containers and sidecars, or if greater, that of an init container and the sidecars started before it.
     pub fn of_containers(spec: &PodSpec, of: impl Fn(&Container) -> Self) -> Self {
         let mut total = Self::default();
-        let (mut sidecars, mut most) = (Self::default(), Self::default());
+        let (mut sidecars, mut largest) = (Self::default(), Self::default());
         spec.containers
             .iter()
             .for_each(|container| total.add(&of(container)));
         for container in &spec.init_containers {
-            let mut beside = of(container);
+            let mut concurrent = of(container);
             if container.restart_policy.as_deref() == Some("Always") {
-                total.add(&beside);
-                sidecars.add(&beside);
+                total.add(&concurrent);
+                sidecars.add(&concurrent);
             } else {
-                beside.add(&sidecars);
-                most.raise_to(&beside);
+                concurrent.add(&sidecars);
+                largest.raise_to(&concurrent);
             }
         }
-        total.raise_to(&most);
+        total.raise_to(&largest);
         total
     }
 
-    /// Returns the CPU and memory that a Pod is taken to use when nodes are compared: as [`Resources::of_pod`], but a
-    /// container that requests none of one counts with an assumed amount.
+    /// Returns the CPU and memory of a Pod for the scoring of nodes: as [`Resources::of_pod`], but with assumed amounts
+    /// for containers that request none.
     pub fn assumed_of_pod(spec: &PodSpec) -> Self {
         let assumed = sum(spec, |container| {
             let requests = &container.resources.requests;
@@ -78,8 +77,8 @@ impl Resources {
         }
     }
 
-    /// Returns the amounts of an API object's list. What cannot be read counts as none: the gateway lets no such object
-    /// in. `pods` is no amount that a Pod requests, and is left out.
+    /// Returns the amounts of a resource list. Ignores invalid quantities, which the gateway rejects, and `pods`, which
+    /// Pods do not request.
     pub fn of_list(list: &BTreeMap<String, Quantity>) -> Self {
         let mut resources = Self::default();
         for (name, quantity) in list {
@@ -96,12 +95,12 @@ impl Resources {
         resources
     }
 
-    /// Adds `more` to this.
+    /// Adds `more`, saturating.
     pub fn add(&mut self, more: &Self) {
         self.combine(more, i64::saturating_add);
     }
 
-    /// Returns the names of the resources of which less than `wanted` is left beside what is `used`.
+    /// Returns the names of the resources of which less than `wanted` is left after subtracting `used`.
     pub fn lacking<'a>(
         &'a self,
         used: &'a Self,
@@ -132,7 +131,7 @@ impl Resources {
         }
     }
 
-    /// Puts a Pod's own requests in place of its containers', for the resources that upstream supports there.
+    /// Replaces the amounts that `spec.resources` may set: CPU, memory and huge pages.
     fn replace(&mut self, requests: &BTreeMap<String, Quantity>) {
         let own = Self::of_list(requests);
         if requests.contains_key("cpu") {
@@ -202,9 +201,9 @@ mod tests {
         assert_eq!(Resources::of_pod(&pod).millicpu, 1000);
     }
 
-    /// Checks F20: an init container runs beside the sidecars before it, and only those.
+    /// Checks F20: an init container runs concurrently with the sidecars before it only.
     #[test]
-    fn sidecars_count_beside_the_init_containers_after_them() {
+    fn sidecars_are_added_to_the_init_containers_after_them() {
         let (first, main) = (container(&[("cpu", "3")]), container(&[("cpu", "1")]));
         let pod = spec(vec![sidecar("2"), first.clone()], vec![main.clone()]);
         assert_eq!(Resources::of_pod(&pod).millicpu, 5000);
@@ -216,7 +215,7 @@ mod tests {
 
     /// Checks F20.
     #[test]
-    fn a_pods_own_requests_replace_its_containers_and_its_overhead_comes_on_top() {
+    fn pod_level_requests_replace_those_of_containers_and_overhead_is_added() {
         let amounts = [
             ("cpu", "1"),
             ("memory", "5"),
@@ -244,7 +243,7 @@ mod tests {
         assert_eq!((total.millicpu, total.memory), (1250, 3));
     }
 
-    /// Checks F13 and C5: a Pod of more than an `i64` is larger than any node, and so is what is used beside it.
+    /// Checks F13 and C5: a sum beyond an `i64` exceeds any node.
     #[test]
     fn sums_of_requests_saturate() {
         let memory = || container(&[("memory", "7Ei")]);
@@ -278,9 +277,9 @@ mod tests {
         assert_eq!(gpu.lacking(&gpu, &gpu).collect::<Vec<_>>(), ["gpu"]);
     }
 
-    /// As upstream: an explicit zero is not a missing request.
+    /// As in upstream, an explicit zero is not replaced.
     #[test]
-    fn a_container_without_a_request_counts_with_an_assumed_one() {
+    fn containers_without_requests_have_assumed_ones() {
         let containers = [
             &[][..],
             &[("cpu", "0")],
@@ -305,7 +304,7 @@ mod tests {
     proptest! {
         /// Checks F13.
         #[test]
-        fn no_amounts_overflow(a in any_resources(), b in any_resources(), c in any_resources()) {
+        fn arithmetic_on_any_amounts_does_not_overflow(a in any_resources(), b in any_resources(), c in any_resources()) {
             let mut sum = a.clone();
             sum.add(&b);
             prop_assert_eq!(sum.millicpu, a.millicpu.saturating_add(b.millicpu));

@@ -1,4 +1,4 @@
-//! When an object was written, relative to all other writes.
+//! Revisions of the store.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -6,24 +6,24 @@ use std::str::FromStr;
 
 use setpoint_proto::meta::ObjectMeta;
 
-/// A moment in the history of the store: opaque but ordered, `0` before everything.
+/// A revision of the store: opaque and ordered. 0 precedes all others.
 ///
-/// Only the gateway's store may look inside or calculate with it: it need not be the revision of etcd.
+/// Only the store may use the number in it: it need not be the revision of etcd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(u64);
 
 impl Revision {
-    /// For the store and for tests alone.
+    /// For the store and tests only.
     pub const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
 
-    /// For the store and for tests alone.
+    /// For the store and tests only.
     pub const fn raw(self) -> u64 {
         self.0
     }
 
-    /// The object's `resourceVersion`; `0` where it has none that can be read.
+    /// Returns the `resourceVersion` of an object; 0 if it is missing or invalid.
     pub fn of(meta: &ObjectMeta) -> Self {
         meta.resource_version.parse().unwrap_or_default()
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn revisions_are_ordered_as_numbers_not_as_text() {
+    fn revisions_are_ordered_as_numbers() {
         let parse = |text: &str| text.parse::<Revision>().unwrap();
         assert!(parse("9") < parse("10"));
         assert_eq!(parse("10").to_string(), "10");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objects_revision_is_its_resource_version() {
+    fn the_revision_of_an_object_is_its_resource_version() {
         let meta = ObjectMeta {
             resource_version: "10".into(),
             ..Default::default()
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_was_never_stored_is_before_everything() {
+    fn the_revision_of_an_object_that_was_never_stored_is_zero() {
         assert_eq!(Revision::of(&ObjectMeta::default()), Revision::default());
     }
 }

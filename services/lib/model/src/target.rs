@@ -1,21 +1,21 @@
-//! The one version of the one object that a write is meant for.
+//! The target of a conditional write.
 
 use std::fmt;
 
 use crate::{Key, Meta, Revision};
 
-/// Names an object so exactly that a write cannot hit another, nor one that has changed since it was looked at.
+/// A version of an object: the precondition of a write that must not affect another object or a later version.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
-    /// Where it is.
+    /// Namespace and name.
     pub key: Key,
-    /// Tells it from another object of the same name.
+    /// The uid, which another object of the same name does not have.
     pub uid: String,
-    /// Tells it from its own later versions.
+    /// The revision of the version.
     pub revision: Revision,
 }
 
-/// Its name alone: plans are read by people, who know objects by nothing else.
+/// Writes namespace and name only, since plans are printed for users.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.key, f)
@@ -23,7 +23,7 @@ impl fmt::Debug for Target {
 }
 
 impl Target {
-    /// The object as it was seen.
+    /// Returns the target for the observed version of an object.
     pub fn of(meta: &Meta) -> Self {
         Self {
             key: meta.key.clone(),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_one_version_of_one_object_and_reads_as_its_name() {
+    fn targets_differ_by_key_uid_and_revision_and_are_printed_as_their_key() {
         let meta = Meta {
             key: Key::new("default", "web"),
             uid: "u1".into(),

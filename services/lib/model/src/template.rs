@@ -1,26 +1,26 @@
-//! Pod templates: when two are the same, and what they are called for short.
+//! Comparison and hashes of Pod templates.
 
 use prost::Message;
 use setpoint_proto::core::PodTemplateSpec;
 
 use crate::hash;
 
-/// The label that tells the Pods of one template from those of another.
+/// The label of ReplicaSets and their Pods with the hash of the template.
 pub const LABEL: &str = "pod-template-hash";
 
-/// A Pod template, packed; equal ones are the same template, whatever their [`LABEL`] says.
+/// An encoded Pod template for comparisons, without [`LABEL`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template(Box<[u8]>);
 
 impl Template {
-    /// Packs a template.
+    /// Encodes a template.
     pub fn of(template: &PodTemplateSpec) -> Self {
         let mut template = template.clone();
         template.metadata.labels.remove(LABEL);
         Self(template.encode_to_vec().into())
     }
 
-    /// A name for the template; another collision count gives another name.
+    /// Returns the hash of the template and a collision count.
     pub fn hash(&self, collision_count: Option<i32>) -> String {
         let salt = collision_count.map(i32::to_le_bytes);
         let salted: Vec<u8> = self

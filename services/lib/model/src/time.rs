@@ -1,25 +1,24 @@
-//! Sums of moments and durations that clients send.
+//! Sums of timestamps and durations that clients set.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Returns the moment `seconds` after `start`, or the last (for negative `seconds`, the first) moment that a timestamp
-/// can hold if the sum lies beyond it.
+/// Returns the time `seconds` after `start`, saturating at the bounds of `Timestamp`.
 ///
 /// Durations in API objects are unchecked 64-bit numbers; `Timestamp + SignedDuration` panics past the year 9999.
 pub fn seconds_after(start: Timestamp, seconds: i64) -> Timestamp {
-    let beyond = if seconds.is_negative() {
+    let bound = if seconds.is_negative() {
         Timestamp::MIN
     } else {
         Timestamp::MAX
     };
     start
         .checked_add(SignedDuration::from_secs(seconds))
-        .unwrap_or(beyond)
+        .unwrap_or(bound)
 }
 
-/// Returns the moment `duration` after `start`, or the last moment that a timestamp can hold if the sum lies beyond it.
+/// Returns the time `duration` after `start`, saturating at `Timestamp::MAX`.
 pub fn after(start: Timestamp, duration: Duration) -> Timestamp {
     start.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
@@ -30,7 +29,7 @@ mod tests {
 
     /// Checks F1.
     #[test]
-    fn a_sum_beyond_the_last_moment_is_the_last_moment() {
+    fn sums_saturate_at_the_bounds_of_timestamps() {
         let start = Timestamp::UNIX_EPOCH;
         assert_eq!(seconds_after(start, 5).as_second(), 5);
         assert_eq!(seconds_after(start, -5).as_second(), -5);

@@ -1,6 +1,6 @@
 //! The verbs of the API.
 
-/// A verb, as rules, spans and metrics name it.
+/// A verb of an API request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are those of Kubernetes' API")]
 pub enum Verb {
@@ -15,7 +15,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the HTTP method, or the name of a read that HTTP has no method for, as metrics have it.
+    /// Returns the name in metrics: the HTTP method, or the name of a read that has no method of its own.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -29,7 +29,7 @@ impl Verb {
         }
     }
 
-    /// Returns the method of `setpoint.v1.Objects`.
+    /// Returns the name of the gRPC method of `setpoint.v1.Objects`.
     pub const fn method(self) -> &'static str {
         match self {
             Self::Get => "Get",
@@ -42,7 +42,7 @@ impl Verb {
         }
     }
 
-    /// Whether it changes objects.
+    /// Returns whether it changes objects.
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }

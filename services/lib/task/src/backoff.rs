@@ -1,8 +1,8 @@
-//! Delays between attempts: longer after each failure, and with jitter.
+//! Exponential backoff with jitter.
 
 use std::time::Duration;
 
-/// Delays of `base`·2ⁿ up to `cap`, each shortened at random by up to half so that many callers spread out.
+/// Delays of `base`·2ⁿ, at most `cap`, each reduced at random by up to half.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     base: Duration,
@@ -11,7 +11,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns a sequence whose first delay is at most `base`, and none above `cap`.
+    /// Returns a sequence that starts with a delay of at most `base`.
     pub const fn new(base: Duration, cap: Duration) -> Self {
         Self {
             base,
@@ -27,7 +27,7 @@ impl Backoff {
         longest.mul_f64(rand::random_range(0.5..1.0))
     }
 
-    /// Begins anew with `base`, after a success.
+    /// Restarts the sequence, after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_grow_to_the_cap_and_begin_anew_after_a_reset() {
+    fn delays_grow_to_the_cap_and_restart_after_a_reset() {
         let (base, cap) = (Duration::from_millis(100), Duration::from_secs(1));
         let mut backoff = Backoff::new(base, cap);
         for n in 0..100 {

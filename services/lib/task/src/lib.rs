@@ -1,7 +1,7 @@
-//! Background tasks that are restarted after a panic, and the delays between attempts.
+//! Supervision of background tasks, panics as errors, and backoff.
 //!
-//! A panic must not end a process, and must not be lost either. [`catch_panic`] turns the panic of one unit of work into
-//! an error; [`supervise`] restarts a task that is meant to run for as long as the process does.
+//! A panic must neither end the process nor go unnoticed. [`catch_panic`] turns a panic in a unit of work into an error;
+//! [`supervise`] restarts a task that should run as long as the process.
 
 mod backoff;
 mod panic;

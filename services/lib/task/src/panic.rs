@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use futures::FutureExt as _;
 use prometheus::{IntCounterVec, register_int_counter_vec};
 
-/// A panic that ended a unit of work.
+/// A panic in a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{task} panicked: {message}")]
 pub struct Panicked {
@@ -18,7 +18,7 @@ pub struct Panicked {
 impl Panicked {
     /// Logs and counts a panic of `task`, in `setpoint_panics_total{task}`.
     ///
-    /// `payload` is what `catch_unwind` or a task's `JoinError` holds.
+    /// `payload` is that of `catch_unwind` or of a task's `JoinError`.
     pub fn record(task: &'static str, payload: &(dyn Any + Send)) -> Self {
         let message = message(payload).to_owned();
         tracing::error!(task, message, "panicked");
@@ -27,10 +27,10 @@ impl Panicked {
     }
 }
 
-/// Runs `future` to its end. Its panic becomes an error, which is logged and counted in `setpoint_panics_total{task}`.
+/// Runs `future`. A panic in it becomes an error, and is logged and counted in `setpoint_panics_total{task}`.
 ///
-/// Locks that are poisoned by panics, and state that is left half-changed, are the caller's concern: `future` should
-/// own what it changes, or change it in one step.
+/// A panic may poison locks and leave state inconsistent. `future` should own the state that it changes, or change it
+/// in one step.
 ///
 /// # Errors
 /// [`Panicked`] if `future` panicked.
@@ -42,7 +42,7 @@ pub async fn catch_panic<T>(
     ended.map_err(|payload| Panicked::record(task, &*payload))
 }
 
-/// Calls `work`. Its panic becomes an error, as with [`catch_panic`].
+/// Calls `work`. A panic in it becomes an error, as in [`catch_panic`].
 ///
 /// # Errors
 /// [`Panicked`] if `work` panicked.
@@ -51,7 +51,7 @@ pub fn catch_unwind<T>(task: &'static str, work: impl FnOnce() -> T) -> Result<T
     ended.map_err(|payload| Panicked::record(task, &*payload))
 }
 
-/// Returns the text that `panic!` was given.
+/// Returns the message of a panic.
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
@@ -60,7 +60,7 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 
 fn counter() -> &'static IntCounterVec {
     static PANICS: LazyLock<IntCounterVec> = LazyLock::new(|| {
-        let help = "Panics that were caught, by the task or the server that they ended.";
+        let help = "Panics that were caught, by task or server.";
         register_int_counter_vec!("setpoint_panics_total", help, &["task"])
             .expect("metric names are unique")
     });

@@ -1,4 +1,4 @@
-//! Restarts of tasks that panic.
+//! Restarts tasks after panics.
 
 use std::mem::take;
 use std::pin::pin;
@@ -8,27 +8,27 @@ use tokio::time::{sleep, timeout};
 
 use crate::{Backoff, catch_panic};
 
-/// The longest delay before the first restart, and before any.
+/// The maximum delays before the first restart and before later ones.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// A run of this length counts as recovered: the delays begin anew.
+/// After a run of this length the task counts as recovered, and delays restart from the first.
 const STEADY: Duration = Duration::from_secs(60);
-/// Panics in a row, without a steady run between them, after which the task is reported as failing.
+/// The number of panics without such a run in between after which the task is reported as failing.
 const FAILING: u32 = 3;
 /// The environment variable that makes the first run of each task panic, in debug builds.
 const PANIC_ONCE: &str = "SETPOINT_PANIC_ONCE";
 
-/// Runs the future that `start` makes until it returns. After a panic, `start` makes another one, with a delay that
-/// grows from 0.1 s to 30 s and begins anew after a run of a minute.
+/// Runs the future that `start` returns to its end. After a panic, calls `start` again, with a delay that grows from
+/// 0.1 s to 30 s and restarts from 0.1 s after a run of a minute.
 ///
-/// `report` is called with `Ok` at the start and when a failing task has run for a minute, and with the reason when it
-/// has panicked three times in a row: readiness, for most callers. Each panic is logged and counted in
+/// `report` is called with `Ok` at the start and when a failing task has run for a minute, and with the reason after
+/// three panics in a row. Most callers report it as readiness. Each panic is logged and counted in
 /// `setpoint_panics_total{task}`.
 ///
-/// In a debug build with the variable `SETPOINT_PANIC_ONCE` in its environment, the first run of each task panics: so a
-/// test of a whole cluster sees every task restarted.
+/// In debug builds, the first run of each task panics if the environment variable `SETPOINT_PANIC_ONCE` is set, so that a
+/// test of a cluster covers the restart of every task.
 ///
-/// Dropping the future that this returns drops the task, so it stops as any other future does.
+/// Dropping the returned future drops the task.
 pub async fn supervise<T, F>(
     task: &'static str,
     report: impl Fn(Result<(), String>),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn delays_grow_and_begin_anew_after_a_steady_run() {
+    async fn delays_grow_and_restart_after_a_run_of_a_minute() {
         let began = tokio::time::Instant::now();
         let starts = RefCell::new(Vec::new());
         let start = || {

@@ -1,4 +1,4 @@
-//! The export of spans by OpenTelemetry's SDK, as its `OTEL_*` variables set it.
+//! The export of spans by OpenTelemetry's SDK, configured by its `OTEL_*` variables.
 
 use std::env;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,12 +16,12 @@ use tracing::{info, warn};
 
 /// The limit on the export of the last spans, when the process exits.
 const SHUTDOWN: Duration = Duration::from_secs(3);
-/// The default of `OTEL_BSP_SCHEDULE_DELAY`; short, so that a process that is killed loses little.
+/// The default of `OTEL_BSP_SCHEDULE_DELAY`. Short, so that a process that is killed loses few spans.
 const DELAY: Duration = Duration::from_millis(200);
-/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: room for a cascade of a thousand Pods, some 20 MiB.
+/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: enough for a cascade of a thousand Pods, some 20 MiB.
 const QUEUE: usize = 32_768;
 
-/// Returns what makes spans; `None` if no endpoint is set or tracing is switched off.
+/// Returns the tracer provider; `None` if no endpoint is set or tracing is disabled.
 ///
 /// # Errors
 /// If the endpoint or another variable is invalid.
@@ -29,7 +29,7 @@ pub(super) fn provider(
     service: &'static str,
     instance: &str,
 ) -> Result<Option<SdkTracerProvider>, ExporterBuildError> {
-    if !is_wanted(|name| env::var(name).ok()) {
+    if !is_enabled(|name| env::var(name).ok()) {
         return Ok(None);
     }
     let exporter = Reported {
@@ -46,19 +46,19 @@ pub(super) fn provider(
     Ok(Some(provider))
 }
 
-/// Whether an endpoint is set, and tracing is not switched off. `variable` returns the value of one.
-fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
+/// Returns whether an endpoint is set and tracing is not disabled. `variable` returns the value of a variable.
+fn is_enabled(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name| variable(name).filter(|value| !value.is_empty());
     let endpoints = [
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
         "OTEL_EXPORTER_OTLP_ENDPOINT",
     ];
     let is = |name, value| set(name).is_some_and(|set| set.eq_ignore_ascii_case(value));
-    let off = is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none");
-    !off && endpoints.into_iter().any(|name| set(name).is_some())
+    let disabled = is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none");
+    !disabled && endpoints.into_iter().any(|name| set(name).is_some())
 }
 
-/// The SDK's settings of batches, with other defaults. `is_set` tells whether a variable is.
+/// Returns the SDK's batch settings, with other defaults. `is_set` returns whether a variable is set.
 fn batches(is_set: impl Fn(&str) -> bool) -> BatchConfig {
     let mut config = BatchConfigBuilder::default();
     if !is_set("OTEL_BSP_SCHEDULE_DELAY") {
@@ -87,7 +87,7 @@ fn resource(service: &'static str, instance: &str) -> Resource {
         .build()
 }
 
-/// Exports the last spans and ends the exporter's thread. Blocks a thread of the runtime's pool meanwhile, since the
+/// Exports the last spans and ends the exporter's thread. Blocks a thread of the runtime's pool, since the
 /// exporter's connection needs the runtime.
 pub(super) async fn shutdown(provider: SdkTracerProvider) {
     let done = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN)).await;
@@ -96,7 +96,7 @@ pub(super) async fn shutdown(provider: SdkTracerProvider) {
     }
 }
 
-/// An exporter that logs when exports begin to fail and when they succeed again. The SDK would log each failure.
+/// An exporter that logs when exports start to fail and when they succeed again. The SDK would log each failure.
 #[derive(Debug)]
 struct Reported {
     exporter: SpanExporter,
@@ -135,7 +135,7 @@ mod tests {
     const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317");
 
     fn wanted(variables: &[(&str, &str)]) -> bool {
-        is_wanted(|name| {
+        is_enabled(|name| {
             let set = variables.iter().find(|(key, _)| *key == name);
             set.map(|(_, value)| (*value).to_owned())
         })
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_variables_switch_spans_off() {
+    fn the_standard_variables_disable_the_export() {
         assert!(!wanted(&[ENDPOINT, ("OTEL_SDK_DISABLED", "TRUE")]));
         assert!(!wanted(&[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")]));
         assert!(wanted(&[ENDPOINT, ("OTEL_SDK_DISABLED", "false")]));

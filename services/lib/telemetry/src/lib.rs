@@ -1,6 +1,6 @@
-//! Log lines to stderr, the registration of metrics, and, where an endpoint is set, spans to an OpenTelemetry collector.
+//! Logs to stderr, the registration of metrics, and the export of spans to an OpenTelemetry collector.
 //!
-//! Sampling, batches and the export are those of OpenTelemetry's SDK, set by its `OTEL_*` variables
+//! Sampling, batches and the export are those of OpenTelemetry's SDK, configured by its `OTEL_*` variables
 //! (<https://opentelemetry.io/docs/languages/sdk-configuration/>). Without `OTEL_EXPORTER_OTLP_ENDPOINT` or
 //! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` no span is recorded. A process that is killed loses the spans of its last batch.
 
@@ -29,13 +29,13 @@ pub use span::{RPC_SYSTEM, Span, namespace_attribute, set_remote_parent};
 /// The name of the instrumentation scope of all spans.
 const SCOPE: &str = "setpoint";
 
-/// Telemetry cannot start.
+/// An error in starting telemetry.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The log filter does not parse.
     #[error("invalid log filter {filter:?}: {source}")]
     Filter {
-        /// The filter as it was set.
+        /// The filter.
         filter: String,
         /// The parser's error.
         source: tracing_subscriber::filter::ParseError,
@@ -43,7 +43,7 @@ pub enum Error {
     /// The collector's endpoint or another `OTEL_*` variable is invalid.
     #[error("spans cannot be exported: {0}")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
-    /// The process has a subscriber already.
+    /// The process already has a subscriber.
     #[error("telemetry was started twice")]
     Twice,
 }
@@ -97,7 +97,7 @@ impl Telemetry {
         self.log.clone()
     }
 
-    /// Exports the spans that wait, for at most three seconds.
+    /// Exports the remaining spans, for at most three seconds.
     pub async fn shutdown(self) {
         if let Some(provider) = self.provider {
             export::shutdown(provider).await;
@@ -105,14 +105,14 @@ impl Telemetry {
     }
 }
 
-/// The filter of what becomes a span or an event of one. Its level hint spares the look-up of the finer lines of
-/// libraries, about a hundred for one call.
+/// Returns the filter of spans and their events. Its level hint avoids evaluating the debug and trace events of libraries,
+/// about a hundred for one call.
 fn recorded() -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     filter_fn(is_recorded).with_max_level_hint(Level::INFO)
 }
 
-/// Whether something is recorded: spans of this workspace, since those of libraries would bury them, and of log lines
-/// only warnings and errors; the others are found in the log by the trace's id.
+/// Returns whether a span or event is recorded: spans of this workspace but not of libraries, and of log lines only
+/// warnings and errors. The other lines are found in the log by their trace id.
 fn is_recorded(metadata: &Metadata<'_>) -> bool {
     let least = match metadata.is_span() {
         true => Level::INFO,
@@ -121,7 +121,7 @@ fn is_recorded(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with("setpoint") && *metadata.level() <= least
 }
 
-/// Returns the layer of log lines: text on a terminal, JSON otherwise, both with the ids of their trace.
+/// Returns the layer of log lines: text on a terminal, otherwise JSON, both with trace and span ids.
 fn lines() -> Box<dyn Layer<Registry> + Send + Sync> {
     let layer = fmt::layer().with_writer(io::stderr);
     match io::stderr().is_terminal() {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_are_too_fine_are_not_looked_up_for_spans() {
+    fn the_span_filter_has_a_level_hint_of_info() {
         let recorded: &dyn Filter<Registry> = &recorded();
         assert_eq!(recorded.max_level_hint(), Some(LevelFilter::INFO));
     }

@@ -10,7 +10,7 @@ pub struct LogFilter {
     handle: Option<reload::Handle<EnvFilter, Registry>>,
 }
 
-/// Parses a filter. A typo is an error, unlike with `EnvFilter::new`, which would ignore it.
+/// Parses a filter. Invalid directives are errors; `EnvFilter::new` would ignore them.
 pub(super) fn parse(filter: &str) -> Result<EnvFilter, Error> {
     EnvFilter::builder()
         .parse(filter)
@@ -37,7 +37,7 @@ impl LogFilter {
     pub fn set(&self, filter: &str) -> Result<(), Error> {
         let parsed = parse(filter)?;
         if let Some(handle) = &self.handle {
-            // It fails only if the subscriber is gone, and then nothing is logged.
+            // Fails only if the subscriber has been dropped, and then nothing is logged.
             let _ = handle.reload(parsed);
         }
         Ok(())
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_with_a_typo_is_refused() {
+    fn an_invalid_filter_is_rejected() {
         let error = LogFilter::default()
             .set("setpoint=loud")
             .unwrap_err()
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_in_force_is_the_last_one_set() {
+    fn filter_returns_the_last_filter_that_was_set() {
         let (layer, handle) = reload::Layer::<EnvFilter, Registry>::new(parse("info").unwrap());
         let log = LogFilter::new(handle);
         log.set("debug").unwrap();

@@ -1,4 +1,4 @@
-//! Log lines with the ids of their trace.
+//! Log lines with trace and span ids.
 
 use std::fmt::{self, Write as _};
 
@@ -11,10 +11,10 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The capacity that is enough for most lines.
+/// The initial capacity of a line, enough for most.
 const CAPACITY: usize = 512;
 
-/// Another format, with the ids of trace and span at the end of lines within a trace.
+/// A format that appends trace and span id to lines within a trace.
 pub(super) struct Traced<F> {
     inner: F,
     style: Style,
@@ -26,13 +26,13 @@ enum Style {
     Json,
 }
 
-/// Adds the ids to lines of text.
+/// Appends the ids to lines of text.
 pub(super) fn text<F>(inner: F) -> Traced<F> {
     let style = Style::Text;
     Traced { inner, style }
 }
 
-/// Adds the ids to lines of JSON.
+/// Appends the ids to lines of JSON.
 pub(super) fn json<F>(inner: F) -> Traced<F> {
     let style = Style::Json;
     Traced { inner, style }
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// Returns the span of a log line, if it is within a trace.
+/// Returns the span context of a log line, if it is within a trace.
 fn trace<S, N>(context: &FmtContext<'_, S, N>) -> Option<SpanContext>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_line_stays_json() {
+    fn ids_are_fields_of_json_lines() {
         let line = appended(Style::Json, "{\"message\":\"bound\"}\n");
         let json: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(json["message"], "bound");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_line_stays_one_line() {
+    fn ids_are_appended_to_text_lines() {
         let line = appended(Style::Text, "INFO bound\n");
         assert_eq!(
             line,

@@ -1,33 +1,33 @@
-//! The registration of families of metrics, each once in a process, in Prometheus' default registry.
+//! Registers metrics in Prometheus' default registry, each once in a process.
 
 use prometheus::{
     HistogramVec, IntCounterVec, IntGaugeVec, register_histogram_vec, register_int_counter_vec,
     register_int_gauge_vec,
 };
 
-/// The invariant of all registrations.
+/// The invariant of registrations, for `expect`.
 pub const UNIQUE: &str = "metric names are unique";
 
-/// Registers a family of counters.
+/// Registers counters.
 ///
 /// # Panics
-/// If the name is taken.
+/// If the name is registered already.
 pub fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
     register_int_counter_vec!(name, help, labels).expect(UNIQUE)
 }
 
-/// Registers a family of gauges.
+/// Registers gauges.
 ///
 /// # Panics
-/// If the name is taken.
+/// If the name is registered already.
 pub fn gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
     register_int_gauge_vec!(name, help, labels).expect(UNIQUE)
 }
 
-/// Registers a family of histograms with these buckets.
+/// Registers histograms with these buckets.
 ///
 /// # Panics
-/// If the name is taken.
+/// If the name is registered already.
 pub fn histograms(name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
     register_histogram_vec!(name, help, labels, buckets.to_vec()).expect(UNIQUE)
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// The settings of traces, the same for the whole process.
+/// The settings of traces, which are global to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// A trace older than this is not continued: what follows begins another, with a link back.
+    /// The age after which a trace is not continued: a new trace with a link to it is started.
     pub trace_age: Duration,
-    /// Whether reconciles that find nothing to do leave spans, too.
+    /// Whether reconciles without actions are recorded as spans.
     pub noop_rounds: bool,
 }
 
@@ -24,12 +24,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Sets the process's settings; only the first call counts.
+    /// Sets the global settings. Only the first call has an effect.
     pub(crate) fn set(self) {
         let _ = SETTINGS.set(self);
     }
 
-    /// Returns the process's settings, the defaults until telemetry is started.
+    /// Returns the global settings; the defaults until telemetry is started.
     pub fn get() -> Self {
         SETTINGS.get().copied().unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! Spans of OpenTelemetry, with the parents, links and attributes that cascades need.
+//! OpenTelemetry spans, with the parents, links and attributes of cascades.
 //!
-//! Requests over HTTP are spans of `tracing`, so that log lines show them. We chose OpenTelemetry's own interface for
-//! the calls between services and for reconciles: they know their parent and links as they begin, their log lines name
-//! the object anyway, and without the layers of the log tracing costs an agent two fifths less. It would be wrong if the
-//! code inside began to log without saying what about.
+//! HTTP requests are spans of `tracing`, so that log lines show them. We chose OpenTelemetry's API for calls between
+//! services and for reconciles: their parent and links are known at the start, their log lines name the object anyway,
+//! and without `tracing`'s layers the CPU time of tracing in a node-agent is two fifths less. It would be wrong if the
+//! code in these spans logged lines that do not name the object.
 
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,14 +19,14 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::SCOPE;
 
-/// The attribute of spans of calls, at both ends.
+/// The attribute of client and server spans of calls.
 pub const RPC_SYSTEM: &str = "rpc.system";
 
-/// A span. One that was started here ends when its last clone of the context is dropped, with the work inside it.
+/// A span. A started span ends when the last clone of its context is dropped, including those of futures in its scope.
 pub struct Span(Context);
 
 impl Span {
-    /// Returns the span that stands for none.
+    /// Returns the empty span.
     pub fn none() -> Self {
         Self(Context::new())
     }
@@ -40,13 +40,13 @@ impl Span {
         }
     }
 
-    /// Returns the span of a span of `tracing`, whose parent cannot be changed from now on.
+    /// Returns the OpenTelemetry span of a span of `tracing`. The parent of that span cannot be changed afterwards.
     pub fn of(span: &tracing::Span) -> Self {
         Self(span.context())
     }
 
-    /// Starts a child of a span of another process, or the root of a trace. If nothing is recorded, the span stands for
-    /// its parent.
+    /// Starts a child of a span of another process, or the root of a trace. If tracing is disabled, the span has the ids
+    /// of its parent.
     pub fn start(builder: SpanBuilder, parent: Option<Traceparent>) -> Self {
         start(builder, &remote(parent))
     }
@@ -61,17 +61,17 @@ impl Span {
         work.with_context(self.0.clone())
     }
 
-    /// Makes this the current span until the guard is dropped. Not for use across an `await`.
+    /// Makes this the current span until the guard is dropped. The guard must not be held across an `await`.
     pub fn enter(&self) -> ContextGuard {
         self.0.clone().attach()
     }
 
-    /// Whether the span is recorded.
+    /// Returns whether the span is recorded.
     pub fn is_recording(&self) -> bool {
         self.0.span().is_recording()
     }
 
-    /// Returns the ids of the span; `None` for none.
+    /// Returns the ids of the span; `None` for the empty span.
     pub fn traceparent(&self) -> Option<Traceparent> {
         traceparent(self.0.span().span_context())
     }
@@ -81,7 +81,7 @@ impl Span {
         self.0.span().set_attributes(attributes);
     }
 
-    /// Links the span to writes that are not its parent.
+    /// Adds links to the spans of other causes than the parent.
     pub fn link<'c>(&self, causes: impl IntoIterator<Item = &'c Cause>) {
         let span = self.0.span();
         for linked in causes.into_iter().filter_map(|cause| cause.traceparent) {
@@ -89,7 +89,7 @@ impl Span {
         }
     }
 
-    /// Adds an event that happens now.
+    /// Adds an event with the current time.
     pub fn add_event(&self, name: &str, message: &str) {
         let message = KeyValue::new("message", message.to_owned());
         self.0.span().add_event(name.to_owned(), vec![message]);
@@ -100,16 +100,16 @@ impl Span {
         self.0.span().set_status(Status::error(message));
     }
 
-    /// Records a span that is over already, between two times in nanoseconds since 1970.
+    /// Records a span between two times in nanoseconds since 1970.
     pub fn record(builder: SpanBuilder, parent: Option<Traceparent>, from_ns: i64, to_ns: i64) {
-        let moment = |ns: i64| UNIX_EPOCH + Duration::from_nanos(ns.try_into().unwrap_or_default());
-        let builder = builder.with_start_time(moment(from_ns));
+        let time = |ns: i64| UNIX_EPOCH + Duration::from_nanos(ns.try_into().unwrap_or_default());
+        let builder = builder.with_start_time(time(from_ns));
         let mut span = TRACER.build_with_context(builder, &remote(parent));
-        span.end_with_timestamp(moment(to_ns));
+        span.end_with_timestamp(time(to_ns));
     }
 }
 
-/// The process's tracer, looked up once: telemetry is started before the first span.
+/// The global tracer, looked up once. Telemetry is started before the first span.
 static TRACER: LazyLock<BoxedTracer> = LazyLock::new(|| global::tracer(SCOPE));
 
 fn start(builder: SpanBuilder, parent: &Context) -> Span {
@@ -126,7 +126,7 @@ fn remote(parent: Option<Traceparent>) -> Context {
 
 /// Makes a span of `tracing` the child of a span of another process.
 pub fn set_remote_parent(span: &tracing::Span, parent: Traceparent) {
-    // It fails only if nothing is recorded, and then there is no span that could have a parent.
+    // Fails only if tracing is disabled.
     let _ = span.set_parent(remote(Some(parent)));
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_of_another_process_keeps_its_ids() {
+    fn traceparent_and_span_context_convert_to_each_other() {
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let parent: Traceparent = header.parse().unwrap();
         let context = span_context(parent);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_that_is_not_recorded_stands_for_its_parent() {
+    fn a_span_that_is_not_recorded_has_the_ids_of_its_parent() {
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let parent: Traceparent = header.parse().unwrap();
         let span = Span::start(SpanBuilder::from_name("reconcile"), Some(parent));

@@ -1,4 +1,4 @@
-//! A cluster of one set and some Pods, as the gateway would keep them, without a gateway.
+//! Simulates the gateway for one ReplicaSet and its Pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::core::{self, PodCondition};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_replicaset_controller::{Action, Pod, Set, World, plan, status};
+use setpoint_replicaset_controller::{Action, PodView, ReplicaSetView, World, plan, status};
 
 pub const UID: &str = "set-uid";
 
@@ -51,7 +51,7 @@ impl Cluster {
         }
     }
 
-    /// A Pod of the set, not yet scheduled.
+    /// Adds a Pod of the set, which is not scheduled.
     pub fn add(&mut self, name: &str) -> &mut core::Pod {
         self.revision += 1;
         let mut pod = core::Pod::default();
@@ -67,7 +67,7 @@ impl Cluster {
         self.change(name)
     }
 
-    /// The Pod, about to be written.
+    /// Returns a Pod to be changed, with a new resourceVersion.
     pub fn change(&mut self, name: &str) -> &mut core::Pod {
         self.revision += 1;
         let pod = self.pods.get_mut(name).unwrap();
@@ -77,12 +77,12 @@ impl Cluster {
 
     pub fn world(&self) -> World {
         World {
-            set: Arc::new(Set::of(self.set.clone())),
+            set: Arc::new(ReplicaSetView::of(self.set.clone())),
             pods: self
                 .pods
                 .values()
                 .cloned()
-                .map(Pod::of)
+                .map(PodView::of)
                 .map(Arc::new)
                 .collect(),
             neighbours: Default::default(),
@@ -91,7 +91,7 @@ impl Cluster {
         }
     }
 
-    /// What the gateway does when the controller acts.
+    /// Applies an action as the gateway does.
     pub fn apply(&mut self, action: &Action) -> Result<(), ApiError> {
         match action {
             Action::Create { name } => match self.pods.get(name) {
@@ -120,15 +120,15 @@ impl Cluster {
         let found = self
             .pods
             .get(name)
-            .map(|found| Target::of(&Pod::of(found.clone()).meta));
+            .map(|found| Target::of(&PodView::of(found.clone()).meta));
         match found {
             Some(found) if found == *pod => Ok(self.change(name)),
             _ => Err(ApiError::new(Reason::Conflict, "changed")),
         }
     }
 
-    /// One whole round, its report included. Says whether there was nothing to do.
-    pub fn round(&mut self) -> bool {
+    /// Reconciles once and writes the status. Returns whether the plan was empty.
+    pub fn reconcile(&mut self) -> bool {
         let world = self.world();
         let plan = plan(&world);
         plan.steps
@@ -145,17 +145,17 @@ impl Cluster {
         outcome.plan.is_empty()
     }
 
-    /// Rounds until there is nothing left to do and nothing to wait for.
+    /// Reconciles until the plan is empty and has no delay.
     pub fn settle(&mut self) {
-        let rests = |cluster: &mut Self| {
+        let settled = |cluster: &mut Self| {
             let again = plan(&cluster.world()).again;
             cluster.now += again.map_or(0, |again| again.as_secs() as i64);
-            cluster.round() && again.is_none()
+            cluster.reconcile() && again.is_none()
         };
-        assert!((0..8).any(|_| rests(self)), "never came to rest: {self:#?}");
+        assert!((0..8).any(|_| settled(self)), "did not settle: {self:#?}");
     }
 
-    /// The node says of every Pod that is still to be admitted that it cannot take it.
+    /// Rejects all pending Pods, as a node without resources does.
     pub fn reject_all(&mut self) {
         let pending = self
             .pods
@@ -167,7 +167,7 @@ impl Cluster {
         }
     }
 
-    /// The node cannot take this Pod.
+    /// Rejects a Pod, as a node without resources does.
     pub fn reject(&mut self, name: &str) {
         let now = Timestamp::from_second(self.now).unwrap();
         let status = &mut self.change(name).status;
@@ -175,18 +175,18 @@ impl Cluster {
         status.start_time = Some(now.into());
     }
 
-    /// Pods that are on their way out are gone.
-    pub fn end(&mut self) {
+    /// Removes the terminating Pods.
+    pub fn finish_terminating(&mut self) {
         self.pods
             .retain(|_, pod| pod.metadata.deletion_timestamp.is_none());
     }
 
-    /// How many Pods count.
+    /// Returns the number of active Pods.
     pub fn active(&self) -> usize {
         self.world().active().count()
     }
 
-    /// The Pod runs on the node and has been ready since then.
+    /// Makes a Pod run on a node and be ready since a time.
     pub fn run(&mut self, name: &str, node: &str, since: i64) -> &mut core::Pod {
         let pod = self.change(name);
         pod.spec.node_name = node.into();

@@ -1,8 +1,5 @@
-//! What the replicaset-controller decides, on a cluster that is only data.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may panic, and so may what it is made of"
-)]
+//! Tests of plan and status of the replicaset-controller on a simulated cluster.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod backoff;
 mod cluster;

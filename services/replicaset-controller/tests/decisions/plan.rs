@@ -1,4 +1,4 @@
-//! What every plan of the replicaset-controller keeps to, on clusters made up at random.
+//! Properties of plans, on random clusters.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use setpoint_proto::core::{self, ContainerStatus};
 use setpoint_replicaset_controller::{Action, BURST, World, plan};
 
-/// Any cluster: Pods of ours and of others, orphans, strays, ended and leaving ones.
+/// Random clusters: owned and foreign Pods, orphans, Pods that are not selected, ended and terminating ones.
 fn clusters() -> impl Strategy<Value = Cluster> {
     let pod = (
         0..3_u8,
@@ -58,34 +58,34 @@ fn counts(world: &World) -> (usize, usize) {
 proptest! {
     /// Checks R8.
     #[test]
-    fn it_converges_and_then_plans_nothing(mut cluster in clusters()) {
+    fn a_cluster_converges_to_an_empty_plan(mut cluster in clusters()) {
         cluster.settle();
         prop_assert_eq!(cluster.active(), cluster.set.spec.replicas.unwrap() as usize);
-        prop_assert!(cluster.round());
+        prop_assert!(cluster.reconcile());
         prop_assert_eq!(cluster.set.status.replicas, cluster.set.spec.replicas.unwrap());
     }
 
     #[test]
-    fn the_order_of_the_caches_is_irrelevant(mut cluster in clusters(), turn in 0..14_usize, claimed in any::<bool>()) {
+    fn the_plan_does_not_depend_on_the_order_of_the_caches(mut cluster in clusters(), rotation in 0..14_usize, claimed in any::<bool>()) {
         if claimed {
-            cluster.round();
+            cluster.reconcile();
         }
         let world = cluster.world();
-        let mut turned = world.clone();
-        let places = turned.pods.len().max(1);
-        turned.pods.rotate_left(turn % places);
-        turned.pods.reverse();
+        let mut rotated = world.clone();
+        let pods = rotated.pods.len().max(1);
+        rotated.pods.rotate_left(rotation % pods);
+        rotated.pods.reverse();
         let sorted = |world| {
             let mut steps: Vec<_> = plan(world).steps.into_iter().map(|step| format!("{step:?}")).collect();
             steps.sort();
             steps
         };
-        prop_assert_eq!(sorted(&world), sorted(&turned));
+        prop_assert_eq!(sorted(&world), sorted(&rotated));
     }
 
-    /// Checks R7: it touches only its own Pods, and of the others only orphans, to adopt them.
+    /// Checks R7.
     #[test]
-    fn it_touches_only_what_it_owns(cluster in clusters()) {
+    fn plans_write_only_owned_pods_and_selected_orphans(cluster in clusters()) {
         for step in plan(&cluster.world()).steps {
             match step.action {
                 Action::Create { name } => prop_assert!(!cluster.pods.contains_key(&name)),
@@ -100,16 +100,16 @@ proptest! {
     }
 
     #[test]
-    fn it_never_creates_and_deletes_at_once(mut cluster in clusters()) {
-        cluster.round();
+    fn a_plan_never_creates_and_deletes(mut cluster in clusters()) {
+        cluster.reconcile();
         let (creates, deletes) = counts(&cluster.world());
         prop_assert!(creates == 0 || deletes == 0);
     }
 
-    /// Checks R1: exactly as many as are missing or too many, once it is settled which Pods are its own.
+    /// Checks R1.
     #[test]
-    fn a_round_makes_up_the_difference_and_no_more(mut cluster in clusters()) {
-        cluster.round();
+    fn a_plan_after_the_claims_creates_or_deletes_exactly_the_difference(mut cluster in clusters()) {
+        cluster.reconcile();
         cluster.pods.retain(|_, pod| pod.status.phase != "Failed");
         let (active, wanted) = (cluster.active(), cluster.set.spec.replicas.unwrap() as usize);
         let difference = (wanted.saturating_sub(active), active.saturating_sub(wanted));
@@ -117,17 +117,17 @@ proptest! {
     }
 
     #[test]
-    fn a_set_that_is_being_deleted_is_left_alone(mut cluster in clusters()) {
+    fn the_plan_of_a_set_that_is_being_deleted_is_empty(mut cluster in clusters()) {
         cluster.set.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
         prop_assert!(plan(&cluster.world()).is_empty());
     }
 
     /// Checks R3.
     #[test]
-    fn a_crash_between_any_two_actions_leaves_the_count_exact(mut cluster in clusters(), crashes in prop::collection::vec(0..6_usize, 0..5)) {
+    fn a_crash_between_any_two_actions_converges_to_the_desired_count(mut cluster in clusters(), crashes in prop::collection::vec(0..6_usize, 0..5)) {
         let wanted = cluster.set.spec.replicas.unwrap() as usize;
-        for survived in crashes {
-            for step in plan(&cluster.world()).steps.iter().take(survived) {
+        for steps in crashes {
+            for step in plan(&cluster.world()).steps.iter().take(steps) {
                 cluster.apply(&step.action).unwrap();
             }
             cluster.seed = cluster.seed.wrapping_mul(31);
@@ -137,9 +137,9 @@ proptest! {
         prop_assert_eq!(cluster.active(), wanted);
     }
 
-    /// Checks R1, R2: however old the cache, what was tried before is found under the name that it was tried under.
+    /// Checks R1, R2: however stale the cache is.
     #[test]
-    fn repeating_a_plan_creates_nothing_twice(mut cluster in clusters(), lag in 0..4_usize) {
+    fn repeating_a_plan_creates_no_pod_twice(mut cluster in clusters(), lag in 0..4_usize) {
         let stale = cluster.world();
         let planned = plan(&stale);
         for _ in 0..=lag {
@@ -151,9 +151,9 @@ proptest! {
         prop_assert_eq!(cluster.active(), stale.active().count() + creates);
     }
 
-    /// Checks R2: the cache shows only some of what an ambiguous round created, and the names are chosen again.
+    /// Checks R2: the cache shows only some of the Pods that an earlier reconcile created.
     #[test]
-    fn names_that_were_tried_are_tried_again(replicas in 1..9_i32, visible in 0..9_usize) {
+    fn names_of_an_earlier_attempt_are_chosen_again(replicas in 1..9_i32, visible in 0..9_usize) {
         let mut cluster = Cluster::new(replicas);
         let tried = plan(&cluster.world()).steps;
         for step in tried.iter().take(visible) {
@@ -166,7 +166,7 @@ proptest! {
 
 /// Checks R7.
 #[test]
-fn orphans_are_adopted_and_strays_released_before_anything_else() {
+fn orphans_are_adopted_and_unselected_pods_released_first() {
     let mut cluster = Cluster::new(3);
     cluster.add("orphan").metadata.owner_references.clear();
     cluster.add("stray").metadata.labels.clear();
@@ -190,13 +190,13 @@ fn orphans_are_adopted_and_strays_released_before_anything_else() {
     ];
     let expected = expected.map(|(action, because)| (action.to_owned(), because));
     assert_eq!(planned(&cluster), expected);
-    cluster.round();
+    cluster.reconcile();
     assert_eq!(counts(&cluster.world()), (2, 0));
 }
 
-/// Checks R1: a Pod on its way out is neither deleted again nor counted.
+/// Checks R1.
 #[test]
-fn a_leaving_pod_is_replaced_and_not_deleted_twice() {
+fn a_terminating_pod_is_replaced_and_not_deleted_again() {
     let mut cluster = Cluster::new(2);
     cluster.settle();
     let name = cluster.pods.keys().next().unwrap().clone();
@@ -206,9 +206,9 @@ fn a_leaving_pod_is_replaced_and_not_deleted_twice() {
     assert!(plan(&cluster.world()).is_empty());
 }
 
-/// Checks R4: a round is bounded, whatever is wanted; within it the machinery starts slowly.
+/// Checks R4.
 #[test]
-fn a_round_creates_no_more_than_a_burst_under_distinct_names() {
+fn a_plan_creates_at_most_a_burst_of_pods_with_distinct_names() {
     let world = Cluster::new(2_000).world();
     let steps = plan(&world).steps;
     let names: HashSet<_> = steps.iter().map(|step| step.action.pod()).collect();
@@ -232,12 +232,12 @@ const ORDER: [&str; 11] = [
 
 /// Checks R5.
 #[test]
-fn pods_are_given_up_in_upstreams_order() {
+fn pods_are_deleted_in_the_order_of_upstream() {
     let at = |second| Timestamp::from_second(second).unwrap().into();
     let mut cluster = Cluster::new(0);
     for (place, name) in ORDER.into_iter().enumerate() {
         let meta = &mut cluster.add(name).metadata;
-        // By the uid alone the order would be the reverse.
+        // The order by uid alone is the reverse.
         (meta.creation_timestamp, meta.uid) = (at(100), format!("{:02}", 99 - place));
     }
     cluster.change("pending").spec.node_name = "a".into();
@@ -269,8 +269,8 @@ fn pods_are_given_up_in_upstreams_order() {
     assert_eq!(order, ORDER);
 }
 
-/// Gives two running Pods of about the same age these uids, changes one, and returns which of them is given up.
-fn given_up(change: impl FnOnce(&mut Cluster)) -> String {
+/// Runs two Pods of about the same age, applies a change, and returns the name of the Pod that is deleted.
+fn deleted_pod(change: impl FnOnce(&mut Cluster)) -> String {
     let mut cluster = Cluster::new(1);
     cluster.now = 1_000_000;
     for (name, node) in [("first", "a"), ("second", "b")] {
@@ -290,12 +290,12 @@ fn given_up(change: impl FnOnce(&mut Cluster)) -> String {
 fn times_are_compared_by_the_logarithm_of_their_age() {
     let at = |second| Timestamp::from_second(second).unwrap();
     let ready = |name: &'static str, second| {
-        given_up(move |cluster| {
+        deleted_pod(move |cluster| {
             cluster.run(name, "b", second);
         })
     };
     let created = |second: Option<i64>| {
-        given_up(move |cluster| {
+        deleted_pod(move |cluster| {
             let meta = &mut cluster.change("second").metadata;
             meta.creation_timestamp = second.map(at).map(Into::into).unwrap_or_default();
         })
@@ -303,16 +303,20 @@ fn times_are_compared_by_the_logarithm_of_their_age() {
     // Ages of 600 000 s and 570 000 s lie between the same two powers of two (of nanoseconds), 200 000 s do not.
     assert_eq!(ready("second", 430_000), "first");
     assert_eq!(ready("second", 800_000), "second");
-    assert_eq!(ready("second", 1_000_001), "second", "the future is newest");
+    assert_eq!(
+        ready("second", 1_000_001),
+        "second",
+        "a future time sorts as the newest"
+    );
     assert_eq!(created(Some(350_000)), "first");
     assert_eq!(created(Some(900_000)), "second");
-    assert_eq!(created(None), "second", "an unknown time comes first");
-    let unknown = given_up(|cluster| {
+    assert_eq!(created(None), "second", "an unknown time sorts first");
+    let unknown = deleted_pod(|cluster| {
         let pod = cluster.change("second");
         pod.status.conditions[0].last_transition_time = Default::default();
         cluster.run("first", "a", 1_000_001);
     });
-    assert_eq!(unknown, "second", "even before the future");
+    assert_eq!(unknown, "second", "before a future time");
 }
 
 /// Checks F32.
@@ -337,18 +341,18 @@ fn restarts_of_sidecars_count_after_those_of_containers() {
                 vec![status("sidecar", sidecars), status("plain", plain)];
         }
     };
-    assert_eq!(given_up(restarts("second", 0, 1, 0)), "second");
-    assert_eq!(given_up(restarts("second", 0, 0, 1)), "first");
-    let both = given_up(|cluster| {
+    assert_eq!(deleted_pod(restarts("second", 0, 1, 0)), "second");
+    assert_eq!(deleted_pod(restarts("second", 0, 0, 1)), "first");
+    let both = deleted_pod(|cluster| {
         restarts("first", 1, 9, 0)(cluster);
         restarts("second", 2, 0, 0)(cluster);
     });
     assert_eq!(both, "second");
 }
 
-/// Checks R5: Pods of a sibling set crowd a node, too.
+/// Checks R5.
 #[test]
-fn neighbours_of_sibling_sets_count_as_a_crowd() {
+fn pods_of_sibling_sets_count_in_the_ranking_by_node() {
     let mut cluster = Cluster::new(1);
     cluster.add("alone");
     cluster.add("beside");
@@ -365,7 +369,7 @@ fn neighbours_of_sibling_sets_count_as_a_crowd() {
 
 /// Checks R6.
 #[test]
-fn a_pod_that_was_relabelled_since_it_was_ranked_is_not_deleted() {
+fn a_pod_that_was_relabelled_after_the_plan_is_not_deleted() {
     let mut cluster = Cluster::new(1);
     cluster.settle();
     cluster.set.spec.replicas = Some(0);
@@ -379,7 +383,7 @@ fn a_pod_that_was_relabelled_since_it_was_ranked_is_not_deleted() {
 }
 
 #[test]
-fn a_set_with_min_ready_seconds_looks_again_when_the_first_pod_becomes_available() {
+fn a_set_with_min_ready_seconds_is_requeued_for_when_the_first_pod_becomes_available() {
     let mut cluster = Cluster::new(2);
     cluster.set.spec.min_ready_seconds = 30;
     cluster.add("first");

@@ -1,4 +1,4 @@
-//! What the user is told about a set.
+//! Tests of the status of a ReplicaSet.
 
 use crate::cluster::Cluster;
 use setpoint_controller::Outcome;
@@ -14,7 +14,7 @@ fn failed(cluster: &Cluster, reason: Reason) -> Outcome<Action> {
 }
 
 #[test]
-fn pods_are_counted_by_what_they_can_do() {
+fn pods_are_counted_by_readiness_and_availability() {
     let mut cluster = Cluster::new(4);
     cluster.set.spec.min_ready_seconds = 10;
     for name in ["pending", "ready", "available", "leaving", "failed"] {
@@ -38,9 +38,9 @@ fn pods_are_counted_by_what_they_can_do() {
     );
 }
 
-/// Checks D14: a Pod that is not the set's own any more is not counted, on its way out or not.
+/// Checks D14.
 #[test]
-fn of_pods_on_their_way_out_only_those_that_are_selected_count() {
+fn terminating_replicas_counts_selected_pods_that_have_not_ended() {
     let mut cluster = Cluster::new(0);
     for name in ["ours", "relabelled", "ended"] {
         cluster.add(name).metadata.deletion_timestamp = Some(jiff::Timestamp::UNIX_EPOCH.into());
@@ -53,28 +53,28 @@ fn of_pods_on_their_way_out_only_those_that_are_selected_count() {
 
 /// Checks R9.
 #[test]
-fn a_failure_says_what_could_not_be_done() {
+fn replica_failure_has_the_reason_of_the_failed_action() {
     let mut cluster = Cluster::new(0);
     cluster.add("surplus");
-    let told = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
-    assert_eq!(told.conditions[0].reason, "FailedDelete");
+    let reported = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
+    assert_eq!(reported.conditions[0].reason, "FailedDelete");
     cluster.change("surplus").metadata.labels.clear();
-    let told = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
+    let reported = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
     assert!(
-        told.conditions.is_empty(),
-        "a release has no reason upstream"
+        reported.conditions.is_empty(),
+        "upstream does not report failed releases"
     );
 }
 
 #[test]
-fn nothing_is_said_twice() {
+fn an_unchanged_status_is_not_written() {
     let mut cluster = Cluster::new(2);
     cluster.settle();
     assert_eq!(status(&cluster.world(), &Outcome::default()), None);
 }
 
 #[test]
-fn a_round_that_acted_leaves_the_report_to_the_next() {
+fn the_observed_generation_alone_is_not_written_by_a_reconcile_that_acts() {
     let cluster = Cluster::new(2);
     let outcome = Outcome {
         done: 2,
@@ -83,35 +83,37 @@ fn a_round_that_acted_leaves_the_report_to_the_next() {
     assert_eq!(status(&cluster.world(), &outcome), None);
 }
 
-/// The generation alone is news only once there is nothing left to do.
 #[test]
-fn a_new_generation_is_observed_by_a_round_that_changes_nothing() {
+fn a_new_generation_is_written_by_a_reconcile_that_does_not_act_or_fails() {
     let mut cluster = Cluster::new(2);
     cluster.settle();
     cluster.set.metadata.generation = 2;
-    let told = |outcome| {
+    let reported = |outcome| {
         let status = status(&cluster.world(), &outcome);
         status.map(|status| status.observed_generation)
     };
     let done = |done, outcome: Outcome<Action>| Outcome { done, ..outcome };
-    assert_eq!(told(Outcome::default()), Some(2));
-    assert_eq!(told(done(1, Outcome::default())), None);
-    assert_eq!(told(done(1, failed(&cluster, Reason::Forbidden))), Some(2));
+    assert_eq!(reported(Outcome::default()), Some(2));
+    assert_eq!(reported(done(1, Outcome::default())), None);
+    assert_eq!(
+        reported(done(1, failed(&cluster, Reason::Forbidden))),
+        Some(2)
+    );
 }
 
 #[test]
-fn a_set_that_never_comes_to_rest_is_reported_on_nevertheless() {
+fn changed_counts_are_written_even_by_a_reconcile_that_acts() {
     let mut cluster = Cluster::new(2);
     cluster.settle();
     let name = cluster.pods.keys().next().unwrap().clone();
     cluster.change(&name).status.phase = "Succeeded".into();
-    assert!(!cluster.round());
+    assert!(!cluster.reconcile());
     assert_eq!(cluster.set.status.replicas, 1);
 }
 
 /// Checks R9.
 #[test]
-fn a_failure_is_told_once_and_taken_back_when_it_is_over() {
+fn replica_failure_is_set_once_and_removed_after_a_success() {
     let mut cluster = Cluster::new(2);
     cluster.set.status = status(&cluster.world(), &failed(&cluster, Reason::Forbidden)).unwrap();
     let condition = &cluster.set.status.conditions[0];
@@ -130,15 +132,15 @@ fn a_failure_is_told_once_and_taken_back_when_it_is_over() {
 
 /// Checks R10.
 #[test]
-fn a_conflict_is_no_failure_to_tell_of() {
+fn a_conflict_is_not_reported() {
     let cluster = Cluster::new(2);
-    let told = status(&cluster.world(), &failed(&cluster, Reason::Conflict)).unwrap();
-    assert!(told.conditions.is_empty());
+    let reported = status(&cluster.world(), &failed(&cluster, Reason::Conflict)).unwrap();
+    assert!(reported.conditions.is_empty());
 }
 
 /// Checks K9.
 #[test]
-fn in_a_namespace_that_is_being_deleted_nothing_is_a_failure() {
+fn errors_in_a_terminating_namespace_are_not_reported() {
     let cluster = Cluster::new(2);
     let mut outcome = failed(&cluster, Reason::Forbidden);
     let cause = StatusCause {
@@ -150,6 +152,6 @@ fn in_a_namespace_that_is_being_deleted_nothing_is_a_failure() {
         ..Default::default()
     };
     outcome.failed = outcome.failed.map(|error| error.with_details(details));
-    let told = status(&cluster.world(), &outcome).unwrap();
-    assert!(told.conditions.is_empty());
+    let reported = status(&cluster.world(), &outcome).unwrap();
+    assert!(reported.conditions.is_empty());
 }

@@ -1,13 +1,13 @@
-//! Sequences of requests, of several kinds and to a few names, with fields changed to anything.
+//! Sequences of requests for objects of several kinds and a few names, with arbitrary values in some fields.
 //!
-//! What must hold after each: a refusal has written nothing; what was acknowledged is what a read answers; watchers have
-//! heard of each write once and in order, and know the object as the answer showed it. At the end lists and watches,
-//! with and without selectors, agree; and whatever is there, the garbage collector lives through it.
+//! Checked after each request: a rejected request writes nothing; a read returns the acknowledged object; watchers get each
+//! write once and in order, with the acknowledged object. Checked at the end: lists and watches are equal, with and
+//! without selectors, and the background tasks run without an error.
 
 mod pages;
-mod replica;
 mod request;
 mod session;
+mod watcher;
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use arbitrary::{Result, Unstructured};
 
 use session::Session;
 
-/// At most so many requests are made.
+/// The maximum number of requests.
 const REQUESTS: usize = 40;
 
-/// Long enough for a namespace to be emptied and for an Event to be forgotten.
+/// Long enough for the deletion of a namespace and for the expiry of an Event.
 const HOUSE: Duration = Duration::from_secs(120);
 
-/// Makes the requests that the bytes describe.
+/// Sends the requests that the input encodes.
 pub fn run(input: &[u8]) {
     let mut session = Session::start();
     let mut u = Unstructured::new(input);
     let _ = requests(&mut session, &mut u);
     session.compare();
-    session.keep_house(HOUSE);
+    session.run_background_for(HOUSE);
     session.compare();
 }
 
@@ -45,7 +45,7 @@ fn requests(session: &mut Session, u: &mut Unstructured<'_>) -> Result<()> {
             15 => session.bind(u)?,
             16 => session.watch(u)?,
             17 => session.begin_pages(u)?,
-            18 => session.turn_page(),
+            18 => session.next_page(),
             _ => session.list(u)?,
         }
     }

@@ -1,21 +1,21 @@
-//! A list that is read page by page while others write.
+//! A list that is read page by page during writes.
 
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
-/// The rest of a list as it stood when its first page was asked for.
+/// The remaining items of a list at the revision of its first page.
 pub struct Pages {
     pub path: String,
     pub token: String,
     pub limit: usize,
-    /// What must still come, in its order.
+    /// The remaining items, in order.
     pub rest: VecDeque<Value>,
 }
 
 impl Pages {
     /// Checks a page against the list.
-    pub fn turn(&mut self, page: &Value) {
+    pub fn check_page(&mut self, page: &Value) {
         let items = page["items"].as_array().expect("a list has items");
         assert!(
             items.len() <= self.limit,

@@ -1,4 +1,4 @@
-//! What a sequence asks for: where, and with what.
+//! Random parts of requests: paths, queries and bodies.
 
 use arbitrary::{Result, Unstructured};
 use serde_json::{Value, json};
@@ -30,15 +30,15 @@ const FIELDS: &[&str] = &[
     "status.phase!=Pending",
 ];
 
-/// An object, or where it would be.
+/// The path of an object, which need not exist.
 #[derive(Clone)]
-pub struct Place {
+pub struct ObjectPath {
     pub kind: &'static Kind,
     pub namespace: String,
     pub name: String,
 }
 
-impl Place {
+impl ObjectPath {
     pub fn any(u: &mut Unstructured<'_>) -> Result<Self> {
         let all: Vec<_> = kinds().iter().collect();
         let kind = *u.choose(&all)?;
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-/// Selectors as a query; those that a kind does not know are refused.
+/// Returns selectors as a query. Kinds may reject them.
 pub fn selection(u: &mut Unstructured<'_>) -> Result<String> {
     let label = u.choose(LABELS)?;
     let field = u.choose(FIELDS)?;
@@ -77,11 +77,11 @@ pub fn selection(u: &mut Unstructured<'_>) -> Result<String> {
     ))
 }
 
-/// A patch of an object as it stands: its type and its body.
+/// Returns the content type and the body of a patch of the current object.
 pub fn patch(
     kind: &Kind,
     part: &str,
-    now: &Value,
+    current: &Value,
     u: &mut Unstructured<'_>,
 ) -> Result<(&'static str, Value)> {
     let types = [
@@ -89,26 +89,26 @@ pub fn patch(
         "application/strategic-merge-patch+json",
     ];
     if u.ratio(1, 3)? {
-        return Ok(("application/json-patch+json", json_patch(now, u)?));
+        return Ok(("application/json-patch+json", json_patch(current, u)?));
     }
     let mut body = json!({});
     for _ in 0..u.int_in_range(1..=2)? {
         edit_part(kind, part, &mut body, u)?;
     }
     if u.ratio(1, 4)? {
-        let cut = walk(now, u)?;
-        nothing_at(&mut body, &cut);
+        let cut = walk(current, u)?;
+        set_null(&mut body, &cut);
     }
     Ok((u.choose(&types)?, body))
 }
 
-fn json_patch(now: &Value, u: &mut Unstructured<'_>) -> Result<Value> {
+fn json_patch(current: &Value, u: &mut Unstructured<'_>) -> Result<Value> {
     let mut operations = Vec::new();
     for _ in 0..u.int_in_range(1..=3)? {
-        let (path, from) = (pointer(&walk(now, u)?), pointer(&walk(now, u)?));
+        let (path, from) = (pointer(&walk(current, u)?), pointer(&walk(current, u)?));
         let value: Value = match u.int_in_range(0..=3)? {
             0 => number(u)?.into(),
-            1 => now.pointer(&from).cloned().unwrap_or_default(),
+            1 => current.pointer(&from).cloned().unwrap_or_default(),
             2 => u.choose(&[json!(null), json!({}), json!([])])?.clone(),
             _ => edit::text(u)?.into(),
         };
@@ -122,7 +122,7 @@ fn json_patch(now: &Value, u: &mut Unstructured<'_>) -> Result<Value> {
             1 => json!({ "op": "move", "from": from, "path": path }),
             2 => json!({ "op": "copy", "from": from, "path": path }),
             3 => json!({ "op": "add", "path": path, "value": value }),
-            4 => json!({ "op": "test", "path": path, "value": now.pointer(&path) }),
+            4 => json!({ "op": "test", "path": path, "value": current.pointer(&path) }),
             _ => json!({ "op": "replace", "path": path, "value": value }),
         });
     }
@@ -131,48 +131,48 @@ fn json_patch(now: &Value, u: &mut Unstructured<'_>) -> Result<Value> {
 
 /// The way to some value of the document.
 fn walk(document: &Value, u: &mut Unstructured<'_>) -> Result<Vec<String>> {
-    let (mut way, mut here) = (Vec::new(), document);
+    let (mut path, mut here) = (Vec::new(), document);
     loop {
         let below: Vec<String> = match here {
             Value::Object(fields) => fields.keys().cloned().collect(),
             Value::Array(items) => (0..items.len()).map(|at| at.to_string()).collect(),
-            _ => return Ok(way),
+            _ => return Ok(path),
         };
-        if below.is_empty() || (!way.is_empty() && u.ratio(1, 4)?) {
-            return Ok(way);
+        if below.is_empty() || (!path.is_empty() && u.ratio(1, 4)?) {
+            return Ok(path);
         }
         let key = u.choose(&below)?.clone();
         here = match here {
-            Value::Array(items) => &items[key.parse::<usize>().expect("it was one")],
+            Value::Array(items) => &items[key.parse::<usize>().expect("it was an index")],
             object => &object[&key],
         };
-        way.push(key);
+        path.push(key);
     }
 }
 
-fn pointer(way: &[String]) -> String {
-    way.iter()
+fn pointer(path: &[String]) -> String {
+    path.iter()
         .map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")))
         .collect()
 }
 
 /// Sets what the way leads to, up to the first list, to null.
-fn nothing_at(body: &mut Value, way: &[String]) {
+fn set_null(body: &mut Value, path: &[String]) {
     let mut here = body;
-    for key in way {
+    for key in path {
         if !here.is_object() {
             *here = json!({});
         }
         here = here
             .as_object_mut()
-            .expect("it is one now")
+            .expect("it was just set")
             .entry(key)
             .or_insert(Value::Null);
     }
     *here = Value::Null;
 }
 
-/// Options of a delete.
+/// Returns options of a delete.
 pub fn delete_options(u: &mut Unstructured<'_>) -> Result<Value> {
     let mut options = json!({});
     if u.ratio(1, 2)? {

@@ -1,4 +1,4 @@
-//! The state of a sequence: a gateway, watchers of everything, and others that come and go.
+//! The state of a sequence: a gateway, watchers of all objects, and temporary watchers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
 
 use super::pages::Pages;
-use super::replica::{Key, Replica, key};
-use super::request::{Place, delete_options, patch, selection};
+use super::request::{ObjectPath, delete_options, patch, selection};
+use super::watcher::{Key, Watcher, key};
 use crate::edit::{edit, edit_part, number};
 use crate::example;
 use crate::gateway::{Gateway, Reply, collection, json_request};
@@ -21,14 +21,14 @@ use crate::object::encoded;
 
 pub struct Session {
     gateway: Gateway,
-    /// One of each kind, in all namespaces.
-    all: Vec<Replica>,
-    /// With selectors.
-    some: Vec<Replica>,
+    /// Watchers of each kind, in all namespaces.
+    all: Vec<Watcher>,
+    /// Watchers with selectors.
+    some: Vec<Watcher>,
     pages: Option<Pages>,
 }
 
-/// What a request may write.
+/// The allowed effect of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     One,
@@ -39,7 +39,7 @@ impl Session {
     pub fn start() -> Self {
         let gateway = Gateway::start();
         gateway.create(
-            kinds().by_kind("v1", "Namespace").expect("it is served"),
+            kinds().by_kind("v1", "Namespace").expect("the kind exists"),
             "other",
         );
         let mut session = Self {
@@ -57,23 +57,23 @@ impl Session {
     }
 
     pub fn create(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
-        let mut document = example::document(place.kind, &place.name);
-        edit(place.kind, &mut document, u)?;
-        let (content, body) = encoded(place.kind, document.to_string(), u.ratio(1, 4)?);
-        let path = with_options(place.collection(), u)?;
-        self.write(&place, request(Method::POST, &path, content, body));
+        let target = ObjectPath::any(u)?;
+        let mut document = example::document(target.kind, &target.name);
+        edit(target.kind, &mut document, u)?;
+        let (content, body) = encoded(target.kind, document.to_string(), u.ratio(1, 4)?);
+        let path = with_options(target.collection(), u)?;
+        self.write(&target, request(Method::POST, &path, content, body));
         Ok(())
     }
 
     pub fn update(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = self.place(u)?;
-        let mut document = self.now(&place);
-        let part = part(&place, u)?;
+        let target = self.target(u)?;
+        let mut document = self.current(&target);
+        let part = part(&target, u)?;
         match part {
-            "" => edit(place.kind, &mut document, u)?,
-            "scale" => document = scale(&place, number(u)?),
-            _ => edit_part(place.kind, part, &mut document, u)?,
+            "" => edit(target.kind, &mut document, u)?,
+            "scale" => document = scale(&target, number(u)?),
+            _ => edit_part(target.kind, part, &mut document, u)?,
         }
         if u.ratio(1, 2)?
             && let Some(metadata) = document["metadata"].as_object_mut()
@@ -81,73 +81,77 @@ impl Session {
             metadata.remove("resourceVersion");
         }
         let in_protobuf = part != "scale" && u.ratio(1, 4)?;
-        let (content, body) = encoded(place.kind, document.to_string(), in_protobuf);
-        let path = with_options(below(&place, part), u)?;
-        self.write(&place, request(Method::PUT, &path, content, body));
+        let (content, body) = encoded(target.kind, document.to_string(), in_protobuf);
+        let path = with_options(below(&target, part), u)?;
+        self.write(&target, request(Method::PUT, &path, content, body));
         Ok(())
     }
 
     pub fn patch(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = self.place(u)?;
-        let part = part(&place, u)?;
-        let (content, body) = patch(place.kind, part, &self.now(&place), u)?;
-        let path = with_options(below(&place, part), u)?;
+        let target = self.target(u)?;
+        let part = part(&target, u)?;
+        let (content, body) = patch(target.kind, part, &self.current(&target), u)?;
+        let path = with_options(below(&target, part), u)?;
         self.write(
-            &place,
+            &target,
             request(Method::PATCH, &path, content, body.to_string()),
         );
         Ok(())
     }
 
     pub fn bind(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = self.pod(u)?;
+        let target = self.pod(u)?;
         let node = *u.choose(&["node-1", "a", "", "-"])?;
-        let body = json!({ "metadata": { "name": place.name }, "target": { "kind": "Node", "name": node } });
-        let path = below(&place, "binding");
-        self.write(&place, json_request(Method::POST, &path, body.to_string()));
+        let body = json!({ "metadata": { "name": target.name }, "target": { "kind": "Node", "name": node } });
+        let path = below(&target, "binding");
+        self.write(&target, json_request(Method::POST, &path, body.to_string()));
         Ok(())
     }
 
     pub fn delete(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = self.place(u)?;
+        let target = self.target(u)?;
         let options = delete_options(u)?;
         self.write(
-            &place,
-            json_request(Method::DELETE, &place.path(), options.to_string()),
+            &target,
+            json_request(Method::DELETE, &target.path(), options.to_string()),
         );
         Ok(())
     }
 
     pub fn delete_collection(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
-        let path = format!("{}?{}", place.collection(), selection(u)?);
+        let target = ObjectPath::any(u)?;
+        let path = format!("{}?{}", target.collection(), selection(u)?);
         let options = delete_options(u)?;
-        self.judged(
+        self.send_checked(
             json_request(Method::DELETE, &path, options.to_string()),
             Effect::Many,
         );
         Ok(())
     }
 
-    /// Watches some objects of a kind.
+    /// Starts a watch of some objects of a kind.
     pub fn watch(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
-        let namespace = if u.arbitrary()? { &place.namespace } else { "" };
-        let path = format!("{}?{}&", collection(place.kind, namespace), selection(u)?);
-        let watch = self.open(place.kind, &path);
+        let target = ObjectPath::any(u)?;
+        let namespace = if u.arbitrary()? {
+            &target.namespace
+        } else {
+            ""
+        };
+        let path = format!("{}?{}&", collection(target.kind, namespace), selection(u)?);
+        let watch = self.open(target.kind, &path);
         self.some.extend(watch);
         self.follow();
         Ok(())
     }
 
-    /// A list of some objects must be of those that everybody knows.
+    /// Checks a list of some objects against the watcher of all.
     pub fn list(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
-        let path = format!("{}?{}", place.collection(), selection(u)?);
+        let target = ObjectPath::any(u)?;
+        let path = format!("{}?{}", target.collection(), selection(u)?);
         let Some(items) = self.items(&path) else {
             return Ok(());
         };
-        let all = &self.replica(&place).objects;
+        let all = &self.watcher(&target).objects;
         for (key, item) in items {
             assert_eq!(all.get(&key), Some(&item));
         }
@@ -155,8 +159,8 @@ impl Session {
     }
 
     pub fn begin_pages(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        let place = Place::any(u)?;
-        let path = format!("{}?{}", collection(place.kind, ""), selection(u)?);
+        let target = ObjectPath::any(u)?;
+        let path = format!("{}?{}", collection(target.kind, ""), selection(u)?);
         let limit = u.int_in_range(1..=3)?;
         if let Some(list) = self.get(&path) {
             let rest = list["items"].as_array().cloned().unwrap_or_default().into();
@@ -166,95 +170,95 @@ impl Session {
                 limit,
                 rest,
             });
-            self.turn_page();
+            self.next_page();
         }
         Ok(())
     }
 
-    pub fn turn_page(&mut self) {
+    pub fn next_page(&mut self) {
         let Some(mut pages) = self.pages.take() else {
             return;
         };
         let token = utf8_percent_encode(&pages.token, NON_ALPHANUMERIC);
         let path = format!("{}&limit={}&continue={token}", pages.path, pages.limit);
-        let page = self.get(&path).expect("nothing was compacted");
-        pages.turn(&page);
+        let page = self.get(&path).expect("the store is not compacted");
+        pages.check_page(&page);
         self.pages = Some(pages).filter(|pages| !pages.token.is_empty());
     }
 
-    /// Do all who watch know what a list answers?
+    /// Checks that the objects of each watcher are equal to a list.
     pub fn compare(&mut self) {
         self.follow();
         while self.pages.is_some() {
-            self.turn_page();
+            self.next_page();
         }
-        for replica in self.all.iter().chain(&self.some) {
+        for watcher in self.all.iter().chain(&self.some) {
             let items = self
-                .items(&replica.path)
-                .expect("what can be watched can be listed");
-            assert_eq!(items, replica.objects, "{}", replica.path);
+                .items(&watcher.path)
+                .expect("a watched path can be listed");
+            assert_eq!(items, watcher.objects, "{}", watcher.path);
         }
     }
 
-    /// Lets the garbage collector and its like work for a while.
-    pub fn keep_house(&mut self, time: Duration) {
-        self.gateway.keep_house(time);
+    /// Runs the background tasks, such as the garbage collector.
+    pub fn run_background_for(&mut self, time: Duration) {
+        self.gateway.run_background_for(time);
     }
 
-    /// Mostly an object that is there.
-    fn place(&self, u: &mut Unstructured<'_>) -> Result<Place> {
-        self.place_among(u, |_| true)
+    /// Returns a path, mostly of an existing object.
+    fn target(&self, u: &mut Unstructured<'_>) -> Result<ObjectPath> {
+        self.target_among(u, |_| true)
     }
 
-    fn pod(&self, u: &mut Unstructured<'_>) -> Result<Place> {
-        self.place_among(u, |kind| kind.kind == "Pod")
+    fn pod(&self, u: &mut Unstructured<'_>) -> Result<ObjectPath> {
+        self.target_among(u, |kind| kind.kind == "Pod")
     }
 
-    fn place_among(&self, u: &mut Unstructured<'_>, of: fn(&Kind) -> bool) -> Result<Place> {
-        let kinds = self.all.iter().filter(|replica| of(replica.kind));
-        let there = kinds.flat_map(|replica| replica.objects.keys().map(|key| (replica.kind, key)));
+    fn target_among(&self, u: &mut Unstructured<'_>, of: fn(&Kind) -> bool) -> Result<ObjectPath> {
+        let kinds = self.all.iter().filter(|watcher| of(watcher.kind));
+        let there = kinds.flat_map(|watcher| watcher.objects.keys().map(|key| (watcher.kind, key)));
         let there: Vec<_> = there.collect();
         if there.is_empty() || u.ratio(1, 8)? {
-            return Place::any(u);
+            return ObjectPath::any(u);
         }
         let (kind, (namespace, name)) = *u.choose(&there)?;
-        Ok(Place {
+        Ok(ObjectPath {
             kind,
             namespace: namespace.clone(),
             name: name.clone(),
         })
     }
 
-    /// The object as it stands, or the example where there is none.
-    fn now(&self, place: &Place) -> Value {
-        let there = self.replica(place).objects.get(&self.key(place));
+    /// Returns the current object, or an example if there is none.
+    fn current(&self, target: &ObjectPath) -> Value {
+        let there = self.watcher(target).objects.get(&self.key(target));
         there
             .cloned()
-            .unwrap_or_else(|| example::document(place.kind, &place.name))
+            .unwrap_or_else(|| example::document(target.kind, &target.name))
     }
 
-    fn key(&self, place: &Place) -> Key {
-        let namespace = if place.kind.namespaced {
-            place.namespace.clone()
+    fn key(&self, target: &ObjectPath) -> Key {
+        let namespace = if target.kind.namespaced {
+            target.namespace.clone()
         } else {
             String::new()
         };
-        (namespace, place.name.clone())
+        (namespace, target.name.clone())
     }
 
-    fn replica(&self, place: &Place) -> &Replica {
-        let of = self.all.iter().find(|replica| replica.kind == place.kind);
-        of.expect("each kind is watched")
+    fn watcher(&self, target: &ObjectPath) -> &Watcher {
+        let of = self.all.iter().find(|watcher| watcher.kind == target.kind);
+        of.expect("there is a watcher of each kind")
     }
 
-    /// A write of one object, which must then stand as the answer shows it.
-    fn write(&mut self, place: &Place, request: Request<Body>) {
+    /// Sends a write of one object and checks that the acknowledged object is stored.
+    fn write(&mut self, target: &ObjectPath, request: Request<Body>) {
         let dry = request
             .uri()
             .query()
             .is_some_and(|query| query.contains("dryRun"));
         let before = self.gateway.revision();
-        let reply = self.judged(request, Effect::One);
+        let reply = self.send_checked(request, Effect::One);
         assert!(
             !dry || self.gateway.revision() == before,
             "a dry run has written"
@@ -262,26 +266,34 @@ impl Session {
         let Some(answer) = reply.json().filter(|_| reply.code.is_success() && !dry) else {
             return;
         };
-        if answer["kind"] != place.kind.kind.as_str() {
+        if answer["kind"] != target.kind.kind.as_str() {
             return;
         }
-        // A write that removes the last finalizer ends a deletion, and is answered with the object as it last stood.
-        let stands = (!ends_deletion(&answer)).then_some(answer.clone());
-        let known = self.replica(place).objects.get(&key(&answer));
-        assert_eq!(known, stands.as_ref(), "acknowledged, but not told");
+        // A write that removes the last finalizer completes a deletion; the response is the last version of the object.
+        let stored = (!ends_deletion(&answer)).then_some(answer.clone());
+        let known = self.watcher(target).objects.get(&key(&answer));
+        assert_eq!(
+            known,
+            stored.as_ref(),
+            "acknowledged, but not sent to the watcher"
+        );
         let (namespace, name) = key(&answer);
-        let path = format!("{}/{name}", collection(place.kind, &namespace));
-        assert_eq!(self.get(&path), stands, "acknowledged, but not read");
+        let path = format!("{}/{name}", collection(target.kind, &namespace));
+        assert_eq!(
+            self.get(&path),
+            stored,
+            "acknowledged, but not returned by a read"
+        );
     }
 
-    /// Sends a write. Watchers must have heard of whatever it has written, and of nothing else.
-    fn judged(&mut self, request: Request<Body>, effect: Effect) -> Reply {
+    /// Sends a write and checks that watchers get events of all of its writes, and no others.
+    fn send_checked(&mut self, request: Request<Body>, effect: Effect) -> Reply {
         let before = self.gateway.revision();
         let what = format!("{} {}", request.method(), request.uri());
         let reply = self.gateway.send(request);
         let written = self.gateway.revision() - before;
-        let told = self.follow() as u64;
-        assert_eq!(told, written, "{what}: {reply:?}");
+        let writes = self.follow() as u64;
+        assert_eq!(writes, written, "{what}: {reply:?}");
         match effect {
             Effect::One if reply.code.is_success() => assert!(written <= 1, "{what}: {reply:?}"),
             Effect::One => assert_eq!(written, 0, "{what}: {reply:?}"),
@@ -290,30 +302,30 @@ impl Session {
         reply
     }
 
-    /// Lets all watchers take in what they were told; returns how many writes those of everything heard of.
+    /// Applies the events of all watchers; returns the number of writes that the watchers of all objects got.
     fn follow(&mut self) -> usize {
         let Self {
             gateway, all, some, ..
         } = self;
         gateway.block_on(async {
-            let mut told = 0;
-            for replica in all {
-                told += replica.follow().await;
+            let mut writes = 0;
+            for watcher in all {
+                writes += watcher.follow().await;
             }
-            for replica in some {
-                replica.follow().await;
+            for watcher in some {
+                watcher.follow().await;
             }
-            told
+            writes
         })
     }
 
-    fn open(&self, kind: &'static Kind, path: &str) -> Option<Replica> {
+    fn open(&self, kind: &'static Kind, path: &str) -> Option<Watcher> {
         let watch = format!("{path}watch=true&timeoutSeconds=1000000");
         let request = json_request(Method::GET, &watch, String::new());
         let answer = self.gateway.block_on(self.gateway.open(request));
         let path = path.trim_end_matches(['&', '?']).to_owned();
         let opened = answer.status().is_success();
-        opened.then(|| Replica::new(kind, path, answer.into_body().into_data_stream()))
+        opened.then(|| Watcher::new(kind, path, answer.into_body().into_data_stream()))
     }
 
     fn get(&self, path: &str) -> Option<Value> {
@@ -323,7 +335,7 @@ impl Session {
         reply
             .code
             .is_success()
-            .then(|| reply.json().expect("an answer is JSON"))
+            .then(|| reply.json().expect("a response is JSON"))
     }
 
     fn items(&self, path: &str) -> Option<BTreeMap<Key, Value>> {
@@ -338,32 +350,32 @@ fn request(method: Method, path: &str, content: &str, body: impl Into<Body>) -> 
         .method(method)
         .uri(path)
         .header(CONTENT_TYPE, content);
-    request.body(body.into()).expect("the path is one")
+    request.body(body.into()).expect("the path is valid")
 }
 
-/// The object, its status, or its scale.
-fn part(place: &Place, u: &mut Unstructured<'_>) -> Result<&'static str> {
+/// Returns the suffix of an object, its status, or its scale.
+fn part(target: &ObjectPath, u: &mut Unstructured<'_>) -> Result<&'static str> {
     let part = *u.choose(&["", "", "status", "scale"])?;
-    Ok(if place.kind.has_subresource(part) {
+    Ok(if target.kind.has_subresource(part) {
         part
     } else {
         ""
     })
 }
 
-fn scale(place: &Place, replicas: i64) -> Value {
+fn scale(target: &ObjectPath, replicas: i64) -> Value {
     json!({
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
-        "metadata": { "name": place.name },
+        "metadata": { "name": target.name },
         "spec": { "replicas": replicas },
     })
 }
 
-fn below(place: &Place, part: &str) -> String {
+fn below(target: &ObjectPath, part: &str) -> String {
     match part {
-        "" => place.path(),
-        part => format!("{}/{part}", place.path()),
+        "" => target.path(),
+        part => format!("{}/{part}", target.path()),
     }
 }
 
@@ -379,7 +391,7 @@ fn with_options(path: String, u: &mut Unstructured<'_>) -> Result<String> {
     Ok(path + options)
 }
 
-/// Whether nothing keeps an object whose deletion has begun: neither a finalizer nor a grace period.
+/// Returns whether an object has a deletion timestamp, but neither a finalizer nor a grace period that delays its end.
 fn ends_deletion(object: &Value) -> bool {
     let meta = &object["metadata"];
     let grace = meta["deletionGracePeriodSeconds"].as_i64();

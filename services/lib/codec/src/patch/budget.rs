@@ -1,13 +1,14 @@
-//! The work that one patch may take.
+//! Limits the work of a strategic merge patch.
 
 use super::Error;
 
-/// Bytes of list entries that a strategic merge patch may have compared. Merging a document of the largest size into
-/// itself compares about 12 MiB.
+/// The number of bytes of list entries that a strategic merge patch may compare. Merging a document of the maximum size
+/// into itself compares about 12 MiB.
 const MAX_COMPARED: usize = 32 << 20;
 
-/// What is left of the work that one strategic merge patch may take: the entries of one list can be merged as often as
-/// the patch repeats the key of the object around it.
+/// The remaining work of a strategic merge patch, in bytes.
+///
+/// Without a limit a small patch could take very long, by repeating the key of an entry with a long list in it.
 pub(super) struct Budget {
     bytes: usize,
 }
@@ -19,10 +20,10 @@ impl Budget {
         }
     }
 
-    /// Takes the bytes that tell the entries of a list apart.
+    /// Subtracts bytes of list entries that are compared.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when there is not enough left.
+    /// [`Error::TooLarge`] if not enough is left.
     pub fn spend(&mut self, bytes: usize) -> Result<(), Error> {
         match self.bytes.checked_sub(bytes) {
             Some(left) => self.bytes = left,

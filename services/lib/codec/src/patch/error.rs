@@ -1,17 +1,17 @@
-//! Why a patch was refused.
+//! Errors of patches.
 
 use setpoint_proto::{ApiError, Reason};
 
-/// A patch that was refused.
+/// An error in applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is no patch of its type.
+    /// The patch is malformed.
     #[error("{0}")]
     Malformed(String),
-    /// It does not fit the document.
+    /// The patch cannot be applied to the document.
     #[error("{0}")]
     Unfit(String),
-    /// It is too much work.
+    /// The patch exceeds a limit.
     #[error("{0}")]
     TooLarge(String),
 }

@@ -1,4 +1,4 @@
-//! RFC 6902, bounded: a short patch must not make a huge document.
+//! JSON patches (RFC 6902), with limits on memory and time.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
@@ -6,17 +6,17 @@ use serde_json::Value;
 use super::Error;
 use crate::Kind;
 
-/// As in Kubernetes.
+/// The limit of Kubernetes.
 const MAX_OPERATIONS: usize = 10_000;
-/// The size of a request: each copy of the whole doubles the document, so a few lines could fill the memory.
+/// Bytes that `copy` operations may copy: the maximum size of a request. Each copy of the root doubles the document.
 const MAX_COPIED: usize = 3 << 20;
-/// Bytes of list entries that may be moved to make room, or to close a gap: a tenth of a second's work.
+/// Bytes of list entries that insertions and removals may move, which takes about 0.1 s.
 const MAX_MOVED: usize = 1 << 30;
 
-/// The document after a JSON patch.
+/// Applies a JSON patch.
 ///
 /// # Errors
-/// When the patch is malformed or too large, a `test` fails, or a path does not exist.
+/// If the patch is malformed or exceeds a limit, a `test` fails, or a path does not exist.
 pub fn json(_kind: &Kind, mut document: Value, patch: Value) -> Result<Value, Error> {
     let patch: Patch = serde_json::from_value(patch)
         .map_err(|error| Error::Malformed(format!("error decoding patch: {error}")))?;
@@ -54,7 +54,7 @@ fn copied_size(document: &Value, operation: &PatchOperation) -> usize {
     source.map_or(0, |value| value.to_string().len())
 }
 
-/// The size of the lists into which the operation inserts, or from which it removes.
+/// Returns the size of the lists that the operation inserts into or removes from.
 fn moved_size(document: &Value, operation: &PatchOperation) -> usize {
     use PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
     let size = |path: &str| {

@@ -1,4 +1,4 @@
-//! Lists in a strategic merge: entries are told apart by their merge key, or by their value.
+//! Lists in a strategic merge patch. Entries are identified by their merge key or, for scalars, by their value.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::Error;
 use super::budget::Budget;
-use super::strategic::{Object, PATCH, Schema, bad_directive, merge_object, plain};
+use super::strategic::{Object, PATCH, Schema, bad_directive, merge_object, without_directives};
 use crate::rules::Field;
 
-/// The list with the patch's entries merged in.
+/// Merges the entries of a patch into a list.
 ///
-/// Those that the patch names stand in its order, the others where they stood.
+/// Entries of the patch are in the patch's order; the others keep their positions.
 pub(super) fn merge(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -19,7 +19,7 @@ pub(super) fn merge(
     budget: &mut Budget,
 ) -> Result<Vec<Value>, Error> {
     let identity = Identity::of(field, &patch)?;
-    budget.spend(identity.weigh(&original))?;
+    budget.spend(identity.compared_bytes(&original))?;
     let before = identity.index(&original);
     let (merged, changes) = apply(original, patch, field, identity, budget)?;
     Ok(arrange(
@@ -30,9 +30,9 @@ pub(super) fn merge(
     ))
 }
 
-/// The list with the patch's entries merged in, put in the given order.
+/// Merges the entries of a patch into a list and sorts it by `order`.
 ///
-/// Entries that the order does not name stay near their neighbours.
+/// Entries that are not in `order` keep their positions relative to the entries that followed them.
 pub(super) fn reorder(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -46,7 +46,7 @@ pub(super) fn reorder(
     let identity = Identity::of(field, &order)?;
     let order = identity.index(&order);
     check_order(&patch, &order, identity)?;
-    budget.spend(identity.weigh(&original))?;
+    budget.spend(identity.compared_bytes(&original))?;
     let before = identity.index(&original);
     let merged = match (patch.is_empty(), field.merges()) {
         (true, _) => original,
@@ -56,7 +56,7 @@ pub(super) fn reorder(
     Ok(arrange(merged, &order, &before, identity))
 }
 
-/// Takes values out of a list of scalars; a list that is not there has none of them.
+/// Deletes values from a list of scalars. Does nothing if there is no list.
 pub(super) fn delete_from(
     list: Option<&mut Value>,
     values: &Value,
@@ -68,17 +68,17 @@ pub(super) fn delete_from(
         ));
     };
     if let Some(Value::Array(list)) = list {
-        budget.spend(Identity::Value.weigh(list))?;
-        let gone: HashSet<String> = values.iter().map(Value::to_string).collect();
-        list.retain(|item| !gone.contains(&item.to_string()));
+        budget.spend(Identity::Value.compared_bytes(list))?;
+        let deleted: HashSet<String> = values.iter().map(Value::to_string).collect();
+        list.retain(|item| !deleted.contains(&item.to_string()));
     }
     Ok(())
 }
 
-/// Where each entry stands.
+/// The position of each entry by its identity.
 type Index = HashMap<String, usize>;
 
-/// The merge keys of a list.
+/// How the entries of a list are identified.
 #[derive(Clone, Copy)]
 enum Identity {
     Key(&'static str),
@@ -86,7 +86,7 @@ enum Identity {
 }
 
 impl Identity {
-    /// The field's, if each of the entries has one.
+    /// Returns the identity for a field, and checks that all entries have its merge key.
     fn of(field: &'static Field, entries: &[Value]) -> Result<Self, Error> {
         let key = match (field.message(), field.merge_key.as_str()) {
             (None, _) => return Ok(Self::Value),
@@ -97,8 +97,8 @@ impl Identity {
             }
             (Some(_), key) => key,
         };
-        let odd = |entry: &&Value| entry.get(key).is_none() && !replaces(entry);
-        match entries.iter().find(odd) {
+        let lacks_key = |entry: &&Value| entry.get(key).is_none() && !replaces(entry);
+        match entries.iter().find(lacks_key) {
             Some(entry) => Err(Error::Malformed(format!(
                 "map: {entry} does not contain declared merge key: {key}"
             ))),
@@ -113,15 +113,15 @@ impl Identity {
         }
     }
 
-    /// The bytes that have to be looked at to tell the entries apart.
-    fn weigh(self, entries: &[Value]) -> usize {
-        let weights = entries
+    /// Returns the number of bytes that are compared to identify the entries.
+    fn compared_bytes(self, entries: &[Value]) -> usize {
+        let sizes = entries
             .iter()
             .map(|entry| size_of::<Value>() + self.name(entry).len());
-        weights.sum()
+        sizes.sum()
     }
 
-    /// Of two entries alike the first counts.
+    /// Returns the position of each entry; of entries with the same identity, the first.
     fn index(self, entries: &[Value]) -> Index {
         let mut index = Index::new();
         for (at, entry) in entries.iter().enumerate() {
@@ -137,7 +137,7 @@ fn replaces(entry: &Value) -> bool {
         .is_some_and(|directive| directive == "replace")
 }
 
-/// The original with the patch's entries merged in or appended, and those entries without directives.
+/// Returns the list with the entries of the patch merged or appended, and those entries without directives.
 fn apply(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -148,7 +148,7 @@ fn apply(
     let (directives, changes): (Vec<_>, Vec<_>) = patch
         .into_iter()
         .partition(|entry| entry.get(PATCH).is_some());
-    if carry_out(&directives, &mut original, identity)? {
+    if apply_directives(&directives, &mut original, identity)? {
         return Ok((changes.clone(), changes));
     }
     let mut index = identity.index(&original);
@@ -165,14 +165,14 @@ fn apply(
                 *old = Value::Object(merged);
             }
             (Some(_), _) => {}
-            (None, new) => original.push(plain(new.clone())),
+            (None, new) => original.push(without_directives(new.clone())),
         }
     }
     Ok((original, changes))
 }
 
-/// Deletes what the patch says to delete; true when it replaces the whole list.
-fn carry_out(
+/// Executes `delete` directives. Returns whether the patch replaces the whole list.
+fn apply_directives(
     directives: &[Value],
     original: &mut Vec<Value>,
     identity: Identity,
@@ -200,13 +200,13 @@ fn as_object(value: Value) -> Object {
     }
 }
 
-/// The patch's entries must stand in the order that it asks for.
+/// Checks that the entries of the patch are in the order of its own directive.
 fn check_order(patch: &[Value], order: &Index, identity: Identity) -> Result<(), Error> {
     let named = patch.iter().filter(|entry| entry.get(PATCH).is_none());
-    let places: Vec<_> = named
+    let positions: Vec<_> = named
         .map(|entry| order.get(&identity.name(entry)))
         .collect();
-    match places.iter().all(Option::is_some) && places.is_sorted() {
+    match positions.iter().all(Option::is_some) && positions.is_sorted() {
         true => Ok(()),
         false => Err(Error::Malformed(
             "the order in the patch list doesn't match the $setElementOrder list".to_owned(),
@@ -214,28 +214,28 @@ fn check_order(patch: &[Value], order: &Index, identity: Identity) -> Result<(),
     }
 }
 
-/// An entry, and where it stood before.
-type Placed = (Option<usize>, Value);
+/// An entry and its original position.
+type Positioned = (Option<usize>, Value);
 
-/// Entries that `order` names stand as it says; the others keep their place before those they stood before.
+/// Sorts entries by `order`. Entries that are not in it stay before those that they preceded originally.
 fn arrange(merged: Vec<Value>, order: &Index, before: &Index, identity: Identity) -> Vec<Value> {
-    let mut named: Vec<(usize, Placed)> = Vec::new();
-    let mut others: Vec<Placed> = Vec::new();
+    let mut named: Vec<(usize, Positioned)> = Vec::new();
+    let mut others: Vec<Positioned> = Vec::new();
     for entry in merged {
         let name = identity.name(&entry);
-        let placed = (before.get(&name).copied(), entry);
+        let positioned = (before.get(&name).copied(), entry);
         match order.get(&name) {
-            Some(&place) => named.push((place, placed)),
-            None => others.push(placed),
+            Some(&position) => named.push((position, positioned)),
+            None => others.push(positioned),
         }
     }
-    named.sort_by_key(|&(place, _)| place);
-    others.sort_by_key(|&(stood, _)| stood);
-    interleave(named.into_iter().map(|(_, placed)| placed), others)
+    named.sort_by_key(|&(position, _)| position);
+    others.sort_by_key(|&(before, _)| before);
+    interleave(named.into_iter().map(|(_, positioned)| positioned), others)
 }
 
-fn interleave(named: impl Iterator<Item = Placed>, others: Vec<Placed>) -> Vec<Value> {
-    let goes_first = |&(other, _): &Placed, &(named, _): &Placed| {
+fn interleave(named: impl Iterator<Item = Positioned>, others: Vec<Positioned>) -> Vec<Value> {
+    let goes_first = |&(other, _): &Positioned, &(named, _): &Positioned| {
         other.zip(named).is_some_and(|(other, named)| other < named)
     };
     let (mut named, mut others) = (named.peekable(), others.into_iter().peekable());

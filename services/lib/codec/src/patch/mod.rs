@@ -1,4 +1,4 @@
-//! The three ways to change a document in part: RFC 6902, RFC 7386, and Kubernetes' strategic merge.
+//! Patches: JSON patch (RFC 6902), merge patch (RFC 7386), and Kubernetes' strategic merge patch.
 
 mod budget;
 mod error;
@@ -15,10 +15,10 @@ pub use error::Error;
 pub use json::json;
 pub use strategic::strategic;
 
-/// The document after a merge patch (RFC 7386): objects merge, `null` removes, all else replaces.
+/// Applies a merge patch (RFC 7386): objects are merged, `null` removes a field, any other value replaces it.
 ///
 /// # Errors
-/// When the patch is no object.
+/// If the patch is not an object.
 pub fn merge(_kind: &Kind, mut document: Value, patch: Value) -> Result<Value, Error> {
     if !patch.is_object() {
         return Err(Error::Malformed(

@@ -1,4 +1,4 @@
-//! Strategic merge: a merge patch that knows which lists have keys. Semantics are Kubernetes', directives included:
+//! Strategic merge patches, which merge lists by key. Semantics and directives are those of Kubernetes:
 //!
 //! * `$patch: replace` or `delete` in an object or list entry,
 //! * `$retainKeys: [names]` drops all other fields of an object,
@@ -21,10 +21,10 @@ const SET_ORDER: &str = "$setElementOrder/";
 
 pub(super) type Object = Map<String, Value>;
 
-/// The document after a strategic merge patch.
+/// Applies a strategic merge patch.
 ///
 /// # Errors
-/// When a directive is malformed, an entry lacks the key that its list merges by, or the patch is too much work.
+/// If a directive is malformed, an entry lacks the merge key of its list, or the patch exceeds the limit of work.
 pub fn strategic(kind: &Kind, document: Value, patch: Value) -> Result<Value, Error> {
     let (Value::Object(document), Value::Object(patch)) = (document, patch) else {
         return Err(Error::Malformed(
@@ -39,9 +39,9 @@ pub fn strategic(kind: &Kind, document: Value, patch: Value) -> Result<Value, Er
 #[derive(Clone, Copy)]
 pub(super) enum Schema {
     Message(&'static Message),
-    /// A map, all of whose values are elements of this field.
+    /// A map whose values are the elements of this field.
     Map(&'static Field),
-    /// Nothing: lists are replaced.
+    /// No rules: lists are replaced.
     Free,
 }
 
@@ -53,8 +53,8 @@ impl Schema {
         }
     }
 
-    /// Of the object under a key.
-    fn under(self, key: &str) -> Self {
+    /// Returns the rules of the value of a key.
+    fn child(self, key: &str) -> Self {
         match self {
             Self::Map(field) => Self::element(field),
             _ => match self.field(key) {
@@ -70,7 +70,7 @@ impl Schema {
     }
 }
 
-/// The original with the patch merged in.
+/// Merges a patch into an object.
 pub(super) fn merge_object(
     mut original: Object,
     mut patch: Object,
@@ -79,7 +79,7 @@ pub(super) fn merge_object(
 ) -> Result<Object, Error> {
     if let Some(directive) = patch.remove(PATCH) {
         return match directive.as_str() {
-            Some("replace") => Ok(plain_object(patch)),
+            Some("replace") => Ok(object_without_directives(patch)),
             Some("delete") => Ok(Object::new()),
             _ => Err(bad_directive(&directive, &patch)),
         };
@@ -107,37 +107,39 @@ fn merge_field(
     let merged = match (original.remove(&key), patch) {
         (_, Value::Null) => return Ok(()),
         (Some(Value::Object(old)), Value::Object(new)) if !replaces => {
-            Value::Object(merge_object(old, new, schema.under(&key), budget)?)
+            Value::Object(merge_object(old, new, schema.child(&key), budget)?)
         }
         (Some(Value::Array(old)), Value::Array(new)) => {
             match field.filter(|field| field.merges()) {
                 Some(field) => Value::Array(lists::merge(old, new, field, budget)?),
-                None => plain(Value::Array(new)),
+                None => without_directives(Value::Array(new)),
             }
         }
-        (_, new) => plain(new),
+        (_, new) => without_directives(new),
     };
     original.insert(key, merged);
     Ok(())
 }
 
-/// A value of the patch that nothing stands against: without its nulls and directives.
-pub(super) fn plain(value: Value) -> Value {
+/// Removes nulls and directives from a value that is new in the document.
+pub(super) fn without_directives(value: Value) -> Value {
     match value {
-        Value::Object(object) => Value::Object(plain_object(object)),
+        Value::Object(object) => Value::Object(object_without_directives(object)),
         Value::Array(items) => {
             let entries = items.into_iter().filter(|item| item.get(PATCH).is_none());
-            entries.map(plain).collect()
+            entries.map(without_directives).collect()
         }
         scalar => scalar,
     }
 }
 
-fn plain_object(object: Object) -> Object {
+fn object_without_directives(object: Object) -> Object {
     let fields = object
         .into_iter()
         .filter(|(key, value)| !value.is_null() && !is_directive(key));
-    fields.map(|(key, value)| (key, plain(value))).collect()
+    fields
+        .map(|(key, value)| (key, without_directives(value)))
+        .collect()
 }
 
 fn is_directive(key: &str) -> bool {
@@ -158,10 +160,10 @@ fn retain_keys(
     let malformed = || Error::Malformed("invalid patch format of retainKeys list".to_owned());
     let names = retained.as_array().ok_or_else(malformed)?;
     let kept: HashSet<_> = names.iter().filter_map(Value::as_str).collect();
-    let strays = |(key, value): (&String, &Value)| {
+    let is_not_retained = |(key, value): (&String, &Value)| {
         !(value.is_null() || is_directive(key) || kept.contains(key.as_str()))
     };
-    if patch.iter().any(strays) {
+    if patch.iter().any(is_not_retained) {
         return Err(malformed());
     }
     budget.spend(original.keys().map(String::len).sum())?;
@@ -169,7 +171,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// Carries out the order directives, and merges the lists they name.
+/// Executes `$setElementOrder` directives and merges the lists that they name.
 fn set_orders(
     original: &mut Object,
     patch: &mut Object,

@@ -1,4 +1,4 @@
-//! Patches against documents: upstream's semantics by example, and properties that hold for all.
+//! Tests of patches: examples of upstream's semantics, and properties.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ fn scalars_are_merged_into_a_set_and_taken_out_again() {
 }
 
 #[test]
-fn entries_stand_as_the_order_directive_says() {
+fn entries_are_sorted_by_the_order_directive() {
     let patch = json!({"spec": {
         "$setElementOrder/containers": [{"name": "c"}, {"name": "d"}, {"name": "a"}],
         "containers": [{"name": "d", "image": "new"}],
@@ -131,7 +131,7 @@ fn an_order_alone_reorders() {
 }
 
 #[test]
-fn a_patch_out_of_its_own_order_is_refused() {
+fn a_patch_whose_entries_are_not_in_its_own_order_is_rejected() {
     let patch = json!({"spec": {
         "$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
         "containers": [{"name": "b"}, {"name": "a"}],
@@ -158,7 +158,7 @@ fn retained_keys_drop_the_others() {
 }
 
 #[test]
-fn nulls_and_directives_may_stand_beside_retained_keys() {
+fn nulls_and_directives_are_accepted_beside_retain_keys() {
     let document = json!({"spec": {"volumes": [
         {"name": "a", "emptyDir": {}, "projected": {"sources": []}},
     ]}});
@@ -174,7 +174,7 @@ fn nulls_and_directives_may_stand_beside_retained_keys() {
 }
 
 #[test]
-fn directives_are_no_part_of_what_is_new() {
+fn directives_are_removed_from_new_values() {
     let patch = json!({"metadata": {"labels": {
         "$retainKeys": ["a"], "$deleteFromPrimitiveList/x": ["b"], "$setElementOrder/y": [], "a": "1",
     }}, "spec": {"affinity": {"nodeAffinity": {"$patch": "replace"}, "podAffinity": {}}}});
@@ -198,7 +198,7 @@ fn an_order_with_a_null_keeps_the_list() {
 }
 
 #[test]
-fn a_refusal_tells_the_client_whether_patch_or_document_is_to_blame() {
+fn malformed_patches_are_bad_requests_and_unfit_ones_are_invalid() {
     for (error, reason) in [
         (Error::Malformed("m".into()), Reason::BadRequest),
         (Error::Unfit("m".into()), Reason::Invalid),
@@ -210,7 +210,7 @@ fn a_refusal_tells_the_client_whether_patch_or_document_is_to_blame() {
 }
 
 #[test]
-fn ports_merge_by_number_alone() {
+fn ports_are_merged_by_container_port_only() {
     let document = json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}, {"port": 443}]}});
     let patch = json!({"spec": {"ports": [{"port": 80, "name": "web"}]}});
     let patched = strategic(kind("services"), document, patch).unwrap();
@@ -221,7 +221,7 @@ fn ports_merge_by_number_alone() {
 }
 
 #[test]
-fn an_entry_without_its_key_is_refused() {
+fn an_entry_without_its_merge_key_is_rejected() {
     let refused = pod(
         containers(&["a"]),
         json!({"spec": {"containers": [{"image": "x"}]}}),
@@ -233,7 +233,7 @@ fn an_entry_without_its_key_is_refused() {
 }
 
 #[test]
-fn an_unknown_directive_is_refused() {
+fn an_unknown_directive_is_rejected() {
     let refused = pod(containers(&["a"]), json!({"spec": {"$patch": "explode"}}));
     assert!(
         refused
@@ -249,7 +249,7 @@ fn an_unknown_directive_is_refused() {
 }
 
 #[test]
-fn a_patch_that_is_no_object_is_refused() {
+fn a_patch_that_is_not_an_object_is_rejected() {
     assert!(matches!(
         pod(json!({}), json!([])),
         Err(Error::Malformed(_))
@@ -265,7 +265,7 @@ fn a_patch_that_is_no_object_is_refused() {
 }
 
 #[test]
-fn a_json_patch_applies_whole_or_not_at_all() {
+fn a_json_patch_is_applied_completely_or_not_at_all() {
     let document = json!({"metadata": {"name": "a"}});
     let patch = json!([
         {"op": "test", "path": "/metadata/name", "value": "a"},
@@ -285,7 +285,7 @@ fn a_json_patch_applies_whole_or_not_at_all() {
 
 /// Checks F2.
 #[test]
-fn a_json_patch_cannot_move_long_lists_again_and_again() {
+fn a_json_patch_that_moves_too_many_list_entries_is_rejected() {
     let document = json!({"spec": {"args": vec![""; 100_000]}});
     for operation in [
         json!({"op": "add", "path": "/spec/args/0", "value": ""}),
@@ -303,7 +303,7 @@ fn a_json_patch_cannot_move_long_lists_again_and_again() {
 
 /// Checks F2.
 #[test]
-fn a_strategic_merge_cannot_look_at_long_lists_again_and_again() {
+fn a_strategic_merge_patch_that_compares_too_many_entries_is_rejected() {
     let long: Vec<Value> = (0..10_000)
         .map(|n| json!({"name": format!("A{n}")}))
         .collect();
@@ -323,7 +323,7 @@ fn a_strategic_merge_cannot_look_at_long_lists_again_and_again() {
 }
 
 #[test]
-fn a_document_of_the_largest_size_can_be_merged_into_itself() {
+fn a_document_of_the_maximum_size_can_be_merged_into_itself() {
     let finalizers: Vec<_> = (0..1_000).map(|n| format!("{n:03000}")).collect();
     let document = json!({"metadata": {"finalizers": finalizers}});
     let patched = pod(document.clone(), document.clone()).unwrap();
@@ -331,7 +331,7 @@ fn a_document_of_the_largest_size_can_be_merged_into_itself() {
 }
 
 #[test]
-fn a_json_patch_may_copy_as_many_bytes_as_a_request_may_have() {
+fn a_json_patch_may_copy_up_to_the_maximum_size_of_a_request() {
     let copy = json!([{"op": "copy", "from": "/a", "path": "/b"}]);
     for (size, allowed) in [(3 << 20, true), ((3 << 20) + 1, false)] {
         let document = json!({"a": "x".repeat(size - r#""""#.len())});
@@ -341,7 +341,7 @@ fn a_json_patch_may_copy_as_many_bytes_as_a_request_may_have() {
 }
 
 #[test]
-fn a_json_patch_cannot_fill_the_memory() {
+fn a_json_patch_that_doubles_the_document_repeatedly_is_rejected() {
     let double = |n| json!({"op": "copy", "from": "", "path": format!("/x{n}")});
     let copies: Vec<Value> = (0..40).map(double).collect();
     let document = json!({"metadata": {"name": "a"}, "spec": {}});
@@ -357,7 +357,7 @@ fn a_json_patch_cannot_fill_the_memory() {
     ));
 }
 
-/// Any JSON without nulls, which a merge patch cannot express as values.
+/// Any JSON without nulls, which a merge patch cannot set.
 fn any_json() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         any::<bool>().prop_map(Value::from),
@@ -378,7 +378,7 @@ fn any_object() -> impl Strategy<Value = Value> {
         .prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// The merge patch that leads from one document to the other.
+/// Returns the merge patch from one document to another.
 fn difference(from: &Value, to: &Value) -> Value {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => {
@@ -406,20 +406,20 @@ fn any_names() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn a_merge_patch_made_of_a_difference_leads_to_the_target(from in any_object(), to in any_object()) {
+    fn the_merge_patch_of_a_difference_yields_the_target(from in any_object(), to in any_object()) {
         let patch = difference(&from, &to);
         prop_assert_eq!(merge(kind("pods"), from, patch).unwrap(), to);
     }
 
     #[test]
-    fn where_nothing_merges_by_key_a_strategic_patch_is_a_merge_patch(from in any_object(), to in any_object()) {
+    fn without_merge_keys_a_strategic_patch_acts_as_a_merge_patch(from in any_object(), to in any_object()) {
         let (from, to) = (json!({"x": from}), json!({"x": to}));
         let patch = difference(&from, &to);
         prop_assert_eq!(pod(from, patch).unwrap(), to);
     }
 
     #[test]
-    fn a_list_merged_by_key_keeps_the_entries_that_the_patch_does_not_name(old in any_names(), new in any_names()) {
+    fn a_list_merged_by_key_keeps_entries_that_are_not_in_the_patch(old in any_names(), new in any_names()) {
         let texts = |names: &[String]| containers(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let patch = json!({"spec": {"containers": new.iter().map(|name| json!({"name": name, "tty": true})).collect::<Vec<_>>()}});
         let patched = pod(texts(&old), patch.clone()).unwrap();
@@ -432,7 +432,7 @@ proptest! {
     }
 
     #[test]
-    fn no_patch_makes_us_panic(document in any_object(), patch in any_object(), operations in any_json()) {
+    fn applying_any_patch_does_not_panic(document in any_object(), patch in any_object(), operations in any_json()) {
         let (document, patch) = (json!({"spec": document, "metadata": {"labels": {}}}), json!({"spec": {"containers": [patch]}}));
         let _ = pod(document.clone(), patch);
         let _ = json_patch(kind("pods"), document, operations);

@@ -1,4 +1,4 @@
-//! Flags that nobody writes by hand: they come from the defaults.
+//! The flags of the command line, derived from the default settings.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,27 +30,27 @@ impl Flags {
                 .find(|(path, _)| *path == key.path())
                 .map(|(_, text)| *text)
         };
-        let words = keys.iter().filter(|key| key.is_word());
+        let flagged = keys.iter().filter(|key| key.has_flag());
         let command = Command::new(service)
             .version(env!("CARGO_PKG_VERSION"))
             .override_usage(format!("{service} [OPTIONS]\n       {service} health [OPTIONS]"))
-            .after_help("With `health` it asks the process that runs with the same settings whether it is ready, and exits 0 or 1.")
+            .after_help("With `health`, queries the readiness of the process that runs with the same settings, and exits with 0 or 1.")
             .arg(file(service))
-            .args(words.map(|key| flag(key, describe(key).unwrap_or_default())));
+            .args(flagged.map(|key| flag(key, describe(key).unwrap_or_default())));
         command
             .try_get_matches_from(args)
             .map(|matches| Self { matches })
-            .map_err(explain)
+            .map_err(flag_error)
     }
 
-    /// The settings file that was asked for.
+    /// Returns the settings file of `--config`.
     pub fn file(&self) -> Option<PathBuf> {
         self.matches.get_one::<String>(FILE).map(PathBuf::from)
     }
 
     /// Returns the value of `key`.
     pub fn get(&self, key: &Key) -> Option<String> {
-        // Tables have no flag, and asking for one that was never defined is an error.
+        // Tables have no flag, and clap fails for undefined ones.
         self.matches
             .try_get_one::<String>(key.path())
             .ok()
@@ -66,7 +66,7 @@ fn file(service: &str) -> Arg {
 }
 
 fn flag(key: &Key, description: &str) -> Arg {
-    let (default, variable) = (key.shown(), key.variable());
+    let (default, variable) = (key.default_text(), key.variable());
     let arg = Arg::new(key.path().to_owned())
         .long(key.flag())
         .value_name("VALUE")
@@ -83,10 +83,10 @@ fn flag(key: &Key, description: &str) -> Arg {
     }
 }
 
-/// Clap explains over several lines; the first one says it.
-fn explain(error: clap::Error) -> Error {
+/// Returns the first line of clap's error, which has the cause.
+fn flag_error(error: clap::Error) -> Error {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Error::Asked(error.render()),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Error::HelpOrVersion(error.render()),
         _ => {
             let text = error.render().to_string();
             let line = text.lines().next().unwrap_or_default();

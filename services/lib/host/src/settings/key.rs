@@ -1,4 +1,4 @@
-//! One setting, and what it is called in each layer.
+//! The name of a setting in each layer.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Every setting in `defaults`, nested ones by their path.
+    /// Returns the keys of all settings in `defaults`.
     pub fn all(defaults: &Value) -> Vec<Self> {
         let mut keys = Vec::new();
         collect("", defaults, &mut keys);
@@ -20,12 +20,12 @@ impl Key {
         &self.path
     }
 
-    /// `election-lease-duration`.
+    /// Returns the name of the flag, such as `election-lease-duration`.
     pub fn flag(&self) -> String {
         self.path.replace(['.', '_'], "-")
     }
 
-    /// `SETPOINT__ELECTION__LEASE_DURATION`.
+    /// Returns the environment variable, such as `SETPOINT__ELECTION__LEASE_DURATION`.
     pub fn variable(&self) -> String {
         format!(
             "SETPOINT__{}",
@@ -36,8 +36,8 @@ impl Key {
         )
     }
 
-    /// Can it be set in one word, as a flag must?
-    pub fn is_word(&self) -> bool {
+    /// Returns whether it can be set by a flag; tables cannot.
+    pub fn has_flag(&self) -> bool {
         !self.default.is_object()
     }
 
@@ -49,25 +49,25 @@ impl Key {
         self.default.is_boolean()
     }
 
-    /// Is `path` this setting, or inside it? Only tables that are empty by default have an inside.
+    /// Returns whether `path` is this setting or a key in it. Only tables that are empty by default may have other keys.
     pub fn covers(&self, path: &str) -> bool {
         let open = self.default.is_object() || self.default.is_null();
         path.strip_prefix(&self.path)
             .is_some_and(|rest| rest.is_empty() || (open && rest.starts_with('.')))
     }
 
-    /// The default as a person would write it.
-    pub fn shown(&self) -> String {
+    /// Returns the default in the syntax of flags.
+    pub fn default_text(&self) -> String {
         match &self.default {
             Value::String(text) => text.clone(),
-            Value::Array(items) => items.iter().map(word).collect::<Vec<_>>().join(","),
+            Value::Array(items) => items.iter().map(item_text).collect::<Vec<_>>().join(","),
             Value::Null => "none".to_owned(),
             other => other.to_string(),
         }
     }
 }
 
-fn word(value: &Value) -> String {
+fn item_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_layer_has_its_own_spelling_of_one_name() {
+    fn a_key_has_a_path_a_flag_and_a_variable() {
         let keys = Key::all(&json!({"election": {"lease_duration": "15s"}, "node-name": null}));
         assert_eq!(keys[0].path(), "election.lease_duration");
         assert_eq!(keys[0].flag(), "election-lease-duration");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_table_that_is_empty_by_default_takes_any_key() {
+    fn only_a_table_that_is_empty_by_default_accepts_any_key() {
         let keys = Key::all(&json!({"labels": {}, "workers": 2}));
         assert!(keys[0].covers("labels.zone"));
         assert!(!keys[1].covers("workers.many"));

@@ -1,4 +1,4 @@
-//! The four layers, laid over each other.
+//! Merges the layers of settings.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use super::Error;
 use super::flags::Flags;
 use super::key::Key;
 
-/// Where a service's file is unless `--config` says otherwise.
+/// The folder of the settings files.
 const FOLDER: &str = "deploy/config";
 
-/// The layers as they are added, the first one lowest.
+/// The layers, in increasing precedence.
 pub struct Layers {
     builder: ConfigBuilder<DefaultState>,
     keys: Vec<Key>,
@@ -28,7 +28,7 @@ impl Layers {
         }
     }
 
-    /// Adds defaults, and answers which top-level names they have. A later default of the same name replaces the first.
+    /// Adds defaults and returns their top-level names. A later default of the same name replaces an earlier one.
     pub fn defaults<T: Serialize>(&mut self, defaults: &T) -> Vec<String> {
         let json = serde_json::to_value(defaults).expect("settings are plain data");
         let names = json
@@ -44,16 +44,16 @@ impl Layers {
         names
     }
 
-    /// Every setting there is.
+    /// Returns the keys of all settings.
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
 
-    /// Adds the file `asked` for, or the service's own if it exists.
-    pub fn file(&mut self, service: &str, asked: Option<PathBuf>) -> Result<(), Error> {
-        let own =
+    /// Adds the file at `path`, or else the default file of the service if it exists.
+    pub fn file(&mut self, service: &str, path: Option<PathBuf>) -> Result<(), Error> {
+        let default =
             || Some(Path::new(FOLDER).join(format!("{service}.toml"))).filter(|path| path.exists());
-        let Some(path) = asked.or_else(own) else {
+        let Some(path) = path.or_else(default) else {
             return Ok(());
         };
         let file = read(&path)?;
@@ -65,20 +65,20 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds what the environment sets. Variables are looked up by name: those of other services are not errors.
+    /// Adds environment variables. Each is looked up by name, so variables of other services are ignored.
     pub fn environment(&mut self, env: impl Fn(&str) -> Option<String>) {
         self.overrides(|key| Some((env(&key.variable())?, key.variable())));
     }
 
-    /// Adds what the command line sets.
+    /// Adds the flags of the command line.
     pub fn flags(&mut self, flags: &Flags) {
         self.overrides(|key| Some((flags.get(key)?, format!("--{}", key.flag()))));
     }
 
-    /// Lays everything over everything below it.
+    /// Merges the layers.
     pub fn merge(self) -> Result<Merged, Error> {
         let config = self.builder.build().map_err(value_error)?;
-        // Not deserialized as a whole: that would forget where each value came from.
+        // Not deserialized as a whole, which would lose the origin of each value.
         config
             .collect()
             .map(|values| Merged { values })
@@ -92,7 +92,7 @@ impl Layers {
                 let value = value(key, &text, &origin);
                 builder = builder
                     .set_override(key.path(), value)
-                    .expect("a setting's path is a path");
+                    .expect("the path of a setting is valid");
             }
         }
         self.builder = builder;
@@ -106,20 +106,20 @@ impl Layers {
     }
 }
 
-/// All layers, merged.
+/// The merged settings.
 pub struct Merged {
     values: config::Map<String, Value>,
 }
 
 impl Merged {
-    /// Reads a part: the top-level names in `only`, or whatever it wants.
+    /// Deserializes the settings, only those of the top-level names in `only` if it is set.
     pub fn read<T: DeserializeOwned>(&self, only: Option<&[String]>) -> Result<T, Error> {
-        let wanted = |name: &String| only.is_none_or(|only| only.contains(name));
+        let included = |name: &String| only.is_none_or(|only| only.contains(name));
         let values = self
             .values
             .clone()
             .into_iter()
-            .filter(|(name, _)| wanted(name));
+            .filter(|(name, _)| included(name));
         T::deserialize(Value::new(None, ValueKind::Table(values.collect()))).map_err(value_error)
     }
 }
@@ -133,13 +133,13 @@ fn read(path: &Path) -> Result<Config, Error> {
         .map_err(|error| file_error(path, &error))
 }
 
-/// Only the first line: the rest would be a drawing of the place.
+/// Reduces an error to its first line, without the excerpt of the file.
 fn file_error(path: &Path, error: &impl ToString) -> Error {
     let text = error.to_string();
-    let why = text.lines().next().unwrap_or_default().to_owned();
+    let reason = text.lines().next().unwrap_or_default().to_owned();
     Error::File {
         path: path.to_owned(),
-        why,
+        reason,
     }
 }
 
@@ -147,7 +147,7 @@ fn value_error(error: config::ConfigError) -> Error {
     Error::Value(error.to_string())
 }
 
-/// A word from outside as a value that names where it came from, should it be wrong.
+/// Returns the value of a variable or flag, with its origin for error messages.
 fn value(key: &Key, text: &str, origin: &str) -> Value {
     let origin = origin.to_owned();
     match key.is_list() {
@@ -162,7 +162,7 @@ fn value(key: &Key, text: &str, origin: &str) -> Value {
     }
 }
 
-/// The paths of everything that a file sets.
+/// Returns the paths of all settings in a file.
 fn leaves(file: &Config) -> Vec<String> {
     let values: serde_json::Value = file.clone().try_deserialize().unwrap_or_default();
     Key::all(&values)

@@ -1,4 +1,4 @@
-//! The settings of a process, from four layers: defaults, a file, the environment, flags.
+//! The settings of a process, merged from four layers: defaults, a file, environment variables, flags.
 
 mod flags;
 mod key;
@@ -19,12 +19,12 @@ use crate::limits::Limits;
 use flags::Flags;
 use layers::Layers;
 
-/// A service's own settings. Every field must have a default, and those defaults are what `--help` shows.
+/// The settings of a service. Every field must have a default, which `--help` shows.
 pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
-    /// Returns the meaning of each setting, `("election.lease_duration", "…")`, one line each, for `--help`.
+    /// Returns a description of each setting for `--help`, `("election.lease_duration", "…")`, in one line each.
     fn describe() -> &'static [(&'static str, &'static str)];
 
-    /// Checks the settings against each other.
+    /// Checks that the settings are consistent.
     ///
     /// # Errors
     /// The reason, in one line.
@@ -33,9 +33,9 @@ pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
     }
 }
 
-/// The settings of every service.
+/// The settings that all services share.
 ///
-/// A service whose own settings have a field of the same name sets another default for it that way.
+/// A service overrides a default by a field of the same name in its own settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Common {
     pub instance: String,
@@ -53,7 +53,7 @@ pub(crate) struct Common {
     pub telemetry: Traces,
 }
 
-/// The settings of traces; their export is set by the `OTEL_*` variables.
+/// The settings of traces; the export is configured by the `OTEL_*` variables.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Traces {
     #[serde(with = "crate::duration")]
@@ -96,7 +96,7 @@ impl Common {
         }
     }
 
-    /// The limits on who calls the process.
+    /// Returns the limits on clients.
     pub(crate) fn limits(&self) -> Limits {
         let own = [hostname(), self.advertise.clone()];
         Limits {
@@ -109,54 +109,48 @@ impl Common {
     }
 
     const DESCRIBE: &[(&str, &str)] = &[
-        (
-            "instance",
-            "Which replica this is; <service>-<hostname> unless set",
-        ),
+        ("instance", "Name of this replica"),
         (
             "listen",
-            "Address and port to listen on; port 0 picks a free one",
+            "Address and port to listen on; port 0 picks a free port",
         ),
         (
             "advertise",
-            "Host or IP at which others reach it; empty for the one it listens on",
+            "Host or IP at which others reach this process; the listen address if empty",
         ),
         (
             "log",
-            "What to log, for example info or info,setpoint_controller=debug",
+            "Log filter, for example info or info,setpoint_controller=debug",
         ),
-        (
-            "drain",
-            "How long work under way may take once the process should stop",
-        ),
+        ("drain", "Time for running work to end at shutdown"),
         (
             "stall",
-            "How long a client may take nothing of what is sent to it before it is cut off",
+            "Time after which a client that reads nothing is disconnected",
         ),
         (
             "request_timeout",
-            "How long a request may take; watches and logs only have to begin by then",
+            "Timeout of requests; watches and logs must have started by then",
         ),
         (
             "connections",
-            "Connections open at once, at most three in four of the open files that the process may have",
+            "Maximum number of open connections; at most 3/4 of the open files limit",
         ),
         (
             "allowed_hosts",
-            "Names by which clients may call it, beside its own and IPs; * for any",
+            "Accepted names in the Host header, in addition to IPs and its own names; * for any",
         ),
         (
             "telemetry.trace_age",
-            "A trace older than this is not continued: what follows begins another, with a link back",
+            "Age after which a trace is not continued; a new trace with a link to it is started",
         ),
         (
             "telemetry.noop_rounds",
-            "Whether rounds that found nothing to do leave spans, too",
+            "Whether to export spans of reconciles without actions",
         ),
     ];
 }
 
-/// In lower case, as names of objects are. A machine without a name has one replica of each service.
+/// Returns the host name in lower case, as names of objects must be; `0` if the machine has none.
 fn hostname() -> String {
     let name = nix::unistd::gethostname().unwrap_or_default();
     match name.to_string_lossy().to_lowercase() {
@@ -165,72 +159,72 @@ fn hostname() -> String {
     }
 }
 
-/// What most services can be told besides; a service that describes one of these itself is listened to.
+/// Descriptions of settings that several services have. A service's own description takes precedence.
 const SHARED: &[(&str, &str)] = &[
     (
         "gateway.address",
-        "Where the gateway is; of several all, with commas between",
+        "URL of the gateway; comma-separated if there are several",
     ),
     (
         "gateway.timeout",
-        "How long a call to the gateway may take; watches are not cut by it",
+        "Timeout of calls to the gateway; not applied to watches",
     ),
     (
         "election.leader_elect",
-        "Whether replicas elect a leader; false for a process that runs alone",
+        "Whether replicas elect a leader; false if there is one replica only",
     ),
     (
         "election.lease_duration",
-        "How long after a leader's last sign of life another takes over",
+        "Time after the last renewal after which another replica takes over",
     ),
     (
         "election.renew_deadline",
-        "How long a leader goes on without having been able to renew",
+        "Time without a renewal after which a leader stops",
     ),
     (
         "election.retry_period",
-        "How often a leader renews, and a candidate tries again",
+        "Interval at which a leader renews and a candidate retries",
     ),
-    ("election.namespace", "Where the Lease is"),
+    ("election.namespace", "Namespace of the Lease"),
 ];
 
-/// Settings that cannot be used, or were only asked about.
+/// An error in the settings, or a request for help.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing is wrong: `--help` or `--version` was asked for, and this is the answer.
+    /// The output of `--help` or `--version`.
     #[error("{0}")]
-    Asked(clap::builder::StyledStr),
+    HelpOrVersion(clap::builder::StyledStr),
     /// A flag that does not exist, or has no value.
     #[error("{0}; --help lists every flag")]
     Flag(String),
     /// The settings file is missing, or is not TOML.
-    #[error("settings file {}: {why}", path.display())]
+    #[error("settings file {}: {reason}", path.display())]
     File {
-        /// Where it should be.
+        /// The path of the file.
         path: PathBuf,
         /// The reason, in one line.
-        why: String,
+        reason: String,
     },
-    /// The settings file sets something that does not exist.
-    #[error("settings file {}: there is no setting {key:?}", path.display())]
+    /// The settings file has an unknown setting.
+    #[error("settings file {}: unknown setting {key:?}", path.display())]
     Unknown {
-        /// Where it is.
+        /// The path of the file.
         path: PathBuf,
-        /// The value.
+        /// The unknown key.
         key: String,
     },
     /// A value does not have the setting's type.
     #[error("{0}")]
     Value(String),
-    /// The settings do not make sense together.
-    #[error("wrong settings: {0}")]
+    /// The settings are inconsistent.
+    #[error("invalid settings: {0}")]
     Invalid(String),
 }
 
 /// Reads the settings of `service` from all layers and checks them.
 ///
 /// # Errors
-/// The first thing that is wrong, as one line for whoever set it.
+/// The first error, in one line.
 pub(crate) fn load<S: Settings>(
     service: &'static str,
     args: impl IntoIterator<Item = OsString>,
@@ -252,12 +246,12 @@ pub(crate) fn load<S: Settings>(
     Ok((common, settings))
 }
 
-/// Of two descriptions of one setting the first counts.
+/// Returns all descriptions; of several for one setting the first applies.
 fn descriptions<S: Settings>() -> Vec<(&'static str, &'static str)> {
     [S::describe(), Common::DESCRIBE, SHARED].concat()
 }
 
-/// The keys of `S` that nothing describes; each service's tests assert that there are none.
+/// Returns the settings of `S` without a description; the tests of each service assert that there are none.
 pub fn undescribed<S: Settings>() -> Vec<String> {
     let mut layers = Layers::new();
     layers.defaults(&S::default());

@@ -1,4 +1,4 @@
-//! Tests of the four layers together.
+//! Tests of loading settings from all layers.
 
 use std::io::Write;
 
@@ -59,7 +59,7 @@ impl Default for Demo {
 impl Settings for Demo {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
-            ("workers", "How many keys are worked on at once"),
+            ("workers", "Number of workers"),
             ("election.leader_elect", "Whether to elect a leader"),
         ]
     }
@@ -79,7 +79,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-fn loaded(args: &[&str], env: &[(&str, &str)]) -> Result<(Common, Demo), Error> {
+fn load_demo(args: &[&str], env: &[(&str, &str)]) -> Result<(Common, Demo), Error> {
     let args = ["demo"].iter().chain(args).map(OsString::from);
     load("demo", args, |name| {
         env.iter()
@@ -88,13 +88,13 @@ fn loaded(args: &[&str], env: &[(&str, &str)]) -> Result<(Common, Demo), Error> 
     })
 }
 
-fn refusal(args: &[&str], env: &[(&str, &str)]) -> String {
-    loaded(args, env).unwrap_err().to_string()
+fn load_error(args: &[&str], env: &[(&str, &str)]) -> String {
+    load_demo(args, env).unwrap_err().to_string()
 }
 
 #[test]
-fn without_any_layer_the_defaults_hold() {
-    let (common, demo) = loaded(&[], &[]).unwrap();
+fn without_file_variables_and_flags_the_defaults_apply() {
+    let (common, demo) = load_demo(&[], &[]).unwrap();
     assert_eq!(demo, Demo::default());
     let hostname = nix::unistd::gethostname().unwrap();
     let hostname = hostname.to_str().unwrap().to_lowercase();
@@ -102,13 +102,13 @@ fn without_any_layer_the_defaults_hold() {
     assert_eq!(
         common.listen.port(),
         6443,
-        "the service's own default goes before the host's"
+        "the service's default replaces the host's"
     );
     assert_eq!(common.drain, Duration::from_secs(10));
 }
 
 #[test]
-fn each_layer_wins_over_the_one_below() {
+fn flags_override_variables_and_variables_override_the_file() {
     let file = file(
         "workers = 5\nmode = \"simulated\"\n[election]\nlease_duration = \"5s\"\nleader_elect = false\n",
     );
@@ -117,7 +117,7 @@ fn each_layer_wins_over_the_one_below() {
         ("SETPOINT__WORKERS", "6"),
         ("SETPOINT__ELECTION__LEASE_DURATION", "6s"),
     ];
-    let (_, demo) = loaded(&[&config, "--workers", "7"], &env).unwrap();
+    let (_, demo) = load_demo(&[&config, "--workers", "7"], &env).unwrap();
     assert_eq!(demo.mode, Mode::Simulated, "from the file");
     assert!(!demo.election.leader_elect, "from the file");
     assert_eq!(
@@ -129,7 +129,7 @@ fn each_layer_wins_over_the_one_below() {
 }
 
 #[test]
-fn one_word_is_enough_for_every_type() {
+fn flags_set_values_of_every_type() {
     let args = [
         "--node-name",
         "a",
@@ -139,7 +139,7 @@ fn one_word_is_enough_for_every_type() {
         "--mode",
         "simulated",
     ];
-    let (_, demo) = loaded(&args, &[]).unwrap();
+    let (_, demo) = load_demo(&args, &[]).unwrap();
     assert_eq!(demo.node_name.as_deref(), Some("a"));
     assert_eq!(demo.endpoints, ["http://a:1", "http://b:2"]);
     assert!(!demo.election.leader_elect);
@@ -147,40 +147,43 @@ fn one_word_is_enough_for_every_type() {
 }
 
 #[test]
-fn a_table_that_is_open_takes_any_key() {
+fn a_table_that_is_empty_by_default_accepts_any_key_of_a_file() {
     let file = file("[labels]\nzone = \"a\"\n");
-    let (_, demo) = loaded(&["--config", file.path().to_str().unwrap()], &[]).unwrap();
+    let (_, demo) = load_demo(&["--config", file.path().to_str().unwrap()], &[]).unwrap();
     assert_eq!(demo.labels["zone"], "a");
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line_with_its_place() {
+fn errors_are_one_line_with_the_setting_and_its_origin() {
     let cases = [
         (
-            refusal(&["--workers", "many"], &[]),
+            load_error(&["--workers", "many"], &[]),
             ["workers", "--workers"],
         ),
         (
-            refusal(&[], &[("SETPOINT__WORKERS", "-1")]),
+            load_error(&[], &[("SETPOINT__WORKERS", "-1")]),
             ["workers", "SETPOINT__WORKERS"],
         ),
-        (refusal(&["--mode", "docker"], &[]), ["docker", "mode"]),
+        (load_error(&["--mode", "docker"], &[]), ["docker", "mode"]),
         (
-            refusal(&["--election-lease-duration", "15"], &[]),
+            load_error(&["--election-lease-duration", "15"], &[]),
             ["election.lease_duration", "secs"],
         ),
         (
-            refusal(&["--listen", "here"], &[]),
+            load_error(&["--listen", "here"], &[]),
             ["socket address", "listen"],
         ),
-        (refusal(&["--wrokers", "1"], &[]), ["--wrokers", "--help"]),
         (
-            refusal(&["--config", "/nowhere/demo.toml"], &[]),
+            load_error(&["--wrokers", "1"], &[]),
+            ["--wrokers", "--help"],
+        ),
+        (
+            load_error(&["--config", "/nowhere/demo.toml"], &[]),
             ["/nowhere/demo.toml", "No such file"],
         ),
         (
-            refusal(&["--workers", "0"], &[]),
-            ["wrong settings", "workers must not be 0"],
+            load_error(&["--workers", "0"], &[]),
+            ["invalid settings", "workers must not be 0"],
         ),
     ];
     for (line, words) in cases {
@@ -190,19 +193,19 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
 }
 
 #[test]
-fn a_file_with_a_typo_is_refused() {
+fn a_file_with_an_unknown_setting_or_invalid_toml_is_rejected() {
     let typo = file("[election]\nlease_durration = \"5s\"\n");
-    let line = refusal(&["--config", typo.path().to_str().unwrap()], &[]);
+    let line = load_error(&["--config", typo.path().to_str().unwrap()], &[]);
     assert!(line.contains("election.lease_durration"), "{line}");
     let broken = file("workers = = 3");
-    let line = refusal(&["--config", broken.path().to_str().unwrap()], &[]);
+    let line = load_error(&["--config", broken.path().to_str().unwrap()], &[]);
     assert_eq!(line.lines().count(), 1, "{line}");
 }
 
 #[test]
 fn help_names_every_setting_with_its_default_and_variable() {
-    let Err(Error::Asked(help)) = loaded(&["--help"], &[]) else {
-        panic!("help is an answer")
+    let Err(Error::HelpOrVersion(help)) = load_demo(&["--help"], &[]) else {
+        panic!("no help")
     };
     let help = help.to_string();
     for word in [
@@ -216,11 +219,14 @@ fn help_names_every_setting_with_its_default_and_variable() {
     ] {
         assert!(help.contains(word), "{word} is not in\n{help}");
     }
-    assert!(matches!(loaded(&["--version"], &[]), Err(Error::Asked(_))));
+    assert!(matches!(
+        load_demo(&["--version"], &[]),
+        Err(Error::HelpOrVersion(_))
+    ));
 }
 
 #[test]
-fn what_a_service_forgot_to_describe_is_found() {
+fn undescribed_returns_the_settings_without_a_description() {
     assert!(!undescribed::<Demo>().contains(&"workers".to_owned()));
     assert!(undescribed::<Demo>().contains(&"node_name".to_owned()));
 }

@@ -1,23 +1,23 @@
-//! Selection by fields, as in `spec.nodeName=node-1,status.phase!=Running`.
+//! Field selectors, such as `spec.nodeName=node-1,status.phase!=Running`.
 
 use std::fmt;
 
 use super::{Error, check_length, check_requirements};
 
-/// Objects whose fields meet every requirement.
+/// A field selector. Selects objects that meet all requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     requirements: Vec<FieldRequirement>,
 }
 
-/// One demand on one field.
+/// A requirement on a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
-    /// For example `metadata.name`.
+    /// The path of the field, for example `metadata.name`.
     pub path: String,
     /// The operator.
     pub comparison: Comparison,
-    /// The value to compare with; a missing field is the empty text.
+    /// The value to compare with. A missing field has the empty value.
     pub value: String,
 }
 
@@ -31,10 +31,10 @@ pub enum Comparison {
 }
 
 impl Fields {
-    /// Reads a list of comparisons; `\` takes `,`, `=` and itself literally.
+    /// Parses a list of comparisons. `\` escapes `,`, `=` and itself.
     ///
     /// # Errors
-    /// When a part of the list is no comparison, or it is longer than 64 KiB or has more than 256 of them.
+    /// If a part of the list is not a comparison, the text is longer than 64 KiB, or it has more than 256 comparisons.
     pub fn parse(text: &str) -> Result<Self, Error> {
         check_length(text)?;
         let mut parts = split(text);
@@ -58,33 +58,33 @@ impl Fields {
         &self.requirements
     }
 
-    /// The value that the field must have, if one is demanded: what an index may look up.
+    /// Returns the value that a field must be equal to, if there is such a requirement, for lookups in an index.
     pub fn exact(&self, path: &str) -> Option<&str> {
-        let demands = |demand: &&FieldRequirement| {
-            demand.comparison == Comparison::Equal && demand.path == path
+        let is_exact = |requirement: &&FieldRequirement| {
+            requirement.comparison == Comparison::Equal && requirement.path == path
         };
         self.requirements
             .iter()
-            .find(demands)
-            .map(|demand| demand.value.as_str())
+            .find(is_exact)
+            .map(|requirement| requirement.value.as_str())
     }
 
-    /// Whether an object with these fields meets every requirement.
+    /// Returns whether an object with these fields meets all requirements.
     pub fn matches(&self, field: impl Fn(&str) -> Option<String>) -> bool {
-        self.requirements.iter().all(|demand| {
-            let same = field(&demand.path).unwrap_or_default() == demand.value;
-            same == (demand.comparison == Comparison::Equal)
+        self.requirements.iter().all(|requirement| {
+            let same = field(&requirement.path).unwrap_or_default() == requirement.value;
+            same == (requirement.comparison == Comparison::Equal)
         })
     }
 
-    /// Whether it selects everything.
+    /// Returns whether it selects all objects.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 }
 
 impl FieldRequirement {
-    /// The first operator counts: no path holds one. `None` without an operator.
+    /// Parses a comparison; `None` if there is no operator. The first operator applies, since paths have none.
     fn parse(text: &str) -> Result<Option<Self>, Error> {
         let Some((left, right)) = text.split_once('=') else {
             return Ok(None);
@@ -106,9 +106,9 @@ impl FieldRequirement {
 
 impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, demand) in self.requirements.iter().enumerate() {
+        for (index, requirement) in self.requirements.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
-            write!(f, "{comma}{demand}")?;
+            write!(f, "{comma}{requirement}")?;
         }
         Ok(())
     }
@@ -147,14 +147,14 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The text without its backslashes, which stand before `\`, `,` and `=` only; these stand nowhere alone.
+/// Removes the escapes of a value. Unescaped `,` and `=` and escapes of other characters are errors.
 fn literal(text: &str) -> Result<String, Error> {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         plain.push(match letter {
             '\\' => escaped(letters.next())?,
-            // Upstream writes the code point.
+            // The message of upstream has the code point.
             '=' | ',' => {
                 let why = "unescaped character in value";
                 return Err(invalid(format_args!("{why}: {}", u32::from(letter))));
@@ -198,7 +198,10 @@ mod tests {
         assert!(fields.matches(pod("Pending")));
         assert!(!fields.matches(pod("Running")));
         assert!(Fields::parse("spec.x=").unwrap().matches(pod("")));
-        let paths = fields.requirements().iter().map(|demand| &*demand.path);
+        let paths = fields
+            .requirements()
+            .iter()
+            .map(|requirement| &*requirement.path);
         assert!(paths.eq(["spec.nodeName", "status.phase"]));
         assert!(!fields.is_empty() && Fields::default().is_empty());
         assert_eq!(fields.exact("spec.nodeName"), Some("node-1"));
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_comparison_is_named_in_upstreams_words() {
+    fn errors_have_the_messages_of_upstream() {
         for (text, complaint) in [
             (
                 "a=b,metadata.name",
@@ -236,7 +239,7 @@ mod tests {
 
     /// Cases of upstream's own tests (`TestSplitTerms`, `TestSplitTerm`, `TestEscapeValue`, `TestSelectorParse`).
     #[test]
-    fn selectors_are_read_as_upstream_reads_them() {
+    fn selectors_are_parsed_as_by_upstream() {
         for (text, written) in [
             ("", ""),
             ("x=a,y=b,z=c", "x=a,y=b,z=c"),
@@ -264,7 +267,7 @@ mod tests {
 
     /// Checks F2.
     #[test]
-    fn a_selector_that_is_too_much_work_is_refused() {
+    fn selectors_that_are_too_long_or_have_too_many_requirements_are_rejected() {
         let parts = |count: usize| vec!["a=b"; count].join(",");
         assert!(Fields::parse(&parts(256)).is_ok());
         for (text, complaint) in [
@@ -278,14 +281,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_value_survives_being_written_and_read(value in "[a-z\\\\,=ö!]{0,12}") {
+        fn any_value_is_parsed_from_its_display(value in "[a-z\\\\,=ö!]{0,12}") {
             let requirement = FieldRequirement { path: "a".into(), comparison: Comparison::Equal, value };
             let fields = Fields { requirements: vec![requirement] };
             prop_assert_eq!(Fields::parse(&fields.to_string()), Ok(fields));
         }
 
         #[test]
-        fn no_text_makes_the_parser_fall_over(text in "[a-z\\\\,=ö!]{0,40}") {
+        fn parsing_any_text_does_not_panic(text in "[a-z\\\\,=ö!]{0,40}") {
             let _ = Fields::parse(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! Selection by labels.
+//! Label selectors.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,13 +10,13 @@ use super::{Error, check_length, check_requirements, parse};
 use crate::labels::Lookup;
 use crate::names;
 
-/// Objects whose labels meet every requirement.
+/// A label selector. Selects objects that meet all requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
 }
 
-/// One demand on one label.
+/// A requirement on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     key: String,
@@ -27,7 +27,7 @@ pub(super) struct Requirement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equals,
-    /// Holds where the label is missing, too.
+    /// Also met if the label is missing.
     NotEquals,
     In,
     /// As [`Self::NotEquals`].
@@ -39,11 +39,11 @@ pub(super) enum Operator {
 }
 
 impl Selector {
-    /// Reads kubectl's grammar: `app=web,tier in (a, b),!canary`.
+    /// Parses the syntax of kubectl: `app=web,tier in (a, b),!canary`.
     ///
     /// # Errors
-    /// When the text does not follow the grammar, a key or value can be no label, or it is longer than 64 KiB or has
-    /// more than 256 requirements.
+    /// If the syntax is invalid, a key or value is not valid for a label, the text is longer than 64 KiB, or it has more
+    /// than 256 requirements.
     pub fn parse(text: &str) -> Result<Self, Error> {
         check_length(text)?;
         let requirements = parse::requirements(text)?;
@@ -51,10 +51,10 @@ impl Selector {
         Ok(Self { requirements })
     }
 
-    /// The selector of a spec; an empty one selects everything.
+    /// Converts the selector of a spec. An empty one selects all objects.
     ///
     /// # Errors
-    /// When an operator is unknown, its values do not suit it, or there are more than 256 requirements.
+    /// If an operator is unknown, its values are invalid, or there are more than 256 requirements.
     pub fn from_label_selector(selector: &LabelSelector) -> Result<Self, Error> {
         check_requirements(selector.match_labels.len() + selector.match_expressions.len())?;
         let mut selected = Self::from_labels(&selector.match_labels);
@@ -79,7 +79,7 @@ impl Selector {
         Ok(selected)
     }
 
-    /// Objects that have all of these labels.
+    /// Returns the selector of objects that have all of these labels.
     pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
         let equals = |(key, value): (&String, &String)| Requirement {
             key: key.clone(),
@@ -91,12 +91,12 @@ impl Selector {
         }
     }
 
-    /// Every object.
+    /// Returns the selector of all objects.
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// No object.
+    /// Returns the selector of no object.
     pub fn nothing() -> Self {
         let never = Requirement {
             key: String::new(),
@@ -108,14 +108,14 @@ impl Selector {
         }
     }
 
-    /// Do these labels meet every requirement?
+    /// Returns whether these labels meet all requirements.
     pub fn matches(&self, labels: &impl Lookup) -> bool {
         self.requirements
             .iter()
             .all(|requirement| requirement.holds(labels))
     }
 
-    /// Whether it selects everything.
+    /// Returns whether it selects all objects.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
@@ -127,15 +127,15 @@ impl Requirement {
         operator: Operator,
         values: BTreeSet<String>,
     ) -> Result<Self, Error> {
-        let wrong = |at: &str, text: &str, why: &str| {
+        let invalid = |at: &str, text: &str, why: &str| {
             Err(Error(format!("{at}: Invalid value: {text:?}: {why}")))
         };
         if let Some(why) = names::validate_label_key(key).first() {
-            return wrong("key", key, why);
+            return invalid("key", key, why);
         }
         for (index, value) in values.iter().enumerate() {
             if let Some(why) = names::validate_label_value(value).first() {
-                return wrong(&format!("values[{index}][{key}]"), value, why);
+                return invalid(&format!("values[{index}][{key}]"), value, why);
             }
         }
         match operator {
@@ -149,10 +149,10 @@ impl Requirement {
                 ));
             }
             Operator::GreaterThan | Operator::LessThan => {
-                let odd = values.iter().find(|value| value.parse::<i64>().is_err());
-                if let Some(value) = odd {
+                let non_integer = values.iter().find(|value| value.parse::<i64>().is_err());
+                if let Some(value) = non_integer {
                     let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-                    return wrong("values[0]", value, why);
+                    return invalid("values[0]", value, why);
                 }
             }
             _ => {}
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operator_selects_what_kubectl_selects() {
+    fn operators_select_as_in_kubectl() {
         for (selector, selected, not) in [
             ("app=web", "app=web", "app=db"),
             ("app == web", "app=web", "x=y"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_and_nothing_are_what_they_say() {
+    fn everything_selects_any_labels_and_nothing_selects_none() {
         let none = labels("");
         assert!(Selector::everything().matches(&none) && Selector::everything().is_empty());
         assert!(!Selector::nothing().matches(&none) && !Selector::nothing().is_empty());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_selector_joins_labels_and_expressions() {
+    fn from_label_selector_combines_labels_and_expressions() {
         let expression = |operator: &str, values: &[&str]| LabelSelector {
             match_labels: labels("app=web"),
             match_expressions: vec![LabelSelectorRequirement {
@@ -308,11 +308,11 @@ mod tests {
 
     /// Checks F2.
     #[test]
-    fn a_selector_that_is_too_much_work_is_refused() {
+    fn selectors_that_are_too_long_or_have_too_many_requirements_are_rejected() {
         let error = |text: &str| Selector::parse(text).unwrap_err().to_string();
         let values: Vec<_> = (0..40_000).map(|n| format!("v{n}")).collect();
         assert_eq!(
-            error(&format!("odd in ({})", values.join(","))),
+            error(&format!("non_integer in ({})", values.join(","))),
             "invalid selector: Too long: may not be more than 65536 bytes"
         );
         assert_eq!(
@@ -320,7 +320,9 @@ mod tests {
             "invalid selector: Too many: 257: must have at most 256 requirements"
         );
         assert!(Selector::parse(&values[..256].join(",")).is_ok());
-        assert!(Selector::parse(&format!("odd in ({})", values[..8_000].join(","))).is_ok());
+        assert!(
+            Selector::parse(&format!("non_integer in ({})", values[..8_000].join(","))).is_ok()
+        );
         let spec = |labels: usize, expressions: usize| {
             let labels = values[..labels].iter();
             let expression = |key: &String| LabelSelectorRequirement {
@@ -344,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parser_fall_over(text in "[a-z=!<>(), ö]{0,40}") {
+        fn parsing_any_text_does_not_panic(text in "[a-z=!<>(), ö]{0,40}") {
             let _ = Selector::parse(&text);
         }
     }

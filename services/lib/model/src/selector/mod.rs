@@ -1,4 +1,4 @@
-//! Which objects are meant: by their labels, or by their fields.
+//! Label selectors and field selectors.
 
 mod fields;
 mod labels;
@@ -7,17 +7,17 @@ mod parse;
 pub use fields::{Comparison, FieldRequirement, Fields};
 pub use labels::Selector;
 
-/// The text or message is no selector.
+/// The error of an invalid selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
 
-/// The longest text that is read, in bytes: no longer one fits in a URL.
+/// The maximum length of a selector, in bytes. URLs do not fit longer ones.
 const MAX_BYTES: usize = 64 << 10;
-/// The most requirements of a selector. Each object of a list is compared with all of them.
+/// The maximum number of requirements of a selector. Each object of a list is compared with all of them.
 const MAX_REQUIREMENTS: usize = 256;
 
-/// Refuses texts that are too long to be read. Upstream has no such limit of its own, but one for URLs.
+/// Rejects selectors that are too long. Upstream limits the length of URLs instead.
 fn check_length(text: &str) -> Result<(), Error> {
     match text.len() {
         0..=MAX_BYTES => Ok(()),
@@ -27,7 +27,7 @@ fn check_length(text: &str) -> Result<(), Error> {
     }
 }
 
-/// Refuses selectors that are too much work for every object.
+/// Rejects selectors with too many requirements.
 fn check_requirements(count: usize) -> Result<(), Error> {
     match count {
         0..=MAX_REQUIREMENTS => Ok(()),

@@ -1,4 +1,4 @@
-//! kubectl's grammar of label selectors.
+//! The parser of label selectors.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::Error;
 use super::labels::{Operator, Requirement};
 use crate::names;
 
-/// Reads the requirements of a selector, in time n·log n, and sorts them by key.
+/// Parses the requirements of a selector in time O(n·log n) and sorts them by key.
 ///
 /// ```text
 /// selector    = [ requirement { "," requirement } ]
@@ -65,7 +65,7 @@ fn key<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, Error> {
     }
 }
 
-/// The value after a comparison; `a=,b=c` compares with the empty one.
+/// Parses the value of a comparison, which may be empty.
 fn one(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, Error> {
     let value = match tokens.peek() {
         "" | "," => "",
@@ -74,7 +74,7 @@ fn one(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, Error> {
     Ok([value.to_owned()].into())
 }
 
-/// The values in parentheses, of which each may be empty.
+/// Parses values in parentheses, each of which may be empty.
 fn many(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, Error> {
     let open = tokens.next();
     if open != "(" {
@@ -110,10 +110,10 @@ fn found(token: &str, expected: &str) -> Error {
 }
 
 const SYMBOLS: [char; 7] = ['=', '!', '(', ')', ',', '<', '>'];
-/// Other white space is part of words, as upstream.
+/// Other white space is part of words, as in upstream.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The tokens of the rest of the text; the empty token is the end.
+/// The remaining tokens. The empty token is the end.
 struct Tokens<'a> {
     rest: &'a str,
 }
@@ -141,9 +141,9 @@ impl<'a> Tokens<'a> {
 mod tests {
     use super::*;
 
-    /// Cases of upstream's own tests (`TestSetSelectorParser`, `TestSelectorParse`): selectors and how they are written.
+    /// Cases of upstream's tests (`TestSetSelectorParser`, `TestSelectorParse`): selectors and their canonical forms.
     #[test]
-    fn selectors_are_read_as_upstream_reads_them() {
+    fn selectors_are_parsed_as_by_upstream() {
         for (text, written) in [
             ("", ""),
             ("\rx", "x"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_in_upstreams_words() {
+    fn errors_have_the_messages_of_upstream() {
         let requirement = |why: &str| format!("unable to parse requirement: {why}");
         for (text, complaint) in [
             (
@@ -258,9 +258,9 @@ mod tests {
         }
     }
 
-    /// Checks F2: by the square of their number these values would take an hour.
+    /// Checks F2: a quadratic parser would take an hour.
     #[test]
-    fn many_values_are_read_in_time() {
+    fn parsing_many_values_takes_less_than_quadratic_time() {
         let values: Vec<_> = (0..300_000).map(|n| n.to_string()).collect();
         let text = format!("odd in ({})", values.join(","));
         assert_eq!(requirements(&text).unwrap().len(), 1);

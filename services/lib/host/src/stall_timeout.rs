@@ -1,4 +1,4 @@
-//! A connection whose client must take what is sent to it.
+//! A connection that is closed when its client stops reading.
 
 use std::io;
 use std::pin::Pin;
@@ -11,52 +11,52 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-static CUT: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let help = "Connections that were cut because of what their clients did.";
+static CUT_CONNECTIONS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    let help = "Connections closed because of their clients, by reason.";
     register_int_counter_vec!("setpoint_connections_cut_total", help, &["reason"])
-        .expect("the name is used once")
+        .expect("the name is unique")
 });
 
-/// Counts a connection that is ended for a reason.
-pub(crate) fn cut(reason: &str) {
-    CUT.with_label_values(&[reason]).inc();
+/// Counts a connection that is closed for this reason.
+pub(crate) fn count_cut(reason: &str) {
+    CUT_CONNECTIONS.with_label_values(&[reason]).inc();
 }
 
-/// Fails once a write has waited for `limit` without the client having taken anything.
-pub(crate) struct Patient {
+/// A stream whose writes fail once nothing could be written for `limit`.
+pub(crate) struct StallTimeout {
     stream: TcpStream,
     limit: Duration,
-    waiting: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl StallTimeout {
     pub fn new(stream: TcpStream, limit: Duration) -> Self {
         Self {
             stream,
             limit,
-            waiting: None,
+            timer: None,
         }
     }
 
-    /// The write's outcome; or the end of all patience.
-    fn judge<T>(
+    /// Returns the outcome of a write, or an error if it has been pending for too long.
+    fn check_stall<T>(
         &mut self,
         context: &mut Context<'_>,
         outcome: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.waiting = None;
+            self.timer = None;
             return outcome;
         }
         let limit = self.limit;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(limit)));
-        ready!(waiting.as_mut().poll(context));
-        cut("stalled");
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(limit)));
+        ready!(timer.as_mut().poll(context));
+        count_cut("stalled");
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for StallTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -66,14 +66,14 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for StallTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, written)
+        self.check_stall(context, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -90,7 +90,7 @@ impl AsyncWrite for Patient {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.judge(context, written)
+        self.check_stall(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,6 +1,6 @@
-//! Says what is wrong with a document that would not decode, in the words of Go's JSON package.
+//! Error messages for JSON that could not be decoded, in the wording of Go's `encoding/json`.
 //!
-//! Only a refused document comes here, so it is walked at leisure.
+//! Called only after decoding has failed, so speed does not matter.
 
 use prost_reflect::Kind as Type;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::Kind;
 use crate::rules::{self, Field, Message};
 
-/// Why the text is no JSON.
+/// Returns the message for text that is not JSON.
 pub(crate) fn syntax(json: &[u8], error: &serde_json::Error) -> String {
     match json {
         [] => "unexpected end of JSON input".to_owned(),
@@ -17,15 +17,15 @@ pub(crate) fn syntax(json: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Which value has the wrong type.
-pub(crate) fn mismatch(kind: &Kind, document: &Value, error: &serde_json::Error) -> String {
+/// Returns the message for a document with a value of the wrong type.
+pub(crate) fn wrong_type(kind: &Kind, document: &Value, error: &serde_json::Error) -> String {
     let root = rules::message(kind.message.full_name());
     let found =
         root.and_then(|message| in_message(message, &message.name, document, &mut Vec::new()));
     found.unwrap_or_else(|| without_position(error))
 }
 
-/// serde_json appends where in the text it stopped, which tells a user of kubectl nothing: kubectl made the text.
+/// Removes the position that serde_json appends: kubectl generated the text, so its users cannot interpret it.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
@@ -34,14 +34,14 @@ fn without_position(error: &serde_json::Error) -> String {
     }
 }
 
-/// The field that holds the value, for the message.
-struct At<'a> {
+/// The field of a value.
+struct Position<'a> {
     owner: &'a str,
     path: String,
 }
 
-impl At<'_> {
-    fn cannot(&self, value: &str, go_type: &str) -> Option<String> {
+impl Position<'_> {
+    fn cannot_unmarshal(&self, value: &str, go_type: &str) -> Option<String> {
         let Self { owner, path } = self;
         Some(match path.as_str() {
             "" => format!("json: cannot unmarshal {value} into Go value of type v1.{owner}"),
@@ -59,11 +59,11 @@ fn in_message<'v>(
     path: &mut Vec<&'v str>,
 ) -> Option<String> {
     let Value::Object(object) = value else {
-        let at = At {
+        let at = Position {
             owner,
             path: path.join("."),
         };
-        return at.cannot(word(value), &format!("v1.{}", message.name));
+        return at.cannot_unmarshal(json_type(value), &format!("v1.{}", message.name));
     };
     object.iter().find_map(|(key, value)| {
         let field = message.field(key)?;
@@ -82,11 +82,11 @@ fn in_field<'v>(
 ) -> Option<String> {
     let element = go_type(&field.element);
     let wrong = |go_type: String, path: &[&str]| {
-        At {
+        Position {
             owner,
             path: path.join("."),
         }
-        .cannot(word(value), &go_type)
+        .cannot_unmarshal(json_type(value), &go_type)
     };
     match (field.descriptor.is_list(), field.descriptor.is_map(), value) {
         (_, _, Value::Null) => None,
@@ -115,11 +115,11 @@ fn in_element<'v>(
         return in_message(message, owner, value, path);
     }
     let problem = scalar_problem(&field.element, value)?;
-    At {
+    Position {
         owner,
         path: path.join("."),
     }
-    .cannot(&problem, &go_type(&field.element))
+    .cannot_unmarshal(&problem, &go_type(&field.element))
 }
 
 /// Returns the problem of a value that is not the expected scalar; `None` if it is.
@@ -132,19 +132,19 @@ fn scalar_problem(expected: &Type, value: &Value) -> Option<String> {
             .as_i64()
             .is_some_and(|number| i32::try_from(number).is_ok()),
         (Type::Int64, Value::Number(number)) => number.is_i64(),
-        (Type::Message(message), value) => special_fits(message.name(), value),
+        (Type::Message(message), value) => has_json_type(message.name(), value),
         _ => false,
     };
     let number = matches!(expected, Type::Int32 | Type::Int64) && value.is_number();
     match (fits, number) {
         (true, _) => None,
         (false, true) => Some(format!("number {value}")),
-        (false, false) => Some(word(value).to_owned()),
+        (false, false) => Some(json_type(value).to_owned()),
     }
 }
 
-/// Whether the value has the JSON type of a message with a format of its own.
-fn special_fits(message: &str, value: &Value) -> bool {
+/// Returns whether the value has the JSON type of a message with a format of its own, such as a time.
+fn has_json_type(message: &str, value: &Value) -> bool {
     match message {
         "Time" | "MicroTime" => value.is_string(),
         "IntOrString" | "Quantity" => value.is_string() || value.is_number(),
@@ -152,7 +152,7 @@ fn special_fits(message: &str, value: &Value) -> bool {
     }
 }
 
-fn word(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -184,7 +184,7 @@ fn go_type(kind: &Type) -> String {
 mod tests {
     use crate::kinds;
 
-    fn refusal(resource: &str, json: &str) -> String {
+    fn error(resource: &str, json: &str) -> String {
         let kind = kinds().by_resource(resource).unwrap();
         let error = kind.from_json(json.as_bytes()).unwrap_err().to_string();
         let head = format!(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_told_as_go_tells_it() {
+    fn a_wrong_type_has_the_message_of_go() {
         for (spec, expected) in [
             (
                 r#"{"replicas":"3"}"#,
@@ -227,12 +227,12 @@ mod tests {
             ),
         ] {
             let json = format!(r#"{{"spec":{spec}}}"#);
-            assert_eq!(refusal("deployments.apps", &json), expected);
+            assert_eq!(error("deployments.apps", &json), expected);
         }
     }
 
     #[test]
-    fn each_type_has_its_name_in_go() {
+    fn types_have_their_names_in_go() {
         for (resource, json, expected) in [
             (
                 "pods",
@@ -271,36 +271,36 @@ mod tests {
             ),
         ] {
             let expected = format!("json: cannot unmarshal {expected}");
-            assert_eq!(refusal(resource, json), expected);
+            assert_eq!(error(resource, json), expected);
         }
     }
 
     #[test]
-    fn values_of_the_right_type_before_the_wrong_one_are_passed_over() {
+    fn valid_values_before_the_wrong_one_are_skipped() {
         let right = r#"{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":7,"labels":{"a":"b"}},
             "spec":{"activeDeadlineSeconds":7,"automountServiceAccountToken":true,
             "containers":[{"name":"a","livenessProbe":{"httpGet":{"port":"http"},"periodSeconds":7},
             "resources":{"limits":{"cpu":1,"memory":"1Gi"}}}],"volumes":"x"}}"#;
         assert_eq!(
-            refusal("pods", right),
+            error("pods", right),
             "json: cannot unmarshal string into Go struct field PodSpec.spec.volumes of type []v1.Volume"
         );
         assert_eq!(
-            refusal("secrets", r#"{"data":{"a":"AAEC"},"type":7}"#),
+            error("secrets", r#"{"data":{"a":"AAEC"},"type":7}"#),
             "json: cannot unmarshal number into Go struct field Secret.type of type string"
         );
         let nulls = r#"{"metadata":{"annotations":null,"creationTimestamp":null,"finalizers":null},"spec":{"hostname":7}}"#;
         assert_eq!(
-            refusal("pods", nulls),
+            error("pods", nulls),
             "json: cannot unmarshal number into Go struct field PodSpec.spec.hostname of type string"
         );
     }
 
     #[test]
-    fn an_array_is_never_taken_for_an_object() {
+    fn an_array_in_place_of_an_object_is_rejected() {
         for json in [r#" ["web"]"#, "[]", "[null]", "\n[{}]"] {
             assert_eq!(
-                refusal("pods", json),
+                error("pods", json),
                 "json: cannot unmarshal array into Go value of type v1.Pod",
                 "{json}"
             );
@@ -320,12 +320,12 @@ mod tests {
             ),
         ] {
             let expected = format!("json: cannot unmarshal array into Go struct field {field}");
-            assert_eq!(refusal("pods", json), expected);
+            assert_eq!(error("pods", json), expected);
         }
     }
 
     #[test]
-    fn null_is_unset_wherever_it_stands() {
+    fn null_reads_as_unset_in_every_place() {
         let pods = kinds().by_resource("pods").unwrap();
         let json = br#"{"metadata":{"labels":{"a":null},"annotations":null,"creationTimestamp":null},
             "spec":{"containers":[null,{"args":[null],"image":null,"resources":null}],"securityContext":null},"status":null}"#;
@@ -337,9 +337,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_below_an_inlined_field_is_found_too() {
+    fn a_wrong_type_in_an_inlined_message_is_found() {
         assert_eq!(
-            refusal(
+            error(
                 "pods",
                 r#"{"spec":{"containers":[{"livenessProbe":{"periodSeconds":"x"}}]}}"#
             ),
@@ -348,22 +348,19 @@ mod tests {
     }
 
     #[test]
-    fn a_value_in_a_bad_form_says_so_without_a_position() {
+    fn invalid_times_and_base64_are_reported_without_a_position() {
         assert_eq!(
-            refusal("pods", r#"{"metadata":{"creationTimestamp":"yesterday"}}"#),
+            error("pods", r#"{"metadata":{"creationTimestamp":"yesterday"}}"#),
             r#"parsing time "yesterday": not a time in RFC 3339 form"#
         );
-        let base64 = refusal("secrets", r#"{"data":{"password":"%%"}}"#);
+        let base64 = error("secrets", r#"{"data":{"password":"%%"}}"#);
         assert!(base64.starts_with("illegal base64 data"), "{base64}");
     }
 
     #[test]
-    fn text_that_is_no_json_says_where_it_ends() {
-        assert_eq!(
-            refusal("pods", r#"{"spec":"#),
-            "unexpected end of JSON input"
-        );
-        assert_eq!(refusal("pods", ""), "unexpected end of JSON input");
-        assert!(refusal("pods", "{]").starts_with("json parse error: "));
+    fn malformed_json_has_the_message_of_go() {
+        assert_eq!(error("pods", r#"{"spec":"#), "unexpected end of JSON input");
+        assert_eq!(error("pods", ""), "unexpected end of JSON input");
+        assert!(error("pods", "{]").starts_with("json parse error: "));
     }
 }

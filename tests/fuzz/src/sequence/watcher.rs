@@ -1,4 +1,4 @@
-//! What a watcher knows.
+//! A watcher that keeps the state of the watched objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use serde_json::Value;
 use setpoint_codec::Kind;
 use tokio::time::timeout;
 
-/// In paused time this passes once there is nothing else to do: then all has been told.
+/// In paused time this passes when all tasks are idle, so all events have been sent.
 const QUIET: Duration = Duration::from_millis(1);
 
 /// Namespace and name.
 pub type Key = (String, String);
 
-/// A watch of a kind, and the objects as it told them.
-pub struct Replica {
+/// A watch of a kind, and the objects according to its events.
+pub struct Watcher {
     pub kind: &'static Kind,
-    /// Of the list that it should agree with.
+    /// The path of the list that the objects must be equal to.
     pub path: String,
     pub objects: BTreeMap<Key, Value>,
     body: BodyDataStream,
@@ -26,7 +26,7 @@ pub struct Replica {
     revision: u64,
 }
 
-impl Replica {
+impl Watcher {
     pub fn new(kind: &'static Kind, path: String, body: BodyDataStream) -> Self {
         Self {
             kind,
@@ -38,20 +38,20 @@ impl Replica {
         }
     }
 
-    /// Takes in what was told since; returns how many writes that were. Initial objects are none.
+    /// Applies the events since the last call; returns the number of writes, without initial objects.
     pub async fn follow(&mut self) -> usize {
-        let mut told = 0;
+        let mut writes = 0;
         while let Ok(chunk) = timeout(QUIET, self.body.next()).await {
-            let chunk = chunk.expect("a watch without an end goes on");
+            let chunk = chunk.expect("the watch does not end");
             self.read
-                .extend_from_slice(&chunk.expect("memory does not fail"));
+                .extend_from_slice(&chunk.expect("the body does not fail"));
             while let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
                 let event = serde_json::from_slice(&line).expect("an event is JSON");
-                told += usize::from(self.take(event));
+                writes += usize::from(self.take(event));
             }
         }
-        told
+        writes
     }
 
     fn take(&mut self, mut event: Value) -> bool {
@@ -59,7 +59,10 @@ impl Replica {
         let of = event["type"].as_str().expect("an event has a type");
         let revision = revision(&object);
         if of == "BOOKMARK" {
-            assert!(revision >= self.revision, "a bookmark went back");
+            assert!(
+                revision >= self.revision,
+                "the revision of a bookmark decreased"
+            );
             self.revision = revision;
             return false;
         }
@@ -82,7 +85,7 @@ impl Replica {
     }
 }
 
-/// Where an object is.
+/// Returns the key of an object.
 pub fn key(object: &Value) -> Key {
     let text = |name: &str| {
         object["metadata"][name]
@@ -96,5 +99,5 @@ pub fn key(object: &Value) -> Key {
 fn revision(object: &Value) -> u64 {
     let text = object["metadata"]["resourceVersion"].as_str();
     text.and_then(|text| text.parse().ok())
-        .expect("what is told has a revision")
+        .expect("an event has a revision")
 }

@@ -1,4 +1,4 @@
-//! Answers in pieces, so that a client that stops to read is noticed and the rest does not wait for it in memory.
+//! Splits bodies into small frames, so that a client that stops reading is detected.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// HTTP/2 takes a frame as a whole once the client's window is open at all, and asks for the next when it is open again.
-const PIECE: usize = 32 << 10;
+/// hyper takes a whole frame as soon as the client's HTTP/2 window is open, and polls for the next when it is open again.
+const MAX_CHUNK: usize = 32 << 10;
 
-/// A body whose frames are cut into pieces of at most 32 KiB. Once a client has not asked for the next piece of a frame for
-/// `limit`, `stalled` is notified.
-pub(crate) struct Pieces {
+/// A body whose frames are split into chunks of at most 32 KiB. Notifies `stalled` if the next chunk of a frame has not
+/// been polled for `limit`.
+pub(crate) struct ChunkedBody {
     inner: Body,
     rest: Bytes,
     limit: Duration,
     stalled: Arc<Notify>,
-    /// Runs from the time a piece was given until the next is asked for.
+    /// Runs from the return of a chunk until the next poll.
     timer: Option<AbortOnDropHandle<()>>,
 }
 
-impl Pieces {
+impl ChunkedBody {
     pub fn new(inner: Body, limit: Duration, stalled: Arc<Notify>) -> Self {
         Self {
             inner,
@@ -37,8 +37,8 @@ impl Pieces {
         }
     }
 
-    fn next_piece(&mut self) -> Frame<Bytes> {
-        let piece = self.rest.split_to(self.rest.len().min(PIECE));
+    fn next_chunk(&mut self) -> Frame<Bytes> {
+        let chunk = self.rest.split_to(self.rest.len().min(MAX_CHUNK));
         if !self.rest.is_empty() {
             let (limit, stalled) = (self.limit, Arc::clone(&self.stalled));
             let timer = tokio::spawn(async move {
@@ -47,11 +47,11 @@ impl Pieces {
             });
             self.timer = Some(AbortOnDropHandle::new(timer));
         }
-        Frame::data(piece)
+        Frame::data(chunk)
     }
 }
 
-impl HttpBody for Pieces {
+impl HttpBody for ChunkedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -61,13 +61,13 @@ impl HttpBody for Pieces {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.timer = None;
         if !self.rest.is_empty() {
-            return Poll::Ready(Some(Ok(self.next_piece())));
+            return Poll::Ready(Some(Ok(self.next_chunk())));
         }
         let polled = Pin::new(&mut self.inner).poll_frame(context);
         polled.map(|frame| match frame?.map(Frame::into_data) {
             Ok(Ok(data)) => {
                 self.rest = data;
-                Some(Ok(self.next_piece()))
+                Some(Ok(self.next_chunk()))
             }
             Ok(Err(other)) => Some(Ok(other)),
             Err(error) => Some(Err(error)),

@@ -1,4 +1,4 @@
-//! Refusals of requests that no service gets to see.
+//! The protocol of a request, and errors in it.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use setpoint_proto::ApiError;
 use tonic::Status;
 
-/// The protocol in which a client expects its answer.
+/// The protocol in which a client expects its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP: an error is a `Status` object in JSON.
@@ -26,7 +26,7 @@ impl Protocol {
         }
     }
 
-    /// The name in logs and metrics.
+    /// Returns the name in logs and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -34,8 +34,8 @@ impl Protocol {
         }
     }
 
-    /// Returns the response that tells a client of `error`.
-    pub fn refuse(self, error: ApiError) -> Response<Body> {
+    /// Returns a response with an error.
+    pub fn error_response(self, error: ApiError) -> Response<Body> {
         match self {
             Self::Grpc => Status::from(error).into_http(),
             Self::Http => status_response(&error),

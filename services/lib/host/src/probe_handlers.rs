@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz` and `/metrics`, worded as Kubernetes words them.
+//! The endpoints `/livez`, `/readyz`, `/healthz` and `/metrics`, in the format of Kubernetes.
 
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
@@ -9,7 +9,7 @@ use prometheus::{Encoder, TextEncoder};
 
 use crate::health::{Health, Report};
 
-/// Liveness, readiness and metrics.
+/// Returns the router of liveness, readiness and metrics.
 pub fn router(health: Health) -> Router {
     Router::new()
         .route("/livez", get(livez))
@@ -22,10 +22,10 @@ pub fn router(health: Health) -> Router {
         .with_state(health)
 }
 
-/// A process that answers is alive: one that is not ready must not be restarted.
+/// Always succeeds: a process that answers is alive, and must not be restarted only because it is not ready.
 async fn livez(RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::of(query.as_deref());
-    answer("livez", Report::alive(&ask.excluded), ask.verbose)
+    let query = Query::parse(query.as_deref());
+    answer("livez", Report::alive(&query.excluded), query.verbose)
 }
 
 async fn livez_check(Path(check): Path<String>) -> Response {
@@ -33,25 +33,33 @@ async fn livez_check(Path(check): Path<String>) -> Response {
 }
 
 async fn readyz(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::of(query.as_deref());
-    answer("readyz", full(&health, &ask.excluded), ask.verbose)
+    let query = Query::parse(query.as_deref());
+    answer(
+        "readyz",
+        ready_report(&health, &query.excluded),
+        query.verbose,
+    )
 }
 
-/// Deprecated by Kubernetes, and there the same as readiness.
+/// Deprecated in Kubernetes; the same as readiness, as there.
 async fn healthz(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
-    let ask = Ask::of(query.as_deref());
-    answer("healthz", full(&health, &ask.excluded), ask.verbose)
+    let query = Query::parse(query.as_deref());
+    answer(
+        "healthz",
+        ready_report(&health, &query.excluded),
+        query.verbose,
+    )
 }
 
 async fn healthz_check(State(health): State<Health>, Path(check): Path<String>) -> Response {
-    one("healthz", &check, full(&health, &[]))
+    one("healthz", &check, ready_report(&health, &[]))
 }
 
-fn full(health: &Health, excluded: &[String]) -> Report {
+fn ready_report(health: &Health, excluded: &[String]) -> Report {
     Report::alive(excluded).and(health.report(excluded))
 }
 
-/// One check of a report.
+/// Responds with one check of a report.
 fn one(name: &str, check: &str, report: Report) -> Response {
     match report.only(check) {
         Some(report) => answer(name, report, false),
@@ -71,24 +79,24 @@ fn answer(name: &str, report: Report, verbose: bool) -> Response {
     }
 }
 
-/// The parameters of a query: `verbose`, `exclude=<check>` (any number of them).
+/// The query parameters: `verbose`, and any number of `exclude=<check>`.
 #[derive(Default)]
-struct Ask {
+struct Query {
     verbose: bool,
     excluded: Vec<String>,
 }
 
-impl Ask {
-    fn of(query: Option<&str>) -> Self {
-        let mut ask = Self::default();
-        for pair in query.unwrap_or_default().split('&') {
+impl Query {
+    fn parse(text: Option<&str>) -> Self {
+        let mut query = Self::default();
+        for pair in text.unwrap_or_default().split('&') {
             match pair.split_once('=').unwrap_or((pair, "")) {
-                ("verbose", value) => ask.verbose = !matches!(value, "0" | "false"),
-                ("exclude", name) => ask.excluded.push(name.to_owned()),
+                ("verbose", value) => query.verbose = !matches!(value, "0" | "false"),
+                ("exclude", name) => query.excluded.push(name.to_owned()),
                 _ => {}
             }
         }
-        ask
+        query
     }
 }
 
@@ -124,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_is_live_before_it_is_ready() {
+    async fn livez_succeeds_before_readyz_does() {
         let health = Health::default();
         health.check("informers").fail("pods are not listed yet");
         assert_eq!(fetch(&health, "/livez").await, (200, "ok".to_owned()));
@@ -139,7 +147,7 @@ mod tests {
 
     /// Checks K22.
     #[tokio::test]
-    async fn a_ready_process_says_what_it_checked_when_asked() {
+    async fn verbose_responses_list_every_check() {
         let health = Health::default();
         health.check("etcd").pass();
         assert_eq!(fetch(&health, "/readyz").await, (200, "ok".to_owned()));
@@ -154,7 +162,7 @@ mod tests {
 
     /// Checks K22.
     #[tokio::test]
-    async fn a_check_can_be_asked_for_alone() {
+    async fn a_single_check_has_its_own_path() {
         let health = Health::default();
         health.check("poststarthook/informers").pass();
         health.check("etcd").fail("no answer");
@@ -168,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn metrics_tell_what_the_process_costs() {
+    async fn metrics_include_memory_and_cpu_time_of_the_process() {
         let (status, text) = fetch(&Health::default(), "/metrics").await;
         assert_eq!(status, 200);
         assert!(text.contains("process_resident_memory_bytes"), "{text}");
