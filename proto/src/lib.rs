@@ -7,6 +7,7 @@ mod any;
 mod error;
 mod lenient;
 mod number;
+pub mod quantity;
 mod resource;
 mod time;
 pub mod trace;

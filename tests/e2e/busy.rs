@@ -4,13 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use setpoint_tests::{Cluster, Entry, EtcdLog, LeadershipTerm, Size, election, eventually, http};
+use setpoint_tests::{
+    Cluster, ELECTED, Entry, EtcdLog, LeadershipTerm, Size, election, eventually, http,
+};
 
-const LEADERS: [&str; 3] = [
-    "deployment-controller",
-    "replicaset-controller",
-    "scheduler",
-];
 /// Maximum time between two renewals: the retry period with its jitter, and a tolerance.
 const APART: Duration = Duration::from_millis(360 + 1000);
 const CONNECTIONS: usize = 64;
@@ -29,7 +26,7 @@ fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_sec
     let url = cluster.gateway_url();
     let address = url.trim_start_matches("http://");
     let before = fill(address);
-    let history = EtcdLog::of(cluster.etcd_url());
+    let history = EtcdLog::of(&cluster.etcd_url());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..CONNECTIONS {
@@ -38,14 +35,14 @@ fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_sec
         eventually("all leaders have renewed many times", || {
             let entries = history.so_far();
             let count = |service| renewals(&entries, service, before).len();
-            let counts = LEADERS.map(count);
+            let counts = ELECTED.map(count);
             let enough = counts.iter().all(|count| *count > RENEWALS);
             enough.then_some(()).ok_or(format!("{counts:?}"))
         });
         done.store(true, Ordering::Relaxed);
     });
     let entries = history.all();
-    for service in LEADERS {
+    for service in ELECTED {
         assert_eq!(
             LeadershipTerm::all(&entries, service).len(),
             1,

@@ -61,7 +61,7 @@ impl Pair {
         let log = vec!["--log".into(), "debug".into()];
         let flags = [election("4s", "3s"), log].concat();
         for (replica, clock) in clocks.iter().enumerate() {
-            cluster.service_by(clock, &name(replica), SERVICE, &flags);
+            cluster.service_by(clock, SERVICE, replica, &flags);
             assert_eq!(cluster.leader(SERVICE), name(0));
         }
         let kubectl = cluster.kubectl();
@@ -69,7 +69,7 @@ impl Pair {
         assert!(output.success, "{}", output.stderr);
         Some(Self {
             kubectl,
-            history: EtcdLog::of(cluster.etcd_url()),
+            history: EtcdLog::of(&cluster.etcd_url()),
             cluster,
             clocks,
         })
@@ -78,9 +78,8 @@ impl Pair {
     /// Sets a replica's clock, and waits until the replica's log shows the new time.
     fn jump(&mut self, replica: usize, ahead: i64) {
         self.clocks[replica].set(ahead);
-        let process = self.cluster.process(&name(replica));
         eventually("the clock has jumped", || {
-            let log = process.log();
+            let log = self.cluster.log(&name(replica));
             let shown = log.lines().rev().find_map(time).ok_or("the log is empty")?;
             let off = shown.as_second() - Timestamp::now().as_second();
             let jumped = (off - ahead).abs() < SLACK;

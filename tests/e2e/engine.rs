@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use setpoint_ctl::launcher::program;
 use setpoint_tests::{Cluster, Size, eventually};
 
 /// A few programs of Debian's static busybox; without a command it sleeps until it is asked to stop.
@@ -61,7 +62,7 @@ impl Engine {
             "--docker-pause-image",
             IMAGE,
         ];
-        cluster.service("node-agent-0", "node-agent", &flags.map(str::to_owned));
+        cluster.service("node-agent", 0, &flags.map(str::to_owned));
     }
 
     /// Runs docker.
@@ -106,12 +107,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let own = std::env::current_exe().expect("a test is a file");
-        let binary = own
-            .ancestors()
-            .nth(2)
-            .map(|folder| folder.join("node-agent"));
-        let _ = Command::new(binary.expect("it is beside the test"))
+        let _ = Command::new(program("node-agent").expect("it is beside the test"))
             .args([
                 "sweep",
                 "--runtime=docker",

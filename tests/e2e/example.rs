@@ -6,7 +6,7 @@ use setpoint_tests::{Cluster, Kubectl, eventually, fast_election};
 #[test]
 fn the_example_controller_keeps_a_mirror_of_each_config_map() {
     let mut cluster = Cluster::bare();
-    cluster.service("mirror-0", "examples/mirror", &fast_election());
+    cluster.service("examples/mirror", 0, &fast_election());
     let kubectl = cluster.kubectl();
     kubectl.ok("create configmap greeting --from-literal=text=hello");
     kubectl.ok("annotate configmap greeting example.com/mirror=true");

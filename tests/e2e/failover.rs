@@ -1,6 +1,6 @@
 //! Leaders are killed during a rollout: their successors finish it without extra Pods.
 
-use setpoint_tests::{Cluster, Size, eventually};
+use setpoint_tests::{Cluster, ELECTED, Size, eventually};
 
 use crate::web::{apply, text, until_ready};
 
@@ -16,14 +16,7 @@ fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
     let mut cluster = Cluster::start(size);
     let kubectl = cluster.kubectl();
     apply(&kubectl);
-    for (round, service) in [
-        "deployment-controller",
-        "replicaset-controller",
-        "scheduler",
-    ]
-    .iter()
-    .enumerate()
-    {
+    for (round, service) in ELECTED.iter().enumerate() {
         let leader = cluster.leader(service);
         let image = format!("nginx:1.{}", 30 + round);
         kubectl.ok(&format!(

@@ -15,7 +15,7 @@ fn a_gateway_without_etcd_waits_and_says_so() {
     });
     assert!(!kubectl.run("get --raw /readyz").success);
     eventually("the log names what it waits for", || {
-        let log = cluster.process("gateway-0").log();
+        let log = cluster.log("gateway-0");
         log.contains("etcd").then_some(()).ok_or(log)
     });
     cluster.start_etcd();
@@ -51,7 +51,7 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_recovers() {
         })
     };
     for n in 0..2 {
-        cluster.process("etcd").restart();
+        cluster.process("etcd-0").restart();
         // The next kill must also hit writes in progress.
         eventually("etcd takes writes again", || {
             let output = kubectl.run(&format!("label namespace default kills={n} --overwrite"));
@@ -94,7 +94,7 @@ fn a_restarted_gateway_is_found_again_without_relists() {
         "replicaset-controller-0",
         "scheduler-0",
     ] {
-        let log = cluster.process(service).log();
+        let log = cluster.log(service);
         assert!(!log.contains("relist"), "{service} listed again: {log}");
     }
 }

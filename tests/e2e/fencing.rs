@@ -40,14 +40,13 @@ impl Fixture {
         let gateway = cluster.gateway_url();
         let mut links = BTreeMap::new();
         for n in 0..2 {
-            let name = format!("{SERVICE}-{n}");
             let link = Link::to(&gateway);
-            cluster.service_through(&link.url(), &name, SERVICE, &fast_election());
-            links.insert(name, link);
+            cluster.service_through(&link.url(), SERVICE, n, &fast_election());
+            links.insert(format!("{SERVICE}-{n}"), link);
         }
         Self {
             kubectl: cluster.kubectl(),
-            history: EtcdLog::of(cluster.etcd_url()),
+            history: EtcdLog::of(&cluster.etcd_url()),
             cluster,
             links,
         }

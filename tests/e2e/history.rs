@@ -12,7 +12,7 @@ fn versions(history: &Value) -> &[Value] {
 }
 
 fn compact(cluster: &Cluster, revision: i64) {
-    let url = cluster.etcd_url().to_owned();
+    let url = cluster.etcd_url();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let client = etcd_client::Client::connect([url], None).await;

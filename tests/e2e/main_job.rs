@@ -190,10 +190,8 @@ fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
     let pod = kubectl.json(&format!("get pod {name} -n production"));
     let id = text(&pod, "/status/containerStatuses/0/containerID");
     let attempt = id.strip_prefix("process://").expect("a process runs it");
-    let agent = text(&pod, "/spec/nodeName").replace("node-", "node-agent-");
     let note = cluster
-        .directory()
-        .join(agent)
+        .node(text(&pod, "/spec/nodeName"))
         .join("pods")
         .join(attempt)
         .join("pid");

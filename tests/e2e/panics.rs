@@ -39,7 +39,7 @@ const TASKS: [&str; 17] = [
 /// Each task of each process panics at its start, and the cluster works nevertheless.
 #[test]
 fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
-    let cluster = Cluster::with_environment(SIZE, &["SETPOINT_PANIC_ONCE=true"]);
+    let cluster = Cluster::with_environment(SIZE, ("SETPOINT_PANIC_ONCE", "true"));
     let kubectl = cluster.kubectl();
     web::apply(&kubectl);
     web::until_ready(&kubectl, 3);

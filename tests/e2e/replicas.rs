@@ -38,7 +38,7 @@ fn metric(cluster: &Cluster, gateway: usize, name: &str, line: &str) -> f64 {
 /// Asserts that every watcher has received exactly the changes in etcd, each once and in order.
 async fn assert_complete(cluster: &Cluster, watchers: &Watchers, after: Revision, until: Revision) {
     watchers.wait_for(until).await;
-    let expected = config_map_revisions(cluster.etcd_url(), after, until).await;
+    let expected = config_map_revisions(&cluster.etcd_url(), after, until).await;
     for received in watchers.received() {
         let received: Vec<_> = received
             .into_iter()
@@ -144,7 +144,7 @@ async fn freeze(pause: Duration) {
 async fn a_gateway_that_lags_does_not_show_what_was_deleted_by_another() {
     let mut cluster = Cluster::without_etcd();
     cluster.start_etcd();
-    let link = Link::to(cluster.etcd_url());
+    let link = Link::to(&cluster.etcd_url());
     cluster.add_gateway();
     cluster.start_gateway_at(0);
     cluster.start_gateway_over(1, &link.url());
@@ -201,7 +201,7 @@ async fn a_watch_survives_a_network_that_loses_everything_without_a_word() {
 async fn clients_leave_a_gateway_that_has_lost_its_store() {
     let mut cluster = Cluster::without_etcd();
     cluster.start_etcd();
-    let link = Link::to(cluster.etcd_url());
+    let link = Link::to(&cluster.etcd_url());
     cluster.add_gateway();
     cluster.start_gateway_at(0);
     cluster.start_gateway_over(1, &link.url());
@@ -234,7 +234,7 @@ async fn a_gateway_that_is_watched_stops_at_once() {
         (open == 1.0).then_some(()).ok_or(format!("{open}"))
     });
     assert!(cluster.process("gateway-0").stop());
-    let log = cluster.process("gateway-0").log();
+    let log = cluster.log("gateway-0");
     assert!(!log.contains("did not end in time"), "{log}");
     let end = mark(&urls, "end").await;
     assert_complete(&cluster, &watchers, start, end).await;

@@ -20,7 +20,7 @@ fn size(replicas: usize) -> Size {
 #[test]
 fn a_leader_that_is_asked_to_stop_finishes_its_rounds_and_hands_over_at_once() {
     let mut cluster = Cluster::start_as_shipped(size(2));
-    let (history, kubectl) = (EtcdLog::of(cluster.etcd_url()), cluster.kubectl());
+    let (history, kubectl) = (EtcdLog::of(&cluster.etcd_url()), cluster.kubectl());
     apply(&kubectl);
     let leader = cluster.leader(SERVICE);
     kubectl.ok("scale deployment/web-frontend -n production --replicas=100");
@@ -46,7 +46,7 @@ fn a_leader_that_is_asked_to_stop_finishes_its_rounds_and_hands_over_at_once() {
 #[test]
 fn a_rolling_restart_has_one_leader_at_a_time_and_short_gaps() {
     let mut cluster = Cluster::start_as_shipped(size(3));
-    let (history, kubectl) = (EtcdLog::of(cluster.etcd_url()), cluster.kubectl());
+    let (history, kubectl) = (EtcdLog::of(&cluster.etcd_url()), cluster.kubectl());
     apply(&kubectl);
     for n in 0..3 {
         let replicas = 20 * (n + 1);
@@ -78,16 +78,16 @@ fn a_leader_whose_calls_hang_has_stopped_when_another_leads() {
     let (first, second) = (format!("{SERVICE}-0"), format!("{SERVICE}-1"));
     // Between the end of one term and the start of the next there is time to write to the log.
     let flags = election("6s", "3s");
-    cluster.service_through(&link.url(), &first, SERVICE, &flags);
+    cluster.service_through(&link.url(), SERVICE, 0, &flags);
     assert_eq!(cluster.leader(SERVICE), first);
-    cluster.service(&second, SERVICE, &flags);
-    let history = EtcdLog::of(cluster.etcd_url());
+    cluster.service(SERVICE, 1, &flags);
+    let history = EtcdLog::of(&cluster.etcd_url());
     link.hold_requests();
     eventually("the standby leads", || {
         let now = cluster.leader(SERVICE);
         (now == second).then_some(()).ok_or(now)
     });
-    let log = cluster.process(&first).log();
+    let log = cluster.log(&first);
     assert!(log.contains("leadership lost"), "{log}");
     link.release();
     assert_eq!(LeadershipTerm::all(&history.all(), SERVICE).len(), 2);
@@ -98,7 +98,7 @@ fn a_leader_whose_calls_hang_has_stopped_when_another_leads() {
 fn a_store_that_is_lost_for_a_while_leaves_one_leader_and_no_flapping() {
     // The store is lost for longer than the lease duration.
     let mut cluster = Cluster::start_with(size(3), &election("4s", "3s"));
-    let history = EtcdLog::of(cluster.etcd_url());
+    let history = EtcdLog::of(&cluster.etcd_url());
     lose_the_store(&mut cluster, &history, 5);
 }
 
@@ -107,7 +107,7 @@ fn a_store_that_is_lost_for_a_while_leaves_one_leader_and_no_flapping() {
 #[ignore = "takes minutes"]
 fn a_store_that_is_lost_for_a_minute_leaves_one_leader_and_no_flapping() {
     let mut cluster = Cluster::start_as_shipped(size(3));
-    let history = EtcdLog::of(cluster.etcd_url());
+    let history = EtcdLog::of(&cluster.etcd_url());
     lose_the_store(&mut cluster, &history, 60);
 }
 
@@ -115,10 +115,10 @@ fn lose_the_store(cluster: &mut Cluster, history: &EtcdLog, seconds: u64) {
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     let before = LeadershipTerm::all(&history.all(), SERVICE).len();
-    cluster.process("etcd").signal(Signal::SIGSTOP);
+    cluster.process("etcd-0").signal(Signal::SIGSTOP);
     // The duration of the fault, not a wait for a condition.
     std::thread::sleep(std::time::Duration::from_secs(seconds));
-    cluster.process("etcd").signal(Signal::SIGCONT);
+    cluster.process("etcd-0").signal(Signal::SIGCONT);
     cluster.wait_until_ready();
     kubectl.ok("scale deployment/web-frontend -n production --replicas=5");
     until_ready(&kubectl, 5);

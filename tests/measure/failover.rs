@@ -48,9 +48,9 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
 async fn replace_leaders(plan: &Plan) -> anyhow::Result<Vec<Handover>> {
     let mut cluster = block_in_place(Cluster::bare);
     for n in 0..2 {
-        cluster.service(&format!("{SERVICE}-{n}"), SERVICE, &plan.flags);
+        cluster.service(SERVICE, n, &plan.flags);
     }
-    let history = EtcdLog::of(cluster.etcd_url());
+    let history = EtcdLog::of(&cluster.etcd_url());
     let load = load(&cluster)?;
     block_in_place(|| {
         for _ in 0..plan.rounds {

@@ -14,7 +14,7 @@ const PODS: usize = 10_000;
 /// Reports the growth of the replicaset-controller's resident memory by ten thousand Pods that it does not own.
 pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let mut cluster = Cluster::bare();
-    cluster.service("replicaset-controller-0", "replicaset-controller", &[]);
+    cluster.service("replicaset-controller", 0, &[]);
     let pid = cluster.process("replicaset-controller-0").pid();
     let gateway = client(&cluster.gateway_url());
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -15,7 +15,7 @@ const SIZE: usize = 1024;
 /// Reports both rates, measured in turn on the same etcd.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let mut cluster = Cluster::bare();
-    let raw = raw_etcd(cluster.etcd_url(), seconds).await?;
+    let raw = raw_etcd(&cluster.etcd_url(), seconds).await?;
     let gateway = cluster.process("gateway-0").pid();
     let before = cpu(gateway);
     let ours = creates(&cluster.gateway_url(), 0, seconds).await?;

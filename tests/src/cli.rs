@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use setpoint_ctl::launcher::program;
+
 use crate::Cluster;
-use crate::cluster::binary;
 
 /// kubectl with the cluster's kubeconfig and a cache of its own.
 #[derive(Clone)]
@@ -116,7 +117,7 @@ impl Kubectl {
 impl Cluster {
     /// Runs the `setpoint` command against `gateway-<n>`; `arguments` are split at whitespace.
     pub fn setpoint_at(&self, gateway: usize, arguments: &str) -> Output {
-        let output = Command::new(binary("setpoint"))
+        let output = Command::new(program("setpoint").expect("build the workspace first"))
             .args(["--gateway", &self.gateway_url_at(gateway)])
             .args(arguments.split_whitespace())
             .stdin(Stdio::null())

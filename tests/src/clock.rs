@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::{Process, eventually};
+use crate::{Cluster, eventually};
 
 /// Prefixes of files that libfaketime leaves behind when its process is killed; a new process with the same id would fail.
 const LEFTOVERS: [&str; 2] = ["faketime_shm_", "sem.faketime_sem_"];
@@ -38,12 +38,12 @@ impl WallClock {
     }
 
     /// Returns the environment of a process that uses this clock.
-    pub(crate) fn environment(&self) -> [String; 4] {
+    pub(crate) fn environment(&self) -> [(&'static str, PathBuf); 4] {
         [
-            format!("LD_PRELOAD={}", self.library.display()),
-            format!("FAKETIME_TIMESTAMP_FILE={}", self.file().display()),
-            "FAKETIME_NO_CACHE=1".to_owned(),
-            "FAKETIME_DONT_FAKE_MONOTONIC=1".to_owned(),
+            ("LD_PRELOAD", self.library.clone()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file()),
+            ("FAKETIME_NO_CACHE", "1".into()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
         ]
     }
 
@@ -51,13 +51,14 @@ impl WallClock {
     ///
     /// # Panics
     /// If the process has not started after a minute.
-    pub(crate) fn clear_up(process: &Process) {
+    pub(crate) fn clear_up(cluster: &mut Cluster, name: &str) {
         eventually("the process runs", || {
-            let log = process.log();
+            let log = cluster.log(name);
             (!log.is_empty()).then_some(()).ok_or(log)
         });
-        for name in LEFTOVERS {
-            let file = Path::new("/dev/shm").join(format!("{name}{}", process.pid()));
+        let pid = cluster.process(name).pid();
+        for prefix in LEFTOVERS {
+            let file = Path::new("/dev/shm").join(format!("{prefix}{pid}"));
             // The process has the file open, or has ended and removed it.
             let _ = fs::remove_file(file);
         }

@@ -16,11 +16,15 @@ mod writers;
 
 pub use cli::{Kubectl, Output};
 pub use clock::WallClock;
-pub use cluster::{Cluster, Size, election, fast_election};
+pub use cluster::{Cluster, Size, fast_election};
 pub use etcd_log::{Entry, EtcdLog, config_map_revisions};
 pub use leadership::{Handover, LeadershipTerm};
 pub use link::Link;
 pub use process::Process;
+pub use setpoint_ctl::launcher::{
+    election,
+    topology::{ELECTED, SERVICES},
+};
 pub use setpoint_testkit::free_port;
 pub use wait::eventually;
 pub use watchers::{Watchers, client};

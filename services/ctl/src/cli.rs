@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::connection::Connection;
-use crate::state_dir::StateDir;
+use crate::launcher::StateDir;
 use crate::{chaos, down, history, leaders, relay, status, trace, up, why};
 
 /// Starts and stops a Setpoint cluster on this machine, and shows what kubectl does not.

@@ -5,8 +5,7 @@ use anyhow::bail;
 use setpoint_controller::Client;
 use setpoint_controller::client::Settings;
 
-use crate::cluster_spec::{ClusterSpec, address};
-use crate::state_dir::StateDir;
+use crate::launcher::{ClusterSpec, StateDir, address};
 
 /// The field manager of writes by this command.
 const WRITER: &str = "setpoint";

@@ -4,13 +4,10 @@ use anyhow::bail;
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::down::{stop, sweep};
-use crate::launch::{self, Started};
-use crate::port;
-use crate::process::RunningProcess;
-use crate::state_dir::StateDir;
+use crate::down::stop;
+use crate::launcher::topology::service_of;
+use crate::launcher::{self, ProcessSpec, RunningProcess, Started, StateDir, port, sweep};
 use crate::time_format::seconds;
-use crate::topology::{ProcessSpec, service_of};
 
 /// The difference between the running and the wanted processes.
 pub struct Plan {
@@ -93,7 +90,7 @@ impl Plan {
         let names: Vec<_> = started.map(|process| process.name.clone()).collect();
         stop(state_dir, &names).await;
         match names.iter().any(|name| service_of(name) == "node-agent") {
-            true => sweep(state_dir).await,
+            true => sweep(state_dir),
             false => Ok(()),
         }
     }
@@ -103,7 +100,7 @@ impl Plan {
 async fn start(state_dir: &StateDir, stage: &[ProcessSpec]) -> anyhow::Result<()> {
     let ports = port::free(stage.len())?;
     let started = stage.iter().zip(ports).map(|(process, free)| {
-        let started = launch::start(state_dir, process, process.port.unwrap_or(free))?;
+        let started = launcher::start(state_dir, process, process.port.unwrap_or(free))?;
         Ok((process, started))
     });
     let started: anyhow::Result<Vec<_>> = started.collect();

@@ -3,14 +3,10 @@
 use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
 use futures::future::join_all;
-use tokio::process::Command;
 
-use crate::launch;
-use crate::process::{RunningProcess, STOP_TIMEOUT, remove_records};
-use crate::state_dir::StateDir;
-use crate::topology::{NODES, stage};
+use crate::launcher::topology::stage;
+use crate::launcher::{RunningProcess, STOP_TIMEOUT, StateDir, sweep};
 
 /// Stops the cluster; its objects are kept.
 pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
@@ -20,7 +16,7 @@ pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
     }
     let _lock = state_dir.lock()?;
     let stopped = stop(state_dir, &state_dir.recorded()).await;
-    sweep(state_dir).await?;
+    sweep(state_dir)?;
     // The record describes a running cluster only; the next `up` starts from the defaults.
     let _ = fs::remove_file(state_dir.cluster_spec());
     match stopped {
@@ -43,7 +39,7 @@ pub async fn stop(state_dir: &StateDir, names: &[String]) -> usize {
         let running: Vec<_> = running.collect();
         count += running.len();
         join_all(running.iter().map(stop_one)).await;
-        in_stage().for_each(|name| remove_records(state_dir, name));
+        in_stage().for_each(|name| state_dir.remove_records(name));
     }
     count
 }
@@ -56,30 +52,4 @@ async fn stop_one(running: &RunningProcess) {
             running.name
         ),
     }
-}
-
-/// Ends the containers of all nodes. Node agents leave them running when they stop, so that an agent can be restarted.
-pub async fn sweep(state_dir: &StateDir) -> anyhow::Result<()> {
-    for node in NODES
-        .map(|node| state_dir.node(node))
-        .iter()
-        .filter(|node| node.exists())
-    {
-        let output = Command::new(launch::program("node-agent")?)
-            .arg("sweep")
-            .arg(node)
-            .output()
-            .await;
-        let output = output
-            .with_context(|| format!("cannot stop_one the containers of {}", node.display()))?;
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            bail!(
-                "the containers of {} still run: {}",
-                node.display(),
-                why.trim()
-            );
-        }
-    }
-    Ok(())
 }

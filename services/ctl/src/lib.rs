@@ -6,22 +6,17 @@
 
 mod chaos;
 mod cli;
-mod cluster_spec;
 mod connection;
 mod converge;
 mod down;
 mod history;
-mod launch;
+pub mod launcher;
 mod leaders;
-mod port;
-mod process;
 mod relay;
-mod state_dir;
 mod status;
 mod subject;
 mod table;
 mod time_format;
-mod topology;
 mod trace;
 mod up;
 mod why;

@@ -6,10 +6,8 @@ use std::process::ExitCode;
 use futures::future::join_all;
 use setpoint_host::probe;
 
-use crate::cluster_spec::ClusterSpec;
-use crate::process::RunningProcess;
-use crate::state_dir::StateDir;
-use crate::topology::{health_path, stages};
+use crate::launcher::topology::{health_path, stages};
+use crate::launcher::{ClusterSpec, RunningProcess, StateDir};
 
 /// One row of the table.
 struct Row {

@@ -1,22 +1,18 @@
 //! `setpoint up`: starts a local cluster, or changes the running one, until all processes are ready.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, value_parser};
 
-use crate::cluster_spec::{ClusterSpec, Profile};
 use crate::converge::Plan;
-use crate::down::{stop, sweep};
-use crate::launch;
-use crate::port;
-use crate::process::RunningProcess;
-use crate::state_dir::StateDir;
+use crate::down::stop;
+use crate::launcher::{
+    ClusterSpec, ProcessSpec, Profile, RunningProcess, StateDir, port, program, sweep, topology,
+};
 use crate::time_format::seconds;
-use crate::topology::{self, ProcessSpec};
 
 /// Options of `setpoint up`. A running cluster keeps the values of options that are not given.
 #[derive(Args, Clone, Debug, Default)]
@@ -72,11 +68,11 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     let spec = options.apply_to(current_spec(state_dir)?)?;
     let stages = topology::stages(state_dir, &spec);
     for service in stages.iter().flatten().map(|process| process.service) {
-        launch::program(service)?;
+        program(service)?;
     }
     if options.fresh {
         stop(state_dir, &state_dir.recorded()).await;
-        sweep(state_dir).await?;
+        sweep(state_dir)?;
         state_dir.clear()?;
     }
     let plan = Plan::compute(state_dir, &stages);
@@ -91,7 +87,7 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     let begin = Instant::now();
     spec.save(state_dir)?;
     plan.execute(state_dir).await?;
-    write_kubeconfig(state_dir, spec.gateways[0])?;
+    state_dir.write_kubeconfig(spec.gateways[0])?;
     println!("Setpoint is ready after {}.", seconds(begin.elapsed()));
     print!("{}", next_steps(state_dir));
     Ok(ExitCode::SUCCESS)
@@ -157,25 +153,6 @@ fn check_ports_free(missing: &[Vec<ProcessSpec>], spec: &ClusterSpec) -> anyhow:
         }
     }
     Ok(())
-}
-
-fn write_kubeconfig(state_dir: &StateDir, port: u16) -> anyhow::Result<()> {
-    let path = state_dir.kubeconfig();
-    fs::write(&path, kubeconfig(port)).with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn kubeconfig(port: u16) -> String {
-    format!(
-        "apiVersion: v1\n\
-         kind: Config\n\
-         current-context: setpoint\n\
-         contexts:\n\
-         - name: setpoint\n  context: {{cluster: setpoint, user: admin}}\n\
-         clusters:\n\
-         - name: setpoint\n  cluster: {{server: 'http://127.0.0.1:{port}'}}\n\
-         users:\n\
-         - name: admin\n  user: {{}}\n"
-    )
 }
 
 /// Returns the commands to try next.

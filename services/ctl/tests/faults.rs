@@ -8,16 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use setpoint_ctl::launcher::topology::SERVICES;
 use setpoint_testkit::free_port;
 use tempfile::TempDir;
-
-const SERVICES: [&str; 5] = [
-    "gateway",
-    "deployment-controller",
-    "replicaset-controller",
-    "scheduler",
-    "node-agent",
-];
 
 /// A `setpoint` program in a directory whose services are shell scripts.
 struct Fixture {

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use setpoint_tests::{Process, eventually, free_port, http};
+use setpoint_tests::{Process, SERVICES, eventually, free_port, http};
 
 use super::dashboards;
 use super::scene::Scene;
@@ -53,13 +53,7 @@ fn prometheus_scrapes_every_replica_and_every_panel_has_data() {
 fn the_settings_for_prometheus_are_valid_and_name_every_service() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/prometheus.yml");
     let text = std::fs::read_to_string(path).unwrap();
-    for service in [
-        "gateway",
-        "deployment-controller",
-        "replicaset-controller",
-        "scheduler",
-        "node-agent",
-    ] {
+    for service in SERVICES {
         assert!(text.contains(&format!("names: [{service}]")), "{service}");
     }
     match Command::new("promtool")
@@ -94,10 +88,9 @@ fn start(scene: &Scene, targets: &BTreeMap<String, Vec<String>>) -> (Process, St
         ("web.listen-address", address.clone()),
     ];
     let flags = flags.map(|(name, value)| format!("--{name}={value}"));
-    let command = std::iter::once("prometheus".to_owned())
-        .chain(flags)
-        .collect();
-    (Process::start(folder, "prometheus", command), address)
+    let mut command = Command::new("prometheus");
+    command.args(flags).stderr(Stdio::null());
+    (Process::start(command), address)
 }
 
 /// Returns the values of an instant query.

@@ -33,13 +33,13 @@ fn a_hanging_collector_delays_nothing() {
 #[test]
 fn a_collector_that_is_away_is_logged_once_and_used_when_it_returns() {
     let port = free_port();
-    let mut cluster = Cluster::traced(SMALL, &format!("http://127.0.0.1:{port}"));
+    let cluster = Cluster::traced(SMALL, &format!("http://127.0.0.1:{port}"));
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     until_ready(&kubectl, 3);
     let controller = "deployment-controller-0";
-    let mut said = |what: &str| {
-        let log = cluster.process(controller).log();
+    let said = |what: &str| {
+        let log = cluster.log(controller);
         (log.matches(what).count() == 1).then_some(()).ok_or(log)
     };
     eventually("the log has the failure", || {
@@ -83,13 +83,13 @@ fn a_log_line_leads_to_its_span() {
     ];
     let flags = ["--log", "debug"].map(str::to_owned);
     for (service, _) in services {
-        cluster.service(&format!("{service}-0"), service, &flags);
+        cluster.service(service, 0, &flags);
     }
     let kubectl = cluster.kubectl();
     kubectl.ok("create deployment logged --image=nginx:1.25");
     for (service, message) in services {
         eventually("a line names a span of its service that arrives", || {
-            let log = cluster.process(&format!("{service}-0")).log();
+            let log = cluster.log(&format!("{service}-0"));
             let lines = log
                 .lines()
                 .filter_map(|line| serde_json::from_str(line).ok());
@@ -119,7 +119,7 @@ fn a_trace_is_cut_when_it_has_become_old() {
     let kubectl = cluster.kubectl();
     kubectl.ok("create deployment old --image=nginx:1.25");
     let flags = ["--telemetry-trace-age", "1ms"].map(str::to_owned);
-    cluster.service("deployment-controller-0", "deployment-controller", &flags);
+    cluster.service("deployment-controller", 0, &flags);
     eventually(
         "the round is a root of its own, linked to the write",
         || {

@@ -3,20 +3,14 @@
 use std::collections::BTreeSet;
 
 use setpoint_tests::trace::Trace;
-use setpoint_tests::{Process, eventually};
+use setpoint_tests::{ELECTED, Process, SERVICES, eventually};
 
 use super::picture;
-use super::watched::{Path, SERVICES, Watched};
+use super::watched::{Path, Watched};
 use crate::web::{apply, pods, text, until_ready};
 
 /// Minimum share of a trace's duration that spans must cover.
 const EXPLAINED: f64 = 0.95;
-
-const ELECTED: [&str; 3] = [
-    "deployment-controller",
-    "replicaset-controller",
-    "scheduler",
-];
 
 /// From the ReplicaSet's reconcile to the status of a new Pod. Later reconciles may have several causes and are left out.
 const POD: Path<'_> = &[

@@ -6,19 +6,10 @@ use setpoint_proto::Resource as _;
 use setpoint_proto::apps::Deployment;
 use setpoint_tests::jaeger::Jaeger;
 use setpoint_tests::trace::Trace;
-use setpoint_tests::{Cluster, Kubectl, Size, eventually};
+use setpoint_tests::{Cluster, ELECTED, Kubectl, SERVICES, Size, eventually};
 
 /// A path of spans, parent to child.
 pub type Path<'p> = &'p [(&'p str, &'p str)];
-
-/// The services that take part in a rollout.
-pub const SERVICES: [&str; 5] = [
-    "deployment-controller",
-    "gateway",
-    "node-agent",
-    "replicaset-controller",
-    "scheduler",
-];
 
 pub struct Watched {
     pub jaeger: Jaeger,
@@ -31,11 +22,7 @@ impl Watched {
         let jaeger = Jaeger::start();
         let cluster = Cluster::traced(size, &jaeger.collector());
         let kubectl = cluster.kubectl();
-        for service in [
-            "deployment-controller",
-            "replicaset-controller",
-            "scheduler",
-        ] {
+        for service in ELECTED {
             cluster.leader(service);
         }
         Self {

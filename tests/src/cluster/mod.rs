@@ -3,14 +3,12 @@
 mod launch;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use setpoint_ctl::launcher::topology::{ELECTED, process_agent, simulated_agent};
+use setpoint_ctl::launcher::{ClusterSpec, Profile, StateDir, address, sweep};
 use tempfile::TempDir;
 
-pub(crate) use launch::binary;
-pub use launch::{election, fast_election};
-
-use crate::process::end_containers;
 use crate::{Kubectl, Process, eventually, free_port};
 
 /// The size of a cluster.
@@ -39,21 +37,18 @@ impl Default for Size {
 
 /// Real etcd, gateways, controllers, a scheduler and node agents.
 pub struct Cluster {
-    directory: TempDir,
-    gateways: Vec<String>,
+    state: StateDir,
+    spec: ClusterSpec,
     gateway_flags: Vec<String>,
-    etcd: String,
-    peer: String,
-    environment: Vec<String>,
+    environment: Vec<(String, String)>,
     processes: BTreeMap<String, Process>,
+    _directory: TempDir,
 }
 
-/// Services that elect a leader among their replicas.
-pub const ELECTED: [&str; 3] = [
-    "deployment-controller",
-    "replicaset-controller",
-    "scheduler",
-];
+/// Returns flags with which a crashed leader is replaced within three seconds.
+pub fn fast_election() -> Vec<String> {
+    Profile::Fast.election()
+}
 
 impl Cluster {
     /// Starts a complete cluster with fast elections, and waits until it is ready.
@@ -68,14 +63,13 @@ impl Cluster {
 
     /// Starts a complete cluster that exports all spans to `collector`, and waits until it is ready.
     pub fn traced(size: Size, collector: &str) -> Self {
-        let collector = format!("OTEL_EXPORTER_OTLP_ENDPOINT={collector}");
-        Self::with_environment(size, &[&collector])
+        Self::with_environment(size, ("OTEL_EXPORTER_OTLP_ENDPOINT", collector))
     }
 
-    /// Starts a complete cluster with `variables`, `NAME=value`, in the environment of each service.
-    pub fn with_environment(size: Size, variables: &[&str]) -> Self {
+    /// Starts a complete cluster with this variable in the environment of each service.
+    pub fn with_environment(size: Size, (name, value): (&str, &str)) -> Self {
         let mut cluster = Self::without_etcd();
-        cluster.environment = variables.iter().map(|&variable| variable.into()).collect();
+        cluster.environment = vec![(name.to_owned(), value.to_owned())];
         cluster.fill(size, &fast_election())
     }
 
@@ -88,16 +82,16 @@ impl Cluster {
         let mut cluster = self.base(size.gateways);
         for service in ELECTED {
             for n in 0..size.replicas {
-                cluster.service(&format!("{service}-{n}"), service, election);
+                cluster.service(service, n, election);
             }
         }
+        let node = |n| format!("node-{n}");
         for n in 0..size.process_nodes {
-            cluster.agent(n, &["--runtime".into(), "process".into()]);
+            cluster.start_client(process_agent(&cluster.state, n, &node(n)));
         }
         if size.simulated_nodes > 0 {
-            let nodes = size.simulated_nodes.to_string();
-            let flags = ["--runtime", "simulated", "--nodes", &nodes].map(str::to_owned);
-            cluster.agent(size.process_nodes, &flags);
+            let n = size.process_nodes;
+            cluster.start_client(simulated_agent(n, &node(n), size.simulated_nodes));
         }
         let nodes = size.process_nodes + size.simulated_nodes;
         let kubectl = cluster.kubectl();
@@ -135,23 +129,25 @@ impl Cluster {
 
     /// Creates a directory and reserves ports; starts no process.
     pub fn without_etcd() -> Self {
-        let url = || format!("http://127.0.0.1:{}", free_port());
-        let cluster = Self {
-            directory: TempDir::new().expect("a temporary directory"),
-            gateways: vec![format!("127.0.0.1:{}", free_port())],
+        let directory = TempDir::new().expect("a temporary directory");
+        let state = StateDir::find(directory.path(), Some(directory.path().to_owned()));
+        let spec = ClusterSpec {
+            gateways: vec![free_port()],
+            etcd: free_port(),
+            etcd_peer: free_port(),
+            ..ClusterSpec::default()
+        };
+        state.create().expect("it is writable");
+        let kubeconfig = state.write_kubeconfig(spec.gateways[0]);
+        kubeconfig.expect("it is writable");
+        Self {
+            state,
+            spec,
             gateway_flags: Vec::new(),
-            etcd: url(),
-            peer: url(),
             environment: Vec::new(),
             processes: BTreeMap::new(),
-        };
-        let kubeconfig = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: test\ncontexts:\n- name: test\n  context: {{cluster: test, user: test}}\n\
-             clusters:\n- name: test\n  cluster: {{server: 'http://{}'}}\nusers:\n- name: test\n  user: {{}}\n",
-            cluster.gateways[0]
-        );
-        std::fs::write(cluster.directory().join("kubeconfig"), kubeconfig).expect("it is writable");
-        cluster
+            _directory: directory,
+        }
     }
 
     /// Sets additional flags for gateways started from now on.
@@ -161,12 +157,17 @@ impl Cluster {
 
     /// Reserves a port for one more gateway, without starting it.
     pub fn add_gateway(&mut self) {
-        self.gateways.push(format!("127.0.0.1:{}", free_port()));
+        self.spec.gateways.push(free_port());
     }
 
     /// Returns the directory of logs and state.
     pub fn directory(&self) -> &Path {
-        self.directory.path()
+        self.state.state()
+    }
+
+    /// Returns the state directory of the agent of a process node.
+    pub fn node(&self, name: &str) -> PathBuf {
+        self.state.node(name)
     }
 
     /// Returns the URL of the first gateway.
@@ -176,20 +177,17 @@ impl Cluster {
 
     /// Returns the URL of `gateway-<n>`.
     pub fn gateway_url_at(&self, n: usize) -> String {
-        format!("http://{}", self.gateways[n])
+        address(self.spec.gateways[n])
     }
 
     /// Returns the URLs of all gateways, comma-separated.
     pub fn gateway_urls(&self) -> String {
-        let urls: Vec<_> = (0..self.gateways.len())
-            .map(|n| self.gateway_url_at(n))
-            .collect();
-        urls.join(",")
+        self.spec.addresses()
     }
 
     /// Returns the URL of etcd.
-    pub fn etcd_url(&self) -> &str {
-        &self.etcd
+    pub fn etcd_url(&self) -> String {
+        address(self.spec.etcd)
     }
 
     /// Returns a kubectl that uses the first gateway.
@@ -202,6 +200,11 @@ impl Cluster {
         self.kubectl().at(&self.gateway_url_at(n))
     }
 
+    /// Returns the output of `<service>-<n>` so far.
+    pub fn log(&self, name: &str) -> String {
+        std::fs::read_to_string(self.state.log(name)).unwrap_or_default()
+    }
+
     /// Returns the process `<service>-<n>`.
     pub fn process(&mut self, name: &str) -> &mut Process {
         let process = self.processes.get_mut(name);
@@ -210,7 +213,7 @@ impl Cluster {
 
     /// Waits until all gateways are ready.
     pub fn wait_until_ready(&self) {
-        for n in 0..self.gateways.len() {
+        for n in 0..self.spec.gateways.len() {
             self.wait_for_gateway(n);
         }
     }
@@ -245,6 +248,8 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.processes.clear();
-        end_containers(self.directory.path());
+        if let Err(error) = sweep(&self.state) {
+            eprintln!("{error:#}");
+        }
     }
 }

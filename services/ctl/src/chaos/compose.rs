@@ -11,7 +11,7 @@ use bollard::models::{
 use bollard::query_parameters::ListContainersOptions;
 
 use super::options::Fault;
-use crate::cluster_spec::address;
+use crate::launcher::address;
 
 /// The port of a gateway inside its container.
 const GATEWAY_PORT: u16 = 6443;

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::join_all;
-use setpoint_host::probe;
+use setpoint_host::http_client;
 use tokio::time::timeout;
 
 /// The counter of refused writes; one time series per lease.
 const COUNTER: &str = "setpoint_fenced_writes_total";
 /// Limit for the size of a gateway's metrics.
-const MAX_BYTES: u64 = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The count of each gateway since its start. Gateways that do not answer are left out.
@@ -21,8 +21,9 @@ pub struct Fenced(BTreeMap<SocketAddr, u64>);
 impl Fenced {
     /// Reads the metrics of all gateways.
     pub async fn fetch(gateways: &[SocketAddr]) -> Self {
-        let fetched = gateways.iter().map(|gateway| async {
-            let answer = timeout(TIMEOUT, probe::fetch(*gateway, "/metrics", MAX_BYTES)).await;
+        let fetched = gateways.iter().map(|gateway| async move {
+            let url = format!("http://{gateway}/metrics");
+            let answer = timeout(TIMEOUT, http_client::get(&url, MAX_BYTES)).await;
             Some((*gateway, sum(&answer.ok()?.ok()?.body)))
         });
         Self(join_all(fetched).await.into_iter().flatten().collect())

@@ -11,12 +11,10 @@ use tokio::time::sleep;
 
 use super::options::Fault;
 use super::relay_backlog::backlog;
-use crate::cluster_spec::ClusterSpec;
-use crate::launch;
-use crate::port;
-use crate::process::{RunningProcess, STOP_TIMEOUT};
-use crate::state_dir::StateDir;
-use crate::topology::{ProcessSpec, relay_name, service_of, stages};
+use crate::launcher::topology::{relay_name, service_of, stages};
+use crate::launcher::{
+    self, ClusterSpec, ProcessSpec, RunningProcess, STOP_TIMEOUT, StateDir, port,
+};
 
 /// The processes of a state directory; its lock keeps other commands from changing them.
 pub struct Local {
@@ -182,7 +180,7 @@ impl Local {
             Some(port) => port,
             None => port::free(1)?[0],
         };
-        launch::start(&self.state_dir, &process, port)?
+        launcher::start(&self.state_dir, &process, port)?
             .ready()
             .await?;
         Ok(())

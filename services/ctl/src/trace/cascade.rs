@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
-use setpoint_host::probe;
-use tokio::net::lookup_host;
+use setpoint_host::http_client;
 use tokio::time::timeout;
 
 /// Limit for the size of an answer: a cascade over thousands of Pods takes some tens of megabytes.
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -129,21 +128,19 @@ impl Span {
 /// # Errors
 /// Jaeger cannot be reached, answers with an error, or with something other than JSON.
 pub async fn fetch(url: &str, path: &str) -> anyhow::Result<Value> {
-    let Some(rest) = url.strip_prefix("http://") else {
+    if !url.starts_with("http://") {
         bail!("{url} does not begin with http://");
-    };
-    let (host, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let address = match host.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u16>().is_ok() => host.to_owned(),
-        _ => format!("{host}:80"),
-    };
-    let mut found = lookup_host(&address).await.context("unknown host")?;
-    let address = found.next().context("the host has no address")?;
-    let path = format!("{prefix}{path}");
-    let answer = timeout(TIMEOUT, probe::fetch(address, &path, MAX_BYTES)).await;
+    }
+    let answer = timeout(
+        TIMEOUT,
+        http_client::get(&format!("{url}{path}"), MAX_BYTES),
+    )
+    .await;
     let answer = answer.with_context(|| format!("no answer within {TIMEOUT:?}"))??;
     match answer.body.trim() {
-        body if answer.is_ok() => serde_json::from_str(body).context("the answer is not JSON"),
+        body if answer.status == 200 => {
+            serde_json::from_str(body).context("the answer is not JSON")
+        }
         "" => bail!("{}", answer.status),
         body => bail!("{body}"),
     }

@@ -1,19 +1,20 @@
 //! A cluster under test.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use axum::body::Body;
+use axum::http::Request;
+use nix::sys::signal::Signal;
 use serde_json::Value;
+use setpoint_ctl::launcher::{RunningProcess, StateDir};
+use setpoint_host::http_client;
 use setpoint_testkit::free_port;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 /// A cluster in a directory of its own. It is stopped when dropped.
 pub struct Cluster {
@@ -44,11 +45,17 @@ impl Cluster {
         self.command(arguments).output().unwrap()
     }
 
+    fn state_dir(&self) -> StateDir {
+        StateDir::find(self.root.path(), None)
+    }
+
     /// Kills the process `<service>-<n>`, and waits until it has ended.
     pub fn kill(&self, name: &str) {
-        let pid = self.pids()[name];
-        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-        eventually("the process has ended", || (!is_alive(pid)).then_some(()));
+        let running = RunningProcess::find(&self.state_dir(), name).unwrap();
+        running.signal(Signal::SIGKILL);
+        eventually("the process has ended", || {
+            (!running.is_alive()).then_some(())
+        });
     }
 
     /// Waits until a service has a leader; returns its name and its term.
@@ -78,43 +85,24 @@ impl Cluster {
         stdout_of(&self.run(&[&ports, more].concat()))
     }
 
-    /// Returns the recorded process ids by process name.
+    /// Returns the ids of the running processes by name.
     pub fn pids(&self) -> BTreeMap<String, i32> {
-        let files = fs::read_dir(self.root.path().join(".setpoint/run"))
-            .unwrap()
-            .flatten();
-        let pids = files.filter(|file| file.path().extension().is_some_and(|end| end == "pid"));
-        let pid = |file: &fs::DirEntry| {
-            fs::read_to_string(file.path())
-                .unwrap()
-                .trim()
-                .parse()
-                .unwrap()
-        };
-        pids.map(|file| {
-            (
-                file.path()
-                    .file_stem()
-                    .unwrap()
-                    .to_string_lossy()
-                    .into_owned(),
-                pid(&file),
-            )
-        })
-        .collect()
+        let state_dir = self.state_dir();
+        let names = state_dir.recorded().into_iter();
+        let running = names.filter_map(|name| RunningProcess::find(&state_dir, &name));
+        running.map(|one| (one.name, one.pid)).collect()
     }
 
     /// Sends a request to the gateway and returns the status code.
-    pub fn ask(&self, method: &str, path: &str, body: &str) -> u16 {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.ports[0])).unwrap();
-        let length = body.len();
-        let head = format!(
-            "{method} {path} HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
-        );
-        stream.write_all((head + body).as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    pub fn ask(&self, method: &str, path: &str, body: &'static str) -> u16 {
+        let url = format!("http://127.0.0.1:{}{path}", self.ports[0]);
+        let request = Request::builder().method(method).uri(url);
+        let request = request.header("content-type", "application/json");
+        let request = request.body(Body::from(body)).unwrap();
+        let answer = Runtime::new()
+            .unwrap()
+            .block_on(http_client::send(request, 1 << 20));
+        answer.unwrap().status.as_u16()
     }
 }
 
@@ -133,11 +121,6 @@ pub fn stdout_of(output: &Output) -> String {
         String::from_utf8_lossy(&output.stderr)
     );
     text
-}
-
-/// Whether a process runs. A zombie has an id but no environment, and counts as ended.
-pub fn is_alive(pid: i32) -> bool {
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| !environment.is_empty())
 }
 
 /// Calls `ask` until it returns a value; panics after a minute.

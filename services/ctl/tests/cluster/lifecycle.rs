@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Cluster, is_alive, stdout_of};
+use crate::harness::{Cluster, stdout_of};
 
 #[test]
 fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
@@ -55,6 +55,11 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
     assert_eq!(cluster.ask("GET", object, ""), 200);
     cluster.up(&["--fresh"]);
     assert_eq!(cluster.ask("GET", object, ""), 404);
+}
+
+/// Whether a process runs. A zombie has an id but no environment, and counts as ended.
+fn is_alive(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| !environment.is_empty())
 }
 
 #[test]

@@ -41,6 +41,7 @@ mod chunked_body;
 mod debug;
 mod grpc;
 mod health;
+pub mod http_client;
 mod limits;
 mod origin;
 pub mod probe;

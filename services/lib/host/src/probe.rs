@@ -1,41 +1,16 @@
-//! Asking a process over HTTP, most of all whether it is ready: what `<service> health` does, and who watches others.
+//! Asking a process over HTTP whether it is ready: what `<service> health` does, and who watches others.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::http_client::{self, Answer};
 
 /// A process that does not answer so long is not well.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Health reports are short; more would not be one.
-const LONGEST: u64 = 16 << 10;
-
-/// The answer of a process.
-#[derive(Debug)]
-pub struct Answer {
-    /// The first line, such as `HTTP/1.1 200 OK`.
-    pub status: String,
-    /// The body.
-    pub body: String,
-}
-
-impl Answer {
-    fn read(answer: &str) -> Self {
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
-        Self {
-            status: head.lines().next().unwrap_or_default().to_owned(),
-            body: body.to_owned(),
-        }
-    }
-
-    /// Did all go well?
-    pub fn is_ok(&self) -> bool {
-        self.status.split(' ').nth(1) == Some("200")
-    }
-}
+const MAX_BYTES: usize = 16 << 10;
 
 /// Asks whoever listens at `listen` for its `/readyz`.
 ///
@@ -65,29 +40,19 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 /// # Errors
 /// Why it is not ready, in one line that goes on where its name left off.
 pub async fn ask(address: SocketAddr, path: &str) -> Result<(), String> {
-    match timeout(PATIENCE, fetch(address, path, LONGEST)).await {
+    let url = format!("http://{address}{path}");
+    match timeout(PATIENCE, http_client::get(&url, MAX_BYTES)).await {
         Ok(Ok(answer)) => judge(&answer),
-        Ok(Err(error)) => Err(format!("does not listen on {address}: {error}")),
+        Ok(Err(error)) => {
+            let cause = error.root_cause();
+            Err(format!("does not listen on {address}: {cause}"))
+        }
         Err(_) => Err(format!("does not answer within {} s", PATIENCE.as_secs())),
     }
 }
 
-/// What a process answers, but no more than `longest` bytes of it, its head included.
-///
-/// # Errors
-/// When it cannot be reached, or the connection breaks.
-pub async fn fetch(address: SocketAddr, path: &str, longest: u64) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect(address).await?;
-    // HTTP/1.0, so that the answer ends with the connection.
-    let request = format!("GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.take(longest).read_to_end(&mut answer).await?;
-    Ok(Answer::read(&String::from_utf8_lossy(&answer)))
-}
-
 fn judge(answer: &Answer) -> Result<(), String> {
-    if answer.is_ok() {
+    if answer.status == 200 {
         return Ok(());
     }
     let lines = answer.body.lines();
@@ -96,28 +61,37 @@ fn judge(answer: &Answer) -> Result<(), String> {
         .map(|line| line.replacen(" failed:", ":", 1))
         .collect();
     match failed.is_empty() {
-        true => Err(format!("is not ready: it answered {:?}", answer.status)),
+        true => Err(format!("is not ready: it answered {}", answer.status)),
         false => Err(format!("is not ready: {}", failed.join("; "))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpSocket;
+    use axum::http::StatusCode;
+    use tokio::net::{TcpListener, TcpSocket};
 
     use super::*;
 
     #[test]
     fn every_check_that_fails_is_a_reason() {
-        let judge = |answer: &str| judge(&Answer::read(answer));
-        assert_eq!(judge("HTTP/1.0 200 OK\r\n\r\nok"), Ok(()));
-        let answer = "HTTP/1.0 500 Internal Server Error\r\nx: y\r\n\r\n\
-            [+]a ok\n[-]etcd failed: no answer\n[-]cache failed: starting\nreadyz check failed\n";
+        let judge = |status, body: &str| {
+            judge(&Answer {
+                status,
+                body: body.to_owned(),
+            })
+        };
+        assert_eq!(judge(StatusCode::OK, "ok"), Ok(()));
+        let body =
+            "[+]a ok\n[-]etcd failed: no answer\n[-]cache failed: starting\nreadyz check failed\n";
         assert_eq!(
-            judge(answer).unwrap_err(),
+            judge(StatusCode::INTERNAL_SERVER_ERROR, body).unwrap_err(),
             "is not ready: etcd: no answer; cache: starting"
         );
-        assert!(judge("").is_err(), "no answer is not a good one");
+        assert_eq!(
+            judge(StatusCode::NOT_FOUND, "").unwrap_err(),
+            "is not ready: it answered 404 Not Found"
+        );
     }
 
     #[test]
@@ -137,5 +111,17 @@ mod tests {
         let why = ask(address, "/readyz").await.unwrap_err();
         let known = format!("does not listen on {address}: ");
         assert!(why.starts_with(&known), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_without_an_answer_is_a_failure() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let _ = listener.accept().await;
+            }
+        });
+        assert!(ask(address, "/readyz").await.is_err());
     }
 }

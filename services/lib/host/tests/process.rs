@@ -2,14 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
+use axum::http::Request;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use setpoint_host::http_client::{self, Answer};
+use tokio::runtime::Runtime;
 
 /// Returns the example, which Cargo builds with the tests.
 fn echo() -> Command {
@@ -51,16 +55,14 @@ impl Process {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
-    fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        let length = body.len();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
-        );
-        stream.write_all((head + body).as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+    fn ask(&self, method: &str, path: &str, body: &'static str) -> Answer {
+        let url = format!("http://{}{path}", self.address);
+        let request = Request::builder().method(method).uri(url);
+        let request = request.body(Body::from(body)).unwrap();
+        let runtime = Runtime::new().unwrap();
+        runtime
+            .block_on(http_client::send(request, 1 << 20))
+            .unwrap()
     }
 
     /// Returns the next line of the log.
@@ -72,18 +74,18 @@ impl Process {
     }
 
     fn wait_until_ready(&self) {
-        self.wait_for_report("HTTP/1.1 200");
+        self.wait_for_report(|report| report.status == 200);
     }
 
-    /// Waits until the readiness report contains `text`.
-    fn wait_for_report(&self, text: &str) {
+    /// Waits until `holds` returns true for the readiness report.
+    fn wait_for_report(&self, holds: impl Fn(&Answer) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let report = self.ask("GET", "/readyz", "");
-            if report.contains(text) {
+            if holds(&report) {
                 return;
             }
-            assert!(Instant::now() < deadline, "still {report}");
+            assert!(Instant::now() < deadline, "still {report:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -148,7 +150,7 @@ fn a_port_in_use_is_logged_and_exits_with_1() {
 fn sigterm_stops_a_process_with_exit_code_0() {
     let process = Process::start(&[], &[]);
     process.wait_until_ready();
-    let report = process.ask("GET", "/readyz?verbose", "");
+    let report = process.ask("GET", "/readyz?verbose", "").body;
     assert!(
         report.ends_with("[+]echo ok\nreadyz check passed\n"),
         "{report}"
@@ -189,7 +191,7 @@ fn the_health_command_queries_the_process_of_the_same_settings() {
 fn the_health_command_prints_the_failed_check() {
     let process = Process::start(&["--ready=false"], &[]);
     // The process listens before it adds its check.
-    process.wait_for_report("[-]echo failed");
+    process.wait_for_report(|report| report.body.contains("[-]echo failed"));
     let mut health = echo();
     health.args(["health", "--listen", &process.address.to_string()]);
     let output = health.output().unwrap();
@@ -212,21 +214,21 @@ fn the_log_filter_can_be_changed_at_run_time() {
     assert!(
         process
             .ask("GET", "/debug/flags/log", "")
+            .body
             .ends_with("info\n")
     );
     assert!(
         process
             .ask("PUT", "/debug/flags/log", "debug")
+            .body
             .contains("successfully set log to debug")
     );
-    assert!(
-        process
-            .ask("PUT", "/debug/flags/log", "a=loud")
-            .starts_with("HTTP/1.1 400")
-    );
+    let refused = process.ask("PUT", "/debug/flags/log", "a=loud");
+    assert_eq!(refused.status, 400);
     assert!(
         process
             .ask("GET", "/debug/flags/log", "")
+            .body
             .ends_with("debug\n")
     );
 }
@@ -240,7 +242,7 @@ fn an_unreachable_collector_delays_no_exit_and_is_logged_once() {
             ("OTEL_BSP_SCHEDULE_DELAY", "10"),
         ],
     );
-    assert!(process.ask("GET", "/livez", "").ends_with("ok"));
+    assert!(process.ask("GET", "/livez", "").body.ends_with("ok"));
     let stop = Instant::now();
     process.signal(Signal::SIGTERM);
     let (log, code) = process.end();

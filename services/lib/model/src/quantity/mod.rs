@@ -1,12 +1,17 @@
 //! Amounts of a resource, as Kubernetes writes them: `100m`, `1.5`, `128Mi`, `1e3`.
 #![warn(clippy::arithmetic_side_effects)]
 
-mod parse;
+mod decimal;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 use std::ops::{Add, Sub};
+
+pub use setpoint_proto::quantity::Error;
+use setpoint_proto::quantity::{self as grammar, BINARY, DECIMAL, Parts, Scale};
+
+use decimal::Decimal;
 
 /// Amounts are kept in billionths: nothing smaller can be written.
 const UNIT: i128 = 1_000_000_000;
@@ -14,24 +19,6 @@ const UNIT: i128 = 1_000_000_000;
 const MAX: i128 = 10_i128.pow(38);
 /// Amounts with a binary suffix end here, as upstream's do.
 const BINARY_MAX: i128 = (i64::MAX as i128).saturating_mul(UNIT);
-
-/// Suffixes by powers of a thousand, from a billionth.
-const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
-/// Suffixes by powers of 1024, from one unit.
-const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-
-/// The text is no amount.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// It holds something that belongs neither to a number nor to a suffix.
-    #[error(
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-    )]
-    Malformed,
-    /// The letters after the number mean nothing.
-    #[error("unable to parse quantity's suffix")]
-    Suffix,
-}
 
 /// The format of an amount, which is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +48,7 @@ impl Amount {
     /// # Errors
     /// When the text is no amount.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        parse::amount(text)
+        grammar::parse(text).map(Self::from)
     }
 
     /// An amount of whole units.
@@ -151,9 +138,38 @@ fn reduce(mut size: i128, base: i128, powers: usize) -> (i128, usize) {
 
 /// The exponent for a power of a thousand billionths.
 fn exponent(power: usize) -> String {
-    match parse::as_i64(power).saturating_mul(3).saturating_sub(9) {
+    match decimal::as_i64(power).saturating_mul(3).saturating_sub(9) {
         0 => String::new(),
         tens => format!("e{tens}"),
+    }
+}
+
+impl From<Parts<'_>> for Amount {
+    fn from(parts: Parts<'_>) -> Self {
+        let decimal = Decimal::new(parts.whole, parts.fraction);
+        let tens = |power: i64| decimal.times_ten_to(power.saturating_add(9));
+        let (notation, size) = match parts.scale {
+            Scale::Decimal(power) => (Notation::Decimal, tens(power)),
+            Scale::Exponent(power) => (Notation::Exponent, tens(power)),
+            Scale::Binary(power) => {
+                let factor = 1_024_i128.saturating_pow(power).saturating_mul(UNIT);
+                let size = decimal.times(factor).min(BINARY_MAX);
+                // Less than one unit is written with a decimal suffix from here on.
+                let notation = match size {
+                    1..UNIT => Notation::Decimal,
+                    _ => Notation::Binary,
+                };
+                (notation, size)
+            }
+        };
+        let billionths = match parts.negative {
+            true => size.saturating_neg(),
+            false => size,
+        };
+        Self {
+            billionths,
+            notation,
+        }
     }
 }
 

@@ -2,19 +2,21 @@
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use std::{env, io};
 
 use anyhow::{Context, bail};
 use setpoint_host::probe;
-use tokio::process::{Child, Command};
+use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::process::{MARKER_VARIABLE, marker};
-use crate::state_dir::StateDir;
-use crate::topology::{ProcessSpec, health_path};
+use super::cluster_spec::LOOPBACK;
+use super::process::{MARKER_VARIABLE, marker};
+use super::state_dir::StateDir;
+use super::topology::{ProcessSpec, health_path};
 
 /// Interval between two readiness checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
@@ -22,7 +24,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time until the first message about a process that is not ready yet; doubles with each message.
 const PROGRESS_DELAY: Duration = Duration::from_secs(5);
-
 /// A process that was just started.
 pub struct Started<'a> {
     process: &'a ProcessSpec,
@@ -32,12 +33,13 @@ pub struct Started<'a> {
     since: Instant,
 }
 
-/// Finds the program of a service: in the directory of this program; for a relay, this program itself; for etcd, in `PATH`.
+/// Finds the program of a service: in the directory of this program, or of this workspace's programs if this is a test; for
+/// a relay, this program itself; for etcd, in `PATH`.
 pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "etcd" {
         let path = env::var_os("PATH").unwrap_or_default();
         let found = env::split_paths(&path)
-            .map(|state_dir| state_dir.join(service))
+            .map(|directory| directory.join(service))
             .find(|path| path.is_file());
         return found
             .context("etcd is not installed (Debian and Ubuntu: apt-get install etcd-server)");
@@ -46,7 +48,10 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "relay" {
         return Ok(own);
     }
-    let path = own.with_file_name(service);
+    // Cargo puts tests into `deps`, below the programs.
+    let is_test = own.parent().is_some_and(|path| path.ends_with("deps"));
+    let path = own.parent().filter(|_| is_test).unwrap_or(&own);
+    let path = path.with_file_name(service);
     match path.is_file() {
         true => Ok(path),
         false => bail!("{} is missing; ./deploy/up builds it", path.display()),
@@ -59,10 +64,12 @@ pub fn start<'a>(
     process: &'a ProcessSpec,
     port: u16,
 ) -> anyhow::Result<Started<'a>> {
-    let program = program(process.service)?;
-    let child = command(state_dir, process, &program, port)
-        .and_then(|mut command| command.spawn())
-        .with_context(|| format!("cannot start {}", program.display()))?;
+    let mut command = command(state_dir, process, port)?;
+    // Ctrl-C in this terminal must not reach the process.
+    command.process_group(0);
+    let child = process::Command::from(command)
+        .spawn()
+        .with_context(|| format!("cannot start {}", process.name))?;
     let pid = child
         .id()
         .context("a process that was just started has an id")?;
@@ -79,26 +86,19 @@ pub fn start<'a>(
     })
 }
 
-fn command(
-    state_dir: &StateDir,
-    process: &ProcessSpec,
-    program: &Path,
-    port: u16,
-) -> io::Result<Command> {
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(state_dir.log(&process.name))?;
-    let mut command = Command::new(program);
+/// Returns the command that runs `process`, listening on `port` (0 for any free port) and appending to its log.
+pub fn command(state_dir: &StateDir, process: &ProcessSpec, port: u16) -> anyhow::Result<Command> {
+    let path = state_dir.log(&process.name);
+    let log = File::options().create(true).append(true).open(&path);
+    let log = log.with_context(|| format!("cannot write {}", path.display()))?;
+    let mut command = Command::new(program(process.service)?);
     command
         .args(&process.args)
         .current_dir(state_dir.root())
         .env(MARKER_VARIABLE, marker(state_dir, &process.name))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
-        .stderr(log)
-        // Ctrl-C in this terminal must not reach the process.
-        .process_group(0);
+        .stderr(log);
     match process.service {
         // Debian's etcd refuses to run on arm64 without this.
         "etcd" if cfg!(target_arch = "aarch64") => command.env("ETCD_UNSUPPORTED_ARCH", "arm64"),
@@ -106,18 +106,29 @@ fn command(
         // The services have few threads; more heaps would only hold idle memory.
         _ => command
             .env("MALLOC_ARENA_MAX", "2")
-            .args(instance_args(process, port)),
+            .args(["--instance", &process.name])
+            .args(["--listen", &format!("{LOOPBACK}:{port}")]),
     };
     Ok(command)
 }
 
-fn instance_args(process: &ProcessSpec, port: u16) -> [String; 4] {
-    [
-        "--instance".to_owned(),
-        process.name.clone(),
-        "--listen".to_owned(),
-        format!("127.0.0.1:{port}"),
-    ]
+/// Ends the containers of all nodes. Node agents leave them running when they stop, so that an agent can be restarted.
+pub fn sweep(state_dir: &StateDir) -> anyhow::Result<()> {
+    for node in state_dir.nodes() {
+        let mut command = Command::new(program("node-agent")?);
+        let output = command.arg("sweep").arg(&node).output();
+        let output =
+            output.with_context(|| format!("cannot stop the containers of {}", node.display()))?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            bail!(
+                "the containers of {} still run: {}",
+                node.display(),
+                why.trim()
+            );
+        }
+    }
+    Ok(())
 }
 
 impl Started<'_> {

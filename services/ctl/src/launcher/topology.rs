@@ -2,9 +2,17 @@
 
 use std::net::Ipv4Addr;
 
-use crate::cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, addresses};
-use crate::state_dir::StateDir;
+use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
+use super::state_dir::StateDir;
 
+/// All services, each a program of this workspace.
+pub const SERVICES: [&str; 5] = [
+    "gateway",
+    "deployment-controller",
+    "replicaset-controller",
+    "scheduler",
+    "node-agent",
+];
 /// Services that elect a leader among their replicas.
 pub const ELECTED: [&str; 3] = [
     "deployment-controller",
@@ -16,7 +24,7 @@ const RELAY_PREFIX: &str = "relay-";
 /// Third octet of the first relay addresses, 127.0.100.1 and following. Pods have addresses from 127.1.0.0 on.
 const RELAY_OCTET: usize = 100;
 /// Nodes that run containers as processes of this machine, with one agent each.
-pub const NODES: [&str; 2] = ["node-0", "node-1"];
+const NODES: [&str; 2] = ["node-0", "node-1"];
 /// Number of simulated nodes; one agent serves all of them.
 const SIMULATED: usize = 10;
 /// Size limit of etcd's database in bytes (4 GiB): half of the maximum that etcd recommends.
@@ -42,7 +50,8 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    fn new(service: &'static str, index: usize) -> Self {
+    /// Returns `<service>-<index>` without arguments, on any free port.
+    pub fn new(service: &'static str, index: usize) -> Self {
         Self {
             service,
             name: format!("{service}-{index}"),
@@ -53,9 +62,21 @@ impl ProcessSpec {
         }
     }
 
-    fn arg(mut self, flag: &str, value: impl ToString) -> Self {
-        self.args.extend([flag.to_owned(), value.to_string()]);
+    fn arg(self, flag: &str, value: impl ToString) -> Self {
+        self.args([flag.to_owned(), value.to_string()])
+    }
+
+    /// Returns the process with more arguments.
+    #[must_use]
+    pub fn args(mut self, more: impl IntoIterator<Item = String>) -> Self {
+        self.args.extend(more);
         self
+    }
+
+    /// Returns the process as a client of the gateways at these addresses, comma-separated.
+    #[must_use]
+    pub fn client_of(self, gateways: &str) -> Self {
+        self.arg("--gateway-address", gateways)
     }
 
     fn with_port(mut self, port: u16) -> Self {
@@ -102,7 +123,7 @@ pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3]
     let middle = gateways(spec).chain(relays).collect();
     let clients = clients.into_iter().map(|client| {
         let gateways = addresses(&gateway_ip(&client, spec), &spec.gateways);
-        client.arg("--gateway-address", gateways)
+        client.client_of(&gateways)
     });
     [vec![etcd(state_dir, spec)], middle, clients.collect()]
 }
@@ -132,7 +153,8 @@ fn relay_for(client: &ProcessSpec, spec: &ClusterSpec) -> ProcessSpec {
     relay.arg("--at", ip)
 }
 
-fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
+/// Returns etcd with the ports of `spec`.
+pub fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
     let (client, peer) = (address(spec.etcd), address(spec.etcd_peer));
     ProcessSpec::new("etcd", 0)
         .with_port(spec.etcd)
@@ -151,47 +173,52 @@ fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
 }
 
 fn gateways(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
-    let etcd = address(spec.etcd);
-    let ports = spec.gateways.iter().enumerate();
-    ports.map(move |(index, port)| {
-        ProcessSpec::new("gateway", index)
-            .with_port(*port)
-            .arg("--etcd-endpoints", &etcd)
-    })
+    (0..spec.gateways.len()).map(|index| gateway(spec, index, &address(spec.etcd)))
+}
+
+/// Returns `gateway-<index>` over the etcd at this address.
+///
+/// # Panics
+/// If `spec` has no such gateway.
+pub fn gateway(spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
+    ProcessSpec::new("gateway", index)
+        .with_port(spec.gateways[index])
+        .arg("--etcd-endpoints", etcd)
 }
 
 fn elected(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
     let replicas = |service| (0..spec.replicas).map(move |index| ProcessSpec::new(service, index));
-    ELECTED
-        .into_iter()
-        .flat_map(replicas)
-        .map(|process| match spec.profile {
-            Profile::Standard => process,
-            Profile::Fast => process
-                .arg("--election-lease-duration", "2s")
-                .arg("--election-renew-deadline", "1400ms")
-                .arg("--election-retry-period", "300ms"),
-        })
+    let replicas = ELECTED.into_iter().flat_map(replicas);
+    replicas.map(|process| process.args(spec.profile.election()))
 }
 
 fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
-    let real = NODES.into_iter().enumerate().map(|(index, node)| {
-        ProcessSpec::new("node-agent", index)
-            .arg("--runtime", "process")
-            .arg("--node-name", node)
-            .arg("--state-dir", state_dir.node(node).display())
-    });
-    let simulated = ProcessSpec::new("node-agent", NODES.len())
+    let real = NODES.into_iter().enumerate();
+    let real = real.map(|(index, node)| process_agent(state_dir, index, node));
+    real.chain([simulated_agent(NODES.len(), "simulated", SIMULATED)])
+}
+
+/// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.
+pub fn process_agent(state_dir: &StateDir, index: usize, node: &str) -> ProcessSpec {
+    ProcessSpec::new("node-agent", index)
+        .arg("--runtime", "process")
+        .arg("--node-name", node)
+        .arg("--state-dir", state_dir.node(node).display())
+}
+
+/// Returns `node-agent-<index>`, which simulates the nodes `<name>-0` to `<name>-<count - 1>`.
+pub fn simulated_agent(index: usize, name: &str, count: usize) -> ProcessSpec {
+    ProcessSpec::new("node-agent", index)
         .arg("--runtime", "simulated")
-        .arg("--node-name", "simulated")
-        .arg("--nodes", SIMULATED);
-    real.chain([simulated])
+        .arg("--node-name", name)
+        .arg("--nodes", count)
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
+    use super::super::cluster_spec::Profile;
     use super::*;
 
     fn spec(profile: Profile) -> ClusterSpec {

@@ -43,12 +43,38 @@ impl StateDir {
 
     /// The state directory of a node agent; it outlives the agent's process.
     pub fn node(&self, name: &str) -> PathBuf {
-        self.nodes().join(name)
+        self.all_nodes().join(name)
+    }
+
+    /// Returns the state directories of all node agents that have run.
+    pub fn nodes(&self) -> Vec<PathBuf> {
+        let nodes = fs::read_dir(self.all_nodes()).into_iter().flatten();
+        nodes.flatten().map(|node| node.path()).collect()
     }
 
     /// The kubeconfig file of the cluster.
     pub fn kubeconfig(&self) -> PathBuf {
         self.state.join("kubeconfig")
+    }
+
+    /// Writes a kubeconfig for the gateway on `port` of 127.0.0.1.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_kubeconfig(&self, port: u16) -> anyhow::Result<()> {
+        let path = self.kubeconfig();
+        let text = format!(
+            "apiVersion: v1\n\
+             kind: Config\n\
+             current-context: setpoint\n\
+             contexts:\n\
+             - name: setpoint\n  context: {{cluster: setpoint, user: admin}}\n\
+             clusters:\n\
+             - name: setpoint\n  cluster: {{server: 'http://127.0.0.1:{port}'}}\n\
+             users:\n\
+             - name: admin\n  user: {{}}\n"
+        );
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// The file that records the size and the ports of the running cluster.
@@ -82,6 +108,14 @@ impl StateDir {
         self.run(name, "port")
     }
 
+    /// Deletes the records of a process that has ended.
+    pub fn remove_records(&self, name: &str) {
+        for path in [self.pid(name), self.port(name)] {
+            // Usually absent already; a remaining file is recognised as stale.
+            let _ = fs::remove_file(path);
+        }
+    }
+
     /// Displays a path relative to the repository, if it is inside.
     pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
@@ -92,11 +126,7 @@ impl StateDir {
     /// # Errors
     /// Another command holds the lock; this does not wait.
     pub fn lock(&self) -> anyhow::Result<Flock<File>> {
-        for part in ["run", "log"] {
-            let path = self.state.join(part);
-            fs::create_dir_all(&path)
-                .with_context(|| format!("cannot create {}", path.display()))?;
-        }
+        self.create()?;
         let path = self.state.join("lock");
         let file =
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -108,10 +138,23 @@ impl StateDir {
         })
     }
 
+    /// Creates the directory.
+    ///
+    /// # Errors
+    /// The file system refuses it.
+    pub fn create(&self) -> anyhow::Result<()> {
+        for part in ["run", "log"] {
+            let path = self.state.join(part);
+            fs::create_dir_all(&path)
+                .with_context(|| format!("cannot create {}", path.display()))?;
+        }
+        Ok(())
+    }
+
     /// Deletes all objects, container state and logs. Nothing may run.
     pub fn clear(&self) -> anyhow::Result<()> {
         let logs = self.state.join("log");
-        for path in [self.etcd(), self.nodes(), logs.clone()] {
+        for path in [self.etcd(), self.all_nodes(), logs.clone()] {
             match fs::remove_dir_all(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(error).with_context(|| format!("cannot delete {}", path.display()));
@@ -122,7 +165,7 @@ impl StateDir {
         fs::create_dir_all(logs).context("cannot create the log directory")
     }
 
-    fn nodes(&self) -> PathBuf {
+    fn all_nodes(&self) -> PathBuf {
         self.state.join("node")
     }
 

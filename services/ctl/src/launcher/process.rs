@@ -7,8 +7,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep_until};
 
-use crate::state_dir::StateDir;
-use crate::topology::ProcessSpec;
+use super::state_dir::StateDir;
+use super::topology::ProcessSpec;
 
 /// Environment variable that identifies a process of a cluster. A recorded id alone may belong to another process by now.
 pub const MARKER_VARIABLE: &str = "SETPOINT_MEMBER";
@@ -20,14 +20,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Returns the value of [`MARKER_VARIABLE`] for the process `name` of this cluster.
 pub fn marker(state_dir: &StateDir, name: &str) -> String {
     state_dir.pid(name).display().to_string()
-}
-
-/// Deletes the records of a process that has ended.
-pub fn remove_records(state_dir: &StateDir, name: &str) {
-    for path in [state_dir.pid(name), state_dir.port(name)] {
-        // Usually absent already; a remaining file is recognised as stale.
-        let _ = fs::remove_file(path);
-    }
 }
 
 /// A running process of the cluster.
