@@ -7,7 +7,7 @@ use setpoint_controller::client::Preconditions;
 use setpoint_controller::{Client, Receipt};
 use setpoint_model::Key;
 use setpoint_proto::core::{Container, Pod, PodStatus};
-use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::meta::{ObjectMeta, StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::container_config;
@@ -40,6 +40,52 @@ pub enum Error {
         /// The container's waiting state.
         waiting: WaitingReason,
     },
+}
+
+/// The kind in the details of an error that keeps a container from starting.
+const CONTAINER: &str = "Container";
+
+impl From<Error> for ApiError {
+    /// Keeps the waiting state of a container in the error's details; see [`WaitingReason::of_error`].
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Gateway(error) => error,
+            Error::Runtime(error) => {
+                Self::new(Reason::InternalError, format!("{message}: {error}"))
+            }
+            Error::Config { container, waiting } => {
+                let cause = StatusCause {
+                    reason: waiting.reason.into_owned(),
+                    message: waiting.message,
+                    ..StatusCause::default()
+                };
+                let details = StatusDetails {
+                    kind: CONTAINER.to_owned(),
+                    name: container,
+                    causes: vec![cause],
+                    ..StatusDetails::default()
+                };
+                Self::new(Reason::Invalid, message).with_details(details)
+            }
+        }
+    }
+}
+
+impl WaitingReason {
+    /// Returns the name of the container that an error keeps from starting, and its waiting state.
+    pub fn of_error(error: &ApiError) -> Option<(String, Self)> {
+        let details = error
+            .details
+            .as_ref()
+            .filter(|details| details.kind == CONTAINER)?;
+        let cause = details.causes.first()?;
+        let waiting = Self {
+            reason: cause.reason.clone().into(),
+            message: cause.message.clone(),
+        };
+        Some((details.name.clone(), waiting))
+    }
 }
 
 /// Executes planned actions.
@@ -96,9 +142,14 @@ impl<R: Runtime> Executor<R> {
             }
             (Action::Remove(id), _) => self.runtime.remove(id).await?,
             (Action::RemoveSandbox(uid), _) => self.runtime.remove_sandbox(uid).await?,
-            (Action::UpdateStatus, Some(pod)) => return Ok(self.update_status(world, pod).await?),
+            (Action::UpdateStatus, Some(pod)) => {
+                let Some(status) = status(world) else {
+                    return Ok(Receipt::none());
+                };
+                return Ok(self.update_status(&pod.object, status).await?);
+            }
             (Action::Delete, Some(pod)) => return Ok(self.delete(&pod.object).await?),
-            (_, None) => {}
+            (Action::Admit, _) | (_, None) => {}
         }
         Ok(Receipt::none())
     }
@@ -147,6 +198,7 @@ impl<R: Runtime> Executor<R> {
                 message,
                 pulling,
             }) => {
+                let reason = reason.into();
                 let waiting = WaitingReason { reason, message };
                 self.events
                     .image_unavailable(&pod.object, container, &waiting, pulling);
@@ -215,6 +267,7 @@ impl<R: Runtime> Executor<R> {
                 reason, message, ..
             }) => {
                 self.events.sandbox_failed(pod, &message);
+                let reason = reason.into();
                 let (container, waiting) = (String::new(), WaitingReason { reason, message });
                 Err(Error::Config { container, waiting })
             }
@@ -243,22 +296,15 @@ impl<R: Runtime> Executor<R> {
         })
     }
 
-    /// Writes the Pod's status if it changed.
+    /// Writes the Pod's status.
     ///
     /// # Errors
     /// If the gateway refuses the write. A Pod that no longer exists is not an error.
-    pub async fn update_status(
-        &self,
-        world: &World,
-        pod: &AssignedPod,
-    ) -> Result<Receipt, ApiError> {
-        let Some(status) = status(world) else {
-            return Ok(Receipt::none());
-        };
-        self.events.status_updated(&pod.object, &status);
+    pub async fn update_status(&self, pod: &Pod, status: PodStatus) -> Result<Receipt, ApiError> {
+        self.events.status_updated(pod, &status);
         let written = self
             .gateway
-            .update_status(&status_update(&pod.object, status))
+            .update_status(&status_update(pod, status))
             .await;
         ignore_not_found(written.map(|written| written.receipt()))
     }

@@ -8,9 +8,10 @@ use std::net::Ipv4Addr;
 use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_model::pod::Requests;
+use setpoint_proto::{ApiError, Reason};
 
-/// The address of an admitted Pod, or the reason of its rejection.
-pub type AdmitResult = Result<Ipv4Addr, InsufficientResource>;
+/// The address of an admitted Pod, `None` of one that fits and is to be admitted, or the reason of its rejection.
+pub type AdmitResult = Result<Option<Ipv4Addr>, InsufficientResource>;
 
 /// The resource that a node lacks for a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,19 +100,34 @@ impl Admission {
         }
     }
 
-    /// Admits a Pod, or returns the address that it was already assigned.
-    pub fn admit(&self, pod: &Key, uid: &str, node: &str, requests: Requests) -> AdmitResult {
-        let mut allocations = self.allocations.lock();
-        if let Some(address) = allocations.address_of(pod, uid) {
-            return Ok(address);
+    /// Checks a Pod against what is free on its node. Has no side effects.
+    pub fn check(&self, pod: &Key, uid: &str, node: &str, requests: Requests) -> AdmitResult {
+        let allocations = self.allocations.lock();
+        match allocations.address_of(pod, uid) {
+            Some(address) => Ok(Some(address)),
+            None => allocations.fits(pod, node, requests).map(|()| None),
         }
-        allocations.remove(pod);
-        let fits = allocations
-            .nodes
-            .get(node)
-            .map_or(Ok(()), |allocation| allocation.fits(requests));
-        fits?;
-        Ok(allocations.insert(pod, uid, node, requests, None))
+    }
+
+    /// Admits a Pod, in place of an earlier one of its name.
+    ///
+    /// # Errors
+    /// `Conflict` if it does not fit any more: another Pod was admitted since it was checked.
+    pub fn admit(
+        &self,
+        pod: &Key,
+        uid: &str,
+        node: &str,
+        requests: Requests,
+    ) -> Result<(), ApiError> {
+        let mut allocations = self.allocations.lock();
+        if allocations.address_of(pod, uid).is_none() {
+            let fits = allocations.fits(pod, node, requests);
+            fits.map_err(|lack| ApiError::new(Reason::Conflict, lack.message()))?;
+            allocations.remove(pod);
+            allocations.insert(pod, uid, node, requests, None);
+        }
+        Ok(())
     }
 
     /// Admits a Pod that was admitted before the agent restarted, without checking that it fits.
@@ -129,13 +145,25 @@ impl Admission {
         }
     }
 
-    /// Releases a Pod's resources and address.
-    pub fn release(&self, pod: &Key) {
-        self.allocations.lock().remove(pod);
+    /// Releases the resources and the address of the Pod with this uid.
+    pub fn release(&self, pod: &Key, uid: &str) {
+        let mut allocations = self.allocations.lock();
+        if allocations.address_of(pod, uid).is_some() {
+            allocations.remove(pod);
+        }
     }
 }
 
 impl Allocations {
+    /// Checks whether a Pod fits once an earlier one of its name has left.
+    fn fits(&self, pod: &Key, node: &str, requests: Requests) -> Result<(), InsufficientResource> {
+        let Some(allocation) = self.nodes.get(node) else {
+            return Ok(());
+        };
+        let former = self.pods.get(pod).filter(|former| former.node == node);
+        allocation.fits(requests, former)
+    }
+
     fn address_of(&self, pod: &Key, uid: &str) -> Option<Ipv4Addr> {
         let admitted = self.pods.get(pod).filter(|admitted| admitted.uid == uid)?;
         Some(self.nodes.get(&admitted.node)?.address(admitted.host))
@@ -148,13 +176,12 @@ impl Allocations {
         node: &str,
         requests: Requests,
         ip: Option<Ipv4Addr>,
-    ) -> Ipv4Addr {
+    ) {
         let Some(allocation) = self.nodes.get_mut(node) else {
-            return Ipv4Addr::UNSPECIFIED;
+            return;
         };
         let host = allocation.allocate(requests, ip);
         let (uid, node) = (uid.to_owned(), node.to_owned());
-        let address = allocation.address(host);
         self.pods.insert(
             pod.clone(),
             AdmittedPod {
@@ -164,7 +191,6 @@ impl Allocations {
                 host,
             },
         );
-        address
     }
 
     fn remove(&mut self, pod: &Key) {
@@ -179,9 +205,15 @@ impl Allocations {
 }
 
 impl NodeAllocation {
-    fn fits(&self, requests: Requests) -> Result<(), InsufficientResource> {
+    fn fits(
+        &self,
+        requests: Requests,
+        former: Option<&AdmittedPod>,
+    ) -> Result<(), InsufficientResource> {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let (capacity, used) = (&self.capacity, &self.used);
+        let (capacity, mut used) = (&self.capacity, self.used);
+        former.inspect(|former| used.subtract(former.requests));
+        let pods = count(self.hosts.len()).saturating_sub(former.is_some().into());
         [
             (
                 "cpu",
@@ -195,12 +227,7 @@ impl NodeAllocation {
                 used.memory,
                 capacity.requests.memory,
             ),
-            (
-                "pods",
-                1,
-                count(self.hosts.len()).into(),
-                count(capacity.pods),
-            ),
+            ("pods", 1, pods.into(), count(capacity.pods)),
         ]
         .into_iter()
         .find(|(_, requested, used, capacity)| {
@@ -275,10 +302,30 @@ mod tests {
             millicpu,
             memory: 1,
         };
-        let admission = admission.admit(&Key::new("a", name), name, "node", requests);
-        admission
-            .map(|ip| ip.octets())
-            .map_err(|insufficient| insufficient.reason())
+        let key = Key::new("a", name);
+        let check = || admission.check(&key, name, "node", requests);
+        let admitted = admission.admit(&key, name, "node", requests);
+        let checked = check().map_err(|insufficient| insufficient.reason());
+        assert_eq!(admitted.is_ok(), checked.is_ok());
+        checked.map(|ip| ip.expect("it is admitted").octets())
+    }
+
+    #[test]
+    fn a_check_takes_nothing() {
+        let (admission, key) = (admission(), Key::new("a", "web"));
+        let most = Requests {
+            millicpu: 1000,
+            memory: 1000,
+        };
+        for uid in ["1", "2"] {
+            assert_eq!(admission.check(&key, uid, "node", most), Ok(None));
+        }
+        admission.admit(&key, "1", "node", most).unwrap();
+        let successor = admission.check(&key, "2", "node", most);
+        assert_eq!(successor, Ok(None), "it takes the place of its namesake");
+        admission.admit(&key, "2", "node", most).unwrap();
+        admission.release(&key, "1");
+        assert_eq!(admit(&admission, "other", 1), Err("OutOfcpu".into()));
     }
 
     /// Checks N8.
@@ -288,7 +335,7 @@ mod tests {
         assert_eq!(admit(&admission, "first", 600), Ok([10, 1, 2, 2]));
         assert_eq!(admit(&admission, "second", 600), Err("OutOfcpu".into()));
         assert_eq!(admit(&admission, "third", 400), Ok([10, 1, 2, 3]));
-        admission.release(&Key::new("a", "first"));
+        admission.release(&Key::new("a", "first"), "first");
         assert_eq!(admit(&admission, "second", 600), Ok([10, 1, 2, 2]));
     }
 
@@ -322,7 +369,7 @@ mod tests {
         }
         assert_eq!(admit(&admission, "new", 1), Err("OutOfcpu".into()));
         for name in ["a", "b"] {
-            admission.release(&Key::new("a", name));
+            admission.release(&Key::new("a", name), name);
         }
         assert!(admit(&admission, "new", 1000).is_ok());
         assert!(admit(&admission, "newer", i64::MAX).is_err());

@@ -99,7 +99,7 @@ impl Events {
         waiting: &WaitingReason,
         pulling: bool,
     ) {
-        match (waiting.reason, pulling) {
+        match (&*waiting.reason, pulling) {
             ("ContainerCreating", _) | ("ImagePullBackOff", true) => {}
             _ => self.image_error(pod, container, waiting),
         }
@@ -113,7 +113,7 @@ impl Events {
     fn image_error(&self, pod: &Pod, container: &Container, waiting: &WaitingReason) {
         let Container { name, image, .. } = container;
         let WaitingReason { reason, message } = waiting;
-        match *reason {
+        match &**reason {
             "ErrImagePull" => self.warning(pod, Some(name), "Failed", || {
                 format!("Failed to pull image {image:?}: {message}")
             }),

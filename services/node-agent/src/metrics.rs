@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus::{Histogram, register_histogram};
-
-use crate::world::World;
+use setpoint_proto::core::Pod;
 
 static POD_START: LazyLock<Histogram> = LazyLock::new(|| {
     // The kubelet's buckets.
@@ -18,19 +18,11 @@ static POD_START: LazyLock<Histogram> = LazyLock::new(|| {
         .expect("metric names are unique")
 });
 
-/// Observes the start latency of a Pod whose status changes from pending to running.
-pub fn observe_pod_start(world: &World) {
-    let Some(pod) = world
-        .pod
-        .as_ref()
-        .filter(|pod| pod.object.status.phase == "Pending")
-    else {
-        return;
-    };
-    let running = crate::status::status(world).is_some_and(|status| status.phase == "Running");
-    let created = pod.object.metadata.creation_timestamp.timestamp();
-    if let Some(created) = created.filter(|_| running) {
-        let took = Duration::try_from(world.now.duration_since(created));
+/// Observes the start latency of a Pod whose status becomes running, if it was pending.
+pub fn observe_pod_start(pod: &Pod, now: Timestamp) {
+    let created = pod.metadata.creation_timestamp.timestamp();
+    if let Some(created) = created.filter(|_| pod.status.phase == "Pending") {
+        let took = Duration::try_from(now.duration_since(created));
         POD_START.observe(took.unwrap_or_default().as_secs_f64());
     }
 }

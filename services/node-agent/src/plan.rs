@@ -1,11 +1,11 @@
 //! Plans the next actions for one Pod. Pure: a function of the [`World`] alone.
 //!
 //! ```text
-//! no sandbox ─▶ sandbox ─▶ init containers, one by one ─▶ containers ─▶ (deleted) stop ─▶ remove ─▶ final delete
+//! no sandbox ─▶ admit ─▶ sandbox ─▶ init containers, one by one ─▶ containers ─▶ (deleted) stop ─▶ remove ─▶ final delete
 //!                                  ▲      │ ended              ▲   │ ended
 //!                                  └──────┘ restart policy, backoff └───┘
 //! ```
-//! A plan holds only the actions that are possible now, in order. The agent plans again after executing them.
+//! A plan holds only the actions that are possible now, in order. They are followed by another observation and plan.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -30,6 +30,8 @@ const MAX_DEADLINE_RECHECK: Duration = Duration::from_secs(3600);
 /// One planned action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Reserve the Pod's resources and an address on the node.
+    Admit,
     /// Create or recreate the Pod's sandbox.
     RunSandbox {
         /// The Pod's address.
@@ -61,21 +63,6 @@ pub enum Action {
     Delete,
 }
 
-impl Action {
-    /// Returns the name of the action's span.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::RunSandbox { .. } => "RunSandbox",
-            Self::Start { .. } => "Start",
-            Self::Stop { .. } => "Stop",
-            Self::Remove(_) => "Remove",
-            Self::UpdateStatus => "Report",
-            Self::RemoveSandbox(_) => "RemoveSandbox",
-            Self::Delete => "Delete",
-        }
-    }
-}
-
 /// Plans the next actions for one Pod, and when to reconcile it again if nothing changes.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
@@ -104,7 +91,7 @@ impl AssignedPod {
             return alive
                 .for_each(|left| stop(plan, world, left, STALE_GRACE, "the Pod has ended"));
         }
-        let Ok(ip) = self.admission else {
+        let Ok(admitted) = self.admission else {
             return;
         };
         match self.active_left(world.now) {
@@ -112,6 +99,9 @@ impl AssignedPod {
             Some(left) => plan.look_again(left.min(MAX_DEADLINE_RECHECK)),
             None => {}
         }
+        let Some(ip) = admitted else {
+            return plan.step(Action::Admit, "the Pod fits on the node");
+        };
         match world.sandbox() {
             None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
             Some(sandbox) if !sandbox.ready => self.recreate_sandbox(world, sandbox, ip, plan),

@@ -3,6 +3,7 @@
 use prost::Message as _;
 use setpoint_controller::View;
 use setpoint_model::Meta;
+use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::Pod;
 
 /// A Pod, kept in its protobuf encoding to save memory.
@@ -10,6 +11,8 @@ pub struct PodView {
     meta: Meta,
     /// Name of its node; empty if it is not bound.
     pub node: String,
+    /// Whether the Pod is terminal.
+    pub ended: bool,
     encoded: Vec<u8>,
 }
 
@@ -27,6 +30,7 @@ impl View for PodView {
         pod.metadata.managed_fields.clear();
         Self {
             meta: Meta::of(&pod.metadata),
+            ended: is_terminal(&pod),
             node: pod.spec.node_name.clone(),
             encoded: pod.encode_to_vec(),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use setpoint_controller::client;
+use setpoint_controller::{client, runtime};
 use setpoint_host::duration;
 use setpoint_model::quantity::Amount;
 
@@ -138,6 +138,16 @@ impl Settings {
         LogLimits {
             max_size: u64::try_from(size).unwrap_or_default(),
             max_files: self.container_log_max_files,
+        }
+    }
+
+    /// Returns the settings of the controller that reconciles Pods.
+    pub fn controller(&self) -> runtime::Settings {
+        runtime::Settings {
+            gateway: self.gateway.clone(),
+            workers: self.workers,
+            resync: Duration::ZERO,
+            ..runtime::Settings::default()
         }
     }
 

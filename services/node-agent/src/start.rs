@@ -7,10 +7,8 @@ use std::sync::{Arc, Once};
 use anyhow::Context as _;
 use futures::future::join_all;
 use setpoint_controller::client::ListOptions;
-use setpoint_controller::metrics::Reconciles;
-use setpoint_controller::queue::Limiter;
 use setpoint_controller::{
-    Barrier, Client, Delta, Informer, Queue, Reader, Recorder, Replica, View as _, reachable,
+    Client, Controller, Informer, QueueHandle, Recorder, Replica, View as _, reachable,
 };
 use setpoint_host::Host;
 use setpoint_model::Key;
@@ -45,9 +43,9 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         node.fallback.clone_from(&fallback);
         node.ip = engine.as_ref().map_or(node.ip, |engine| engine.address);
     }
-    let queue = Queue::new("pods", Limiter::default());
-    let waker = queue.clone();
-    let wake: Wake = Arc::new(move |pod: &Key| waker.add(pod.clone(), None));
+    let queue = QueueHandle::default();
+    let handle = queue.clone();
+    let wake: Wake = Arc::new(move |pod: &Key| handle.add(pod.clone(), None));
     let gateway = Client::connect(&settings.gateway, host.instance())?;
     let tasks = gateway.tasks();
     if let Some(engine) = engine {
@@ -110,7 +108,7 @@ async fn serve<R: Runtime>(
     settings: Settings,
     machine: Machine,
     nodes: Vec<Node>,
-    queue: Queue<Key>,
+    queue: QueueHandle,
     gateway: Client,
     runtime: R,
 ) -> anyhow::Result<()> {
@@ -120,100 +118,80 @@ async fn serve<R: Runtime>(
     };
     let replica = Replica::announce(host, gateway, recorder, Pod::RESOURCE);
     let (host, gateway) = (&replica.host, &replica.client);
-    let rounds = Arc::new(Reconciles::new(host.service(), settings.workers));
-    let informer = informer(gateway, &nodes, &queue, rounds.clone());
-    let pods = informer.reader();
-    let agent = agent(&replica, &settings, &nodes, runtime, &pods, queue, rounds);
-    let (cached, shutdown) = (host.health().check("informers"), host.shutdown());
+    let controller = controller(&replica, &settings, &nodes, runtime).queue(&queue);
+    replica.ready_when(controller.ready());
+    let (agent, shutdown) = (controller.reconciler(), host.shutdown());
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(gateway, host.advertised()).await;
     let heartbeats = heartbeats(host, &settings, &machine, nodes, gateway, address);
     let decision_log = replica.decision_log.routes().into_axum_router();
-    let logs = LogService::router(Arc::clone(&agent), host.shutdown());
-    host.offer(decision_log.merge(logs));
-    let work = async {
-        pods.synced().await;
-        cached.pass();
-        info!(pods = pods.len(), "the cache is synced");
-        agent.run(settings.workers, shutdown.clone()).await;
-    };
+    host.offer(decision_log.merge(LogService::router(agent, shutdown.clone())));
     tokio::select! {
-        () = work => {}
-        ((), ()) = async { tokio::join!(informer.run(shutdown.clone()), heartbeats) } => {}
+        ended = controller.run(host.instance(), shutdown) => ended?,
+        () = heartbeats => {}
     }
     let gateway = gateway.clone();
     tokio::join!(report_shutdown(&gateway, names), replica.leave());
     Ok(())
 }
 
-fn agent<R: Runtime>(
+/// Returns the controller that runs the agent: woken by changes of Pods and, through its queue, by the runtime.
+fn controller<R: Runtime>(
     replica: &Replica,
     settings: &Settings,
     nodes: &[Node],
     runtime: R,
-    pods: &Reader<PodView>,
-    queue: Queue<Key>,
-    rounds: Arc<Reconciles>,
-) -> Arc<Agent<R>> {
-    let mut barrier = Barrier::default();
-    barrier.watch(pods);
+) -> Controller<Agent<R>> {
     let events = settings.writes_events().then(|| replica.events.clone());
     let capacities = nodes.iter().map(|node| (node.name.clone(), node.capacity));
+    let admission = Arc::new(Admission::new(capacities));
+    let informer = informer(&replica.client, nodes, Arc::clone(&admission));
     let by_name = nodes.iter().map(|node| (node.name.clone(), node.clone()));
-    Arc::new(Agent {
+    let agent = Agent {
         executor: Executor {
             runtime,
             gateway: replica.client.clone(),
             events: Events::new(events),
             log: settings.log_limits(),
         },
-        admission: Admission::new(capacities),
+        admission,
         nodes: by_name.collect(),
-        pods: pods.clone(),
-        barrier,
-        decision_log: replica.decision_log.clone(),
-        queue,
-        rounds,
-    })
+        pods: informer.reader(),
+    };
+    let controller = Controller::new(replica.host.service(), agent, replica.client.clone());
+    let agent = controller.reconciler();
+    let ours = Arc::clone(&agent);
+    controller
+        .for_those(
+            informer,
+            move |pod| ours.nodes.contains_key(&pod.node),
+            |_| true,
+        )
+        // A sandbox may belong to a Pod that no longer exists.
+        .sweeps(move || agent.executor.runtime.pods())
+        .unelected()
+        .settings(settings.controller())
+        .decision_log(&replica.decision_log)
 }
 
 /// Returns an informer over the Pods of these nodes: a single node watches only its own Pods, several share one watch
-/// over all Pods that are bound.
-fn informer(
-    gateway: &Client,
-    nodes: &[Node],
-    queue: &Queue<Key>,
-    rounds: Arc<Reconciles>,
-) -> Informer<PodView> {
+/// over all Pods that are bound. Pods that end or go are released.
+fn informer(gateway: &Client, nodes: &[Node], admission: Arc<Admission>) -> Informer<PodView> {
     let fields = match nodes {
         [node] => format!("spec.nodeName={}", node.name),
         _ => "spec.nodeName!=".to_owned(),
     };
-    let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
-    let ours = move |view: &PodView| names.contains(&view.node);
-    let queue = queue.clone();
-    gateway
-        .informer::<PodView>()
-        .only(ListOptions {
-            fields,
-            ..ListOptions::default()
-        })
-        .on_event(move |delta| {
-            let views = [&delta.new, &delta.old];
-            if let Some(view) = views.into_iter().flatten().find(|view| ours(view)) {
-                if generation_changed(delta) {
-                    rounds.changed();
-                }
-                queue.add(view.meta().key.clone(), delta.cause.clone());
-            }
-        })
-}
-
-/// Returns whether the Pod is new to the cache or its generation changed.
-fn generation_changed(delta: &Delta<PodView>) -> bool {
-    let generation = |view: &Arc<PodView>| view.meta().generation;
-    let (old, new) = (delta.old.as_ref(), delta.new.as_ref());
-    new.is_some() && old.map(generation) != new.map(generation)
+    let only = ListOptions {
+        fields,
+        ..ListOptions::default()
+    };
+    let informer = gateway.informer::<PodView>().only(only);
+    informer.on_event(move |delta| {
+        let left = delta.new.as_ref().is_none_or(|new| new.ended);
+        if let Some(old) = delta.old.as_ref().filter(|_| left) {
+            admission.release(&old.meta().key, &old.meta().uid);
+        }
+    })
 }
 
 /// Keeps every node registered and its Lease renewed until dropped. The check `nodes` passes once all are registered.

@@ -2,6 +2,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +48,7 @@ pub struct AssignedPod {
     pub host_ip: String,
     /// Allocatable resources of the node, by resource name.
     pub allocatable: Arc<BTreeMap<String, Quantity>>,
-    /// The Pod's address, or the reason why the node rejects it.
+    /// Whether the node has admitted the Pod, can admit it, or rejects it.
     pub admission: AdmitResult,
     /// Name of the runtime: the scheme of container ids.
     pub runtime: &'static str,
@@ -57,7 +58,7 @@ pub struct AssignedPod {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitingReason {
     /// A CamelCase reason, such as `ErrImagePull`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Human-readable details.
     pub message: String,
 }
@@ -65,7 +66,7 @@ pub struct WaitingReason {
 impl WaitingReason {
     /// Returns the reason of a container whose configuration cannot be resolved.
     pub fn config(message: String) -> Self {
-        let reason = "CreateContainerConfigError";
+        let reason = "CreateContainerConfigError".into();
         Self { reason, message }
     }
 }

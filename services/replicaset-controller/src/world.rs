@@ -32,7 +32,7 @@ impl World {
         sets: &Reader<ReplicaSetView>,
         pods: &Reader<PodView>,
         key: &Key,
-        Inputs { now, seed }: Inputs,
+        Inputs { now, seed, .. }: Inputs,
     ) -> Option<Self> {
         let set = sets.get(key)?;
         let mut candidates = pods.owned_by(&set.meta.uid);

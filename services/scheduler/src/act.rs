@@ -29,7 +29,7 @@ pub async fn act(
             events.normal(&reference(pod), "Scheduled", message);
             Ok(written.receipt())
         }
-        Action::Refuse { pod, message, .. } => {
+        Action::MarkUnschedulable { pod, message, .. } => {
             events.warning(&reference(pod), "FailedScheduling", message.clone());
             report(gateway, pod, message, now).await
         }

@@ -10,11 +10,11 @@ use crate::anti_affinity::Existing;
 use crate::node::NodeView;
 use crate::pod::{NodeWants, PodView};
 use crate::ports::HostPort;
-use crate::world::Candidate;
+use crate::snapshot::NodeInfo;
 
 /// Why a node cannot take a Pod, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Objection {
+pub enum FilterReason {
     /// Cordoned.
     Unschedulable,
     /// It has a taint that the Pod does not tolerate.
@@ -33,7 +33,7 @@ pub enum Objection {
     Insufficient(String),
 }
 
-impl fmt::Display for Objection {
+impl fmt::Display for FilterReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unschedulable => f.write_str("node(s) were unschedulable"),
@@ -59,39 +59,42 @@ impl fmt::Display for Objection {
 
 /// What speaks against `node`. Nothing does: the Pod fits. As upstream, the first filter that objects is heard;
 /// only resources are all named.
-pub fn objections(
+pub fn reasons(
     pod: &PodView,
     wants: &NodeWants,
-    node: &Candidate,
+    node: &NodeInfo,
     existing: &[Existing],
-) -> Vec<Objection> {
+) -> Vec<FilterReason> {
     let view = &node.view;
     if !wants.unsupported.is_empty() {
         let fields = wants.unsupported.iter().copied();
-        return fields.map(Objection::Unsupported).collect();
+        return fields.map(FilterReason::Unsupported).collect();
     }
     if view.unschedulable && !tolerates(&wants.tolerations, &cordon()) {
-        return vec![Objection::Unschedulable];
+        return vec![FilterReason::Unschedulable];
     }
     if let Some(taint) = untolerated(wants, view) {
-        return vec![Objection::Taint(format!("{}: {}", taint.key, taint.value))];
+        return vec![FilterReason::Taint(format!(
+            "{}: {}",
+            taint.key, taint.value
+        ))];
     }
     if !is_wanted(wants, view) {
-        return vec![Objection::Affinity];
+        return vec![FilterReason::Affinity];
     }
     if !has_free(&pod.ports, node) {
-        return vec![Objection::Ports];
+        return vec![FilterReason::Ports];
     }
-    let full = (node.pods >= view.max_pods).then_some(Objection::TooManyPods);
+    let full = (node.pods >= view.max_pods).then_some(FilterReason::TooManyPods);
     let lacking = view.allocatable.lacking(&node.used, &pod.requests);
-    let mut objections: Vec<_> = full
+    let mut reasons: Vec<_> = full
         .into_iter()
-        .chain(lacking.map(|name| Objection::Insufficient(name.to_owned())))
+        .chain(lacking.map(|name| FilterReason::Insufficient(name.to_owned())))
         .collect();
-    if objections.is_empty() && is_repelled(pod, view, existing) {
-        objections.push(Objection::AntiAffinity);
+    if reasons.is_empty() && is_repelled(pod, view, existing) {
+        reasons.push(FilterReason::AntiAffinity);
     }
-    objections
+    reasons
 }
 
 fn is_repelled(pod: &PodView, node: &NodeView, existing: &[Existing]) -> bool {
@@ -109,7 +112,7 @@ fn cordon() -> Taint {
     }
 }
 
-fn has_free(ports: &[HostPort], node: &Candidate) -> bool {
+fn has_free(ports: &[HostPort], node: &NodeInfo) -> bool {
     let taken = |port: &HostPort| node.ports.iter().any(|other| port.conflicts_with(other));
     !ports.iter().any(taken)
 }
@@ -296,9 +299,9 @@ mod tests {
         ));
     }
 
-    fn objections_to(node: NodeView, wants: NodeWants) -> Vec<Objection> {
+    fn reasons_of(node: NodeView, wants: NodeWants) -> Vec<FilterReason> {
         let pod = PodView::default();
-        objections(&pod, &wants, &Candidate::new(Arc::new(node)), &[])
+        reasons(&pod, &wants, &NodeInfo::new(Arc::new(node)), &[])
     }
 
     /// Checks C8.
@@ -314,15 +317,15 @@ mod tests {
         };
         let key = "node.kubernetes.io/unschedulable";
         let tolerant = wants(toleration(key, "Exists", "", "NoSchedule"));
-        assert!(objections_to(cordoned(), tolerant).is_empty());
-        let refused = [Objection::Unschedulable];
-        let plain = objections_to(cordoned(), NodeWants::default());
+        assert!(reasons_of(cordoned(), tolerant).is_empty());
+        let refused = [FilterReason::Unschedulable];
+        let plain = reasons_of(cordoned(), NodeWants::default());
         assert_eq!(plain, refused);
         let executing = wants(toleration(key, "Exists", "", "NoExecute"));
-        assert_eq!(objections_to(cordoned(), executing), refused);
+        assert_eq!(reasons_of(cordoned(), executing), refused);
         let other = wants(toleration("other", "Exists", "", ""));
-        assert_eq!(objections_to(cordoned(), other), refused);
-        assert!(objections_to(node(&[]), NodeWants::default()).is_empty());
+        assert_eq!(reasons_of(cordoned(), other), refused);
+        assert!(reasons_of(node(&[]), NodeWants::default()).is_empty());
     }
 
     #[test]
@@ -331,20 +334,20 @@ mod tests {
             max_pods: 0,
             ..node(&[])
         };
-        let objections = objections_to(full, NodeWants::default());
-        assert_eq!(objections, [Objection::TooManyPods]);
+        let reasons = reasons_of(full, NodeWants::default());
+        assert_eq!(reasons, [FilterReason::TooManyPods]);
     }
 
     #[test]
     fn objections_are_worded_as_upstream() {
         let wording = [
-            (Objection::Unschedulable, "node(s) were unschedulable"),
+            (FilterReason::Unschedulable, "node(s) were unschedulable"),
             (
-                Objection::Affinity,
+                FilterReason::Affinity,
                 "node(s) didn't match Pod's node affinity/selector",
             ),
-            (Objection::TooManyPods, "Too many pods"),
-            (Objection::Insufficient("gpu".into()), "Insufficient gpu"),
+            (FilterReason::TooManyPods, "Too many pods"),
+            (FilterReason::Insufficient("gpu".into()), "Insufficient gpu"),
         ];
         for (objection, words) in wording {
             assert_eq!(objection.to_string(), words);

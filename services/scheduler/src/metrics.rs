@@ -14,8 +14,8 @@ use setpoint_proto::ApiError;
 use setpoint_telemetry::metrics::{UNIQUE, counters, histograms};
 use tokio::time::Instant;
 
+use crate::cycle::Scheduler;
 use crate::plan::Action;
-use crate::rounds::Scheduler;
 
 static ATTEMPTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     let help = "Decisions on Pods, by result.";
@@ -47,7 +47,7 @@ pub fn attempted(profile: &str, action: &Action, failed: Option<&ApiError>, bega
     let result = match (failed, action) {
         (Some(_), _) => "error",
         (None, Action::Bind { .. }) => "scheduled",
-        (None, Action::Refuse { .. }) => "unschedulable",
+        (None, Action::MarkUnschedulable { .. }) => "unschedulable",
     };
     let labels = &[result, profile];
     ATTEMPTS.with_label_values(labels).inc();
@@ -72,7 +72,7 @@ fn seconds_since(then: Timestamp) -> f64 {
     passed.as_secs_f64().max(0.0)
 }
 
-/// From now on this scheduler is asked, whenever metrics are read, how many Pods wait where.
+/// Exports the number of Pods that wait for this scheduler, as it is when metrics are read.
 pub fn watch(scheduler: &Arc<Scheduler>) {
     static PENDING: LazyLock<Pending> = LazyLock::new(|| {
         let pending = Pending::new();
@@ -92,9 +92,12 @@ struct Waiting {
 }
 
 impl Waiting {
+    /// A standby has none.
     fn of(scheduler: &Scheduler) -> Self {
-        let load = scheduler.queue.load();
-        let (backoff, unschedulable) = scheduler.backlog.counts(Instant::now());
+        let Some(load) = scheduler.queue.load() else {
+            return Self::default();
+        };
+        let (backoff, unschedulable) = scheduler.unschedulable.counts(Instant::now());
         let mut gated = 0;
         scheduler.pods.for_each(|pod, _| {
             let gates = pod.wants.as_ref().is_some_and(|wants| wants.gated);
@@ -131,7 +134,6 @@ impl Collector for Pending {
         self.gauges.desc()
     }
 
-    /// A standby has none.
     fn collect(&self) -> Vec<MetricFamily> {
         let scheduler = self.scheduler.lock().upgrade();
         let waiting = scheduler.as_deref().map(Waiting::of).unwrap_or_default();

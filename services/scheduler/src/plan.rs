@@ -1,4 +1,4 @@
-//! Plan: the best node for each Pod in turn, each seeing what the ones before it took. Pure.
+//! Plan: the best node for each Pod in order, each seeing what the ones before it took. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use setpoint_controller::{Plan, Step};
 use setpoint_task::catch_unwind;
 
 use crate::anti_affinity::Existing;
-use crate::filter::{Objection, objections};
+use crate::filter::{FilterReason, reasons};
 use crate::pod::{PodView, Wants};
 use crate::score::{Most, score};
-use crate::world::{Candidate, World};
+use crate::snapshot::{NodeInfo, Snapshot};
 
 /// One idempotent write.
 #[derive(Clone, Debug)]
@@ -24,14 +24,14 @@ pub enum Action {
         /// The score.
         score: i64,
     },
-    /// Tell the user why the Pod has to wait.
-    Refuse {
+    /// Write the reason why no node fits into the Pod's condition.
+    MarkUnschedulable {
         /// Still unbound.
         pod: Arc<PodView>,
         /// One sentence, as upstream words it.
         message: String,
         /// What speaks against the nodes one by one, for as many as anybody reads.
-        against: Vec<(String, Vec<Objection>)>,
+        against: Vec<(String, Vec<FilterReason>)>,
     },
 }
 
@@ -42,7 +42,7 @@ impl Action {
     /// The Pod that it is about.
     pub fn pod(&self) -> &Arc<PodView> {
         match self {
-            Self::Bind { pod, .. } | Self::Refuse { pod, .. } => pod,
+            Self::Bind { pod, .. } | Self::MarkUnschedulable { pod, .. } => pod,
         }
     }
 }
@@ -50,29 +50,29 @@ impl Action {
 /// Decides for every pending Pod. A Pod that is being deleted, gated or placed already needs no decision.
 ///
 /// A Pod on which it panics gets none.
-pub fn plan(world: &World) -> Plan<Action> {
-    plan_by(world, decide)
+pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
+    plan_by(snapshot, decide)
 }
 
-type Decide = fn(&World, &mut [Candidate], &Arc<PodView>, &Wants, u64) -> Step<Action>;
+type Decide = fn(&Snapshot, &mut [NodeInfo], &Arc<PodView>, &Wants, u64) -> Step<Action>;
 
-fn plan_by(world: &World, decide: Decide) -> Plan<Action> {
+fn plan_by(snapshot: &Snapshot, decide: Decide) -> Plan<Action> {
     let mut plan = Plan::default();
-    let mut nodes = world.nodes.clone();
+    let mut nodes = snapshot.nodes.clone();
     let mut undecided = Vec::new();
-    for pod in &world.pending {
+    for pod in &snapshot.pending {
         let Some(wants) = pod.schedulable() else {
             continue;
         };
-        match catch_unwind("schedule", || retry(world, &mut nodes, pod, wants)) {
+        match catch_unwind("schedule", || retry(snapshot, &mut nodes, pod, wants)) {
             Ok(Some(step)) => plan.steps.push(step),
             Ok(None) => undecided.push((pod, wants)),
             Err(_) => {}
         }
     }
     for (turn, (pod, wants)) in undecided.into_iter().enumerate() {
-        let tie = world.seed.wrapping_add(turn as u64);
-        let decided = catch_unwind("schedule", || decide(world, &mut nodes, pod, wants, tie));
+        let tie = snapshot.seed.wrapping_add(turn as u64);
+        let decided = catch_unwind("schedule", || decide(snapshot, &mut nodes, pod, wants, tie));
         plan.steps.extend(decided);
     }
     plan
@@ -81,14 +81,14 @@ fn plan_by(world: &World, decide: Decide) -> Plan<Action> {
 /// Binds a Pod whose binding is in doubt to the same node again, so that it does not matter whether it was made. A node
 /// that objects by now keeps its room nevertheless.
 fn retry(
-    world: &World,
-    nodes: &mut [Candidate],
+    snapshot: &Snapshot,
+    nodes: &mut [NodeInfo],
     pod: &Arc<PodView>,
     wants: &Wants,
 ) -> Option<Step<Action>> {
-    let doubted = world.doubts.get(&pod.meta.key)?;
+    let doubted = snapshot.assumed.get(&pod.meta.key)?;
     let node = nodes.iter_mut().find(|node| node.view.name() == doubted)?;
-    let fits = objections(pod, &wants.node, node, &world.existing).is_empty();
+    let fits = reasons(pod, &wants.node, node, &snapshot.existing).is_empty();
     node.take(pod);
     fits.then(|| Step {
         action: bind(pod, node, 0),
@@ -97,13 +97,13 @@ fn retry(
 }
 
 fn decide(
-    world: &World,
-    nodes: &mut [Candidate],
+    snapshot: &Snapshot,
+    nodes: &mut [NodeInfo],
     pod: &Arc<PodView>,
     wants: &Wants,
     tie: u64,
 ) -> Step<Action> {
-    match best(pod, wants, nodes, &world.existing, tie) {
+    match best(pod, wants, nodes, &snapshot.existing, tie) {
         Ok((n, score)) => {
             nodes[n].take(pod);
             Step {
@@ -112,17 +112,17 @@ fn decide(
             }
         }
         Err(message) => Step {
-            action: Action::Refuse {
+            action: Action::MarkUnschedulable {
                 pod: pod.clone(),
                 message,
-                against: against(pod, wants, nodes, &world.existing),
+                against: against(pod, wants, nodes, &snapshot.existing),
             },
             because: "no node fits",
         },
     }
 }
 
-fn bind(pod: &Arc<PodView>, node: &Candidate, score: i64) -> Action {
+fn bind(pod: &Arc<PodView>, node: &NodeInfo, score: i64) -> Action {
     Action::Bind {
         pod: pod.clone(),
         node: node.view.name().to_owned(),
@@ -133,13 +133,13 @@ fn bind(pod: &Arc<PodView>, node: &Candidate, score: i64) -> Action {
 fn against(
     pod: &PodView,
     wants: &Wants,
-    nodes: &[Candidate],
+    nodes: &[NodeInfo],
     existing: &[Existing],
-) -> Vec<(String, Vec<Objection>)> {
+) -> Vec<(String, Vec<FilterReason>)> {
     let told = nodes.iter().take(TOLD);
     told.map(|node| {
         let name = node.view.name().to_owned();
-        (name, objections(pod, &wants.node, node, existing))
+        (name, reasons(pod, &wants.node, node, existing))
     })
     .collect()
 }
@@ -148,14 +148,14 @@ fn against(
 fn best(
     pod: &PodView,
     wants: &Wants,
-    nodes: &[Candidate],
+    nodes: &[NodeInfo],
     existing: &[Existing],
     tie: u64,
 ) -> Result<(usize, i64), String> {
     let mut fitting = Vec::new();
     let mut against = BTreeMap::new();
     for (n, node) in nodes.iter().enumerate() {
-        match objections(pod, &wants.node, node, existing) {
+        match reasons(pod, &wants.node, node, existing) {
             none if none.is_empty() => fitting.push(n),
             some => some
                 .into_iter()
@@ -178,7 +178,7 @@ fn scatter(n: u64, tie: u64) -> u64 {
     mixed.rotate_left(32).wrapping_mul(MIX)
 }
 
-fn sentence(nodes: usize, against: &BTreeMap<Objection, usize>) -> String {
+fn sentence(nodes: usize, against: &BTreeMap<FilterReason, usize>) -> String {
     if nodes == 0 {
         return "no nodes available to schedule pods".to_owned();
     }
@@ -220,17 +220,17 @@ mod tests {
             max_pods: 10,
             ..NodeView::default()
         };
-        let world = World {
-            nodes: vec![Candidate::new(Arc::new(node))],
+        let snapshot = Snapshot {
+            nodes: vec![NodeInfo::new(Arc::new(node))],
             pending: ["first", "poison", "last"].map(pod).into(),
             existing: Vec::new(),
-            doubts: std::collections::HashMap::new(),
+            assumed: std::collections::HashMap::new(),
             seed: 0,
             now: Timestamp::UNIX_EPOCH,
         };
-        let steps = plan_by(&world, |world, nodes, pod, wants, tie| {
+        let steps = plan_by(&snapshot, |snapshot, nodes, pod, wants, tie| {
             assert_ne!(pod.meta.key.name, "poison");
-            decide(world, nodes, pod, wants, tie)
+            decide(snapshot, nodes, pod, wants, tie)
         });
         let steps = steps.steps.iter();
         let decided: Vec<_> = steps

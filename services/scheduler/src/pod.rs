@@ -20,7 +20,7 @@ pub struct PodView {
     /// The resources that it takes from its node.
     pub requests: Resources,
     /// Its CPU and memory where nodes are compared: not zero if it requests none.
-    pub assumed: Resources,
+    pub nonzero: Resources,
     /// Ports of its node.
     pub ports: Vec<HostPort>,
     /// Required anti-affinity, once it has a node.
@@ -62,7 +62,7 @@ pub struct NodeWants {
 }
 
 /// The order of the queue.
-pub type Turn = (Reverse<i32>, Option<Timestamp>, Key);
+pub type QueueOrder = (Reverse<i32>, Option<Timestamp>, Key);
 
 impl View for PodView {
     type Object = Pod;
@@ -73,7 +73,7 @@ impl View for PodView {
         Self {
             meta: Meta::of(&pod.metadata),
             requests: Resources::of_pod(&pod.spec),
-            assumed: Resources::assumed_of_pod(&pod.spec),
+            nonzero: Resources::assumed_of_pod(&pod.spec),
             ports: HostPort::of_pod(&pod.spec),
             repels: match &node {
                 Some(_) => Term::of_pod(&pod.spec, &pod.metadata.namespace),
@@ -135,8 +135,8 @@ impl PodView {
             || asks(self) != asks(earlier)
     }
 
-    /// The Pod's place in the queue: a higher priority first, then the older one.
-    pub fn turn(&self) -> Turn {
+    /// Returns the Pod's place in the queue: a higher priority first, then the older one.
+    pub fn queue_order(&self) -> QueueOrder {
         let priority = self.wants.as_ref().map_or(0, |wants| wants.priority);
         (Reverse(priority), self.meta.created, self.meta.key.clone())
     }
@@ -193,7 +193,7 @@ mod tests {
         });
         pod.spec.resource_claims = vec![Default::default()];
         let view = PodView::of(pod);
-        assert_eq!(view.turn().0, Reverse(7));
+        assert_eq!(view.queue_order().0, Reverse(7));
         let wants = view.wants.expect("it waits");
         assert_eq!((wants.priority, &*wants.scheduler), (7, "other"));
         assert_eq!(wants.node.terms, Some(Vec::new()));

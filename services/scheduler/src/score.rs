@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::filter::tolerates;
 use crate::pod::PodView;
-use crate::world::Candidate;
+use crate::snapshot::NodeInfo;
 
 /// The most that one criterion gives (upstream's `MaxNodeScore`).
 const MAX: i64 = 100;
@@ -24,7 +24,7 @@ pub struct Most {
 
 impl Most {
     /// Returns the most among these nodes.
-    pub fn among<'a>(pod: &PodView, nodes: impl Iterator<Item = &'a Candidate>) -> Self {
+    pub fn among<'a>(pod: &PodView, nodes: impl Iterator<Item = &'a NodeInfo>) -> Self {
         nodes.fold(Self::default(), |most, node| Self {
             siblings: most.siblings.max(node.siblings(pod)),
             intolerable: most.intolerable.max(intolerable(pod, node)),
@@ -33,7 +33,7 @@ impl Most {
 }
 
 /// The share of CPU and memory left once the Pod is there, how few of its siblings are, and how few taints discourage it.
-pub fn score(pod: &PodView, node: &Candidate, most: Most) -> i64 {
+pub fn score(pod: &PodView, node: &NodeInfo, most: Most) -> i64 {
     let spread = fewest(node.siblings(pod), most.siblings);
     let welcome = fewest(intolerable(pod, node), most.intolerable);
     least_allocated(pod, node)
@@ -42,7 +42,7 @@ pub fn score(pod: &PodView, node: &Candidate, most: Most) -> i64 {
 }
 
 /// Counts the discouraging taints that the Pod does not tolerate.
-fn intolerable(pod: &PodView, node: &Candidate) -> i64 {
+fn intolerable(pod: &PodView, node: &NodeInfo) -> i64 {
     let tolerations = pod.wants.as_ref().map(|wants| &*wants.node.tolerations);
     let tolerations = tolerations.unwrap_or_default();
     let taints = node.view.discouraging.iter();
@@ -58,8 +58,8 @@ fn fewest(count: i64, most: i64) -> i64 {
     MAX.saturating_sub(share.unwrap_or_default())
 }
 
-fn least_allocated(pod: &PodView, node: &Candidate) -> i64 {
-    let (has, used, wants) = (&node.view.allocatable, &node.assumed, &pod.assumed);
+fn least_allocated(pod: &PodView, node: &NodeInfo) -> i64 {
+    let (has, used, wants) = (&node.view.allocatable, &node.nonzero, &pod.nonzero);
     let cpu = free(has.millicpu, used.millicpu, wants.millicpu);
     let memory = free(has.memory, used.memory, wants.memory);
     cpu.midpoint(memory)
@@ -99,13 +99,13 @@ mod tests {
         let mut view = NodeView::default();
         (view.allocatable.millicpu, view.allocatable.memory) = (100, 1000);
         view.discouraging = vec![Taint::default()];
-        let mut node = Candidate::new(Arc::new(view));
+        let mut node = NodeInfo::new(Arc::new(view));
         node.siblings.insert("set".into(), 1);
         let mut pod = PodView {
             wants: Some(Box::default()),
             ..PodView::default()
         };
-        (pod.assumed.millicpu, pod.assumed.memory) = (20, 600);
+        (pod.nonzero.millicpu, pod.nonzero.memory) = (20, 600);
         let score = |pod: &PodView, siblings, intolerable| {
             let most = Most {
                 siblings,

@@ -1,7 +1,10 @@
 //! The scheduler's settings.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
-use setpoint_controller::{client, election};
+use setpoint_controller::queue::Limiter;
+use setpoint_controller::{client, election, runtime};
 
 /// Settings of the scheduler.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -31,6 +34,20 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Returns the settings of the controller that schedules Pods.
+    pub fn controller(self) -> runtime::Settings {
+        runtime::Settings {
+            gateway: self.gateway,
+            election: self.election,
+            workers: self.concurrency,
+            // A Pod whose write failed rests 10 s at most, as in upstream.
+            limiter: Limiter::FastSlow,
+            resync: Duration::ZERO,
+        }
+    }
+}
+
 impl setpoint_host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
@@ -38,7 +55,7 @@ impl setpoint_host::Settings for Settings {
                 "scheduler_name",
                 "Pods that name another scheduler are left alone",
             ),
-            ("batch", "How many Pods one round decides on"),
+            ("batch", "How many Pods one scheduling cycle decides on"),
             ("concurrency", "How many bindings are under way at once"),
         ]
     }

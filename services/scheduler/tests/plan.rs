@@ -11,7 +11,7 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::meta::LabelSelector;
 use setpoint_scheduler::{
-    Action, Candidate, Existing, HostPort, NodeView, NodeWants, PodView, Term, Wants, World, plan,
+    Action, Existing, HostPort, NodeInfo, NodeView, NodeWants, PodView, Snapshot, Term, Wants, plan,
 };
 
 const GIB: i64 = 1 << 30;
@@ -49,7 +49,7 @@ fn pod(name: &str, millicpu: i64) -> PodView {
     };
     PodView {
         meta: meta(name),
-        assumed: requests.clone(),
+        nonzero: requests.clone(),
         requests,
         wants: Some(Box::default()),
         ..Default::default()
@@ -66,32 +66,32 @@ fn wanting(name: &str, node: NodeWants) -> PodView {
     }
 }
 
-fn world(nodes: Vec<NodeView>, pods: Vec<PodView>) -> World {
-    World {
+fn snapshot(nodes: Vec<NodeView>, pods: Vec<PodView>) -> Snapshot {
+    Snapshot {
         nodes: nodes
             .into_iter()
-            .map(|node| Candidate::new(Arc::new(node)))
+            .map(|node| NodeInfo::new(Arc::new(node)))
             .collect(),
         pending: pods.into_iter().map(Arc::new).collect(),
         existing: Vec::new(),
-        doubts: HashMap::new(),
+        assumed: HashMap::new(),
         seed: 7,
         now: Timestamp::UNIX_EPOCH,
     }
 }
 
-fn bindings(world: &World) -> Vec<(String, String)> {
-    let steps = plan(world).steps.into_iter();
+fn bindings(snapshot: &Snapshot) -> Vec<(String, String)> {
+    let steps = plan(snapshot).steps.into_iter();
     let bound = steps.filter_map(|step| match step.action {
         Action::Bind { pod, node, .. } => Some((pod.meta.key.name.clone(), node)),
-        Action::Refuse { .. } => None,
+        Action::MarkUnschedulable { .. } => None,
     });
     bound.collect()
 }
 
-fn refusal(world: &World) -> String {
-    match plan(world).steps.pop().map(|step| step.action) {
-        Some(Action::Refuse { message, .. }) => message,
+fn refusal(snapshot: &Snapshot) -> String {
+    match plan(snapshot).steps.pop().map(|step| step.action) {
+        Some(Action::MarkUnschedulable { message, .. }) => message,
         other => panic!("expected a refusal, found {other:?}"),
     }
 }
@@ -106,7 +106,7 @@ fn equal_nodes_get_the_pods_of_one_owner_in_turn() {
         });
     }
     let nodes = ["a", "b", "c"].map(|name| node(name, 4000, 110));
-    let bound = bindings(&world(nodes.into(), pods));
+    let bound = bindings(&snapshot(nodes.into(), pods));
     let mut per_node = BTreeMap::new();
     bound
         .iter()
@@ -116,12 +116,12 @@ fn equal_nodes_get_the_pods_of_one_owner_in_turn() {
 
 #[test]
 fn the_emptier_node_is_preferred() {
-    let mut world = world(
+    let mut snapshot = snapshot(
         vec![node("busy", 4000, 110), node("idle", 4000, 110)],
         vec![pod("web", 100)],
     );
-    world.nodes[0].take(&pod("other", 2000));
-    assert_eq!(bindings(&world), [("web".to_owned(), "idle".to_owned())]);
+    snapshot.nodes[0].take(&pod("other", 2000));
+    assert_eq!(bindings(&snapshot), [("web".to_owned(), "idle".to_owned())]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_discouraged_node_is_taken_only_when_no_other_fits() {
     });
     let nodes = vec![discouraged, node("real", 300, 110)];
     let pods = ["first", "second", "third", "fourth"].map(|name| pod(name, 100));
-    let bound: Vec<_> = bindings(&world(nodes, pods.into()))
+    let bound: Vec<_> = bindings(&snapshot(nodes, pods.into()))
         .into_iter()
         .map(|(_, node)| node)
         .collect();
@@ -159,12 +159,12 @@ fn a_refusal_counts_what_speaks_against_the_nodes_as_upstream_does() {
         tainted,
     ];
     assert_eq!(
-        refusal(&world(nodes, vec![pod("web", 100)])),
+        refusal(&snapshot(nodes, vec![pod("web", 100)])),
         "0/4 nodes are available: 1 Too many pods, 1 node(s) had untolerated taint {dedicated: db}, \
          1 node(s) were unschedulable, 2 Insufficient cpu."
     );
     assert_eq!(
-        refusal(&world(Vec::new(), vec![pod("web", 1)])),
+        refusal(&snapshot(Vec::new(), vec![pod("web", 1)])),
         "no nodes available to schedule pods"
     );
 }
@@ -189,7 +189,7 @@ fn selectors_and_tolerations_decide_where_a_pod_may_run() {
         ..Default::default()
     };
     let picky = wanting("picky", wants);
-    let bound = bindings(&world(vec![fast, slow], vec![picky, pod("plain", 1)]));
+    let bound = bindings(&snapshot(vec![fast, slow], vec![picky, pod("plain", 1)]));
     assert_eq!(
         bound,
         [
@@ -214,19 +214,19 @@ fn a_gated_a_deleted_and_a_bound_pod_are_left_alone() {
         wants: None,
         ..pod("bound", 1)
     };
-    let world = world(vec![node("a", 4000, 110)], vec![gated, deleted, bound]);
-    assert!(plan(&world).steps.is_empty());
+    let snapshot = snapshot(vec![node("a", 4000, 110)], vec![gated, deleted, bound]);
+    assert!(plan(&snapshot).steps.is_empty());
 }
 
 /// Checks C9: equally good nodes are told apart by the seed, and by nothing else.
 #[test]
 fn equally_good_nodes_are_chosen_equally_often() {
     let nodes = ["a", "b", "c"].map(|name| node(name, 4000, 110));
-    let mut world = world(nodes.into(), vec![pod("web", 1)]);
+    let mut snapshot = snapshot(nodes.into(), vec![pod("web", 1)]);
     let mut chosen = BTreeMap::new();
     for seed in 0..300 {
-        world.seed = seed;
-        *chosen.entry(bindings(&world).remove(0).1).or_insert(0) += 1;
+        snapshot.seed = seed;
+        *chosen.entry(bindings(&snapshot).remove(0).1).or_insert(0) += 1;
     }
     let even = |count: &i32| (80..=120).contains(count);
     assert!(chosen.len() == 3 && chosen.values().all(even), "{chosen:?}");
@@ -236,8 +236,9 @@ fn equally_good_nodes_are_chosen_equally_often() {
 #[test]
 fn a_refusal_names_the_first_nodes_one_by_one() {
     let nodes = (0..40).map(|n| node(&format!("n{n:02}"), 1, 110));
-    let mut steps = plan(&world(nodes.collect(), vec![pod("web", 5)])).steps;
-    let Some(Action::Refuse { against, .. }) = steps.pop().map(|step| step.action) else {
+    let mut steps = plan(&snapshot(nodes.collect(), vec![pod("web", 5)])).steps;
+    let Some(Action::MarkUnschedulable { against, .. }) = steps.pop().map(|step| step.action)
+    else {
         panic!("no node fits");
     };
     assert_eq!(against.len(), 32);
@@ -261,7 +262,10 @@ fn the_node_with_fewer_discouraging_taints_is_preferred() {
     };
     let nodes = || vec![discouraged("two", &["a", "b"]), discouraged("one", &["c"])];
     let bound = |node: &str| [("web".to_owned(), node.to_owned())];
-    assert_eq!(bindings(&world(nodes(), vec![pod("web", 1)])), bound("one"));
+    assert_eq!(
+        bindings(&snapshot(nodes(), vec![pod("web", 1)])),
+        bound("one")
+    );
 
     let tolerations = ["a", "b"].map(|key| Toleration {
         key: key.into(),
@@ -275,7 +279,7 @@ fn the_node_with_fewer_discouraging_taints_is_preferred() {
             ..Default::default()
         },
     );
-    assert_eq!(bindings(&world(nodes(), vec![tolerant])), bound("two"));
+    assert_eq!(bindings(&snapshot(nodes(), vec![tolerant])), bound("two"));
 }
 
 /// Checks F5: a port of a node is for one Pod.
@@ -291,11 +295,14 @@ fn pods_that_ask_for_the_same_port_run_on_different_nodes() {
     };
     let nodes = ["a", "b"].map(|name| node(name, 4000, 110));
     let pods = ["first", "second", "third"].map(serving);
-    let world = world(nodes.into(), pods.into());
-    let bound: HashSet<_> = bindings(&world).into_iter().map(|(_, node)| node).collect();
+    let snapshot = snapshot(nodes.into(), pods.into());
+    let bound: HashSet<_> = bindings(&snapshot)
+        .into_iter()
+        .map(|(_, node)| node)
+        .collect();
     assert_eq!(bound, HashSet::from(["a".to_owned(), "b".to_owned()]));
     assert_eq!(
-        refusal(&world),
+        refusal(&snapshot),
         "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
     );
 }
@@ -311,7 +318,7 @@ fn a_pod_with_a_constraint_that_is_not_evaluated_is_refused() {
         },
     );
     assert_eq!(
-        refusal(&world(vec![node("a", 4000, 110)], vec![constrained])),
+        refusal(&snapshot(vec![node("a", 4000, 110)], vec![constrained])),
         "0/1 nodes are available: 1 node(s) not checked against spec.resourceClaims, \
          which this scheduler does not support."
     );
@@ -346,12 +353,12 @@ fn a_pod_does_not_go_where_an_existing_one_repels_it() {
         term: term.clone(),
         domain: domain.into(),
     };
-    let mut world = world(nodes, vec![pod("web", 1)]);
-    world.existing.push(existing("east"));
-    assert_eq!(bindings(&world), [("web".to_owned(), "c".to_owned())]);
-    world.existing.push(existing("west"));
+    let mut snapshot = snapshot(nodes, vec![pod("web", 1)]);
+    snapshot.existing.push(existing("east"));
+    assert_eq!(bindings(&snapshot), [("web".to_owned(), "c".to_owned())]);
+    snapshot.existing.push(existing("west"));
     assert_eq!(
-        refusal(&world),
+        refusal(&snapshot),
         "0/3 nodes are available: 3 node(s) didn't satisfy existing pods anti-affinity rules."
     );
 }
@@ -359,21 +366,21 @@ fn a_pod_does_not_go_where_an_existing_one_repels_it() {
 /// Checks C1 and C2: a binding that was not answered is repeated where it was, and its room stays taken elsewhere, too.
 #[test]
 fn a_binding_in_doubt_is_repeated_and_keeps_its_room() {
-    let mut world = world(
+    let mut snapshot = snapshot(
         vec![node("full", 100, 110), node("free", 4000, 110)],
         vec![pod("first", 100), pod("doubtful", 100)],
     );
     let doubtful = Key::new("default", "doubtful");
-    world.doubts.insert(doubtful, "full".into());
+    snapshot.assumed.insert(doubtful, "full".into());
     let bound = |pod: &str, node: &str| (pod.to_owned(), node.to_owned());
     let expected = [bound("doubtful", "full"), bound("first", "free")];
-    assert_eq!(bindings(&world), expected);
+    assert_eq!(bindings(&snapshot), expected);
 
-    Arc::get_mut(&mut world.nodes[0].view)
+    Arc::get_mut(&mut snapshot.nodes[0].view)
         .unwrap()
         .unschedulable = true;
     let expected = [bound("first", "free"), bound("doubtful", "free")];
-    assert_eq!(bindings(&world), expected);
+    assert_eq!(bindings(&snapshot), expected);
 }
 
 /// Checks F36: the lowest priority of all is the last, not the first.
@@ -391,7 +398,7 @@ fn pods_of_the_lowest_priority_go_last() {
         with_priority("plain", 0),
         with_priority("highest", i32::MAX),
     ];
-    pods.sort_by_key(PodView::turn);
+    pods.sort_by_key(PodView::queue_order);
     let names = pods.map(|pod| pod.meta.key.name);
     assert_eq!(names, ["highest", "plain", "lowest"]);
 }
@@ -402,55 +409,55 @@ prop_compose! {
         placed in prop::collection::vec((0usize..8, 1i64..500), 0..10),
         pending in prop::collection::vec(0i64..1500, 0..20),
         seed: u64,
-    ) -> World {
+    ) -> Snapshot {
         let nodes: Vec<_> = nodes.iter().enumerate().map(|(n, (cpu, pods))| node(&format!("n{n}"), *cpu, *pods)).collect();
         let pending = pending.iter().enumerate().map(|(n, cpu)| pod(&format!("p{n}"), *cpu)).collect();
-        let mut world = world(nodes, pending);
-        world.seed = seed;
+        let mut snapshot = snapshot(nodes, pending);
+        snapshot.seed = seed;
         for (n, cpu) in placed {
-            if let Some(node) = world.nodes.get_mut(n) {
+            if let Some(node) = snapshot.nodes.get_mut(n) {
                 node.take(&pod("placed", cpu));
             }
         }
-        world
+        snapshot
     }
 }
 
 proptest! {
     /// Checks C5 and C1: no plan takes more than a node has left, however many Pods it places.
     #[test]
-    fn no_node_is_over_committed(world in any_world()) {
-        let requests: HashMap<_, _> = world.pending.iter().map(|pod| (pod.meta.key.name.clone(), pod.requests.millicpu)).collect();
-        let mut nodes: HashMap<_, _> = world.nodes.iter().map(|node| (node.view.name().to_owned(), (node.used.millicpu, node.pods))).collect();
-        for (pod, name) in bindings(&world) {
-            let node = nodes.get_mut(&name).expect("a node of the world");
+    fn no_node_is_over_committed(snapshot in any_world()) {
+        let requests: HashMap<_, _> = snapshot.pending.iter().map(|pod| (pod.meta.key.name.clone(), pod.requests.millicpu)).collect();
+        let mut nodes: HashMap<_, _> = snapshot.nodes.iter().map(|node| (node.view.name().to_owned(), (node.used.millicpu, node.pods))).collect();
+        for (pod, name) in bindings(&snapshot) {
+            let node = nodes.get_mut(&name).expect("a node of the snapshot");
             node.0 += requests[&pod];
             node.1 += 1;
-            let view = &world.nodes.iter().find(|node| node.view.name() == name).expect("there").view;
+            let view = &snapshot.nodes.iter().find(|node| node.view.name() == name).expect("there").view;
             prop_assert!(requests[&pod] == 0 || node.0 <= view.allocatable.millicpu);
             prop_assert!(node.1 <= view.max_pods);
         }
     }
 
     #[test]
-    fn every_pending_pod_gets_exactly_one_decision(world in any_world()) {
-        let steps = plan(&world).steps;
+    fn every_pending_pod_gets_exactly_one_decision(snapshot in any_world()) {
+        let steps = plan(&snapshot).steps;
         let decided: HashSet<_> = steps.iter().map(|step| step.action.pod().meta.key.clone()).collect();
         prop_assert_eq!(decided.len(), steps.len());
-        prop_assert_eq!(steps.len(), world.pending.len());
+        prop_assert_eq!(steps.len(), snapshot.pending.len());
     }
 
     #[test]
-    fn a_pod_is_refused_only_when_no_node_has_room_for_it(world in any_world()) {
-        let mut left: HashMap<_, _> = world.nodes.iter().map(|node| (node.view.name().to_owned(), (node.view.allocatable.millicpu - node.used.millicpu, node.view.max_pods - node.pods))).collect();
-        for step in plan(&world).steps {
+    fn a_pod_is_refused_only_when_no_node_has_room_for_it(snapshot in any_world()) {
+        let mut left: HashMap<_, _> = snapshot.nodes.iter().map(|node| (node.view.name().to_owned(), (node.view.allocatable.millicpu - node.used.millicpu, node.view.max_pods - node.pods))).collect();
+        for step in plan(&snapshot).steps {
             let wants = step.action.pod().requests.millicpu;
             match step.action {
                 Action::Bind { node, .. } => {
                     let node = left.get_mut(&node).expect("there");
                     *node = (node.0 - wants, node.1 - 1);
                 }
-                Action::Refuse { .. } => {
+                Action::MarkUnschedulable { .. } => {
                     let fits = |(cpu, pods): &(i64, i64)| (wants == 0 || *cpu >= wants) && *pods > 0;
                     prop_assert!(!left.values().any(fits));
                 }
@@ -459,7 +466,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_world_gives_the_same_plan(world in any_world()) {
-        prop_assert_eq!(bindings(&world), bindings(&world));
+    fn the_same_world_gives_the_same_plan(snapshot in any_world()) {
+        prop_assert_eq!(bindings(&snapshot), bindings(&snapshot));
     }
 }

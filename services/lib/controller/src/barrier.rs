@@ -11,8 +11,10 @@ use tokio::time::timeout;
 use crate::informer::{Moment, Progress};
 use crate::{Reader, Receipt, View};
 
-/// The time limit of a wait: caches are usually milliseconds behind.
+/// The time limit of a wait for a key: caches are usually milliseconds behind.
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// The time limit of a wait for a batch.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The revisions that were written for each key, and the progress of the caches of their kinds.
 ///
@@ -73,6 +75,26 @@ impl Barrier {
         all
     }
 
+    /// Is [`Self::reached`] for all keys at once.
+    pub async fn all_reached(&self) -> bool {
+        let mut newest = Vec::new();
+        for writes in self.wrote.lock().values() {
+            writes.iter().for_each(|write| keep(&mut newest, *write));
+        }
+        let all = timeout(BATCH_TIMEOUT, self.all_hold(&newest))
+            .await
+            .is_ok();
+        if all {
+            self.wrote.lock().clear();
+        }
+        all
+    }
+
+    /// Returns whether a write for the key has not been waited for.
+    pub fn awaits(&self, key: &Key) -> bool {
+        self.wrote.lock().contains_key(key)
+    }
+
     /// Waits until every cache has reached the revision.
     pub async fn all_reach(&self, revision: Revision) {
         for cache in self.caches.values() {
@@ -94,7 +116,7 @@ fn keep(kept: &mut Vec<Awaited>, write: Awaited) {
     match kept.iter_mut().find(|old| old.receipt.resource == resource) {
         Some(old) => {
             old.receipt.revision = old.receipt.revision.max(write.receipt.revision);
-            old.since = write.since;
+            old.since = old.since.max(write.since);
         }
         None => kept.push(write),
     }

@@ -42,7 +42,7 @@ pub use queue::{Queue, Ticket};
 pub use receipt::{Receipt, Written};
 pub use reconciler::{Inputs, Reconciler};
 pub use replica::Replica;
-pub use runtime::Controller;
+pub use runtime::{Controller, QueueHandle};
 pub use setpoint_model::Fence;
 pub use setpoint_task::Backoff;
 pub use tasks::Tasks;

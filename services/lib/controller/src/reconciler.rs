@@ -1,19 +1,23 @@
-//! The steps of a controller: two with I/O, and two pure functions.
+//! The steps of a controller: two with I/O, and pure functions.
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 
-use crate::{Client, ObjectRef, Outcome, Plan, Receipt};
+use crate::decision_log::Note;
+use crate::{Cascade, Client, ObjectRef, Outcome, Plan, Receipt, Step};
 
 /// The inputs of an observation that are in no cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs {
     /// The time.
     pub now: Timestamp,
+    /// The time of the monotonic clock.
+    pub instant: Instant,
     /// A random number, for names. It is repeated until the key is reconciled without a failure: so a create that failed,
     /// and was perhaps committed all the same, is tried again under the same name.
     pub seed: u64,
@@ -30,14 +34,38 @@ pub trait Reconciler: Send + Sync + 'static {
     /// The status that is written.
     type Status: Send + Sync;
 
+    /// The most plans that one reconcile executes, each made from a new observation, until one is empty or fails. A plan
+    /// whose writes the caches do not hold yet is the last: their arrival wakes the key.
+    const PASSES: usize = 1;
+    /// The most steps of a plan that are executed at once; 1 keeps their order. More would wait in the gateway.
+    const CONCURRENCY: usize = 64;
+    /// The name of a reconcile's span if its plans have a single step, which has no span of its own then.
+    const SPAN: Option<&'static str> = None;
+
+    /// Called when a term begins, with synced caches and before the first observation.
+    fn begin(&self) {}
+
     /// Observe: returns a snapshot of the caches; `None` if the object is gone. Has no side effects.
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<Self::World>;
+
+    /// Observes the keys of a batch in one snapshot, in their order. A decision that depends on those before it is part
+    /// of its world; it is made by a pure function of the snapshot.
+    fn observe_all(&self, batch: &[(Key, Inputs)]) -> Vec<Option<Self::World>> {
+        let observed = batch.iter().map(|(key, inputs)| self.observe(key, *inputs));
+        observed.collect()
+    }
 
     /// Returns the metadata of the reconciled object, as it was observed.
     fn meta(world: &Self::World) -> &Meta;
 
     /// Plan: total and deterministic.
     fn plan(world: &Self::World) -> Plan<Self::Action>;
+
+    /// Adds a step to the record of the reconcile.
+    fn describe(world: &Self::World, step: &Step<Self::Action>, note: &mut Note) {
+        let touched = Self::touches(world, &step.action);
+        note.step(&step.action, step.because, touched);
+    }
 
     /// Returns the other object that an action writes, so that the decision log finds the reconcile by that one, too.
     fn touches(_: &Self::World, _: &Self::Action) -> Option<ObjectRef> {
@@ -52,7 +80,7 @@ pub trait Reconciler: Send + Sync + 'static {
         action: &Self::Action,
     ) -> impl Future<Output = Result<Receipt, ApiError>> + Send;
 
-    /// Records Events about an action that was executed.
+    /// Called with the result of each action, for Events and metrics.
     fn record(&self, _: &Self::World, _: &Self::Action, _: &Result<Receipt, ApiError>) {}
 
     /// Status: returns the status that the object should have; `None` if it has it. Pure, as `plan` is.
@@ -65,4 +93,18 @@ pub trait Reconciler: Send + Sync + 'static {
         world: &Self::World,
         status: Self::Status,
     ) -> impl Future<Output = Result<Receipt, ApiError>> + Send;
+
+    /// Returns whether the object is as it is to be. Until it is, changes of its key without a cause are attributed to the
+    /// causes of the reconcile.
+    fn converged(_: &Self::World) -> bool {
+        true
+    }
+
+    /// Returns the delay until a reconcile that failed like this is repeated; `None` for a delay that grows.
+    fn retry_after(_: &ApiError) -> Option<Duration> {
+        None
+    }
+
+    /// Sets attributes of the reconcile's span.
+    fn trace(_: &Self::World, _: &Outcome<Self::Action>, _: &Cascade) {}
 }

@@ -181,6 +181,20 @@ fn a_pod_that_does_not_fit_is_rejected_with_a_reason() {
 }
 
 #[test]
+fn a_pod_is_admitted_before_it_gets_a_sandbox() {
+    let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
+    simulation.world.pod.as_mut().unwrap().admission = Ok(None);
+    let first = plan(&simulation.world).steps.remove(0);
+    assert_eq!(first.action, Action::Admit);
+    simulation.converge();
+    let ran = simulation
+        .done
+        .iter()
+        .position(|action| *action == Action::RunSandbox { ip: IP });
+    assert_eq!(ran, Some(1));
+}
+
+#[test]
 fn a_container_that_cannot_be_configured_waits_with_the_reason() {
     let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
     simulation.add_sandbox("uid-1", IP);
@@ -188,10 +202,13 @@ fn a_container_that_cannot_be_configured_waits_with_the_reason() {
         "CreateContainerConfigError",
         "configmap \"x\" not found".to_owned(),
     );
-    simulation
-        .world
-        .waiting_reasons
-        .insert("web".into(), WaitingReason { reason, message });
+    simulation.world.waiting_reasons.insert(
+        "web".into(),
+        WaitingReason {
+            reason: reason.into(),
+            message,
+        },
+    );
     let status = setpoint_node_agent::status(&simulation.world).unwrap();
     let waiting = status.container_statuses[0].state.waiting.clone().unwrap();
     assert_eq!(

@@ -55,7 +55,7 @@ impl Simulation {
                 object,
                 host_ip: "10.1.2.1".into(),
                 allocatable: Arc::default(),
-                admission: Ok(IP),
+                admission: Ok(Some(IP)),
                 runtime: "fake",
             }),
             sandboxes: Vec::new(),
@@ -104,6 +104,9 @@ impl Simulation {
     pub fn execute(&mut self, action: Action) {
         self.done.push(action.clone());
         match action {
+            Action::Admit => {
+                self.world.pod.as_mut().expect("the Pod exists").admission = Ok(Some(IP))
+            }
             Action::RunSandbox { ip } => self.run_sandbox(ip),
             Action::Start {
                 name,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::DecisionLog;
 use crate::label::label;
-use crate::{Cascade, Outcome, Plan, Ticket};
+use crate::{Cascade, Outcome, Ticket};
 
 /// The maximum number of steps of a record. Further ones are found by the objects that they touch.
 const STEPS: usize = 16;
@@ -28,9 +28,9 @@ pub struct Note {
     began: Instant,
     reconcile: Reconcile,
     touched: Vec<(ObjectRef, Step)>,
-    planned: usize,
     rest: Duration,
     seen: bool,
+    waits: bool,
 }
 
 impl Note {
@@ -51,29 +51,17 @@ impl Note {
             began: Instant::now(),
             reconcile,
             touched: Vec::new(),
-            planned: 0,
             rest: ticket.rest(),
             seen: false,
+            waits: false,
         }
     }
 
     /// Sets the version of the object that was observed.
     pub fn about(&mut self, meta: &Meta) {
-        self.saw(meta.revision.to_string(), meta.generation);
-    }
-
-    /// Sets the version of the object that was observed.
-    pub fn saw(&mut self, revision: String, generation: i64) {
         self.seen = true;
-        self.reconcile.revision = revision;
-        self.reconcile.generation = generation;
-    }
-
-    /// Adds the steps of a plan; `touches` returns the other object that an action writes.
-    pub fn plan<A: Debug>(&mut self, plan: &Plan<A>, touches: impl Fn(&A) -> Option<ObjectRef>) {
-        for step in &plan.steps {
-            self.step(&step.action, step.because, touches(&step.action));
-        }
+        self.reconcile.revision = meta.revision.to_string();
+        self.reconcile.generation = meta.generation;
     }
 
     /// Adds a step.
@@ -84,7 +72,6 @@ impl Note {
     /// Like [`Self::step`], with the text of the action.
     pub fn say(&mut self, action: String, because: &str, touches: Option<ObjectRef>) {
         self.seen = true;
-        self.planned += 1;
         let step = Step {
             action,
             because: because.to_owned(),
@@ -99,14 +86,14 @@ impl Note {
         }
     }
 
-    /// Returns the number of steps.
-    pub fn planned(&self) -> usize {
-        self.planned
-    }
-
     /// Adds the write of the status.
     pub fn reports(&mut self) {
         self.step(&Report, "the status is not what it was", None);
+    }
+
+    /// Sets that the object waits even though the steps are executed: they only say that it does.
+    pub fn waits(&mut self) {
+        self.waits = true;
     }
 
     /// Sets the cascade that the reconcile belongs to.
@@ -121,14 +108,10 @@ impl Note {
     }
 
     /// Ends the record with an outcome.
-    pub fn end<A>(self, outcome: &Outcome<A>) {
+    pub fn end<A>(mut self, outcome: &Outcome<A>) {
         let failed = outcome.failed.as_ref();
         let failed = failed.map(|error| format!("{}: {error}", error.reason.name()));
-        self.close(failed, outcome.done, outcome.plan.again);
-    }
-
-    /// Ends the record with an error or a number of executed steps, and the delay until the next reconcile.
-    pub fn close(mut self, failed: Option<String>, done: usize, again: Option<Duration>) {
+        let (done, again) = (outcome.done, outcome.plan.again);
         let reconcile = &mut self.reconcile;
         reconcile.took_ns = duration_ns(self.began.elapsed());
         reconcile.done = u32::try_from(done).unwrap_or(u32::MAX);
@@ -144,7 +127,7 @@ impl Note {
         let outcome = match (&failed, reconcile.steps.is_empty(), again) {
             (Some(_), ..) => ReconcileOutcome::Failed,
             (None, true, _) if !self.seen => ReconcileOutcome::Gone,
-            (None, _, Some(_)) if done == 0 => ReconcileOutcome::Waiting,
+            (None, _, Some(_)) if done == 0 || self.waits => ReconcileOutcome::Waiting,
             (None, true, _) => ReconcileOutcome::NothingToDo,
             (None, false, _) => ReconcileOutcome::Done,
         };

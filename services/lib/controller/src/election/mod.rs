@@ -49,7 +49,7 @@ pub struct Term {
 }
 
 impl Term {
-    fn without_end() -> Self {
+    pub(crate) fn without_end() -> Self {
         Self {
             fence: Fence::open(),
             revision: Revision::default(),

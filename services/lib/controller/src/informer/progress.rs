@@ -29,7 +29,7 @@ struct Reached {
 }
 
 /// A point in the order of relists; see [`Progress::reach_since`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(u64);
 
 impl Progress {

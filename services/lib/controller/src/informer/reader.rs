@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use parking_lot::RwLock;
 use setpoint_model::{Key, Revision};
 use setpoint_proto::Cause;
@@ -74,6 +75,15 @@ impl<V: View> Reader<V> {
         for cached in self.cache.store.read().iter() {
             visit(&cached.view, cached.cause.as_deref());
         }
+    }
+
+    /// Returns when the last change of an object was written, as far as its cause says so.
+    pub fn written(&self, key: &Key) -> Option<Timestamp> {
+        let store = self.cache.store.read();
+        let written = store.get(key)?.cause.as_ref()?.written_ns;
+        Timestamp::from_nanosecond(written.into())
+            .ok()
+            .filter(|_| written > 0)
     }
 
     /// Returns the number of objects.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use setpoint_model::Key;
 use setpoint_task::catch_panic;
 use tokio::task::JoinSet;
@@ -10,13 +11,17 @@ use tokio::time::{Instant, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::Settings;
-use super::trigger::{Inbox, Inlet, Trigger};
-use crate::runtime::worker::{Fenced, Seeds, Worker};
-use crate::{Barrier, Client, DecisionLog, Queue, Reconciler, Term, metrics};
+use super::trigger::Trigger;
+use super::worker::{Fenced, Seeds, Worker};
+use super::{Clock, QueueHandle, Settings};
+use crate::{Barrier, Client, DecisionLog, Queue, Reconciler, Term, Ticket, metrics};
 
 /// The time after which a wait for the former leader's writes is logged.
 const CATCH_UP: Duration = Duration::from_secs(5);
+
+/// Takes the next batch of keys from a queue; `None` once the queue is closed and drained.
+pub(super) type Batches =
+    Arc<dyn Fn(Queue<Key>) -> BoxFuture<'static, Option<Vec<Ticket<Key>>>> + Send + Sync>;
 
 /// A controller without its informers.
 pub(super) struct Leader<R> {
@@ -28,7 +33,11 @@ pub(super) struct Leader<R> {
     pub(super) settings: Settings,
     pub(super) sources: Vec<Box<dyn Trigger>>,
     pub(super) barrier: Barrier,
-    pub(super) inbox: Inbox,
+    /// Its own handle of the queue, and those of others.
+    pub(super) queues: Vec<QueueHandle>,
+    /// `None` takes the keys one by one.
+    pub(super) batches: Option<Batches>,
+    pub(super) clock: Clock,
     pub(super) decision_log: DecisionLog,
 }
 
@@ -41,12 +50,11 @@ impl<R: Reconciler> Leader<R> {
             () = shutdown.cancelled() => return,
             () = self.catch_up(&barrier, &term) => {}
         }
+        self.reconciler.begin();
         let queue = Queue::new(self.name, self.settings.limiter);
         let metrics = Arc::new(metrics::Reconciles::new(self.name, self.settings.workers));
-        *self.inbox.write() = Some(Inlet {
-            queue: queue.clone(),
-            metrics: metrics.clone(),
-        });
+        let open = |handle: &QueueHandle| handle.open(&queue, &metrics);
+        self.queues.iter().for_each(open);
         self.sweep(&queue);
         let worker = Arc::new(Worker {
             controller: self.name,
@@ -55,6 +63,9 @@ impl<R: Reconciler> Leader<R> {
             reconciler: self.reconciler.clone(),
             gateway: self.gateway.under(&term.fence),
             barrier,
+            concurrency: self.settings.workers,
+            batched: self.batches.is_some(),
+            clock: self.clock.clone(),
             metrics,
             decision_log: self.decision_log.clone(),
         });
@@ -63,7 +74,7 @@ impl<R: Reconciler> Leader<R> {
             () = self.work(&worker, &queue, &shutdown) => {}
             () = self.resync_forever(&queue) => {}
         }
-        *self.inbox.write() = None;
+        self.queues.iter().for_each(QueueHandle::close);
     }
 
     /// The former leader may have written until our term began: deciding on less would repeat what it did.
@@ -84,9 +95,19 @@ impl<R: Reconciler> Leader<R> {
         queue: &Queue<Key>,
         shutdown: &CancellationToken,
     ) {
-        let run = || run(worker.clone(), queue.clone(), shutdown.clone());
+        let batches = &self.batches;
+        let run = || {
+            let (worker, queue) = (worker.clone(), queue.clone());
+            run(worker, queue, batches.clone(), shutdown.clone())
+        };
         let mut workers = JoinSet::new();
-        for _ in 0..self.settings.workers {
+        // A batch is worked on concurrently by itself.
+        let count = if batches.is_some() {
+            1
+        } else {
+            self.settings.workers
+        };
+        for _ in 0..count {
             workers.spawn(run());
         }
         while let Some(ended) = workers.join_next().await {
@@ -133,11 +154,16 @@ impl<R: Reconciler> Leader<R> {
 async fn run<R: Reconciler>(
     worker: Arc<Worker<R>>,
     queue: Queue<Key>,
+    batches: Option<Batches>,
     shutdown: CancellationToken,
 ) -> Result<(), Fenced> {
-    while let Some(Some(ticket)) = shutdown.run_until_cancelled(queue.next()).await {
-        // The ticket of a reconcile that panics is dropped, so that its key backs off as after any failure.
-        match catch_panic("reconcile", worker.work_on(ticket)).await {
+    let take = async || match &batches {
+        Some(batches) => batches(queue.clone()).await,
+        None => Some(vec![queue.next().await?]),
+    };
+    while let Some(Some(tickets)) = shutdown.run_until_cancelled(take()).await {
+        // The tickets of a batch whose observation panics are dropped, so that its keys back off as after any failure.
+        match catch_panic("reconcile", worker.work_on(tickets)).await {
             Ok(ended) => ended?,
             Err(_) => worker.metrics.panicked(),
         }

@@ -1,4 +1,8 @@
-//! A controller's process: informers from the start, workers while it leads.
+//! Runs reconcilers: informers from the start, workers while the process leads.
+//!
+//! One runtime for all of them. What differs is a parameter: keys are taken one by one or in batches
+//! ([`Controller::batches`]), one leader of several replicas works or every process does ([`Controller::unelected`]), a
+//! reconcile executes one plan or several ([`Reconciler::PASSES`]).
 
 mod leader;
 mod settings;
@@ -8,6 +12,7 @@ pub(crate) mod worker;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all};
+use jiff::Timestamp;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use tokio::sync::watch;
@@ -15,17 +20,23 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use settings::{Error, Settings};
+pub use trigger::QueueHandle;
 
 use crate::{
-    Barrier, Client, DecisionLog, Informer, Owns, Reader, Reconciler, View, election, owners,
+    Barrier, Client, DecisionLog, Delta, Informer, Owns, Reader, Reconciler, Term, View, election,
+    owners,
 };
 use leader::Leader;
-use trigger::{Inbox, Watched, wake};
+use trigger::{Others, Watched};
+
+/// Returns the time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Runs a reconciler. Its informers run from the start, so that a standby is warm; its workers only while it leads.
 pub struct Controller<R> {
     core: Leader<R>,
     informers: Vec<BoxFuture<'static, ()>>,
+    elected: bool,
     stop: CancellationToken,
     ready: watch::Sender<bool>,
 }
@@ -41,12 +52,15 @@ impl<R: Reconciler> Controller<R> {
             settings: Settings::default(),
             sources: Vec::new(),
             barrier: Barrier::default(),
-            inbox: Inbox::default(),
+            queues: vec![QueueHandle::default()],
+            batches: None,
+            clock: Arc::new(Timestamp::now),
             decision_log: DecisionLog::default(),
         };
         Self {
             core,
             informers: Vec::new(),
+            elected: true,
             stop: CancellationToken::new(),
             ready: watch::Sender::new(false),
         }
@@ -54,9 +68,21 @@ impl<R: Reconciler> Controller<R> {
 
     /// Reconciles each object of the informer's kind whenever it appears, changes or goes.
     #[must_use]
-    pub fn for_<V: View>(mut self, informer: Informer<V>) -> Self {
+    pub fn for_<V: View>(self, informer: Informer<V>) -> Self {
+        self.for_those(informer, |_| true, |_| true)
+    }
+
+    /// Like [`Self::for_`], for the objects that are `ours`, and only on changes that `matter`.
+    #[must_use]
+    pub fn for_those<V: View>(
+        mut self,
+        informer: Informer<V>,
+        ours: impl Fn(&V) -> bool + Send + Sync + 'static,
+        matter: impl Fn(&Delta<V>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.core.kind = V::Object::KIND;
-        self.watches(informer, |view: &V| Some(view.meta().key.clone()))
+        let key_of = move |view: &V| ours(view).then(|| view.meta().key.clone());
+        self.watches_if(informer, key_of, matter)
     }
 
     /// Reconciles the owner whenever a child appears, changes or goes; for an orphan, all owners that select it.
@@ -72,22 +98,75 @@ impl<R: Reconciler> Controller<R> {
     /// reconciles wait until each holds what earlier ones have written.
     #[must_use]
     pub fn watches<V: View, K: IntoIterator<Item = Key> + 'static>(
+        self,
+        informer: Informer<V>,
+        key_of: impl Fn(&V) -> K + Send + Sync + 'static,
+    ) -> Self {
+        self.watches_if(informer, key_of, |_| true)
+    }
+
+    fn watches_if<V: View, K: IntoIterator<Item = Key> + 'static>(
         mut self,
         informer: Informer<V>,
         key_of: impl Fn(&V) -> K + Send + Sync + 'static,
+        matter: impl Fn(&Delta<V>) -> bool + Send + Sync + 'static,
     ) -> Self {
         let key_of = Arc::new(key_of);
         let reader = informer.reader();
         self.core.barrier.watch(&reader);
-        let (inbox, keys) = (self.core.inbox.clone(), key_of.clone());
+        let (queue, keys) = (self.core.queues[0].clone(), key_of.clone());
         let informer = informer.on_event(move |delta| {
-            if let Some(inlet) = &*inbox.read() {
-                wake(inlet, delta, &*keys);
+            if matter(delta) {
+                queue.changed(delta, &*keys);
             }
         });
         self.informers
             .push(Box::pin(informer.run(self.stop.clone())));
         self.core.sources.push(Box::new(Watched { reader, key_of }));
+        self
+    }
+
+    /// Reconciles these keys, too, when a term begins and at each resync: keys that no informer may know.
+    #[must_use]
+    pub fn sweeps(mut self, keys: impl Fn() -> Vec<Key> + Send + Sync + 'static) -> Self {
+        self.core.sources.push(Box::new(Others(keys)));
+        self
+    }
+
+    /// Lets others add keys to its queue through this handle.
+    #[must_use]
+    pub fn queue(mut self, queue: &QueueHandle) -> Self {
+        self.core.queues.push(queue.clone());
+        self
+    }
+
+    /// Takes up to `size` keys at a time, those of the lowest ranks first. They are observed together, after the caches
+    /// hold all that the batch before has written; [`Settings::workers`] of them are worked on at once.
+    #[must_use]
+    pub fn batches<O: Ord + Send>(
+        mut self,
+        size: usize,
+        rank: impl Fn(&Key) -> O + Send + Sync + 'static,
+    ) -> Self {
+        let rank = Arc::new(rank);
+        self.core.batches = Some(Arc::new(move |queue| {
+            let rank = rank.clone();
+            Box::pin(async move { queue.next_batch(size, &*rank).await })
+        }));
+        self
+    }
+
+    /// Works without a Lease, as every process of its kind does.
+    #[must_use]
+    pub fn unelected(mut self) -> Self {
+        self.elected = false;
+        self
+    }
+
+    /// Sets the clock; the system's otherwise.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.core.clock = clock;
         self
     }
 
@@ -103,6 +182,11 @@ impl<R: Reconciler> Controller<R> {
     pub fn decision_log(mut self, decision_log: &DecisionLog) -> Self {
         self.core.decision_log = decision_log.clone();
         self
+    }
+
+    /// Returns the reconciler.
+    pub fn reconciler(&self) -> Arc<R> {
+        self.core.reconciler.clone()
     }
 
     /// Returns whether its informers are synced, which makes it ready, leading or not.
@@ -133,10 +217,14 @@ impl<R: Reconciler> Controller<R> {
         self.ready.send_replace(true);
         let (core, instance) = (&self.core, instance.into());
         let (gateway, done) = (core.gateway.clone(), shutdown.clone());
+        let lead = |term| core.lead(term, done.clone());
+        if !self.elected {
+            let tasks = gateway.tasks().clone();
+            let start = || lead(Term::without_end());
+            tasks.supervise("leader", core.name, start).await;
+            return Ok(());
+        }
         let election = core.settings.election.clone();
-        election::run(gateway, election, core.name, &instance, shutdown, |term| {
-            core.lead(term, done.clone())
-        })
-        .await
+        election::run(gateway, election, core.name, &instance, shutdown, lead).await
     }
 }

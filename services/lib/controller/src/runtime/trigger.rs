@@ -1,49 +1,96 @@
-//! Triggers: informers, each with a function from an object to the keys to reconcile.
+//! Triggers: what adds keys to a controller's queue.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use parking_lot::RwLock;
 use setpoint_model::Key;
 use setpoint_proto::Cause;
 
 use crate::metrics::Reconciles;
+use crate::queue::Load;
 use crate::{Delta, Queue, Reader, View};
 
-/// The destination of changes: the current term's queue; none while another replica leads.
-pub(super) type Inbox = Arc<RwLock<Option<Inlet>>>;
+/// A handle of a controller's queue, which exists only while the controller leads: otherwise nothing is added. Clones
+/// are the same.
+#[derive(Clone, Default)]
+pub struct QueueHandle(Arc<RwLock<Option<Current>>>);
 
-/// The destination of the changes of one term.
-pub(super) struct Inlet {
-    pub(super) queue: Queue<Key>,
-    pub(super) metrics: Arc<Reconciles>,
+/// The queue and the metrics of one term.
+struct Current {
+    queue: Queue<Key>,
+    metrics: Option<Arc<Reconciles>>,
 }
 
-/// Queues the keys of an object that has changed: those that it had and those that it has now.
-pub(super) fn wake<V: View, K: IntoIterator<Item = Key>>(
-    inlet: &Inlet,
-    delta: &Delta<V>,
-    key_of: impl Fn(&V) -> K,
-) {
-    let mut keys = Vec::new();
-    for view in delta.old.iter().chain(&delta.new) {
-        for key in key_of(view) {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
+impl From<Queue<Key>> for QueueHandle {
+    /// Returns a handle of a queue without a controller, for tests.
+    fn from(queue: Queue<Key>) -> Self {
+        let metrics = None;
+        Self(Arc::new(RwLock::new(Some(Current { queue, metrics }))))
+    }
+}
+
+impl QueueHandle {
+    /// Adds a key; see [`Queue::add`].
+    pub fn add(&self, key: Key, cause: Option<Cause>) {
+        if let Some(current) = &*self.0.read() {
+            current.queue.add(key, cause);
         }
     }
-    if wants_anew(delta, &keys) {
-        inlet.metrics.changed();
+
+    /// Adds a key after a delay; see [`Queue::add_after`].
+    pub fn add_after(&self, key: Key, delay: Duration) {
+        if let Some(current) = &*self.0.read() {
+            current.queue.add_after(key, delay);
+        }
     }
-    for key in keys {
-        inlet.queue.add(key, delta.cause.clone());
+
+    /// Returns the load; `None` while another replica leads.
+    pub fn load(&self) -> Option<Load> {
+        self.0.read().as_ref().map(|current| current.queue.load())
+    }
+
+    pub(super) fn open(&self, queue: &Queue<Key>, metrics: &Arc<Reconciles>) {
+        *self.0.write() = Some(Current {
+            queue: queue.clone(),
+            metrics: Some(metrics.clone()),
+        });
+    }
+
+    pub(super) fn close(&self) {
+        *self.0.write() = None;
+    }
+
+    /// Adds the keys of an object that has changed: those that it had and those that it has now.
+    pub(super) fn changed<V: View, K: IntoIterator<Item = Key>>(
+        &self,
+        delta: &Delta<V>,
+        key_of: impl Fn(&V) -> K,
+    ) {
+        let Some(current) = &*self.0.read() else {
+            return;
+        };
+        let mut keys = Vec::new();
+        for view in delta.old.iter().chain(&delta.new) {
+            for key in key_of(view) {
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+        }
+        if is_new_generation(delta, &keys) {
+            current.metrics.iter().for_each(|metrics| metrics.changed());
+        }
+        for key in keys {
+            current.queue.add(key, delta.cause.clone());
+        }
     }
 }
 
-/// Whether the change is a new generation of a reconciled object, that is of one whose own key is woken.
-fn wants_anew<V: View>(delta: &Delta<V>, keys: &[Key]) -> bool {
+/// Whether the change is a new generation of a reconciled object, that is of one whose own key is added.
+fn is_new_generation<V: View>(delta: &Delta<V>, keys: &[Key]) -> bool {
     let Some(new) = delta.new.as_ref().map(|view| view.meta()) else {
         return false;
     };
@@ -51,14 +98,15 @@ fn wants_anew<V: View>(delta: &Delta<V>, keys: &[Key]) -> bool {
     keys.contains(&new.key) && old != Some(new.generation)
 }
 
-/// A cache that wakes keys.
+/// A source of keys.
 pub(super) trait Trigger: Send + Sync {
+    /// Waits until it is complete.
     fn synced(&self) -> BoxFuture<'_, ()>;
-    /// Every key that its objects wake, with the cause of the object's last change. Those that have changed last come
-    /// first: there a former leader may have left something unfinished.
+    /// Adds all of its keys, with the cause of the last change if it is known.
     fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>));
 }
 
+/// A cache whose objects have keys.
 pub(super) struct Watched<V, F> {
     pub(super) reader: Reader<V>,
     pub(super) key_of: Arc<F>,
@@ -69,6 +117,7 @@ impl<V: View, K: IntoIterator<Item = Key>, F: Fn(&V) -> K + Send + Sync> Trigger
         Box::pin(self.reader.synced())
     }
 
+    /// Objects that have changed last come first: there a former leader may have left something unfinished.
     fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>)) {
         let mut found = Vec::new();
         self.reader.for_each(|view, cause| {
@@ -79,5 +128,18 @@ impl<V: View, K: IntoIterator<Item = Key>, F: Fn(&V) -> K + Send + Sync> Trigger
         for (_, key, cause) in found {
             add(key, cause.as_ref());
         }
+    }
+}
+
+/// Keys that no cache has.
+pub(super) struct Others<F>(pub(super) F);
+
+impl<F: Fn() -> Vec<Key> + Send + Sync> Trigger for Others<F> {
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
+    fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>)) {
+        (self.0)().into_iter().for_each(|key| add(key, None));
     }
 }

@@ -5,25 +5,24 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use futures::future::ready;
 use futures::stream::FuturesUnordered;
-use jiff::Timestamp;
+use futures::{StreamExt as _, TryStreamExt as _};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_proto::{ApiError, Reason};
+use setpoint_task::catch_panic;
 use setpoint_telemetry::{Settings, Span};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::Clock;
 use crate::cascade::Cascade;
 use crate::decision_log::{DecisionLog, Note};
 use crate::label::{label, verb};
-use crate::{Barrier, Client, Inputs, Outcome, Receipt, Reconciler, Step, Ticket, metrics};
-
-/// The most actions of one reconcile at once: more would wait in the gateway.
-const MAX_AT_ONCE: usize = 64;
+use crate::{Barrier, Client, Inputs, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
 
 /// A write was refused since the term under which it was made is over.
 #[derive(Debug)]
@@ -38,6 +37,11 @@ pub(crate) struct Worker<R> {
     pub(crate) reconciler: Arc<R>,
     pub(crate) gateway: Client,
     pub(crate) barrier: Barrier,
+    /// The most keys of a batch that are worked on at once.
+    pub(crate) concurrency: usize,
+    /// Whether keys are taken in batches.
+    pub(crate) batched: bool,
+    pub(crate) clock: Clock,
     pub(crate) metrics: Arc<metrics::Reconciles>,
     pub(crate) decision_log: DecisionLog,
 }
@@ -64,55 +68,99 @@ impl Seeds {
 }
 
 impl<R: Reconciler> Worker<R> {
-    /// Works on one key, and settles its ticket.
-    pub(crate) async fn work_on(&self, mut ticket: Ticket<Key>) -> Result<(), Fenced> {
-        if !self.barrier.reached(&ticket.key).await {
-            warn!(controller = self.controller, key = %ticket.key, "the caches lag behind own writes");
-            ticket.retry();
+    /// Works on keys that were taken together, and settles their tickets.
+    pub(crate) async fn work_on(&self, mut tickets: Vec<Ticket<Key>>) -> Result<(), Fenced> {
+        if !self.reached(&tickets).await {
+            warn!(controller = self.controller, keys = ?keys(&tickets), "the caches lag behind own writes");
+            tickets.into_iter().for_each(Ticket::retry);
             return Ok(());
         }
-        let _active = self.metrics.begin();
         let looked = Instant::now();
-        ticket.catch_up();
-        let mut note = self.decision_log.open(&ticket);
-        let inputs = Inputs {
-            now: Timestamp::now(),
-            seed: self.seeds.get(&ticket.key),
-        };
-        let outcome = match self.reconciler.observe(&ticket.key, inputs) {
-            None => self.nothing_to_do(Outcome::default()),
-            Some(world) => self.reconcile(&ticket, &world, looked, &mut note).await,
-        };
-        let failed = outcome.failed.is_some();
-        self.seeds.keep(&ticket.key, inputs.seed, failed);
-        note.end(&outcome);
-        self.settle(ticket, outcome)
+        tickets.iter_mut().for_each(Ticket::catch_up);
+        let inputs =
+            |ticket: &Ticket<Key>| (ticket.key.clone(), self.inputs(self.seeds.get(&ticket.key)));
+        let inputs: Vec<_> = tickets.iter().map(inputs).collect();
+        let worlds = self.reconciler.observe_all(&inputs);
+        let work = tickets.into_iter().zip(inputs).zip(worlds);
+        let work = work
+            .map(|((ticket, (_, inputs)), world)| self.reconcile(ticket, inputs, world, looked));
+        let work: Vec<_> = work.map(|work| self.guard(work)).collect();
+        futures::stream::iter(work)
+            .buffer_unordered(self.concurrency)
+            .try_for_each(|()| ready(Ok(())))
+            .await
+    }
+
+    /// Waits until the caches hold what a decision on these keys must not miss; `false` if they take too long.
+    async fn reached(&self, tickets: &[Ticket<Key>]) -> bool {
+        match tickets {
+            [ticket] if !self.batched => self.barrier.reached(&ticket.key).await,
+            _ => self.barrier.all_reached().await,
+        }
+    }
+
+    fn inputs(&self, seed: u64) -> Inputs {
+        Inputs {
+            now: (self.clock)(),
+            instant: Instant::now().into_std(),
+            seed,
+        }
+    }
+
+    /// A panic drops the ticket of its key, which backs off as after any failure; others of its batch go on.
+    async fn guard(&self, work: impl Future<Output = Result<(), Fenced>>) -> Result<(), Fenced> {
+        catch_panic("reconcile", work).await.unwrap_or_else(|_| {
+            self.metrics.panicked();
+            Ok(())
+        })
     }
 
     async fn reconcile(
         &self,
+        ticket: Ticket<Key>,
+        inputs: Inputs,
+        world: Option<R::World>,
+        looked: Instant,
+    ) -> Result<(), Fenced> {
+        let _active = self.metrics.begin();
+        let mut note = self.decision_log.open(&ticket);
+        let mut outcome = match world {
+            None => self.nothing_to_do(Outcome::default()),
+            Some(world) => self.decide(&ticket, inputs, world, looked, &mut note).await,
+        };
+        let failed = outcome.failed.as_ref();
+        self.seeds.keep(&ticket.key, inputs.seed, failed.is_some());
+        let delay = failed.and_then(R::retry_after);
+        outcome.plan.again = delay.or(outcome.plan.again);
+        note.end(&outcome);
+        self.settle(ticket, outcome)
+    }
+
+    async fn decide(
+        &self,
         ticket: &Ticket<Key>,
-        world: &R::World,
+        inputs: Inputs,
+        world: R::World,
         looked: Instant,
         note: &mut Note,
     ) -> Outcome<R::Action> {
-        let planned = Outcome::of(R::plan(world));
-        note.about(R::meta(world));
-        note.plan(&planned.plan, |action| R::touches(world, action));
-        if planned.plan.is_empty() && R::status(world, &planned).is_none() {
+        let planned = Outcome::of(R::plan(&world));
+        note.about(R::meta(&world));
+        if planned.plan.is_empty() && R::status(&world, &planned).is_none() {
             if Settings::get().noop_rounds {
-                self.cascade(ticket, world, looked).ended("noop", None);
+                self.cascade(ticket, &world, &planned.plan, looked)
+                    .ended("noop", None);
+            }
+            if R::converged(&world) {
+                ticket.unfinished(false);
             }
             return self.nothing_to_do(planned);
         }
-        let cascade = self.cascade(ticket, world, looked);
+        let cascade = self.cascade(ticket, &world, &planned.plan, looked);
         note.belongs(&cascade);
-        let key = &ticket.key;
-        let work = async {
-            let outcome = self.execute(key, world, planned).await;
-            self.report(key, world, outcome, note).await
-        };
-        let outcome = cascade.run(work).await;
+        let work = self.converge(ticket, inputs, world, planned, note);
+        let (world, outcome) = cascade.run(work).await;
+        R::trace(&world, &outcome, &cascade);
         cascade.ended(
             verdict(&outcome),
             outcome.failed.as_ref().map(|error| error as _),
@@ -120,10 +168,46 @@ impl<R: Reconciler> Worker<R> {
         outcome
     }
 
-    /// Worker without work are counted and leave no span: most of them only look at what they did themselves.
+    /// Reconciles without work are counted and leave no span: most of them only look at what they did themselves.
     fn nothing_to_do(&self, idle: Outcome<R::Action>) -> Outcome<R::Action> {
         self.metrics.noop();
         idle
+    }
+
+    /// Executes plans, then writes the status. Returns the last observation.
+    async fn converge(
+        &self,
+        ticket: &Ticket<Key>,
+        inputs: Inputs,
+        mut world: R::World,
+        mut outcome: Outcome<R::Action>,
+        note: &mut Note,
+    ) -> (R::World, Outcome<R::Action>) {
+        let key = &ticket.key;
+        for _ in 0..R::PASSES {
+            let steps = outcome.plan.steps.iter();
+            steps.for_each(|step| R::describe(&world, step, note));
+            outcome = self.execute(key, &world, outcome).await;
+            if R::PASSES == 1 {
+                break;
+            }
+            let written = self.barrier.awaits(key);
+            let next = (!written).then(|| self.reconciler.observe(key, self.inputs(inputs.seed)));
+            let Some(next) = next.flatten() else {
+                ticket.unfinished(false);
+                return (world, outcome);
+            };
+            world = next;
+            outcome.plan = R::plan(&world);
+            if outcome.failed.is_some() || outcome.plan.is_empty() {
+                break;
+            }
+        }
+        let outcome = self.report(key, &world, outcome, note).await;
+        if outcome.failed.is_none() {
+            ticket.unfinished(!R::converged(&world));
+        }
+        (world, outcome)
     }
 
     /// Executes the steps concurrently: one at first, one more for each that succeeds, none after the first failure.
@@ -139,7 +223,7 @@ impl<R: Reconciler> Worker<R> {
         let mut steps = plan.steps.iter();
         let mut running = FuturesUnordered::new();
         loop {
-            let window = MAX_AT_ONCE.min(*done + 1);
+            let window = R::CONCURRENCY.min(*done + 1);
             while failed.is_none() && running.len() < window {
                 let Some(step) = steps.next() else { break };
                 running.push(self.act(key, world, step));
@@ -178,7 +262,10 @@ impl<R: Reconciler> Worker<R> {
             }
             acted
         };
-        Span::current().child(act).in_scope(acted).await
+        match R::SPAN {
+            None => Span::current().child(act).in_scope(acted).await,
+            Some(_) => acted.await,
+        }
     }
 
     async fn report(
@@ -215,18 +302,35 @@ impl<R: Reconciler> Worker<R> {
         let fenced = outcome.failed.as_ref().is_some_and(ApiError::is_fenced);
         match outcome.failed {
             None => ticket.done(outcome.plan.again),
-            Some(error) if error.is_namespace_terminating() => ticket.done(outcome.plan.again),
+            Some(error) if error.is_namespace_terminating() || R::retry_after(&error).is_some() => {
+                ticket.done(outcome.plan.again);
+            }
             Some(_) => ticket.retry(),
         }
         if fenced { Err(Fenced) } else { Ok(()) }
     }
 
-    fn cascade(&self, ticket: &Ticket<Key>, world: &R::World, looked: Instant) -> Cascade {
-        let reconcile = SpanBuilder::from_name("reconcile");
+    fn cascade(
+        &self,
+        ticket: &Ticket<Key>,
+        world: &R::World,
+        plan: &Plan<R::Action>,
+        looked: Instant,
+    ) -> Cascade {
+        let reconcile = match (R::SPAN, plan.steps.first()) {
+            (Some(name), Some(step)) => {
+                call(name).with_attributes([KeyValue::new("because", step.because)])
+            }
+            _ => SpanBuilder::from_name("reconcile"),
+        };
         let cascade = Cascade::begin(reconcile, ticket, looked);
         cascade.about(&self.kind, R::meta(world));
         cascade
     }
+}
+
+fn keys(tickets: &[Ticket<Key>]) -> Vec<&Key> {
+    tickets.iter().map(|ticket| &ticket.key).collect()
 }
 
 /// Returns the result of a reconcile as upstream's metrics name it.

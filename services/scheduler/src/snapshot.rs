@@ -1,28 +1,28 @@
-//! Observe: the nodes with what is used of them, and the Pods whose turn it is.
+//! Snapshot: the nodes with what is used of them, and the Pods of one scheduling cycle.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_controller::Reader;
+use setpoint_controller::{Inputs, Reader};
 use setpoint_model::{Key, Resources};
 
 use crate::anti_affinity::Existing;
-use crate::doubts::Doubts;
+use crate::assumed::Assumed;
 use crate::node::NodeView;
 use crate::pod::PodView;
 use crate::ports::HostPort;
 use crate::score::Siblings;
 
-/// Everything a decision may look at.
+/// Everything that the decisions of one scheduling cycle depend on.
 #[derive(Debug)]
-pub struct World {
+pub struct Snapshot {
     /// All nodes, by name.
-    pub nodes: Vec<Candidate>,
-    /// Pods to be placed, in the order of their turn.
+    pub nodes: Vec<NodeInfo>,
+    /// Pods to be placed, in the order of the queue.
     pub pending: Vec<Arc<PodView>>,
-    /// The nodes of those that have a binding in doubt; nothing is taken there for them yet.
-    pub doubts: HashMap<Key, String>,
+    /// The nodes of those pending Pods whose binding may have been made; nothing is taken there for them yet.
+    pub assumed: HashMap<Key, String>,
     /// Anti-affinity of the Pods on the nodes.
     pub existing: Vec<Existing>,
     /// Breaks ties between equally good nodes.
@@ -33,13 +33,13 @@ pub struct World {
 
 /// A node and what is used of it.
 #[derive(Clone, Debug)]
-pub struct Candidate {
+pub struct NodeInfo {
     /// The node.
     pub view: Arc<NodeView>,
     /// By its Pods together.
     pub used: Resources,
     /// By its Pods together, for comparing nodes.
-    pub assumed: Resources,
+    pub nonzero: Resources,
     /// That its Pods have.
     pub ports: Vec<HostPort>,
     /// The number.
@@ -48,13 +48,13 @@ pub struct Candidate {
     pub siblings: Siblings,
 }
 
-impl Candidate {
+impl NodeInfo {
     /// An empty node.
     pub fn new(view: Arc<NodeView>) -> Self {
         Self {
             view,
             used: Resources::default(),
-            assumed: Resources::default(),
+            nonzero: Resources::default(),
             ports: Vec::new(),
             pods: 0,
             siblings: Siblings::new(),
@@ -71,7 +71,7 @@ impl Candidate {
 
     fn charge(&mut self, pod: &PodView) {
         self.used.add(&pod.requests);
-        self.assumed.add(&pod.assumed);
+        self.nonzero.add(&pod.nonzero);
         self.ports.extend_from_slice(&pod.ports);
         self.pods = self.pods.saturating_add(1);
     }
@@ -89,46 +89,48 @@ impl Candidate {
     }
 }
 
-/// Looks at the caches. A binding in doubt counts as made, unless its Pod is to be decided on again.
-pub fn observe(
-    nodes: &Reader<NodeView>,
-    pods: &Reader<PodView>,
-    doubts: &Doubts,
-    pending: Vec<Arc<PodView>>,
-    now: Timestamp,
-) -> World {
-    let mut candidates: Vec<_> = nodes.list().into_iter().map(Candidate::new).collect();
-    candidates.sort_by(|a, b| a.view.name().cmp(b.view.name()));
-    let all = pods.list();
-    let placed = all
-        .iter()
-        .filter_map(|pod| Some((pod.occupies()?.to_owned(), pod.clone())));
-    let unresolved = doubts.unresolved(|key| pods.get(key)).into_iter();
-    let (retried, assumed): (Vec<_>, Vec<_>) = unresolved.partition(|binding| {
-        let same = |pod: &Arc<PodView>| pod.meta.key == binding.pod.meta.key;
-        pending.iter().any(same)
-    });
-    let assumed = assumed.into_iter();
-    let existing = place(
-        &mut candidates,
-        placed.chain(assumed.map(|binding| (binding.node, binding.pod))),
-        &pending,
-    );
-    World {
-        nodes: candidates,
-        pending: in_turn(pending),
-        existing,
-        doubts: retried
-            .into_iter()
-            .map(|binding| (binding.pod.meta.key.clone(), binding.node))
-            .collect(),
-        seed: rand::random(),
-        now,
+impl Snapshot {
+    /// Takes a snapshot of the caches. A Pod whose binding may have been made counts as bound, unless it is pending.
+    pub fn take(
+        nodes: &Reader<NodeView>,
+        pods: &Reader<PodView>,
+        assumed: &Assumed,
+        pending: Vec<Arc<PodView>>,
+        inputs: Inputs,
+    ) -> Self {
+        let mut infos: Vec<_> = nodes.list().into_iter().map(NodeInfo::new).collect();
+        infos.sort_by(|a, b| a.view.name().cmp(b.view.name()));
+        let all = pods.list();
+        let placed = all
+            .iter()
+            .filter_map(|pod| Some((pod.occupies()?.to_owned(), pod.clone())));
+        let unresolved = assumed.unresolved(|key| pods.get(key)).into_iter();
+        let (retried, assumed): (Vec<_>, Vec<_>) = unresolved.partition(|binding| {
+            let same = |pod: &Arc<PodView>| pod.meta.key == binding.pod.meta.key;
+            pending.iter().any(same)
+        });
+        let assumed = assumed.into_iter();
+        let existing = place(
+            &mut infos,
+            placed.chain(assumed.map(|binding| (binding.node, binding.pod))),
+            &pending,
+        );
+        Self {
+            nodes: infos,
+            pending: in_order(pending),
+            existing,
+            assumed: retried
+                .into_iter()
+                .map(|binding| (binding.pod.meta.key.clone(), binding.node))
+                .collect(),
+            seed: inputs.seed,
+            now: inputs.now,
+        }
     }
 }
 
 fn place(
-    nodes: &mut [Candidate],
+    nodes: &mut [NodeInfo],
     placed: impl Iterator<Item = (String, Arc<PodView>)>,
     pending: &[Arc<PodView>],
 ) -> Vec<Existing> {
@@ -162,8 +164,8 @@ fn domains(pod: &PodView, node: &NodeView) -> impl Iterator<Item = Existing> {
     })
 }
 
-fn in_turn(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {
-    pending.sort_by_cached_key(|pod| pod.turn());
+fn in_order(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {
+    pending.sort_by_cached_key(|pod| pod.queue_order());
     pending
 }
 
@@ -175,11 +177,11 @@ mod tests {
     use crate::anti_affinity::Term;
     use crate::ports::HostPort;
 
-    fn node(name: &str) -> Candidate {
+    fn node(name: &str) -> NodeInfo {
         let mut view = NodeView::default();
         view.meta.key.name = name.into();
         view.meta.labels.insert("zone".into(), "east".into());
-        Candidate::new(Arc::new(view))
+        NodeInfo::new(Arc::new(view))
     }
 
     fn pod(name: &str, owner: &str) -> Arc<PodView> {
@@ -200,7 +202,7 @@ mod tests {
             ..Default::default()
         };
         pod.requests.millicpu = 5;
-        pod.assumed.millicpu = 7;
+        pod.nonzero.millicpu = 7;
         Arc::new(pod)
     }
 
@@ -221,7 +223,7 @@ mod tests {
         );
         assert!(existing.is_empty());
         let b = &nodes[1];
-        assert_eq!((b.used.millicpu, b.assumed.millicpu), (10, 14));
+        assert_eq!((b.used.millicpu, b.nonzero.millicpu), (10, 14));
         assert_eq!((b.pods, b.ports.len()), (2, 2));
         assert_eq!(b.siblings(&waiting), 1);
         assert_eq!(b.siblings(&pod("of-none", "none")), 0);

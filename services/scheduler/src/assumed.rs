@@ -1,4 +1,4 @@
-//! Bindings whose outcome is unknown.
+//! Assumed Pods: those with a binding whose outcome is unknown.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::pod::PodView;
 /// A binding that was not answered may still be committed, so its Pod counts as placed until a later binding succeeds,
 /// or the cache shows the Pod bound or gone.
 #[derive(Debug, Default)]
-pub struct Doubts {
+pub struct Assumed {
     bindings: Mutex<HashMap<Key, Binding>>,
 }
 
@@ -45,8 +45,8 @@ pub const fn is_in_doubt(error: &ApiError) -> bool {
     }
 }
 
-impl Doubts {
-    /// Enters a binding without a definite answer.
+impl Assumed {
+    /// Adds a binding without a definite answer.
     pub fn add(&self, pod: &Arc<PodView>, node: &str) {
         let binding = Binding {
             pod: pod.clone(),
@@ -59,6 +59,11 @@ impl Doubts {
     /// Forgets the binding of a Pod that is known to be bound, or gone. Returns whether there was one in doubt.
     pub fn resolve(&self, pod: &Key) -> bool {
         self.bindings.lock().remove(pod).is_some()
+    }
+
+    /// Forgets all bindings.
+    pub fn clear(&self) {
+        self.bindings.lock().clear();
     }
 
     /// Returns the bindings that the cache does not decide: their Pods are there, and without a node.
@@ -94,10 +99,10 @@ mod tests {
     /// Checks C2: until the cache shows where the Pod is, its binding counts.
     #[test]
     fn a_doubtful_binding_counts_while_the_cache_shows_its_pod_unbound() {
-        let doubts = Doubts::default();
-        doubts.add(&pod("1", None), "a");
+        let assumed = Assumed::default();
+        assumed.add(&pod("1", None), "a");
         let left = |cached: Option<Arc<PodView>>| {
-            let left = doubts.unresolved(|_| cached.clone()).into_iter();
+            let left = assumed.unresolved(|_| cached.clone()).into_iter();
             left.map(|binding| binding.node).collect::<Vec<_>>()
         };
         assert_eq!(left(Some(pod("1", None))), ["a"]);
@@ -105,8 +110,8 @@ mod tests {
         assert!(left(Some(pod("2", None))).is_empty(), "another Pod");
         assert!(left(None).is_empty(), "gone");
         let key = Key::new("default", "web");
-        assert!(doubts.resolve(&key));
-        assert!(!doubts.resolve(&key));
+        assert!(assumed.resolve(&key));
+        assert!(!assumed.resolve(&key));
         assert!(left(Some(pod("1", None))).is_empty());
     }
 

@@ -1,11 +1,11 @@
-//! Pods that fit nowhere: they wait until something that matters changes.
+//! Unschedulable Pods: they wait until something that matters changes.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use setpoint_controller::Queue;
+use setpoint_controller::QueueHandle;
 use setpoint_model::Key;
 use tokio::time::Instant;
 
@@ -17,10 +17,10 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Unschedulable Pods, each with the time before which another try is not worth it.
 ///
-/// No wake-up is lost: one that comes while a Pod is being decided on counts for that Pod as soon as it is refused
+/// No wake-up is lost: one that comes while a Pod is being decided on counts for that Pod as soon as it is added
 /// (upstream replays its `inFlightEvents` then).
 #[derive(Debug, Default)]
-pub struct Backlog {
+pub struct Unschedulable {
     state: Mutex<State>,
 }
 
@@ -35,9 +35,7 @@ struct Wait {
     since: Timestamp,
     attempts: u32,
     not_before: Instant,
-    /// Being decided on: a wake-up shows in [`Backlog::refuse`].
-    in_flight: bool,
-    /// Something has changed since the cluster was observed for its refusal.
+    /// Something has changed since the cluster was observed for its last decision.
     woken: bool,
     /// Whether a change of nodes or of other Pods can help (upstream: not `UnschedulableAndUnresolvable`).
     resolvable: bool,
@@ -56,22 +54,15 @@ pub struct Refusal {
     pub resolvable: bool,
 }
 
-impl Backlog {
-    /// Marks Pods as being decided on. To be called before the cluster is observed for that.
-    pub fn begin<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> Observed {
-        let state = &mut *self.state.lock();
-        for key in keys {
-            if let Some(wait) = state.waiting.get_mut(key) {
-                wait.in_flight = true;
-            }
-        }
-        Observed(state.wake_ups)
+impl Unschedulable {
+    /// Returns the number of wake-ups so far. To be called before the cluster is observed.
+    pub fn observed(&self) -> Observed {
+        Observed(self.state.lock().wake_ups)
     }
 
-    /// Enters a Pod that fits nowhere, as the cluster was observed. Returns the time to its next attempt: its backoff if
-    /// something changed meanwhile, else [`LONGEST_WAIT`].
-    ///
-    pub fn refuse(&self, key: &Key, refusal: Refusal, observed: Observed) -> Duration {
+    /// Adds a Pod that fits nowhere, as the cluster was observed. If something has changed since, it is tried again after
+    /// its backoff.
+    pub fn add(&self, key: &Key, refusal: Refusal, observed: Observed, queue: &QueueHandle) {
         let state = &mut *self.state.lock();
         let former = state.waiting.get(key);
         let (attempts, since) =
@@ -82,52 +73,54 @@ impl Backlog {
             since,
             attempts: attempts.saturating_add(1),
             not_before: Instant::now() + backoff,
-            in_flight: false,
             woken,
             resolvable: refusal.resolvable,
         };
         state.waiting.insert(key.clone(), wait);
-        if woken { backoff } else { LONGEST_WAIT }
-    }
-
-    /// Takes back a decision that could not be written: the Pod is no longer in flight.
-    pub fn abandon(&self, key: &Key) {
-        if let Some(wait) = self.state.lock().waiting.get_mut(key) {
-            wait.in_flight = false;
+        if woken {
+            queue.add_after(key.clone(), backoff);
         }
     }
 
-    /// How often the Pod was refused so far, and since when it was there when that was first done.
-    pub fn refused(&self, key: &Key) -> Option<(u32, Timestamp)> {
+    /// Returns how often the Pod was found unschedulable so far, and since when it was there when that was first done.
+    pub fn attempts(&self, key: &Key) -> Option<(u32, Timestamp)> {
         let state = self.state.lock();
         let wait = state.waiting.get(key);
         wait.map(|wait| (wait.attempts, wait.since))
     }
 
-    /// The Pod has a node, or is gone.
-    pub fn forget(&self, key: &Key) {
+    /// Removes a Pod that needs no node any more.
+    pub fn remove(&self, key: &Key) {
         self.state.lock().waiting.remove(key);
     }
 
-    /// Something changed: each Pod gets another try as soon as its backoff is over.
-    pub fn wake(&self, queue: &Queue<Key>) {
+    /// Removes all Pods.
+    pub fn clear(&self) {
+        self.state.lock().waiting.clear();
+    }
+
+    /// Something changed: each Pod that this may help is tried again as soon as its backoff is over.
+    pub fn wake(&self, queue: &QueueHandle) {
         let now = Instant::now();
         let state = &mut *self.state.lock();
         state.wake_ups = state.wake_ups.wrapping_add(1);
-        let idle = |wait: &Wait| wait.resolvable && !wait.in_flight;
-        for (key, wait) in state.waiting.iter_mut().filter(|(_, wait)| idle(wait)) {
+        let asleep = |wait: &Wait| wait.resolvable && !wait.woken;
+        for (key, wait) in state.waiting.iter_mut().filter(|(_, wait)| asleep(wait)) {
             wait.woken = true;
             queue.add_after(key.clone(), wait.not_before.saturating_duration_since(now));
         }
     }
 
-    /// How many Pods wait for the end of their backoff, and how many for something to change.
+    /// Returns the number of Pods that wait for the end of their backoff, and of those that wait for a change.
     pub fn counts(&self, now: Instant) -> (usize, usize) {
         let state = self.state.lock();
-        let idle = || state.waiting.values().filter(|wait| !wait.in_flight);
         let backoff = |wait: &&Wait| wait.woken && wait.not_before > now;
-        let stuck = |wait: &&Wait| !wait.woken;
-        (idle().filter(backoff).count(), idle().filter(stuck).count())
+        let asleep = |wait: &&Wait| !wait.woken;
+        let waiting = || state.waiting.values();
+        (
+            waiting().filter(backoff).count(),
+            waiting().filter(asleep).count(),
+        )
     }
 }
 
@@ -139,8 +132,8 @@ fn backoff(attempts: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use setpoint_controller::Ticket;
     use setpoint_controller::queue::Limiter;
+    use setpoint_controller::{Queue, Ticket};
     use tokio::runtime::Builder;
     use tokio::time::{advance, timeout};
 
@@ -157,78 +150,86 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 4, 40].map(seconds), [1, 2, 4, 8, 10, 10]);
     }
 
+    /// An empty state, and a queue with its handle.
+    fn start() -> (Unschedulable, Queue<Key>, QueueHandle) {
+        let queue = Queue::new("test", Limiter::FastSlow);
+        let handle = QueueHandle::from(queue.clone());
+        (Unschedulable::default(), queue, handle)
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_refused_pod_is_stuck_until_something_changes_and_then_backs_off() {
-        let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
+    async fn an_unschedulable_pod_waits_until_something_changes_and_then_backs_off() {
+        let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
         let now = Instant::now();
-        let observed = backlog.begin([&key]);
-        let wait = backlog.refuse(&key, REFUSAL, observed);
-        assert_eq!((wait, backlog.counts(now)), (LONGEST_WAIT, (0, 1)));
-        backlog.wake(&queue);
-        assert_eq!(backlog.counts(now), (1, 0));
+        pods.add(&key, REFUSAL, pods.observed(), &handle);
+        assert_eq!((queue.delayed(), pods.counts(now)), (0, (0, 1)));
+        pods.wake(&handle);
+        assert_eq!(pods.counts(now), (1, 0));
         assert_eq!((queue.len(), queue.delayed()), (0, 1), "it backs off");
         let over = now + FIRST_BACKOFF;
-        assert_eq!(backlog.counts(over), (0, 0), "it is active");
-        backlog.refuse(&key, REFUSAL, backlog.begin([&key]));
-        assert_eq!(backlog.refused(&key), Some((2, Timestamp::UNIX_EPOCH)));
-        backlog.forget(&key);
-        assert_eq!((backlog.refused(&key), backlog.counts(now)), (None, (0, 0)));
+        assert_eq!(pods.counts(over), (0, 0), "it is active");
+        pods.add(&key, REFUSAL, pods.observed(), &handle);
+        assert_eq!(pods.attempts(&key), Some((2, Timestamp::UNIX_EPOCH)));
+        pods.remove(&key);
+        assert_eq!((pods.attempts(&key), pods.counts(now)), (None, (0, 0)));
     }
 
     /// Checks F3.
     #[tokio::test(start_paused = true)]
-    async fn a_change_while_a_pod_is_in_flight_counts_once_it_is_refused() {
-        let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
+    async fn a_change_while_a_pod_is_decided_on_counts_once_it_is_added() {
+        let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
         for backoff in [FIRST_BACKOFF, FIRST_BACKOFF * 2] {
-            let observed = backlog.begin([&key]);
-            backlog.wake(&queue);
-            assert_eq!(backlog.counts(Instant::now()), (0, 0), "it is active");
-            let wait = backlog.refuse(&key, REFUSAL, observed);
-            assert_eq!(wait, backoff);
-            assert_eq!(backlog.counts(Instant::now()), (1, 0));
-            assert_eq!(queue.delayed(), 0, "whoever refuses it queues it");
+            let observed = pods.observed();
+            pods.wake(&handle);
+            assert_eq!(pods.counts(Instant::now()), (0, 0), "it is active");
+            pods.add(&key, REFUSAL, observed, &handle);
+            assert_eq!(pods.counts(Instant::now()), (1, 0));
+            advance(backoff - Duration::from_millis(1)).await;
+            assert_eq!((queue.len(), queue.delayed()), (0, 1));
+            advance(Duration::from_millis(2)).await;
+            let ticket = timeout(Duration::from_millis(1), queue.next()).await;
+            ticket.unwrap().unwrap().done(None);
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_pod_whose_decision_could_not_be_written_is_woken_again() {
-        let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
+        let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
-        backlog.refuse(&key, REFUSAL, backlog.begin([&key]));
-        backlog.begin([&key]);
-        assert_eq!(backlog.counts(Instant::now()), (0, 0), "it is in flight");
-        backlog.abandon(&key);
-        assert_eq!(backlog.counts(Instant::now()), (0, 1));
-        backlog.wake(&queue);
+        pods.add(&key, REFUSAL, pods.observed(), &handle);
+        // A decision that is not written leaves no trace here.
+        pods.observed();
+        assert_eq!(pods.counts(Instant::now()), (0, 1));
+        pods.wake(&handle);
         assert_eq!(queue.delayed(), 1);
     }
 
     /// Checks F5: what no node and no other Pod can change wakes nobody.
     #[tokio::test(start_paused = true)]
     async fn a_pod_that_no_change_can_help_is_not_woken() {
-        let (backlog, queue) = (Backlog::default(), Queue::new("test", Limiter::default()));
+        let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
         let refusal = Refusal {
             resolvable: false,
             ..REFUSAL
         };
-        let observed = backlog.begin([&key]);
-        backlog.wake(&queue);
-        assert_eq!(backlog.refuse(&key, refusal, observed), LONGEST_WAIT);
-        backlog.wake(&queue);
-        assert_eq!(backlog.counts(Instant::now()), (0, 1));
+        let observed = pods.observed();
+        pods.wake(&handle);
+        pods.add(&key, refusal, observed, &handle);
+        pods.wake(&handle);
+        assert_eq!(pods.counts(Instant::now()), (0, 1));
         assert_eq!((queue.len(), queue.delayed()), (0, 0));
     }
 
     /// Events in any order.
     #[derive(Clone, Debug)]
     enum Event {
-        /// A round takes what is queued and looks at the cluster.
+        /// A cycle takes what is queued and observes the cluster.
         Observe,
         /// The oldest of the Pods in flight is refused.
-        Refuse,
+        MarkUnschedulable,
         /// Writing that failed.
         Fail,
         /// A node or a Pod changes in a way that matters to all.
@@ -242,7 +243,7 @@ mod tests {
     fn event() -> impl Strategy<Value = Event> {
         prop_oneof![
             Just(Event::Observe),
-            Just(Event::Refuse),
+            Just(Event::MarkUnschedulable),
             Just(Event::Fail),
             Just(Event::Wake),
             (0..PODS).prop_map(Event::Change),
@@ -254,17 +255,20 @@ mod tests {
 
     /// A scheduler that binds nothing, and for each Pod the event that it must be tried again for.
     struct Model {
-        backlog: Backlog,
+        pods: Unschedulable,
         queue: Queue<Key>,
+        handle: QueueHandle,
         in_flight: Vec<(Ticket<Key>, Observed)>,
         due: [bool; PODS],
     }
 
     impl Model {
         fn new() -> Self {
+            let (pods, queue, handle) = start();
             let model = Self {
-                backlog: Backlog::default(),
-                queue: Queue::new("test", Limiter::FastSlow),
+                pods,
+                queue,
+                handle,
                 in_flight: Vec::new(),
                 due: [true; PODS],
             };
@@ -275,16 +279,15 @@ mod tests {
         async fn happen(&mut self, event: &Event) {
             match event {
                 Event::Observe => self.observe().await,
-                Event::Refuse => self.refuse(),
+                Event::MarkUnschedulable => self.refuse(),
                 Event::Fail if self.in_flight.is_empty() => {}
                 Event::Fail => {
                     let (ticket, _) = self.in_flight.remove(0);
                     self.due[index(&ticket.key)] = true;
-                    self.backlog.abandon(&ticket.key);
                     ticket.retry();
                 }
                 Event::Wake => {
-                    self.backlog.wake(&self.queue);
+                    self.pods.wake(&self.handle);
                     self.due = [true; PODS];
                 }
                 Event::Change(pod) => {
@@ -300,7 +303,7 @@ mod tests {
             while let Ok(Some(ticket)) = timeout(Duration::ZERO, self.queue.next()).await {
                 tickets.push(ticket);
             }
-            let observed = self.backlog.begin(tickets.iter().map(|ticket| &ticket.key));
+            let observed = self.pods.observed();
             for ticket in tickets {
                 self.due[index(&ticket.key)] = false;
                 self.in_flight.push((ticket, observed));
@@ -310,8 +313,9 @@ mod tests {
         fn refuse(&mut self) {
             if !self.in_flight.is_empty() {
                 let (ticket, observed) = self.in_flight.remove(0);
-                let wait = self.backlog.refuse(&ticket.key, REFUSAL, observed);
-                ticket.done(Some(wait));
+                let key = &ticket.key;
+                self.pods.add(key, REFUSAL, observed, &self.handle);
+                ticket.done(Some(LONGEST_WAIT));
             }
         }
     }
