@@ -1,21 +1,21 @@
-//! Priority and fairness: how many requests are worked on at once, and in which order the others wait.
+//! Priority and fairness: limits on concurrent requests, and fair queues for the others.
 //!
 //! ```text
 //!             ┌ leader-election   Leases
 //!   request ──┼ node-high         Nodes, and the Leases of nodes
 //!             ├ workload-write    all other writes
 //!             ├ workload-read     all other reads
-//!             └ catch-all         discovery, OpenAPI and what names no kind
+//!             └ catch-all         discovery, OpenAPI and requests that name no kind
 //!
-//!   each level:  a seat is free ──────────────────────────▶ run, and give the seat to the next turn
+//!   each level:  a seat is free ──────────────────────────▶ run, then pass the seat to the next flow
 //!                none is ──▶ flow a │▢▢▢▢│  ┐
-//!                            flow b │▢   │  ├ turns: a, b, c, a, c, a …
+//!                            flow b │▢   │  ├ round robin: a, b, c, a, c, a …
 //!                            flow c │▢▢  │  ┘
-//!                its flow's queue or the level is full, or it waited too long ──▶ 429
+//!                the queue of the flow or the level is full, or the wait timed out ──▶ 429
 //! ```
 //!
-//! A level's requests never wait for those of another, so no amount of work keeps a leader from its Lease. A flow is one
-//! client: each has a turn before another has its second. Watches and logs take no seat, as they do not end.
+//! The requests of a level never wait for those of another, so no load keeps a leader from renewing its Lease. A flow is one
+//! client. Watches and logs take no seat, since they do not end.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -36,47 +36,47 @@ use tokio::time::timeout;
 use crate::kinds;
 use crate::metrics::{counters, gauges, histograms};
 
-/// The longest wait for a seat: a quarter of the request timeout, as in kube-apiserver.
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
-/// Requests of one flow, and of all flows of a level, that may wait.
+/// The timeout of waiting for a seat: a quarter of the request timeout, as in kube-apiserver.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(15);
+/// The largest numbers of waiting requests, of one flow and of all flows of a level.
 const FLOW_QUEUE: usize = 512;
 const LEVEL_QUEUE: usize = 2048;
-/// Seats of the levels that are never full unless a client renews what it should not: each of some thousand nodes writes
-/// once in ten seconds.
+/// Seats of levels that fill up only if clients misbehave: each of some thousand nodes writes once in ten seconds.
 const LEADER_ELECTION: usize = 32;
 const NODE_HIGH: usize = 64;
 const CATCH_ALL: usize = 32;
 
 static REJECTED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let help = "Requests refused because too many others waited, or after having waited too long.";
+    let help = "Requests rejected because a queue was full or the wait for a seat timed out.";
     let name = "apiserver_flowcontrol_rejected_requests_total";
     counters(name, help, &["priority_level", "reason"])
 });
 static INQUEUE: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     let name = "apiserver_flowcontrol_current_inqueue_requests";
-    gauges(name, "Requests that wait for a seat.", &["priority_level"])
+    gauges(name, "Requests waiting for a seat.", &["priority_level"])
 });
 static EXECUTING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     let name = "apiserver_flowcontrol_current_executing_requests";
-    gauges(name, "Requests that have a seat.", &["priority_level"])
+    gauges(name, "Requests being executed.", &["priority_level"])
 });
 static WAITED: LazyLock<HistogramVec> = LazyLock::new(|| {
     let name = "apiserver_flowcontrol_request_wait_duration_seconds";
-    let help = "Seconds that requests waited for a seat, those aside that did not wait.";
+    let help =
+        "Seconds that requests waited for a seat. Requests that did not wait are not observed.";
     let buckets = [
         0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0,
     ];
     histograms(name, help, &["priority_level"], &buckets)
 });
 
-/// A level of requests about certain kinds.
+/// A priority level that a kind chooses for its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PriorityLevel {
     LeaderElection,
     NodeHigh,
 }
 
-/// Seats for requests, by level.
+/// The priority levels.
 #[derive(Debug)]
 pub(crate) struct FlowControl {
     leader_election: Arc<Level>,
@@ -87,7 +87,7 @@ pub(crate) struct FlowControl {
 }
 
 impl FlowControl {
-    /// Returns levels of which those of users' reads and writes have so many seats.
+    /// Returns the levels, with these numbers of seats for other reads and writes.
     pub(crate) fn new(reads: usize, writes: usize) -> Self {
         Self {
             leader_election: Level::new("leader-election", LEADER_ELECTION),
@@ -98,10 +98,10 @@ impl FlowControl {
         }
     }
 
-    /// Waits for a seat for a request about `kind`; `None` for a watch, which needs none.
+    /// Waits for a seat for a request about `kind`. A watch takes none.
     ///
     /// # Errors
-    /// `TooManyRequests` when too many others wait, or none was free in time.
+    /// `TooManyRequests` when a queue is full or the wait times out.
     pub(crate) async fn seat(
         &self,
         verb: Verb,
@@ -122,7 +122,7 @@ impl FlowControl {
         level.seat(flow).await.map(Some)
     }
 
-    /// Waits for a seat for a request that is about no kind.
+    /// Waits for a seat for a request that names no kind.
     ///
     /// # Errors
     /// As [`Self::seat`].
@@ -131,12 +131,12 @@ impl FlowControl {
     }
 }
 
-/// A client whose requests take turns with those of others.
+/// The client of a request; flows are served round robin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Flow {
-    /// A connection: programs that speak gRPC have one.
+    /// One connection: gRPC clients have a single one.
     Connection(Option<SocketAddr>),
-    /// All connections of a program on a machine.
+    /// All connections of a user agent from an IP address.
     Program(Option<std::net::IpAddr>, Vec<u8>),
 }
 
@@ -150,7 +150,7 @@ impl Flow {
     }
 }
 
-/// Seats and those who wait for one.
+/// The seats of a priority level, and the queues of requests that wait for one.
 #[derive(Debug)]
 struct Level {
     name: &'static str,
@@ -165,8 +165,8 @@ struct State {
     taken: usize,
     waiting: usize,
     flows: HashMap<Flow, VecDeque<oneshot::Sender<Seat>>>,
-    /// Every flow that has somebody waiting, once, in the order of their turns.
-    turns: VecDeque<Flow>,
+    /// The flows with waiting requests, each once, in the order in which they are served.
+    round_robin: VecDeque<Flow>,
 }
 
 impl Level {
@@ -190,21 +190,21 @@ impl Level {
             state.enqueue(flow)
         };
         let Some(waiter) = waiter else {
-            return Err(self.refuse("queue-full"));
+            return Err(self.reject("queue-full"));
         };
         let began = Instant::now();
         self.inqueue.inc();
-        let seat = timeout(LONGEST_WAIT, waiter).await;
+        let seat = timeout(QUEUE_TIMEOUT, waiter).await;
         self.inqueue.dec();
         let waited = WAITED.with_label_values(&[self.name]);
         waited.observe(began.elapsed().as_secs_f64());
         match seat {
             Ok(Ok(seat)) => Ok(seat),
-            _ => Err(self.refuse("time-out")),
+            _ => Err(self.reject("time-out")),
         }
     }
 
-    fn refuse(&self, reason: &str) -> ApiError {
+    fn reject(&self, reason: &str) -> ApiError {
         REJECTED.with_label_values(&[self.name, reason]).inc();
         let message = "Too many requests, please try again later.";
         ApiError::new(Reason::TooManyRequests, message).with_details(StatusDetails {
@@ -213,7 +213,7 @@ impl Level {
         })
     }
 
-    /// Hands a seat that has become free to the next who still waits.
+    /// Passes a free seat to the next request that still waits.
     fn release(self: &Arc<Self>) {
         loop {
             let waiter = {
@@ -226,7 +226,7 @@ impl Level {
             };
             match waiter.send(Seat::new(self)) {
                 Ok(()) => return,
-                // It has given up; its seat must not be released a second time.
+                // The request has been dropped; its seat must not be released a second time.
                 Err(mut seat) => {
                     seat.level = None;
                     self.executing.dec();
@@ -237,7 +237,7 @@ impl Level {
 }
 
 impl State {
-    /// Queues one more of the flow, unless there is no room.
+    /// Adds a waiter to the queue of a flow; returns `None` if the queue or the level is full.
     fn enqueue(&mut self, flow: Flow) -> Option<oneshot::Receiver<Seat>> {
         let queued = self.flows.get(&flow).map_or(0, VecDeque::len);
         if queued >= FLOW_QUEUE || self.waiting >= LEVEL_QUEUE {
@@ -245,28 +245,28 @@ impl State {
         }
         let (sender, receiver) = oneshot::channel();
         if queued == 0 {
-            self.turns.push_back(flow.clone());
+            self.round_robin.push_back(flow.clone());
         }
         self.flows.entry(flow).or_default().push_back(sender);
         self.waiting += 1;
         Some(receiver)
     }
 
-    /// Takes the first of the flow whose turn it is.
+    /// Removes the first waiter of the next flow.
     fn next(&mut self) -> Option<oneshot::Sender<Seat>> {
-        let flow = self.turns.pop_front()?;
+        let flow = self.round_robin.pop_front()?;
         let queue = self.flows.get_mut(&flow)?;
         let waiter = queue.pop_front();
         self.waiting = self.waiting.saturating_sub(1);
         match queue.is_empty() {
             true => drop(self.flows.remove(&flow)),
-            false => self.turns.push_back(flow),
+            false => self.round_robin.push_back(flow),
         }
         waiter
     }
 }
 
-/// The right to be worked on. Dropping it gives it to the next.
+/// The right to execute a request. Dropping it passes it to the next waiter.
 #[derive(Debug)]
 pub(crate) struct Seat {
     level: Option<Arc<Level>>,
@@ -303,8 +303,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn flows_take_turns_however_many_requests_one_of_them_has() {
-        let level = Level::new("turns-test", 1);
+    async fn flows_are_served_round_robin() {
+        let level = Level::new("round-robin-test", 1);
         let busy = level.seat(flow("a")).await.unwrap();
         let mut first = pin!(level.seat(flow("a")));
         let mut second = pin!(level.seat(flow("a")));
@@ -324,12 +324,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_too_long_or_finds_no_room_is_refused() {
+    async fn a_request_is_rejected_when_its_queue_is_full_or_its_wait_times_out() {
         let level = Level::new("refusal-test", 1);
         let busy = level.seat(flow("a")).await.unwrap();
         let waiting = futures::future::join_all((0..=FLOW_QUEUE).map(|_| level.seat(flow("a"))));
-        let refused = waiting.await;
-        assert!(refused.iter().all(|outcome| {
+        let rejected = waiting.await;
+        assert!(rejected.iter().all(|outcome| {
             let error = outcome.as_ref().unwrap_err();
             let details = error.details.as_deref().unwrap();
             error.reason == Reason::TooManyRequests && details.retry_after_seconds == 1
@@ -339,12 +339,12 @@ mod tests {
         assert_eq!(count("queue-full"), 1);
         drop(busy);
         let seat = level.seat(flow("b")).await;
-        assert!(seat.is_ok(), "nobody sits where nobody waits any more");
+        assert!(seat.is_ok(), "seats of dropped requests are free again");
         assert_eq!(level.executing.get(), 1);
     }
 
     #[test]
-    fn a_level_has_room_for_so_many_of_all_flows_together() {
+    fn the_queues_of_a_level_are_limited_together() {
         let mut state = State::default();
         let full: Vec<_> = (0..LEVEL_QUEUE / FLOW_QUEUE)
             .flat_map(|n| vec![flow(&n.to_string()); FLOW_QUEUE])
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_level_of_a_request_follows_from_its_verb_and_its_kind() {
+    async fn verb_kind_and_namespace_choose_the_level() {
         let control = FlowControl::new(1, 1);
         for (verb, resource, namespace, level) in [
             (
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn leases_and_nodes_do_not_wait_for_others() {
+    async fn requests_about_leases_and_nodes_do_not_wait_for_others() {
         let control = FlowControl::new(1, 1);
         let kind = |name: &str| setpoint_codec::kinds().by_resource(name).unwrap();
         let pods = kind("pods");

@@ -1,4 +1,4 @@
-//! Work on much data, done so that it does not hold up other requests.
+//! Runs CPU-bound work on large data without delaying other requests.
 
 use std::sync::LazyLock;
 
@@ -6,19 +6,19 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
-/// Encoding or decoding so many bytes takes about a millisecond.
-const LIGHT: usize = 128 << 10;
+/// The largest size in bytes that counts as light: encoding or decoding it takes about a millisecond.
+const LIGHT_MAX: usize = 128 << 10;
 
-/// Limits heavy work to the number of processors: there are as many worker threads, so other tasks get at least half of the time.
-static PLACES: LazyLock<Semaphore> =
+/// Permits for heavy work, one per processor: with as many worker threads, other tasks get at least half of the time.
+static PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)));
 
-/// Does `work` on `bytes` of data. Where that takes long, few do so at once, and other tasks go on meanwhile on other threads.
+/// Runs `work` on `bytes` of data. Heavy work waits for a permit, and runs where it does not block the tasks of its thread.
 pub(crate) async fn heavy<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes <= LIGHT {
+    if bytes <= LIGHT_MAX {
         return work();
     }
-    let _place = PLACES.acquire().await;
+    let _permit = PERMITS.acquire().await;
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => block_in_place(work),
         _ => work(),
@@ -31,16 +31,16 @@ mod tests {
 
     /// Checks F2.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn other_tasks_go_on_while_much_is_worked_on() {
-        let (asked, question) = std::sync::mpsc::channel();
-        let (response, answered) = std::sync::mpsc::channel();
+    async fn heavy_work_does_not_block_other_tasks() {
+        let (request, requests) = std::sync::mpsc::channel();
+        let (response, responses) = std::sync::mpsc::channel();
         tokio::spawn(async move {
             tokio::task::yield_now().await;
-            response.send(question.recv()).unwrap();
+            response.send(requests.recv()).unwrap();
         });
-        let outcome = heavy(LIGHT + 1, move || {
-            asked.send(7).unwrap();
-            answered.recv().unwrap()
+        let outcome = heavy(LIGHT_MAX + 1, move || {
+            request.send(7).unwrap();
+            responses.recv().unwrap()
         });
         assert_eq!(tokio::spawn(outcome).await.unwrap(), Ok(7));
     }

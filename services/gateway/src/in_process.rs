@@ -1,7 +1,7 @@
-//! A gateway in the process of a test.
+//! A gateway within the process of a test.
 #![allow(
     clippy::unwrap_used,
-    reason = "only tests use this module: a panic is a failed test"
+    reason = "only tests use this module, and a panic fails the test"
 )]
 
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::registry::Registry;
 
-/// A gateway on a free port of the loopback. It stops when dropped.
+/// A gateway on a free loopback port. It stops when dropped.
 pub struct InProcess {
-    /// The address that it listens on.
+    /// The address of the listener.
     pub address: SocketAddr,
-    /// The same as a URL, `http://…`.
+    /// The URL of the listener, `http://…`.
     pub url: String,
     _stop: DropGuard,
 }
@@ -47,7 +47,7 @@ pub async fn start_over(store: Arc<dyn Store>) -> InProcess {
     }
 }
 
-/// Returns a registry over a store, with a cache that has read everything.
+/// Returns a registry over a store, with a cache that is loaded.
 pub async fn registry(store: Arc<dyn Store>, settings: Settings) -> Arc<Registry> {
     let cache = Cache::start(store.clone(), settings);
     cache.synced().await;

@@ -1,8 +1,7 @@
-//! The API over etcd: gRPC for controllers, REST for kubectl, on one port.
+//! The API server over etcd: gRPC for controllers and REST for kubectl, on one port.
 
 pub mod access;
 mod background;
-mod edge;
 pub mod explain;
 mod flow_control;
 mod grpc;
@@ -15,10 +14,11 @@ mod kinds;
 mod metrics;
 mod peers;
 pub mod registry;
+mod router;
 mod settings;
 mod start;
 
-pub use edge::router;
 pub use peers::Peers;
+pub use router::router;
 pub use settings::Settings;
 pub use start::start;

@@ -1,8 +1,8 @@
-//! Processes that objects tell of, and which of their addresses the gateway calls.
+//! The filter of addresses that the gateway may call.
 //!
-//! Where nobody has to prove who they are, anyone can write a Node or a Lease that names any address. So the gateway calls
-//! only what can be a process of its own cluster: never an address outside of private networks, never a link-local one (where
-//! clouds answer with credentials), never etcd, and never itself.
+//! Without authentication, any client can write a Node or a Lease with any address in it. The gateway calls only addresses
+//! that a process of its own cluster can have: never one outside of private networks, never a link-local one (where clouds
+//! serve credentials), never etcd, and never itself.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,59 +12,58 @@ use tokio::net::lookup_host;
 use tokio::time::timeout;
 use tonic::transport::Endpoint;
 
-/// A name that is not resolved, and an address that does not answer, by then is not there.
-const DIAL: Duration = Duration::from_secs(5);
+/// The timeout of resolving a name, and that of connecting to an address.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The rule by which addresses are called.
+/// The addresses that the gateway may call, as exceptions from those of private networks.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
-    /// Ports of etcd.
-    store: BTreeSet<u16>,
-    /// The port at which this process listens.
-    own: Option<u16>,
+    etcd_ports: BTreeSet<u16>,
+    own_port: Option<u16>,
 }
 
 impl Peers {
-    /// Calls no etcd at these ports, and not this process at its own.
-    pub fn except(store: impl IntoIterator<Item = u16>, own: u16) -> Self {
+    /// Excludes the ports of etcd on every host, and the port of this process on its own addresses.
+    pub fn except(etcd_ports: impl IntoIterator<Item = u16>, own_port: u16) -> Self {
         Self {
-            store: store.into_iter().collect(),
-            own: Some(own),
+            etcd_ports: etcd_ports.into_iter().collect(),
+            own_port: Some(own_port),
         }
     }
 
-    /// Returns an endpoint for `host` (a name or an IP) and `port`, with a limit on the time that connecting takes.
+    /// Returns an endpoint for `host` (a name or an IP) and `port`, with a timeout for connecting.
     ///
     /// # Errors
-    /// Why that address is not called, or that the name is unknown.
+    /// When the address is excluded, or the name cannot be resolved.
     pub async fn endpoint(&self, host: &str, port: u16) -> Result<Endpoint, String> {
-        let resolved = timeout(DIAL, lookup_host((host, port))).await;
-        let resolved = resolved.map_err(|_| format!("{host} is not resolved in {DIAL:?}"))?;
+        let resolved = timeout(DIAL_TIMEOUT, lookup_host((host, port))).await;
+        let resolved =
+            resolved.map_err(|_| format!("{host} is not resolved in {DIAL_TIMEOUT:?}"))?;
         let mut resolved = resolved.map_err(|error| format!("{host} is not resolved: {error}"))?;
         let address = resolved.next();
         let address = address.ok_or_else(|| format!("{host} has no address"))?;
         self.check(address)?;
         let endpoint = Endpoint::from_shared(format!("http://{address}"));
         let endpoint = endpoint.map_err(|error| error.to_string())?;
-        Ok(endpoint.connect_timeout(DIAL).tcp_nodelay(true))
+        Ok(endpoint.connect_timeout(DIAL_TIMEOUT).tcp_nodelay(true))
     }
 
     fn check(&self, address: SocketAddr) -> Result<(), String> {
         let (ip, port) = (address.ip().to_canonical(), address.port());
         if !is_private(ip) {
             return Err(format!(
-                "{ip} is neither a loopback nor a private address: the gateway calls no others"
+                "{ip} is neither a loopback nor a private address, and the gateway calls only those"
             ));
         }
-        let itself = self.own == Some(port) && is_own(ip);
-        if port == 0 || self.store.contains(&port) || itself {
-            return Err(format!("no process that the gateway calls has port {port}"));
+        let own = self.own_port == Some(port) && is_own(ip);
+        if port == 0 || self.etcd_ports.contains(&port) || own {
+            return Err(format!("the gateway does not call {ip} at port {port}"));
         }
         Ok(())
     }
 }
 
-/// Can it be of a process in the same private network?
+/// Returns whether the address is in a loopback, private or shared range.
 fn is_private(ip: IpAddr) -> bool {
     const SHARED: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
     match ip {
@@ -76,7 +75,7 @@ fn is_private(ip: IpAddr) -> bool {
     }
 }
 
-/// Only an address of one's own can be bound.
+/// Returns whether this host has the address: no other can be bound.
 fn is_own(ip: IpAddr) -> bool {
     UdpSocket::bind((ip, 0)).is_ok()
 }
@@ -92,8 +91,8 @@ mod tests {
 
     /// Checks F29.
     #[test]
-    fn only_processes_of_the_cluster_are_called() {
-        let called = [
+    fn only_private_addresses_without_etcd_and_itself_are_allowed() {
+        let allowed = [
             "127.0.0.1:8080",
             "10.1.2.3:8080",
             "172.18.0.4:8080",
@@ -102,10 +101,10 @@ mod tests {
             "[fd00::1]:8080",
             "10.255.255.254:6443",
         ];
-        for address in called {
+        for address in allowed {
             assert!(check(address), "{address}");
         }
-        let not_called = [
+        let excluded = [
             "169.254.169.254:80",
             "[::ffff:169.254.169.254]:80",
             "[fe80::1]:8080",
@@ -119,14 +118,14 @@ mod tests {
             "127.0.0.1:6443",
             "127.0.0.1:0",
         ];
-        for address in not_called {
+        for address in excluded {
             assert!(!check(address), "{address}");
         }
     }
 
     /// Checks F29.
     #[tokio::test]
-    async fn a_name_is_judged_by_its_address() {
+    async fn a_host_name_is_checked_by_its_address() {
         let peers = Peers::except([2379], 6443);
         assert!(peers.endpoint("localhost", 8080).await.is_ok());
         assert!(peers.endpoint("localhost", 2379).await.is_err());

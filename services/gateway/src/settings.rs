@@ -1,4 +1,4 @@
-//! What can be set on the gateway.
+//! The settings of the gateway.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use setpoint_store::{cache, etcd};
 
 use crate::flow_control::FlowControl;
 
-/// What can be set on the gateway.
+/// The settings of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     listen: SocketAddr,
@@ -25,14 +25,14 @@ pub struct Settings {
     flaps: Flaps,
 }
 
-/// What counts as a flap.
+/// Detection of managers that overwrite each other's fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Flaps {
     #[serde(with = "host::duration")]
     window: Duration,
 }
 
-/// How etcd is reached.
+/// The connection to etcd.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Etcd {
     endpoints: Vec<String>,
@@ -68,40 +68,43 @@ impl host::Settings for Settings {
         &[
             (
                 "stall",
-                "How long a watcher may read nothing of what is sent before it is cut off",
+                "Time after which a watcher that does not read its stream is disconnected",
             ),
             (
                 "cache_check",
-                "How often the cache is compared with etcd, apart from each time etcd is back; 0s for never",
+                "Interval of comparing the cache with etcd, which also follows each reconnection; 0s for never",
             ),
             (
                 "event_ttl",
-                "How long an Event is kept after it was last told",
+                "Time after its last write at which an Event is deleted",
             ),
             (
                 "max_requests_inflight",
-                "Reads worked on at once; others wait. Watches, and what is about Leases and nodes, are not among them",
+                "Reads executed concurrently; others wait. Watches and requests about Leases and Nodes do not count",
             ),
-            ("max_mutating_requests_inflight", "The same for writes"),
-            ("etcd.endpoints", "Client URLs of etcd's members"),
+            (
+                "max_mutating_requests_inflight",
+                "Writes executed concurrently; others wait",
+            ),
+            ("etcd.endpoints", "Client URLs of the etcd members"),
             (
                 "etcd.timeout",
-                "How long a call to etcd may take, repeats included",
+                "Timeout of a call to etcd, including retries",
             ),
             (
                 "etcd.in_flight",
-                "Writes on their way to etcd at once; all gateways together should stay below 128",
+                "Concurrent writes to etcd; the sum over all gateways should stay below 128",
             ),
             (
                 "flaps.window",
-                "Two managers that take four turns at one field within it are told of; 0s for never",
+                "Window in which two managers that write one field in four turns are reported; 0s for never",
             ),
         ]
     }
 
     fn validate(&self) -> Result<(), String> {
         if self.etcd.endpoints.is_empty() {
-            return Err("etcd.endpoints names no etcd".into());
+            return Err("etcd.endpoints must not be empty".into());
         }
         if self.stall.is_zero() {
             return Err("stall must be greater than 0".into());
@@ -123,7 +126,7 @@ impl host::Settings for Settings {
 }
 
 impl Settings {
-    /// How long watchers may stall, how often the cache is compared with etcd, and all else as it is.
+    /// Returns the settings of the cache.
     pub(crate) fn cache(&self) -> cache::Settings {
         cache::Settings {
             stall: self.stall,
@@ -132,17 +135,17 @@ impl Settings {
         }
     }
 
-    /// How long an Event is kept.
+    /// Returns the time after its last write at which an Event is deleted.
     pub(crate) fn event_ttl(&self) -> Duration {
         self.event_ttl
     }
 
-    /// Within which time turns at one field count as a flap; `None` for never.
+    /// Returns the window of flap detection; `None` if it is turned off.
     pub(crate) fn flap_window(&self) -> Option<Duration> {
         Some(self.flaps.window).filter(|window| !window.is_zero())
     }
 
-    /// How many requests are worked on at once.
+    /// Returns the limits on concurrent requests.
     pub(crate) fn flow_control(&self) -> FlowControl {
         FlowControl::new(
             self.max_requests_inflight,
@@ -150,18 +153,18 @@ impl Settings {
         )
     }
 
-    /// The ports at which etcd is reached.
+    /// Returns the ports of the etcd endpoints.
     pub(crate) fn etcd_ports(&self) -> Vec<u16> {
         let endpoints = self.etcd.endpoints.iter();
         let ports = endpoints.filter_map(|url| {
-            // What comes before may be a scheme, or a host without one.
+            // A URL may lack its scheme.
             let authority = url.rsplit("//").next()?;
             authority.parse::<http::uri::Authority>().ok()?.port_u16()
         });
         ports.collect()
     }
 
-    /// How etcd is reached.
+    /// Returns the settings of the connection to etcd.
     pub(crate) fn etcd(&self) -> etcd::Settings {
         etcd::Settings {
             endpoints: self.etcd.endpoints.clone(),
@@ -179,13 +182,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn help_says_what_each_setting_means() {
+    fn every_setting_has_a_description() {
         assert!(host::settings::undescribed::<Settings>().is_empty());
     }
 
     /// Checks F29.
     #[test]
-    fn the_ports_of_etcd_are_known() {
+    fn the_ports_of_etcd_are_read_from_its_urls() {
         let mut settings = Settings::default();
         settings.etcd.endpoints = vec![
             "http://127.0.0.1:2379".into(),
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_make_sense_and_nonsense_does_not() {
+    fn the_defaults_are_valid_and_settings_without_effect_are_not() {
         let mut settings = Settings::default();
         assert_eq!(settings.validate(), Ok(()));
         settings.etcd.in_flight = 0;

@@ -1,21 +1,20 @@
-//! Events about a cache that differed from its store.
+//! Events about differences between the cache and its store.
 
 use jiff::Timestamp;
-use setpoint_codec::kinds;
+use setpoint_codec::kind_of;
 use setpoint_model::Key;
-// The Events are about this namespace: no object stands for a gateway.
+// The object of the Events, since there is none for a gateway.
 use setpoint_model::replicas::SYSTEM_NAMESPACE as NAMESPACE;
-use setpoint_proto::core::{Event, EventSource, ObjectReference};
+use setpoint_proto::ApiError;
+use setpoint_proto::core::{Event, EventSource, Namespace, ObjectReference};
 use setpoint_proto::meta::ObjectMeta;
-use setpoint_proto::{ApiError, Resource as _};
 use setpoint_store::cache::Difference;
 
-use crate::registry::write::namespace_lifecycle;
 use crate::registry::{AtLeast, Registry, RequestContext, Target};
 
 const REASON: &str = "CacheInconsistent";
 const COMPONENT: &str = "gateway";
-/// The namespace of Events about objects that have none.
+/// The namespace of Events about cluster-scoped objects.
 const EVENTS: &str = "default";
 
 impl Registry {
@@ -29,7 +28,7 @@ impl Registry {
                 continue;
             };
             if let Err(error) = self.record_difference(instance, &difference).await {
-                tracing::warn!(%error, "no Event could be created about a cache that differed from its store");
+                tracing::warn!(%error, "creating an Event about a cache difference failed");
             }
         }
     }
@@ -39,24 +38,17 @@ impl Registry {
         instance: &str,
         difference: &Difference,
     ) -> Result<(), ApiError> {
-        let kind = kinds()
-            .by_resource(Event::RESOURCE)
-            .expect("its message is compiled in");
-        let target = Target::new(kind, EVENTS, "", "")?;
-        let about = self.own_namespace().await?;
+        let target = Target::new(kind_of::<Event>(), EVENTS, "", "")?;
+        let about = self.system_namespace().await?;
         let event = event(instance, difference, about, Timestamp::now());
-        self.create(
-            &RequestContext::default().by(COMPONENT),
-            &target,
-            Box::new(event),
-        )
-        .await?;
+        let context = RequestContext::default().by(COMPONENT);
+        self.create(&context, &target, Box::new(event)).await?;
         Ok(())
     }
 
-    /// Returns a reference to [`NAMESPACE`]; without a uid where it is not there.
-    async fn own_namespace(&self) -> Result<ObjectReference, ApiError> {
-        let (kind, key) = (namespace_lifecycle::kind(), Key::new("", NAMESPACE));
+    /// Returns a reference to [`NAMESPACE`], without a uid if it does not exist.
+    async fn system_namespace(&self) -> Result<ObjectReference, ApiError> {
+        let (kind, key) = (kind_of::<Namespace>(), Key::new("", NAMESPACE));
         let namespace = self.cache().get(kind, &key, AtLeast::Any).await?;
         let namespace = namespace.map(|cached| cached.decode()).transpose()?;
         Ok(ObjectReference {
@@ -78,7 +70,7 @@ fn event(instance: &str, difference: &Difference, about: ObjectReference, now: T
         },
         involved_object: about,
         reason: REASON.into(),
-        message: format!("The cache of {instance} was read anew: {difference}"),
+        message: format!("The cache of {instance} was reloaded: {difference}"),
         source: EventSource {
             component: COMPONENT.into(),
             host: instance.into(),

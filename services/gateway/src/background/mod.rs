@@ -1,4 +1,4 @@
-//! Work that no request asks for: each task restarted after a panic, and reported when it keeps failing.
+//! Background tasks of the gateway. Each is restarted after a panic, and reports when it keeps failing.
 
 mod cache_differences;
 mod garbage_collector;
@@ -13,15 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::registry::Registry;
 
-/// As Kubernetes names it.
+/// The name of the health check, as in kube-apiserver.
 const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
 
 impl Registry {
-    /// Creates the namespaces that everyone expects; then, until `shutdown`, deletes what a deleted owner leaves behind,
-    /// empties namespaces that end, and forgets old Events.
+    /// Creates the initial namespaces; then runs the garbage collector and the deletion of expired objects until `shutdown`.
     ///
-    /// An Event is kept for `event_ttl` after its last write. `report` makes, of a task's name, who is told how that task
-    /// fares: for the namespaces, `Ok` once they are there.
+    /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
+    /// health of the task; that of the namespaces gets `Ok` once they exist.
     pub async fn run_background<R>(
         self: Arc<Self>,
         event_ttl: Duration,

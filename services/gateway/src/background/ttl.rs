@@ -1,97 +1,99 @@
-//! Forgets what nobody asks for any more: Events a while after their last write, and replicas that are long gone.
+//! Deletes expired objects: Events some time after their last write, and the Leases of replicas that are gone.
 //!
-//! What an object says of itself is no evidence: anyone may write an Event of the year 2999, and a replica's clock may be
-//! wrong. So age is counted from the last write, as the gateways saw it.
+//! The timestamps within an object are not trusted: any client can write an Event of the year 2999, and the clock of a
+//! replica may be wrong. The age of an object is the time since its last write, as the gateways saw it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_codec::kinds;
+use setpoint_codec::{Kind, kind_of};
 use setpoint_model::{Key, Revision, replicas};
+use setpoint_proto::ApiError;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Event;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
-use setpoint_proto::{ApiError, Resource};
 use tokio::time::Instant;
 
 use crate::registry::{AtLeast, Cached, Filter, Registry, RequestContext, Target};
 
-/// Between two looks at most, and at least. Anything may outstay its time by so much.
-const SELDOM: Duration = Duration::from_secs(60);
-const OFTEN: Duration = Duration::from_millis(100);
-/// Replicas that did not take leave are shown for a while: someone may wonder what became of them.
-const GONE: Duration = Duration::from_secs(5 * 60);
+/// The bounds of the interval between two runs. An object may outlive its TTL by one interval.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// Time for which a replica that did not shut down in order is still shown after its Lease has expired.
+const REPLICA_RETENTION: Duration = Duration::from_secs(5 * 60);
 
-/// Objects of one kind that end by themselves.
-struct Mortal {
-    resource: &'static str,
-    /// Empty for all.
+/// Objects of one kind that expire.
+struct ExpiringKind {
+    kind: &'static Kind,
+    /// Empty for all namespaces.
     namespace: &'static str,
-    /// How long after its last write it ends.
+    /// The time from its last write to the expiry of an object.
     ttl: Box<dyn Fn(&Cached) -> Duration + Send + Sync>,
-    /// Does the time of that write count, as the gateway that made it has noted it? A gateway that starts need not begin to
-    /// count anew then, but its clock has to be right.
-    noted: bool,
-    seen: Seen,
+    /// Whether the time of the write in the cause counts too. Then a restart of the gateway does not restart the TTL, but the
+    /// clock of the gateway that made the write has to be right.
+    trusts_cause: bool,
+    last_writes: LastWrites,
 }
 
-/// The last write of each object, and when this gateway first saw it. Only a monotonic clock counts here.
+/// The last write of each object, and when this gateway first saw it, by the monotonic clock.
 #[derive(Default)]
-struct Seen(HashMap<Key, (Revision, Instant)>);
+struct LastWrites(HashMap<Key, (Revision, Instant)>);
 
-fn mortals(event_ttl: Duration) -> [Mortal; 2] {
+fn expiring_kinds(event_ttl: Duration) -> [ExpiringKind; 2] {
     [
-        Mortal {
-            resource: Event::RESOURCE,
+        ExpiringKind {
+            kind: kind_of::<Event>(),
             namespace: "",
             ttl: Box::new(move |_| event_ttl),
-            noted: true,
-            seen: Seen::default(),
+            trusts_cause: true,
+            last_writes: LastWrites::default(),
         },
-        Mortal {
-            resource: Lease::RESOURCE,
+        ExpiringKind {
+            kind: kind_of::<Lease>(),
             namespace: replicas::NAMESPACE,
-            ttl: Box::new(|lease| lasts(lease).saturating_add(GONE)),
-            noted: false,
-            seen: Seen::default(),
+            ttl: Box::new(|lease| lease_duration(lease).saturating_add(REPLICA_RETENTION)),
+            trusts_cause: false,
+            last_writes: LastWrites::default(),
         },
     ]
 }
 
-/// Looks for what is old, for ever.
+/// Deletes expired objects until dropped.
 pub(crate) async fn run(registry: &Registry, event_ttl: Duration) {
-    let mut mortals = mortals(event_ttl);
-    let mut ticks = tokio::time::interval((event_ttl / 10).clamp(OFTEN, SELDOM));
+    let mut expiring = expiring_kinds(event_ttl);
+    let mut ticks = tokio::time::interval((event_ttl / 10).clamp(MIN_INTERVAL, MAX_INTERVAL));
     loop {
         ticks.tick().await;
-        for mortal in &mut mortals {
-            let resource = mortal.resource;
-            match forget(registry, mortal).await {
+        for expiring in &mut expiring {
+            let resource = expiring.kind.resource();
+            match delete_expired(registry, expiring).await {
                 Ok(0) => {}
-                Ok(count) => tracing::debug!(resource, count, "forgotten"),
-                Err(error) => tracing::debug!(resource, %error, "not forgotten yet"),
+                Ok(count) => tracing::debug!(resource, count, "expired objects deleted"),
+                Err(error) => tracing::debug!(resource, %error, "listing objects failed"),
             }
         }
     }
 }
 
-async fn forget(registry: &Registry, mortal: &mut Mortal) -> Result<usize, ApiError> {
-    let kind = kinds()
-        .by_resource(mortal.resource)
-        .expect("its message is compiled in");
+/// Deletes the expired objects of a kind; returns their number.
+async fn delete_expired(
+    registry: &Registry,
+    expiring: &mut ExpiringKind,
+) -> Result<usize, ApiError> {
     let context = RequestContext::default().by("expiry");
-    let all = Filter::all(kind, mortal.namespace);
+    let all = Filter::all(expiring.kind, expiring.namespace);
     let listed = registry.cache().list(&all, AtLeast::Any).await?.items;
-    mortal.seen.keep(listed.iter().map(|item| &**item));
+    expiring.last_writes.retain(&listed);
     let (now, clock) = (Instant::now(), Timestamp::now());
-    let mut forgotten = 0_usize;
+    let mut deleted = 0_usize;
     for cached in &listed {
-        if !mortal.is_old(cached, now, clock) {
+        if !expiring.is_expired(cached, now, clock) {
             continue;
         }
-        let target = Target::whole(kind, &cached.key);
-        // One that shows itself again meanwhile stays.
+        let target = Target::whole(expiring.kind, &cached.key);
+        // An object that is written meanwhile stays.
         let options = DeleteOptions {
             preconditions: Some(Preconditions {
                 resource_version: Some(cached.revision.to_string()),
@@ -100,24 +102,25 @@ async fn forget(registry: &Registry, mortal: &mut Mortal) -> Result<usize, ApiEr
             ..Default::default()
         };
         let gone = registry.delete(&context, &target, &options).await.is_ok();
-        forgotten = forgotten.saturating_add(usize::from(gone));
+        deleted = deleted.saturating_add(usize::from(gone));
     }
-    Ok(forgotten)
+    Ok(deleted)
 }
 
-impl Mortal {
-    fn is_old(&mut self, cached: &Cached, now: Instant, clock: Timestamp) -> bool {
-        let mut age = self.seen.age(&cached.key, cached.revision, now);
-        if self.noted {
-            let written = cached.cause().map(|cause| cause.written_ns);
-            age = age.max(written.map_or(Duration::ZERO, |written| since(written, clock)));
+impl ExpiringKind {
+    fn is_expired(&mut self, cached: &Cached, now: Instant, clock: Timestamp) -> bool {
+        let mut age = self.last_writes.age(&cached.key, cached.revision, now);
+        if self.trusts_cause
+            && let Some(cause) = cached.cause()
+        {
+            age = age.max(since(cause.written_ns, clock));
         }
         age > (self.ttl)(cached)
     }
 }
 
-impl Seen {
-    /// Returns how long ago this gateway first saw the write.
+impl LastWrites {
+    /// Returns the time since this gateway first saw the write.
     fn age(&mut self, key: &Key, revision: Revision, now: Instant) -> Duration {
         let seen = self.0.entry(key.clone()).or_insert((revision, now));
         if seen.0 != revision {
@@ -126,22 +129,24 @@ impl Seen {
         now.saturating_duration_since(seen.1)
     }
 
-    /// Forgets the objects that are gone.
-    fn keep<'a>(&mut self, there: impl Iterator<Item = &'a Cached>) {
+    /// Drops the entries of objects that no longer exist.
+    fn retain(&mut self, existing: &[Arc<Cached>]) {
         let mut former = std::mem::take(&mut self.0);
-        let kept = there.filter_map(|cached| former.remove_entry(&cached.key));
+        let kept = existing
+            .iter()
+            .filter_map(|cached| former.remove_entry(&cached.key));
         self.0 = kept.collect();
     }
 }
 
-/// Returns the time since a moment in nanoseconds since 1970; zero if it is still to come.
+/// Returns the time since a moment in nanoseconds since 1970; zero if the moment is in the future.
 fn since(written_ns: i64, now: Timestamp) -> Duration {
     let written = Timestamp::from_nanosecond(i128::from(written_ns)).unwrap_or(Timestamp::MIN);
     Duration::try_from(now.duration_since(written)).unwrap_or_default()
 }
 
-/// Returns how long a Lease promises to last after a renewal.
-fn lasts(cached: &Cached) -> Duration {
+/// Returns the `leaseDurationSeconds` of a Lease.
+fn lease_duration(cached: &Cached) -> Duration {
     let lease = cached.decode().ok();
     let lease = lease
         .as_ref()
@@ -154,12 +159,12 @@ fn lasts(cached: &Cached) -> Duration {
 mod tests {
     use super::*;
 
-    /// Checks F41: however wrong a clock is, a Lease that changes is alive.
+    /// Checks F41: the age of a Lease does not depend on the clock of its holder.
     #[tokio::test(start_paused = true)]
-    async fn age_is_counted_from_the_last_change_that_was_seen() {
-        let (mut seen, key) = (Seen::default(), Key::new(replicas::NAMESPACE, "a"));
+    async fn age_is_the_time_since_the_last_write_was_first_seen() {
+        let (mut writes, key) = (LastWrites::default(), Key::new(replicas::NAMESPACE, "a"));
         let at = Revision::from_raw;
-        let mut age = |revision| seen.age(&key, at(revision), Instant::now()).as_secs();
+        let mut age = |revision| writes.age(&key, at(revision), Instant::now()).as_secs();
         assert_eq!(age(1), 0);
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!(age(1), 300);
@@ -170,7 +175,7 @@ mod tests {
 
     /// Checks F30.
     #[test]
-    fn a_write_that_is_still_to_come_is_not_old() {
+    fn a_write_in_the_future_has_age_zero() {
         let now = Timestamp::from_second(100).unwrap();
         assert_eq!(since(90_000_000_000, now), Duration::from_secs(10));
         assert_eq!(since(i64::MAX, now), Duration::ZERO);

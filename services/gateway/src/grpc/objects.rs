@@ -15,7 +15,9 @@ use super::request::{at_least, bad_request, collection, context, filter, named, 
 use super::telemetry::Call;
 use super::watch;
 use crate::heavy::heavy;
-use crate::registry::{At, List, ListParams, ObjectResponse, Patch, Registry, Subresource};
+use crate::registry::{
+    List, ListParams, ObjectResponse, Patch, Registry, RevisionMatch, Subresource,
+};
 
 /// The implementation over a registry.
 pub(super) struct Service {
@@ -43,7 +45,7 @@ impl Service {
             limit: usize::try_from(request.limit)
                 .map_err(|_| bad_request("limit: may not be negative"))?,
             continue_token: request.r#continue,
-            at: At::Least(at_least(&request.revision)?),
+            at: RevisionMatch::NotOlderThan(at_least(&request.revision)?),
         };
         call.observe(&extensions, &context, self.registry.list(&context, &params))
             .await

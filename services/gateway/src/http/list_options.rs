@@ -7,7 +7,7 @@ use setpoint_proto::{ApiError, Reason};
 use super::query::Query;
 use super::route::Route;
 use super::write_options::{forbidden, unsupported};
-use crate::registry::{At, AtLeast, Filter, ListParams, Start, WatchSpec};
+use crate::registry::{AtLeast, Filter, ListParams, RevisionMatch, Start, WatchSpec};
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "ListOptions";
@@ -64,7 +64,7 @@ fn filter(route: &Route, query: &Query) -> Result<Filter, ApiError> {
     Filter::new(route.kind, route.namespace.as_str(), labels, &fields)
 }
 
-fn at(query: &Query) -> Result<At, ApiError> {
+fn at(query: &Query) -> Result<RevisionMatch, ApiError> {
     let (revision, how) = (revision(query)?, how(query)?);
     if query.get("continue").is_some() {
         return match (revision, how) {
@@ -72,7 +72,7 @@ fn at(query: &Query) -> Result<At, ApiError> {
                 Reason::BadRequest,
                 "specifying resource version is not allowed when using continue",
             )),
-            (_, Match::Unset) => Ok(At::Least(AtLeast::Newest)),
+            (_, Match::Unset) => Ok(RevisionMatch::NotOlderThan(AtLeast::Newest)),
             _ => Err(forbidden(
                 OPTIONS,
                 MATCH,
@@ -81,7 +81,7 @@ fn at(query: &Query) -> Result<At, ApiError> {
         };
     }
     match (revision, how) {
-        (None, Match::Unset) => Ok(At::Least(AtLeast::Newest)),
+        (None, Match::Unset) => Ok(RevisionMatch::NotOlderThan(AtLeast::Newest)),
         (None, _) => {
             let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             Err(forbidden(OPTIONS, MATCH, detail))
@@ -90,8 +90,8 @@ fn at(query: &Query) -> Result<At, ApiError> {
             let detail = r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#;
             Err(forbidden(OPTIONS, MATCH, detail))
         }
-        (Some(revision), Match::Exact) => Ok(At::Exact(revision)),
-        (Some(revision), _) => Ok(At::Least(not_older_than(revision))),
+        (Some(revision), Match::Exact) => Ok(RevisionMatch::Exact(revision)),
+        (Some(revision), _) => Ok(RevisionMatch::NotOlderThan(not_older_than(revision))),
     }
 }
 

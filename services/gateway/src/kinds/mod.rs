@@ -58,7 +58,7 @@ pub(crate) enum Writes {
 
 /// The replicas of an object with the subresource `scale`.
 pub(crate) struct Replicas<'a> {
-    pub wanted: i32,
+    pub desired: i32,
     pub observed: i32,
     pub selector: Option<&'a LabelSelector>,
 }

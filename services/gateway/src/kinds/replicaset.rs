@@ -91,7 +91,7 @@ impl StoredKind for ReplicaSet {
 
     fn scale(&self) -> Option<Replicas<'_>> {
         Some(Replicas {
-            wanted: self.spec.replicas.unwrap_or_default(),
+            desired: self.spec.replicas.unwrap_or_default(),
             observed: self.status.replicas,
             selector: self.spec.selector.as_ref(),
         })

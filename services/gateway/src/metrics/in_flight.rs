@@ -1,4 +1,4 @@
-//! How many requests are being answered at once.
+//! The gauge of requests in flight.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use prometheus::{IntGaugeVec, Opts};
 
 use setpoint_telemetry::metrics::UNIQUE;
 
-/// A look every few seconds would miss most requests: what it finds is the most there were in the last second.
+/// The window of the reported maximum. A scrape every few seconds would miss most requests if it read the current level.
 const WINDOW: Duration = Duration::from_secs(1);
 
 const KINDS: [&str; 2] = ["readOnly", "mutating"];
@@ -20,81 +20,84 @@ static LEVELS: LazyLock<[Mutex<Level>; 2]> = LazyLock::new(|| {
     [(); 2].map(|()| Mutex::new(Level::new(Instant::now())))
 });
 
-/// A request that is being answered for as long as this lives.
+/// A request in flight; it ends when this is dropped.
 pub(super) struct InFlight {
     writes: bool,
 }
 
 impl InFlight {
-    /// One more.
+    /// Counts a request as begun.
     pub(super) fn begin(writes: bool) -> Self {
-        LEVELS[usize::from(writes)].lock().rise(Instant::now());
+        LEVELS[usize::from(writes)].lock().increment(Instant::now());
         Self { writes }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        LEVELS[usize::from(self.writes)].lock().fall(Instant::now());
+        LEVELS[usize::from(self.writes)]
+            .lock()
+            .decrement(Instant::now());
     }
 }
 
-/// How many there are, and the most there were in this window and in the one before.
+/// The number of requests in flight, and its maximum in this window and in the previous one.
 #[derive(Debug)]
 struct Level {
-    now: i64,
-    most: i64,
-    before: i64,
-    since: Instant,
+    current: i64,
+    max: i64,
+    previous_max: i64,
+    window_start: Instant,
 }
 
 impl Level {
     const fn new(now: Instant) -> Self {
         Self {
-            now: 0,
-            most: 0,
-            before: 0,
-            since: now,
+            current: 0,
+            max: 0,
+            previous_max: 0,
+            window_start: now,
         }
     }
 
-    fn rise(&mut self, now: Instant) {
-        self.turn(now);
-        self.now += 1;
-        self.most = self.most.max(self.now);
+    fn increment(&mut self, now: Instant) {
+        self.rotate(now);
+        self.current += 1;
+        self.max = self.max.max(self.current);
     }
 
-    fn fall(&mut self, now: Instant) {
-        self.turn(now);
-        self.now -= 1;
+    fn decrement(&mut self, now: Instant) {
+        self.rotate(now);
+        self.current -= 1;
     }
 
     fn peak(&mut self, now: Instant) -> i64 {
-        self.turn(now);
-        self.most.max(self.before)
+        self.rotate(now);
+        self.max.max(self.previous_max)
     }
 
-    fn turn(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.since);
+    /// Starts a new window if this one is over.
+    fn rotate(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.window_start);
         if passed < WINDOW {
             return;
         }
-        self.before = if passed < 2 * WINDOW {
-            self.most
+        self.previous_max = if passed < 2 * WINDOW {
+            self.max
         } else {
-            self.now
+            self.current
         };
-        self.most = self.now;
-        self.since = now;
+        self.max = self.current;
+        self.window_start = now;
     }
 }
 
-/// Reads the levels when metrics are read.
+/// A collector that reads the levels at each scrape.
 struct Gauges(IntGaugeVec);
 
 impl Gauges {
     fn new() -> Self {
-        let help = "The most requests that were being answered at once in the last second.";
+        let help = "The maximum number of concurrent requests in the last second.";
         let opts = Opts::new("apiserver_current_inflight_requests", help);
         Self(IntGaugeVec::new(opts, &["request_kind"]).expect("name and label are valid"))
     }
@@ -119,16 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_between_two_looks_is_seen_and_then_forgotten() {
+    fn the_peak_covers_a_burst_between_two_scrapes_and_then_drops() {
         let start = Instant::now();
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut level = Level::new(start);
-        (0..5).for_each(|_| level.rise(at(10)));
-        (0..4).for_each(|_| level.fall(at(20)));
+        (0..5).for_each(|_| level.increment(at(10)));
+        (0..4).for_each(|_| level.decrement(at(20)));
         assert_eq!(level.peak(at(500)), 5);
-        assert_eq!(level.peak(at(1100)), 5, "within the last second or so");
-        assert_eq!(level.peak(at(2200)), 1, "the one that is still there");
-        level.fall(at(2300));
+        assert_eq!(level.peak(at(1100)), 5);
+        assert_eq!(level.peak(at(2200)), 1);
+        level.decrement(at(2300));
         assert_eq!(level.peak(at(9000)), 0);
     }
 }

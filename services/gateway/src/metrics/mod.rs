@@ -1,11 +1,11 @@
-//! What the gateway counts, under the names, labels and buckets that Kubernetes' dashboards know.
+//! The metrics of the gateway, with the names, labels and buckets of Kubernetes' dashboards.
 
 mod in_flight;
 mod request;
-mod watching;
-mod written;
+mod watches;
+mod writes;
 
 pub(crate) use request::{Request, RequestInfo};
 pub(crate) use setpoint_telemetry::metrics::{counters, gauges, histograms};
-pub(crate) use watching::Watching;
-pub(crate) use written::{converged, fenced, flapped, written};
+pub(crate) use watches::Watching;
+pub(crate) use writes::{converged, fenced, flapped, written};

@@ -1,4 +1,4 @@
-//! Requests: how many, how long, with what outcome.
+//! The metrics of requests: number, duration and status.
 
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use setpoint_model::Verb;
 use super::in_flight::InFlight;
 use super::{counters, histograms};
 
-/// Upstream's, for this name.
+/// The buckets of this metric in Kubernetes.
 const SECONDS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
 
-/// Which component of the API server answered. There is one.
+/// The value of the label `component`: there is only one component of an API server.
 pub(super) const COMPONENT: &str = "apiserver";
 
 static REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
@@ -32,7 +32,7 @@ static REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
         "component",
         "code",
     ];
-    let help = "Requests answered, by what was asked of what and by HTTP status.";
+    let help = "Requests by verb, resource and HTTP status.";
     counters("apiserver_request_total", help, &labels)
 });
 
@@ -47,18 +47,18 @@ static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
         "scope",
         "component",
     ];
-    let help = "Seconds until a request was answered; watches, which have no end, are left out.";
+    let help = "Seconds from a request to its response; watches are not observed.";
     histograms("apiserver_request_duration_seconds", help, &labels, SECONDS)
 });
 
-/// The labels of a request, as upstream's `RequestInfo`.
+/// The verb and the target of a request, for its labels.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestInfo<'a> {
-    /// `None` where the method means nothing: then it is told by its own name.
+    /// `None` if the method is not a verb of the API; then the method is the label.
     pub verb: Option<Verb>,
     pub method: &'a str,
     pub dry_run: bool,
-    /// `None` for what is no object, such as discovery.
+    /// `None` for requests that name no kind, such as discovery.
     pub kind: Option<&'a Kind>,
     pub subresource: &'a str,
     pub namespace: &'a str,
@@ -66,7 +66,7 @@ pub(crate) struct RequestInfo<'a> {
 }
 
 impl<'a> RequestInfo<'a> {
-    /// Methods that nobody knows are told as one: whoever asks must not choose how many labels there are.
+    /// Returns the label of the verb. Unknown methods share one, so that clients cannot create any number of series.
     fn verb(&self) -> &'a str {
         const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
         match self.verb {
@@ -76,7 +76,7 @@ impl<'a> RequestInfo<'a> {
         }
     }
 
-    /// How far it reaches: one object, one namespace, or the cluster.
+    /// Returns the label of the scope: one object, one namespace, or the cluster.
     fn scope(&self) -> &'static str {
         let one = !self.name.is_empty() || self.verb == Some(Verb::Create);
         match (self.kind, one, self.namespace) {
@@ -102,7 +102,7 @@ impl<'a> RequestInfo<'a> {
         ]
     }
 
-    /// The labels of a watch that is open.
+    /// Returns the labels of an open watch.
     pub(super) fn long_running(&self) -> [&'a str; 7] {
         let [group, version, resource] = of_kind(self.kind);
         [
@@ -117,13 +117,12 @@ impl<'a> RequestInfo<'a> {
     }
 }
 
-/// Group, version and resource.
+/// Returns the labels `group`, `version` and `resource`.
 pub(super) fn of_kind(kind: Option<&Kind>) -> [&str; 3] {
     kind.map_or([""; 3], |kind| [&kind.group, &kind.version, &kind.plural])
 }
 
-/// A request that is being answered. One that is dropped by a panic is counted as an internal error; any other one was given
-/// up by its caller, and is not counted as answered.
+/// A request in flight. If a panic drops it, it counts as an internal error; if its caller cancels it, it does not count.
 pub(crate) struct Request<'a> {
     info: RequestInfo<'a>,
     started: Instant,
@@ -131,7 +130,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// It begins.
+    /// Counts a request as in flight.
     pub(crate) fn begin(info: RequestInfo<'a>) -> Self {
         let ends = info.verb != Some(Verb::Watch);
         let writes = match info.verb {
@@ -145,7 +144,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// It has its answer; a watch has begun.
+    /// Counts the response, or the begin of a watch.
     pub(crate) fn answered(self, code: u16) {
         self.count(code);
     }
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scope_says_how_far_a_request_reaches() {
+    fn the_scope_is_the_object_the_namespace_or_the_cluster() {
         assert_eq!(scope(Verb::List, "", ""), "cluster");
         assert_eq!(scope(Verb::List, "default", ""), "namespace");
         assert_eq!(scope(Verb::Get, "default", "web"), "resource");
@@ -199,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn methods_that_nobody_knows_share_a_label() {
-        let told = |method| {
+    fn unknown_methods_share_a_label() {
+        let label = |method| {
             let info = RequestInfo {
                 verb: None,
                 method,
@@ -212,6 +211,6 @@ mod tests {
             };
             info.verb()
         };
-        assert_eq!((told("GET"), told("BREW")), ("GET", "other"));
+        assert_eq!((label("GET"), label("BREW")), ("GET", "other"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller hears when a verb fails: the store's errors translated, and Kubernetes' own sentences.
+//! API errors with Kubernetes' messages, and the conversion of the store's errors into them.
 
 use setpoint_codec::Kind;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
@@ -7,22 +7,22 @@ use setpoint_store as store;
 
 use crate::registry::Target;
 
-/// `NotFound`, naming the object.
+/// Returns `NotFound` for an object.
 pub fn not_found(kind: &Kind, name: &str) -> ApiError {
     let message = format!("{} {name:?} not found", kind.resource());
     about(Reason::NotFound, message, kind, name)
 }
 
-/// `AlreadyExists`, naming the object.
+/// Returns `AlreadyExists` for an object.
 pub fn already_exists(kind: &Kind, name: &str) -> ApiError {
     let message = format!("{} {name:?} already exists", kind.resource());
     about(Reason::AlreadyExists, message, kind, name)
 }
 
-/// `Conflict` about an object or its part, for the reason given.
+/// Returns `Conflict` for an object or its subresource.
 pub fn conflict(target: &Target, why: impl std::fmt::Display) -> ApiError {
     let part = match target.subresource.name() {
-        // Nobody speaks of the status as of a thing of its own.
+        // Kubernetes does not name the status in these messages.
         "" | "status" => String::new(),
         part => format!("/{part}"),
     };
@@ -34,13 +34,13 @@ pub fn conflict(target: &Target, why: impl std::fmt::Display) -> ApiError {
     about(Reason::Conflict, message, target.kind, &target.name)
 }
 
-/// `Conflict`, since somebody else wrote meanwhile.
+/// Returns `Conflict` for a write that is based on an outdated version.
 pub fn modified(target: &Target) -> ApiError {
     let why = "the object has been modified; please apply your changes to the latest version and try again";
     conflict(target, why)
 }
 
-/// `Forbidden`, perhaps with a cause that programs understand.
+/// Returns `Forbidden` for an object, with a machine-readable cause if there is one.
 pub fn forbidden(target: &Target, why: &str, cause: Option<StatusCause>) -> ApiError {
     let resource = target.kind.resource();
     let message = format!("{resource} {:?} is forbidden: {why}", target.name);
@@ -51,7 +51,7 @@ pub fn forbidden(target: &Target, why: &str, cause: Option<StatusCause>) -> ApiE
     error
 }
 
-/// The kind does not do that.
+/// Returns `MethodNotAllowed` for a verb that the kind does not have.
 pub fn not_allowed() -> ApiError {
     ApiError::new(
         Reason::MethodNotAllowed,
@@ -59,15 +59,15 @@ pub fn not_allowed() -> ApiError {
     )
 }
 
-/// What is stored must be readable; that it is not is nobody's mistake but ours.
+/// Converts an error of decoding a stored object to `InternalError`.
 pub fn readable<T, E: std::fmt::Display>(read: Result<T, E>) -> Result<T, ApiError> {
     read.map_err(|error| {
-        let message = format!("an object in the store cannot be read: {error}");
+        let message = format!("decoding a stored object failed: {error}");
         ApiError::new(Reason::InternalError, message)
     })
 }
 
-/// The store's error, told of a write. A conflict is not an error here but a reason to look again.
+/// Converts the store's error of a write.
 pub fn of_write(error: store::Error, target: &Target) -> ApiError {
     match error {
         store::Error::Fenced => fenced(target),
@@ -79,11 +79,11 @@ pub fn of_write(error: store::Error, target: &Target) -> ApiError {
 }
 
 fn fenced(target: &Target) -> ApiError {
-    let mut error = conflict(target, "the lease term of its writer has passed");
+    let mut error = conflict(target, "the lease term of the writer is over");
     if let Some(details) = &mut error.details {
         details.causes.push(StatusCause {
             reason: FENCED.into(),
-            message: "another holder has taken the lease since".into(),
+            message: "another holder has acquired the lease".into(),
             field: String::new(),
         });
     }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_speak_as_kubernetes_does() {
+    fn messages_are_those_of_kubernetes() {
         assert_eq!(
             modified(&target("status")).message,
             r#"Operation cannot be fulfilled on deployments.apps "web": the object has been modified; please apply your changes to the latest version and try again"#
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fenced_writer_can_tell() {
+    fn a_conflict_because_of_a_fence_is_fenced() {
         let error = of_write(store::Error::Fenced, &target(""));
         assert_eq!(error.reason, Reason::Conflict);
         assert!(error.is_fenced());

@@ -1,8 +1,8 @@
-//! The API's verbs: what may be written, in what shape, and what the gateway itself fills in.
+//! The registry: the verbs of the API over the store and its cache.
 //!
-//! A write goes through here in this order: access → defaults → preparation → validation → one transaction. What
-//! is there now is read from the cache, in the hope that it is current: the transaction decides, and a stale hope
-//! costs one more round. Reads never leave the cache, but for later pages of a list.
+//! A write passes access → defaults → preparation → validation → one transaction. The current object is read from the
+//! cache, which may be stale; the transaction detects that, and the write is repeated with the stored object. Reads are
+//! served by the cache, except for later pages of a list.
 
 pub(crate) mod errors;
 mod request_context;
@@ -28,36 +28,36 @@ pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, W
 pub use target::{Subresource, Target};
 pub use verbs::delete::Deleted;
 pub use verbs::patch::{Check, Patch};
-pub use verbs::read::{At, List, ListParams};
+pub use verbs::read::{List, ListParams, RevisionMatch};
 pub(crate) use write::allocation::Allocation;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    allocations: write::allocation::Turns,
+    allocations: write::allocation::AllocationLock,
     peers: Peers,
 }
 
 impl Registry {
-    /// The verbs over this store; `cache` must be one of the same store.
+    /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
         Self {
             store,
             cache,
-            allocations: write::allocation::Turns::default(),
+            allocations: write::allocation::AllocationLock::default(),
             peers: Peers::default(),
         }
     }
 
-    /// The same verbs; what calls the processes that objects tell of calls only these.
+    /// Sets the addresses of other processes that the gateway may call.
     #[must_use]
-    pub fn calling(mut self, peers: Peers) -> Self {
+    pub fn with_peers(mut self, peers: Peers) -> Self {
         self.peers = peers;
         self
     }
 
-    /// Which processes that objects tell of may be called.
+    /// Returns the addresses of other processes that the gateway may call.
     pub(crate) fn peers(&self) -> &Peers {
         &self.peers
     }
@@ -72,6 +72,7 @@ impl Registry {
         &self.cache
     }
 
+    /// Authorizes `verb` on a target.
     pub(crate) fn allow(
         &self,
         context: &RequestContext,
@@ -82,7 +83,7 @@ impl Registry {
     }
 }
 
-/// `BadRequest` unless the object is of the kind that the request is about.
+/// Checks that the object of a request is of the kind that its URL names; otherwise returns `BadRequest`.
 fn expect_kind(
     object: &dyn setpoint_codec::Object,
     kind: &setpoint_codec::Kind,

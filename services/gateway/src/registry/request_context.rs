@@ -1,4 +1,4 @@
-//! What a request brings beside its object: who asks, under which lease term, with what effect.
+//! The parameters of a request that are common to all verbs: user, field manager, fence and trace.
 
 use setpoint_model::Fence;
 use setpoint_proto::trace::TRACEPARENT;
@@ -7,23 +7,23 @@ use setpoint_telemetry::Span;
 
 use crate::access::Identity;
 
-/// One request's circumstances.
+/// The context of a request.
 #[derive(Clone, Debug, Default)]
 pub struct RequestContext {
-    /// Who asks.
+    /// The authenticated user.
     pub user: Identity,
     /// The field manager or service; becomes the writer of the [`Cause`].
     pub manager: String,
-    /// Go through everything, but write nothing.
+    /// Whether everything but the write itself is done.
     pub dry_run: bool,
-    /// Commit only while this lease term stands.
+    /// The lease term that must be current when the write commits.
     pub fence: Option<Fence>,
-    /// The cascade that the request belongs to.
+    /// The trace of the cascade that the request belongs to.
     pub trace: TraceContext,
 }
 
 impl RequestContext {
-    /// The circumstances that headers tell; `header` looks one up by its lower-case name.
+    /// Returns the context from headers; `header` looks one up by its lower-case name.
     ///
     /// # Errors
     /// `BadRequest` when the fence is malformed: a write must not commit because its fence could not be read.
@@ -37,14 +37,14 @@ impl RequestContext {
         })
     }
 
-    /// The same call by that field manager.
+    /// Sets the field manager.
     #[must_use]
     pub fn by(mut self, manager: impl Into<String>) -> Self {
         self.manager = manager.into();
         self
     }
 
-    /// Returns the call in the cascade that its message names, if it does.
+    /// Sets the trace to that of the request message, if it has one.
     #[must_use]
     pub fn within(mut self, trace: Option<TraceContext>) -> Self {
         if let Some(trace) = trace {
@@ -53,21 +53,21 @@ impl RequestContext {
         self
     }
 
-    /// The same call, made because of that write.
+    /// Sets the trace to that of a write caused by `cause`.
     #[must_use]
     pub fn after(mut self, cause: &Cause) -> Self {
         self.trace = TraceContext::after(cause);
         self
     }
 
-    /// The same call, without effect.
+    /// Sets whether this is a dry run.
     #[must_use]
     pub fn dry(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
-    /// What is stored with a write made now.
+    /// Returns the cause that is stored with a write of this request.
     pub(crate) fn cause(&self) -> Cause {
         let term = self.fence.as_ref().map_or(0, |fence| fence.term);
         let trace = self.trace.within(Span::current().traceparent());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_that_cannot_be_read_refuses_the_request() {
+    fn a_malformed_fence_is_a_bad_request() {
         for text in ["", "a/b", "a//1", "a/b/x", "a/b/1/2", "a/b/-1"] {
             assert_eq!(
                 fenced(text).unwrap_err().reason,

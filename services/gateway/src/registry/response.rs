@@ -1,4 +1,4 @@
-//! What a verb answers: an object with its revision, encoded once and decoded only if someone asks.
+//! The response of a verb: an object, encoded once and decoded on demand.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use setpoint_store::cache::Cached;
 
 use crate::registry::errors;
 
-/// One object, as it stands at a revision.
+/// An object at a revision.
 #[derive(Debug)]
 pub struct ObjectResponse {
-    /// Of which kind: the kind asked for, or `Scale`, `Status`.
+    /// The kind of the object: that of the request, or `Scale` or `Status`.
     pub kind: &'static Kind,
-    /// Encoded, the resourceVersion included.
+    /// The encoded object with its resourceVersion.
     pub raw: Bytes,
-    /// When it was written.
+    /// The revision of its last write.
     pub revision: Revision,
-    /// Why it was written.
+    /// The cause of its last write.
     pub cause: Option<Cause>,
-    /// What the caller should hear beside it.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
     object: Option<Box<dyn Object>>,
 }
 
 impl ObjectResponse {
-    /// The object, decoded.
+    /// Returns the decoded object.
     ///
     /// # Errors
-    /// `InternalError` when what is stored cannot be read.
+    /// `InternalError` when the stored object cannot be decoded.
     pub fn into_object(self) -> Result<Box<dyn Object>, ApiError> {
         match self.object {
             Some(object) => Ok(object),
@@ -38,7 +38,7 @@ impl ObjectResponse {
         }
     }
 
-    /// As gRPC carries it.
+    /// Returns the gRPC message.
     pub fn into_message(self) -> setpoint::Object {
         setpoint::Object {
             object: Some(Any {
@@ -50,8 +50,8 @@ impl ObjectResponse {
         }
     }
 
-    /// What was just written: `raw` is how it was stored, without a resourceVersion. Revision 0 is that of a dry run,
-    /// whose answer has none.
+    /// Returns the response of a write. `raw` is the stored object, without a resourceVersion; with revision 0, that of a
+    /// dry run, the response has none either.
     pub(crate) fn written(
         mut object: Box<dyn Object>,
         raw: &Bytes,
@@ -74,7 +74,7 @@ impl ObjectResponse {
         }
     }
 
-    /// What is never stored: a `Scale`, a `Status`.
+    /// Returns the response with an object that is not stored, such as a `Scale` or a `Status`.
     pub(crate) fn made(object: Box<dyn Object>, revision: Revision) -> Self {
         Self {
             kind: object.kind(),

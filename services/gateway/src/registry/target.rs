@@ -1,4 +1,4 @@
-//! What a request is about: a kind, perhaps an object of it, perhaps a part of that.
+//! The target of a request: a kind, and optionally an object and its subresource.
 
 use opentelemetry::KeyValue;
 use setpoint_codec::Kind;
@@ -7,22 +7,22 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::keys;
 use setpoint_telemetry::{Span, namespace_attribute};
 
-/// A part of an object with rules of its own.
+/// A subresource of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subresource {
     /// The whole object.
     #[default]
     None,
-    /// What is observed.
+    /// The observed state.
     Status,
-    /// How many replicas.
+    /// The number of replicas.
     Scale,
-    /// Which node.
+    /// The assignment of a Pod to a node.
     Binding,
 }
 
 impl Subresource {
-    /// As it stands in a path; empty for the whole object.
+    /// Returns its name in a URL; empty for the whole object.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "",
@@ -38,21 +38,21 @@ impl Subresource {
     }
 }
 
-/// An object or its part, or (without a name) the collection that it belongs to.
+/// An object or its subresource, or (without a name) a collection.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: &'static Kind,
-    /// Empty for what lives in no namespace.
+    /// Empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Empty on creation.
+    /// Empty for a collection, and on creation.
     pub name: String,
-    /// The part.
+    /// The subresource.
     pub subresource: Subresource,
 }
 
 impl Target {
-    /// Names the object on the current span, by OpenTelemetry's conventions for objects of Kubernetes.
+    /// Sets the attributes of the object on the current span, by OpenTelemetry's conventions for Kubernetes.
     pub(crate) fn label_span(&self) {
         let span = Span::current();
         if span.is_recording() {
@@ -62,10 +62,10 @@ impl Target {
         }
     }
 
-    /// The part `subresource` (empty: all) of an object.
+    /// Returns the target of a request; `subresource` is empty for the whole object.
     ///
     /// # Errors
-    /// `NotFound` when the kind has no such part, `BadRequest` when the namespace is missing or out of place.
+    /// `NotFound` when the kind has no such subresource, `BadRequest` when the namespace does not fit the scope of the kind.
     pub fn new(
         kind: &'static Kind,
         namespace: &str,
@@ -85,7 +85,7 @@ impl Target {
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         if !kind.namespaced && !namespace.is_empty() {
-            let message = format!("{} live in no namespace", kind.resource());
+            let message = format!("{} are cluster-scoped", kind.resource());
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         Ok(Self {
@@ -96,17 +96,17 @@ impl Target {
         })
     }
 
-    /// The object's key.
+    /// Returns the key of the object.
     pub fn key(&self) -> Key {
         Key::new(&self.namespace, &self.name)
     }
 
-    /// Where the object is stored.
+    /// Returns the path of the object in the store.
     pub(crate) fn path(&self) -> String {
         keys::object(self.kind, &self.key())
     }
 
-    /// The whole object that `key` names.
+    /// Returns the target of the whole object with this key.
     pub(crate) fn whole(kind: &'static Kind, key: &Key) -> Self {
         Self {
             kind,

@@ -54,6 +54,6 @@ async fn a_difference_is_recorded_as_an_event() {
     assert_eq!(event.reason, "CacheInconsistent");
     assert_eq!(event.involved_object.uid, "uid of setpoint-system");
     let message =
-        "The cache of gateway-0 was read anew: at revision 4 it had 0 configmaps, its store 1";
+        "The cache of gateway-0 was reloaded: at revision 4 it had 0 configmaps, its store 1";
     assert_eq!(event.message, message);
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
-use setpoint_gateway::registry::{At, AtLeast, Filter, ListParams, RequestContext, Target};
+use setpoint_gateway::registry::{
+    AtLeast, Filter, ListParams, RequestContext, RevisionMatch, Target,
+};
 use setpoint_model::condition;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
@@ -302,7 +304,7 @@ async fn nobody_deletes_all_namespaces_at_once() {
         filter: Filter::all(kind::<Namespace>(), ""),
         limit: 0,
         continue_token: String::new(),
-        at: At::Least(AtLeast::Newest),
+        at: RevisionMatch::NotOlderThan(AtLeast::Newest),
     };
     let deleted = world
         .registry

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use setpoint_gateway::registry::{At, AtLeast, Filter, List, ListParams, RequestContext};
+use setpoint_gateway::registry::{
+    AtLeast, Filter, List, ListParams, RequestContext, RevisionMatch,
+};
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;
@@ -18,7 +20,7 @@ fn params(filter: Filter, limit: usize, continue_token: &str) -> ListParams {
         filter,
         limit,
         continue_token: continue_token.into(),
-        at: At::Least(AtLeast::Newest),
+        at: RevisionMatch::NotOlderThan(AtLeast::Newest),
     }
 }
 

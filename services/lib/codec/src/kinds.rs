@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use prost_reflect::{DescriptorPool, DynamicMessage, ExtensionDescriptor};
-use setpoint_proto::DESCRIPTORS;
+use setpoint_proto::{DESCRIPTORS, Resource};
 
 use crate::Kind;
 use crate::object::CODECS;
@@ -23,6 +23,13 @@ pub struct Kinds {
 pub fn kinds() -> &'static Kinds {
     static KINDS: LazyLock<Kinds> = LazyLock::new(Kinds::read);
     &KINDS
+}
+
+/// Returns the kind of a stored message type.
+pub fn kind_of<T: Resource>() -> &'static Kind {
+    kinds()
+        .by_resource(T::RESOURCE)
+        .expect("every stored message has a kind")
 }
 
 /// Returns the descriptors of the `.proto` files.
@@ -145,7 +152,6 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use setpoint_proto::Resource as _;
     use setpoint_proto::apps::Deployment;
     use setpoint_proto::meta::DeleteOptions;
 
@@ -155,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_found_by_each_of_its_names() {
-        let kind = kinds().by_resource(Deployment::RESOURCE).unwrap();
+        let kind = kind_of::<Deployment>();
         assert_eq!(kind.kind, Deployment::KIND);
         assert_eq!(kind.api_version(), Deployment::API_VERSION);
         assert_eq!(kind.type_url, Deployment::TYPE_URL);

@@ -17,5 +17,5 @@ pub mod strict;
 pub use diff::{Difference, diff};
 pub use error::Error;
 pub use kind::{Column, Kind, Selectable};
-pub use kinds::{Kinds, kinds};
+pub use kinds::{Kinds, kind_of, kinds};
 pub use object::Object;

@@ -1,4 +1,4 @@
-//! The graph of owners and dependants, as the events have told it so far.
+//! The graph of owners and dependants, built from watch events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,12 +6,12 @@ use setpoint_proto::meta::OwnerReference;
 
 use super::node::{Node, is_blocking};
 
-/// All objects by uid, and the dependants of each owner. It lags behind the store: a task that acts on a node looks at
-/// the live object first.
+/// All objects by uid, and the dependants of each owner. It lags behind the store, so a task reads the live object before
+/// it acts.
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: HashMap<String, Node>,
-    /// The uids of dependants, by the uid of their owner, which need not exist.
+    /// The uids of dependants by the uid of their owner, which need not exist.
     dependants: HashMap<String, HashSet<String>>,
     content: HashMap<String, Content>,
 }
@@ -26,14 +26,14 @@ pub(super) struct Content {
 /// A change of a node's owner references.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// Some reference is new or differs.
+    /// Whether a reference was added or changed.
     pub references: bool,
-    /// Owners that the node blocked and blocks no more.
+    /// The owners whose deletion the node no longer blocks.
     pub unblocked: Vec<Node>,
 }
 
 impl Graph {
-    /// Adds a node, or replaces what is known of it.
+    /// Adds or replaces a node.
     pub fn insert(&mut self, node: Node) -> Change {
         let uid = node.uid.clone();
         let owners = node.owners.clone();
@@ -47,11 +47,11 @@ impl Graph {
             }
         };
         for owner in &former {
-            self.forget_dependant(&owner.uid, &uid);
+            self.remove_dependant(&owner.uid, &uid);
         }
         for owner in &owners {
-            let family = self.dependants.entry(owner.uid.clone()).or_default();
-            family.insert(uid.clone());
+            let dependants = self.dependants.entry(owner.uid.clone()).or_default();
+            dependants.insert(uid.clone());
         }
         let still = |owner: &OwnerReference| {
             let mut now = owners.iter();
@@ -60,21 +60,21 @@ impl Graph {
         let unblocked = former.iter().filter(|was| is_blocking(was) && !still(was));
         Change {
             references: true,
-            unblocked: self.known(unblocked.map(|owner| &owner.uid)),
+            unblocked: self.known_nodes(unblocked.map(|owner| &owner.uid)),
         }
     }
 
-    /// Removes a node; returns its dependants, and its owners.
+    /// Removes a node; returns its dependants and its owners.
     pub fn remove(&mut self, uid: &str) -> (Vec<Node>, Vec<Node>) {
         self.count(uid, |number| number.saturating_sub(1));
-        let dependants = self.known(self.dependants.get(uid).into_iter().flatten());
+        let dependants = self.known_nodes(self.dependants.get(uid).into_iter().flatten());
         let Some(node) = self.nodes.remove(uid) else {
             return (dependants, Vec::new());
         };
         for owner in &node.owners {
-            self.forget_dependant(&owner.uid, uid);
+            self.remove_dependant(&owner.uid, uid);
         }
-        let owners = self.known(node.owners.iter().map(|owner| &owner.uid));
+        let owners = self.known_nodes(node.owners.iter().map(|owner| &owner.uid));
         (dependants, owners)
     }
 
@@ -86,12 +86,12 @@ impl Graph {
         self.dependants.contains_key(uid)
     }
 
-    /// Returns how much there is in a namespace.
+    /// Returns the number of objects in a namespace.
     pub fn content_of(&self, namespace: &str) -> Content {
         self.content.get(namespace).copied().unwrap_or_default()
     }
 
-    /// Do nodes that wait for their dependants form a cycle through this one, so that each waits for itself?
+    /// Returns whether nodes that wait for their dependants form a cycle through this node: then none of them can be deleted.
     pub fn is_in_cycle(&self, uid: &str) -> bool {
         let mut seen = HashSet::new();
         let mut next = vec![uid];
@@ -114,18 +114,18 @@ impl Graph {
         false
     }
 
-    fn known<'a>(&self, uids: impl Iterator<Item = &'a String>) -> Vec<Node> {
+    fn known_nodes<'a>(&self, uids: impl Iterator<Item = &'a String>) -> Vec<Node> {
         uids.filter_map(|uid| self.nodes.get(uid))
             .cloned()
             .collect()
     }
 
-    fn forget_dependant(&mut self, owner: &str, dependant: &str) {
-        let Some(family) = self.dependants.get_mut(owner) else {
+    fn remove_dependant(&mut self, owner: &str, dependant: &str) {
+        let Some(dependants) = self.dependants.get_mut(owner) else {
             return;
         };
-        family.remove(dependant);
-        if family.is_empty() {
+        dependants.remove(dependant);
+        if dependants.is_empty() {
             self.dependants.remove(owner);
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_goes_names_its_dependants_and_a_dependant_its_owners() {
+    fn removing_a_node_returns_its_dependants_and_its_owners() {
         let mut graph = Graph::default();
         assert!(graph.insert(pod("a", &["web"])).references);
         assert!(!graph.insert(pod("a", &["web"])).references);
@@ -201,31 +201,31 @@ mod tests {
         graph.insert(pod("db", &[]));
         assert_eq!(names(&graph.remove("b").1), ["db"]);
         assert!(!graph.has_dependants("db"));
-        assert!(graph.has_dependants("web"), "a is there still");
+        assert!(graph.has_dependants("web"), "the dependant a is left");
     }
 
     #[test]
-    fn a_reference_that_is_taken_away_unblocks_its_owner() {
+    fn removing_a_blocking_reference_unblocks_its_owner() {
         let mut graph = Graph::default();
         graph.insert(pod("web", &[]));
         graph.insert(pod("a", &["web"]));
         let change = graph.insert(pod("a", &[]));
         assert_eq!(names(&change.unblocked), ["web"]);
-        let mut meek = pod("a", &["web"]);
-        meek.owners[0].block_owner_deletion = Some(false);
+        let mut non_blocking = pod("a", &["web"]);
+        non_blocking.owners[0].block_owner_deletion = Some(false);
         assert!(graph.insert(pod("a", &["web"])).unblocked.is_empty());
-        assert_eq!(names(&graph.insert(meek).unblocked), ["web"]);
+        assert_eq!(names(&graph.insert(non_blocking).unblocked), ["web"]);
     }
 
     #[test]
-    fn an_owner_is_unblocked_by_the_end_of_a_reference_that_blocked_it() {
+    fn removing_a_reference_unblocks_only_an_owner_that_it_blocked() {
         let mut graph = Graph::default();
         graph.insert(pod("web", &[]));
         graph.insert(pod("a", &["web", "db"]));
         assert_eq!(names(&graph.insert(pod("a", &["db"])).unblocked), ["web"]);
-        let mut meek = pod("b", &["web"]);
-        meek.owners[0].block_owner_deletion = Some(false);
-        graph.insert(meek);
+        let mut non_blocking = pod("b", &["web"]);
+        non_blocking.owners[0].block_owner_deletion = Some(false);
+        graph.insert(non_blocking);
         assert!(graph.insert(pod("b", &[])).unblocked.is_empty());
         assert!(graph.get("b").is_some_and(|node| node.owners.is_empty()));
         assert!(graph.get("c").is_none());
@@ -233,7 +233,7 @@ mod tests {
 
     /// Checks K3.
     #[test]
-    fn a_circle_is_found_only_where_everyone_in_it_waits() {
+    fn a_cycle_is_found_only_if_all_of_its_nodes_wait() {
         let mut graph = Graph::default();
         graph.insert(waiting("a", &["c"]));
         graph.insert(waiting("b", &["a"]));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_of_a_namespace_is_counted() {
+    fn the_objects_of_a_namespace_are_counted() {
         let mut graph = Graph::default();
         graph.insert(pod("a", &[]));
         graph.insert(pod("a", &["web"]));

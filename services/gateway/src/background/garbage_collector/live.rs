@@ -1,4 +1,4 @@
-//! Reads and writes of live nodes.
+//! Reads and writes of live objects, identified by uid.
 
 use setpoint_codec::Object;
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
@@ -8,15 +8,15 @@ use super::node::Node;
 use crate::registry::write::current::Current;
 use crate::registry::{AtLeast, Registry, RequestContext, Target, errors};
 
-/// Returns the object as it is now; `None` if it is gone, or another has its name.
-pub(super) async fn now(registry: &Registry, node: &Node) -> Result<Option<Node>, ApiError> {
-    let cache = &registry.cache();
+/// Returns the current state of a node; `None` if it is gone, or its name is that of another object.
+pub(super) async fn get(registry: &Registry, node: &Node) -> Result<Option<Node>, ApiError> {
+    let cache = registry.cache();
     let now = cache.get(node.kind, &node.key, AtLeast::Newest).await?;
     let now = now.as_deref().and_then(Node::of);
     Ok(now.filter(|now| now.uid == node.uid))
 }
 
-/// Deletes the object that was meant.
+/// Deletes the object of a node.
 pub(super) async fn delete(
     registry: &Registry,
     context: &RequestContext,
@@ -26,18 +26,18 @@ pub(super) async fn delete(
     delete_if(registry, context, node, policy, &|_| true).await
 }
 
-/// Deletes the object that was meant, unless somebody has changed its owners since it was looked at.
+/// Deletes the object of a node, if its owner references are still those of the node.
 ///
 /// # Errors
-/// `Conflict` if so: whether it is abandoned must be found out anew.
+/// `Conflict` if they differ: then the owners have to be read again.
 pub(super) async fn delete_abandoned(
     registry: &Registry,
     context: &RequestContext,
     node: &Node,
     policy: &str,
 ) -> Result<(), ApiError> {
-    let as_seen = |meta: &ObjectMeta| meta.owner_references == node.owners;
-    delete_if(registry, context, node, policy, &as_seen).await
+    let unchanged = |meta: &ObjectMeta| meta.owner_references == node.owners;
+    delete_if(registry, context, node, policy, &unchanged).await
 }
 
 async fn delete_if(
@@ -52,16 +52,16 @@ async fn delete_if(
         ..Default::default()
     };
     let target = Target::whole(node.kind, &node.key);
-    let meant = |meta: &ObjectMeta| match meta.uid == node.uid {
+    let condition = |meta: &ObjectMeta| match meta.uid == node.uid {
         false => Err(errors::not_found(target.kind, &target.name)),
         true if condition(meta) => Ok(()),
         true => Err(errors::modified(&target)),
     };
-    let deleted = registry.delete_if(context, &target, &options, &meant).await;
-    gone_is_fine(deleted.map(drop))
+    let deleted = registry.delete_if(context, &target, &options, &condition);
+    ignore_not_found(deleted.await)
 }
 
-/// Changes the metadata of the object that was meant.
+/// Changes the metadata of the object of a node.
 pub(super) async fn change(
     registry: &Registry,
     context: &RequestContext,
@@ -76,15 +76,11 @@ pub(super) async fn change(
         change(slot.insert(old.object.clone_box()).meta_mut());
         Ok(())
     };
-    gone_is_fine(
-        registry
-            .guaranteed_update(context, &target, None, 0, &mut mutate)
-            .await
-            .map(drop),
-    )
+    let updated = registry.guaranteed_update(context, &target, None, 0, &mut mutate);
+    ignore_not_found(updated.await)
 }
 
-fn gone_is_fine(result: Result<(), ApiError>) -> Result<(), ApiError> {
+fn ignore_not_found<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
     match result {
         Err(error) if error.reason != Reason::NotFound => Err(error),
         _ => Ok(()),

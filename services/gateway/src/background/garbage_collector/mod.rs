@@ -1,7 +1,7 @@
-//! The interim garbage collector, until there is a service for it: deletes what a deleted owner leaves behind, sets
-//! free or waits for dependants where the deletion asked for that, and empties namespaces that end.
+//! The garbage collector, within the gateway until it is a service: deletes the dependants of deleted owners, or orphans
+//! them, and deletes the content of namespaces.
 //!
-//! Every gateway runs it. What it does is safe to do twice: each write names the uid that it means.
+//! Every gateway runs it. Each write has the uid of its object as a precondition, so it is safe to repeat.
 
 mod attempt;
 mod graph;
@@ -26,41 +26,41 @@ use tokio::time::sleep_until;
 use crate::registry::{AtLeast, Event, Filter, Registry, Start, Watch, WatchSpec};
 use attempt::References;
 use graph::{Content, Graph};
-use node::{Node, Place};
+use node::{Location, Node};
 use queue::Queue;
-use task::{Action, Outcome, Position, Task};
+use task::{Action, GraphState, Outcome, Task};
 
-/// Between attempts to follow the cache.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Tasks at once: the store has room for 64 writes, and others want to write too.
-const AT_ONCE: usize = 16;
+/// The delay before the watches are restarted.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+/// The number of concurrent tasks: a quarter of the writes that the store executes concurrently.
+const CONCURRENCY: usize = 16;
 
-/// Keeps collecting, for ever.
+/// Runs the garbage collector until dropped.
 pub(crate) async fn run(registry: &Registry) {
     loop {
         if let Err(error) = follow(registry).await {
-            tracing::debug!(%error, "the garbage collector starts again");
+            tracing::debug!(%error, "a watch of the garbage collector ended; restarting");
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RESTART_DELAY).await;
     }
 }
 
-/// Follows every kind until a watch ends.
+/// Watches every kind and performs tasks until a watch ends.
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let mut events = watch_all(registry).await?;
     let mut collector = Collector::new(registry);
     let mut running = FuturesUnordered::new();
     loop {
-        while running.len() < AT_ONCE
-            && let Some((task, position)) = collector.next()
+        while running.len() < CONCURRENCY
+            && let Some((task, graph)) = collector.next()
         {
-            running.push(task::perform(registry, task, position));
+            running.push(task::perform(registry, task, graph));
         }
         let due = collector.queue.next_due();
         tokio::select! {
-            Some(event) = events.next() => collector.see(&event?).await,
-            Some((task, outcome)) = running.next() => collector.ended(task, outcome),
-            () = async { sleep_until(due.expect("the branch is guarded")).await }, if due.is_some() => {
+            Some(event) = events.next() => collector.handle(&event?).await,
+            Some((task, outcome)) = running.next() => collector.finish(task, outcome),
+            () = async { sleep_until(due.expect("the branch has the guard `is_some`")).await }, if due.is_some() => {
                 collector.queue.add_due();
             }
         }
@@ -80,11 +80,11 @@ async fn watch_all(registry: &Registry) -> Result<SelectAll<Watch>, ApiError> {
     Ok(select_all(watches))
 }
 
-/// What is known, and what is to be done about it.
+/// The graph of objects, and the queue of tasks.
 struct Collector<'r> {
     registry: &'r Registry,
     graph: Graph,
-    /// Namespaces that are being emptied.
+    /// The namespaces that are being deleted.
     ending: HashSet<String>,
     queue: Queue,
 }
@@ -99,23 +99,23 @@ impl<'r> Collector<'r> {
         }
     }
 
-    fn next(&mut self) -> Option<(Task, Position)> {
+    fn next(&mut self) -> Option<(Task, GraphState)> {
         let task = self.queue.next()?;
-        let position = match &task.action {
-            Action::Attempt(node) => Position {
+        let graph = match &task.action {
+            Action::Attempt(node) => GraphState {
                 has_dependants: self.graph.has_dependants(&node.uid),
-                ..Position::default()
+                ..GraphState::default()
             },
-            Action::End(node) => Position {
+            Action::Finalize(node) => GraphState {
                 in_cycle: self.graph.is_in_cycle(&node.uid),
-                ..Position::default()
+                ..GraphState::default()
             },
-            Action::Empty(_) | Action::Report(..) => Position::default(),
+            Action::DeleteContent(_) | Action::Report(..) => GraphState::default(),
         };
-        Some((task, position))
+        Some((task, graph))
     }
 
-    fn ended(&mut self, task: Task, outcome: Outcome) {
+    fn finish(&mut self, task: Task, outcome: Outcome) {
         match outcome {
             Outcome::Failed => self.queue.failed(task),
             Outcome::Done => self.queue.done(&task),
@@ -132,85 +132,85 @@ impl<'r> Collector<'r> {
         }
     }
 
-    fn plan(&mut self, action: Action, event: &Event) {
+    fn enqueue(&mut self, action: Action, event: &Event) {
         let cause = event.object.cause();
         self.queue.add(Task { action, cause });
     }
 
-    async fn see(&mut self, event: &Event) {
+    async fn handle(&mut self, event: &Event) {
         let Some(node) = Node::of(&event.object) else {
             return;
         };
         match event.r#type {
-            EventType::Deleted => self.see_gone(&node, event),
-            _ => self.see_there(node, event).await,
+            EventType::Deleted => self.handle_deleted(&node, event),
+            _ => self.handle_existing(node, event).await,
         }
     }
 
-    fn see_gone(&mut self, node: &Node, event: &Event) {
+    fn handle_deleted(&mut self, node: &Node, event: &Event) {
         let (dependants, owners) = self.graph.remove(&node.uid);
         for dependant in dependants {
-            self.plan(Action::Attempt(dependant), event);
+            self.enqueue(Action::Attempt(dependant), event);
         }
-        self.see_unblocked(owners, event);
+        self.enqueue_unblocked(owners, event);
         if node.is_namespace() {
             self.ending.remove(&node.key.name);
         }
         let namespace = &node.key.namespace;
-        if self.ending.contains(namespace) && self.is_cleared(node) {
-            self.plan(Action::Empty(namespace.clone()), event);
+        if self.ending.contains(namespace) && self.was_last(node) {
+            self.enqueue(Action::DeleteContent(namespace.clone()), event);
         }
     }
 
-    /// Was this the last Pod of its namespace, or the last object?
-    fn is_cleared(&self, node: &Node) -> bool {
+    /// Returns whether the deleted node was the last Pod of its namespace, or the last object.
+    fn was_last(&self, node: &Node) -> bool {
         let content = self.graph.content_of(&node.key.namespace);
         content == Content::default() || (node.is_pod() && content.pods == 0)
     }
 
-    async fn see_there(&mut self, node: Node, event: &Event) {
+    async fn handle_existing(&mut self, node: Node, event: &Event) {
         let change = self.graph.insert(node.clone());
-        self.see_unblocked(change.unblocked, event);
+        self.enqueue_unblocked(change.unblocked, event);
         if change.references {
-            self.see_references(&node, event).await;
+            self.check_references(&node, event).await;
         }
         if !node.ending {
             return;
         }
         if node.is_namespace() {
             self.ending.insert(node.key.name.clone());
-            self.plan(Action::Empty(node.key.name.clone()), event);
+            self.enqueue(Action::DeleteContent(node.key.name.clone()), event);
         }
         if node.is_held_for_dependants() {
-            self.plan(Action::End(node), event);
+            self.enqueue(Action::Finalize(node), event);
         }
     }
 
-    fn see_unblocked(&mut self, owners: Vec<Node>, event: &Event) {
+    fn enqueue_unblocked(&mut self, owners: Vec<Node>, event: &Event) {
         for owner in owners.into_iter().filter(Node::waits_for_dependants) {
-            self.plan(Action::End(owner), event);
+            self.enqueue(Action::Finalize(owner), event);
         }
     }
 
-    async fn see_references(&mut self, node: &Node, event: &Event) {
+    async fn check_references(&mut self, node: &Node, event: &Event) {
         let invalid = node.owners.iter();
-        let invalid = invalid.filter(|owner| self.is_elsewhere(node, owner));
+        let invalid = invalid.filter(|owner| self.names_other_namespace(node, owner));
         for owner in invalid.cloned().collect::<Vec<_>>() {
-            self.plan(Action::Report(node.clone(), owner), event);
+            self.enqueue(Action::Report(node.clone(), owner), event);
         }
         let references = References::of(self.registry, node, AtLeast::Any).await;
-        // What cannot be found out here is found out by the attempt.
+        // If the owners cannot be read, the attempt decides.
         let wanted = references.map_or(true, |references| references.want_attempt());
         if wanted && !node.ending {
-            self.plan(Action::Attempt(node.clone()), event);
+            self.enqueue(Action::Attempt(node.clone()), event);
         }
     }
 
-    /// Does the reference name an owner that is not in the node's namespace?
-    fn is_elsewhere(&self, node: &Node, owner: &OwnerReference) -> bool {
+    /// Returns whether the reference names an owner in another namespace.
+    fn names_other_namespace(&self, node: &Node, owner: &OwnerReference) -> bool {
         let known = self.graph.get(&owner.uid);
         let elsewhere =
             |known: &Node| known.kind.namespaced && known.key.namespace != node.key.namespace;
-        node.place_of(owner) == Place::Invalid || known.is_some_and(elsewhere)
+        node.location_of(owner) == Location::Invalid || known.is_some_and(elsewhere)
     }
 }

@@ -1,10 +1,10 @@
-//! Namespaces that end: their content goes first, and Pods before everything else.
+//! Deletes the content of a namespace that is being deleted, its Pods first (upstream: the namespace controller).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_codec::{Kind, Object, kinds};
+use setpoint_codec::{Kind, Object, kind_of, kinds};
 use setpoint_model::{Key, condition};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Namespace, NamespaceCondition};
@@ -15,56 +15,57 @@ use super::node::Node;
 use super::task::Outcome;
 use crate::kinds::Role;
 use crate::registry::write::current::Current;
-use crate::registry::write::namespace_lifecycle;
 use crate::registry::{AtLeast, Filter, Registry, RequestContext, Target, errors};
 
-/// Between two looks at content that something else holds. The last Pod, and the last object, of a namespace bring the
-/// task back at once.
-const RECHECK: Duration = Duration::from_secs(5);
+/// The delay before content with finalizers is checked again. The deletion of the last Pod, and of the last object, repeats
+/// the task at once.
+const RECHECK_DELAY: Duration = Duration::from_secs(5);
 
-/// What a round left in the namespace.
+/// The content that is left in the namespace.
 #[derive(Default)]
-struct Remains {
+struct RemainingContent {
     nodes: Vec<Node>,
-    /// Why kinds of objects could not be deleted.
+    /// Messages of deletions that failed.
     errors: Vec<String>,
 }
 
-/// Deletes what is in the namespace, and lets it go once it is empty.
-pub(super) async fn empty(
+/// Deletes the content of the namespace, sets its conditions, and removes its finalizers once it is empty.
+pub(super) async fn delete_content(
     registry: &Registry,
     context: &RequestContext,
     name: &str,
 ) -> Result<Outcome, ApiError> {
-    // Nothing new comes into a namespace that ends: what is listed from here on is all there is.
+    // No object is created in a namespace that is being deleted, so the lists below are complete.
     let Some(namespace) = ending(registry, name).await? else {
         return Ok(Outcome::Done);
     };
-    let mut remains = Remains::default();
-    // Services, ConfigMaps and policies stay for as long as Pods that may rely on them.
+    let mut remaining = RemainingContent::default();
+    // Services, ConfigMaps and policies are deleted after the Pods, which may rely on them.
     for pods in [true, false] {
         let kinds = kinds().iter().filter(|kind| kind.namespaced);
         for kind in kinds.filter(|kind| (crate::kinds::of(kind).role() == Role::Pod) == pods) {
-            remains.delete(registry, context, kind, &namespace).await?;
+            remaining
+                .delete(registry, context, kind, &namespace)
+                .await?;
         }
-        if !remains.are_none() {
+        if !remaining.is_empty() {
             break;
         }
     }
-    record(registry, context, &namespace, &remains).await?;
-    Ok(match (remains.are_none(), remains.errors.is_empty()) {
+    update_status(registry, context, &namespace, &remaining).await?;
+    Ok(match (remaining.is_empty(), remaining.errors.is_empty()) {
         (true, _) => Outcome::Done,
-        (false, true) => Outcome::Later(RECHECK),
+        (false, true) => Outcome::Later(RECHECK_DELAY),
         (false, false) => Outcome::Failed,
     })
 }
 
-impl Remains {
-    fn are_none(&self) -> bool {
+impl RemainingContent {
+    fn is_empty(&self) -> bool {
         self.nodes.is_empty() && self.errors.is_empty()
     }
 
-    /// Deletes the objects of a kind, and notes which are still there.
+    /// Deletes the objects of a kind, and adds those that still exist.
     async fn delete(
         &mut self,
         registry: &Registry,
@@ -76,7 +77,7 @@ impl Remains {
         if content.is_empty() {
             return Ok(());
         }
-        // Asked afterwards, so that none of this is in another namespace of the same name.
+        // Checked after the list, so that none of it is in another namespace of the same name.
         let now = ending(registry, &namespace.key.name).await?;
         if now.is_none_or(|now| now.uid != namespace.uid) {
             return Err(errors::not_found(namespace.kind, &namespace.key.name));
@@ -92,7 +93,7 @@ impl Remains {
         Ok(())
     }
 
-    /// Returns the conditions that say how far the deletion has come, in upstream's words.
+    /// Returns the conditions of the deletion, with upstream's messages.
     fn conditions(&self, now: Timestamp) -> Vec<NamespaceCondition> {
         let (resources, finalizers) = (self.by_resource(), self.by_finalizer());
         let mut errors = self.errors.clone();
@@ -107,7 +108,7 @@ impl Remains {
             "Some content in the namespace has finalizers remaining: {}",
             finalizers.join(", ")
         );
-        let some = |there: bool, reason, message| there.then_some((reason, message));
+        let some = |given: bool, reason, message| given.then_some((reason, message));
         CONDITIONS
             .iter()
             .map(|(kind, reason, message)| {
@@ -162,7 +163,7 @@ const CONTENT_FAILURE: &str = "NamespaceDeletionContentFailure";
 const CONTENT_REMAINING: &str = "NamespaceContentRemaining";
 const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
 
-/// Each type with its reason and message while all is well. All kinds are compiled in, so the first two never fail.
+/// Each type with its reason and message for the status `False`. All kinds are compiled in, so the first two never fail.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -200,15 +201,15 @@ fn count(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     numbers
 }
 
-/// Writes the conditions, and lets the namespace go if nothing remains.
-async fn record(
+/// Sets the conditions, and removes the finalizers if nothing is left.
+async fn update_status(
     registry: &Registry,
     context: &RequestContext,
     namespace: &Node,
-    remains: &Remains,
+    remaining: &RemainingContent,
 ) -> Result<(), ApiError> {
     let target = Target::whole(namespace.kind, &namespace.key);
-    let conditions = remains.conditions(Timestamp::now());
+    let conditions = remaining.conditions(Timestamp::now());
     let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
         let new = slot.insert(old.object.clone_box());
         let new = new.downcast_mut::<Namespace>();
@@ -218,8 +219,8 @@ async fn record(
         for condition in conditions.clone() {
             condition::set(&mut new.status.conditions, condition);
         }
-        if remains.are_none() {
-            // Also those that users set: without the `finalize` subresource nobody could take them away.
+        if remaining.is_empty() {
+            // Those of users too: without the subresource `finalize` they could not be removed.
             new.spec.finalizers.clear();
         }
         Ok(())
@@ -236,17 +237,17 @@ async fn content_of(
     namespace: &Node,
 ) -> Result<Vec<Node>, ApiError> {
     let all = Filter::all(kind, namespace.key.name.as_str());
-    let there = registry.cache().list(&all, AtLeast::Newest).await?;
-    let nodes = there.items.iter().filter_map(|item| Node::of(item));
+    let list = registry.cache().list(&all, AtLeast::Newest).await?;
+    let nodes = list.items.iter().filter_map(|item| Node::of(item));
     Ok(nodes.collect())
 }
 
-/// Returns the namespace if it is ending.
+/// Returns the namespace if it is being deleted.
 async fn ending(registry: &Registry, name: &str) -> Result<Option<Node>, ApiError> {
-    let (key, kind) = (Key::new("", name), namespace_lifecycle::kind());
-    let there = registry.cache().get(kind, &key, AtLeast::Newest).await?;
-    let there = there.as_deref().and_then(Node::of);
-    Ok(there.filter(|namespace| namespace.ending))
+    let (key, kind) = (Key::new("", name), kind_of::<Namespace>());
+    let found = registry.cache().get(kind, &key, AtLeast::Newest).await?;
+    let found = found.as_deref().and_then(Node::of);
+    Ok(found.filter(|namespace| namespace.ending))
 }
 
 #[cfg(test)]
@@ -255,7 +256,7 @@ mod tests {
 
     fn held(name: &str) -> Node {
         Node {
-            kind: kinds().by_resource("pods").expect("it is compiled in"),
+            kind: kind_of::<setpoint_proto::core::Pod>(),
             key: Key::new("production", name),
             uid: name.into(),
             owners: Vec::new(),
@@ -264,8 +265,8 @@ mod tests {
         }
     }
 
-    fn told(remains: &Remains) -> Vec<(String, String, String)> {
-        let conditions = remains.conditions(Timestamp::UNIX_EPOCH).into_iter();
+    fn true_conditions(remaining: &RemainingContent) -> Vec<(String, String, String)> {
+        let conditions = remaining.conditions(Timestamp::UNIX_EPOCH).into_iter();
         conditions
             .filter(|condition| condition.status == condition::TRUE)
             .map(|condition| (condition.r#type, condition.reason, condition.message))
@@ -274,17 +275,17 @@ mod tests {
 
     /// Checks K9.
     #[test]
-    fn conditions_say_what_remains_in_upstreams_words() {
-        let mut remains = Remains::default();
-        assert_eq!(told(&remains), []);
-        assert_eq!(remains.conditions(Timestamp::UNIX_EPOCH).len(), 5);
-        remains.nodes = vec![held("a"), held("b")];
-        remains.errors = vec!["b".into(), "a".into()];
+    fn conditions_name_the_remaining_content_with_upstreams_messages() {
+        let mut remaining = RemainingContent::default();
+        assert_eq!(true_conditions(&remaining), []);
+        assert_eq!(remaining.conditions(Timestamp::UNIX_EPOCH).len(), 5);
+        remaining.nodes = vec![held("a"), held("b")];
+        remaining.errors = vec!["b".into(), "a".into()];
         let owned = |kind: &str, reason: &str, message: &str| {
             (kind.to_owned(), reason.to_owned(), message.to_owned())
         };
         assert_eq!(
-            told(&remains),
+            true_conditions(&remaining),
             [
                 owned(
                     CONTENT_FAILURE,

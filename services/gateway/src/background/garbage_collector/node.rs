@@ -1,14 +1,14 @@
-//! The part of an object that the collector looks at: its identity, its owners, and whether it is ending.
+//! The part of an object that the garbage collector needs: its identity, owners and finalizers.
 
 use prost::Message;
-use setpoint_codec::Kind;
+use setpoint_codec::{Kind, kind_of};
 use setpoint_model::Key;
+use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 
 use crate::kinds::{self, Role};
 use crate::registry::Cached;
 use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
-use crate::registry::write::namespace_lifecycle;
 
 /// A node of the graph of owners and dependants.
 #[derive(Clone, Debug)]
@@ -18,30 +18,31 @@ pub(super) struct Node {
     pub uid: String,
     pub owners: Vec<OwnerReference>,
     pub finalizers: Vec<String>,
+    /// Whether it is being deleted.
     pub ending: bool,
 }
 
-/// The part of any object that is decoded.
+/// The metadata of an object of any kind: only this field is decoded.
 #[derive(Message)]
-struct Bare {
+struct MetadataOnly {
     #[prost(message, optional, tag = "1")]
     metadata: Option<ObjectMeta>,
 }
 
-/// The place that an owner reference names.
+/// The location of the owner that a reference names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     At(&'static Kind, Key),
-    /// A cluster-scoped object cannot belong to a namespaced one: the reference does not say of which namespace.
+    /// A cluster-scoped object cannot have a namespaced owner: the reference does not name a namespace.
     Invalid,
-    /// The kind is not served here, so nobody can tell whether the owner is there.
+    /// The kind of the owner is not served, so the reference cannot be resolved.
     Unknown,
 }
 
 impl Node {
-    /// `None` for what has no identity, such as a bookmark.
+    /// Returns the node of an object; `None` if it has no uid, such as a bookmark.
     pub fn of(cached: &Cached) -> Option<Self> {
-        let meta = Bare::decode(cached.raw.as_ref()).ok()?.metadata?;
+        let meta = MetadataOnly::decode(cached.raw.as_ref()).ok()?.metadata?;
         Some(Self {
             kind: cached.kind,
             key: cached.key.clone(),
@@ -52,23 +53,23 @@ impl Node {
         })
     }
 
-    /// Does a reference of it name that owner?
+    /// Returns whether a reference names the owner with this uid.
     pub fn is_owned_by(&self, owner: &str) -> bool {
         self.owners.iter().any(|reference| reference.uid == owner)
     }
 
-    /// Does a reference of it hold up the deletion of that owner?
+    /// Returns whether a reference blocks the deletion of the owner with this uid.
     pub fn blocks(&self, owner: &str) -> bool {
         let mut owners = self.owners.iter();
         owners.any(|reference| reference.uid == owner && is_blocking(reference))
     }
 
-    /// Is it being deleted in the foreground, so that it waits for its dependants?
+    /// Returns whether it is being deleted in the foreground, so that it waits for its dependants.
     pub fn waits_for_dependants(&self) -> bool {
         self.ending && self.has_finalizer(FOREGROUND)
     }
 
-    /// Does its deletion ask for something to be done to its dependants first?
+    /// Returns whether its deletion waits until its dependants are deleted or orphaned.
     pub fn is_held_for_dependants(&self) -> bool {
         self.ending && (self.has_finalizer(FOREGROUND) || self.has_finalizer(ORPHAN))
     }
@@ -82,18 +83,18 @@ impl Node {
     }
 
     pub fn is_namespace(&self) -> bool {
-        self.kind == namespace_lifecycle::kind()
+        self.kind == kind_of::<Namespace>()
     }
 
-    /// Returns where the owner should be: beside its dependant, or in no namespace.
-    pub fn place_of(&self, owner: &OwnerReference) -> Place {
+    /// Returns the location of an owner: in the namespace of the dependant, or cluster-scoped.
+    pub fn location_of(&self, owner: &OwnerReference) -> Location {
         let Some(kind) = setpoint_codec::kinds().by_kind(&owner.api_version, &owner.kind) else {
-            return Place::Unknown;
+            return Location::Unknown;
         };
         match (kind.namespaced, self.kind.namespaced) {
-            (true, false) => Place::Invalid,
-            (true, true) => Place::At(kind, Key::new(&self.key.namespace, &owner.name)),
-            (false, _) => Place::At(kind, Key::new("", &owner.name)),
+            (true, false) => Location::Invalid,
+            (true, true) => Location::At(kind, Key::new(&self.key.namespace, &owner.name)),
+            (false, _) => Location::At(kind, Key::new("", &owner.name)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Owners whose deletion asks that dependants be set free, or be gone, first.
+//! Processes an owner whose deletion waits for its dependants to be orphaned or deleted.
 
 use setpoint_codec::kinds;
 use setpoint_proto::ApiError;
@@ -6,32 +6,32 @@ use setpoint_proto::meta::ObjectMeta;
 
 use super::live;
 use super::node::Node;
-use super::task::{Action, Outcome, Position};
+use super::task::{Action, GraphState, Outcome};
 use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
 use crate::registry::{AtLeast, Filter, Registry, RequestContext};
 
-/// Lets an owner go, once its dependants are free or gone as its deletion asked.
-pub(super) async fn end(
+/// Orphans the dependants, or waits until they are deleted, as the finalizers ask for; then removes the finalizers.
+pub(super) async fn finalize(
     registry: &Registry,
     context: &RequestContext,
     owner: &Node,
-    position: Position,
+    graph: GraphState,
 ) -> Result<Outcome, ApiError> {
-    let now = live::now(registry, owner).await?;
+    let now = live::get(registry, owner).await?;
     let Some(now) = now.filter(Node::is_held_for_dependants) else {
         return Ok(Outcome::Done);
     };
     let dependants = dependants_of(registry, &now).await?;
     if now.has_finalizer(ORPHAN) {
         for dependant in &dependants {
-            release(registry, context, dependant, &now.uid).await?;
+            remove_reference(registry, context, dependant, &now.uid).await?;
         }
         remove_finalizer(registry, context, &now, ORPHAN).await?;
     }
     if !now.has_finalizer(FOREGROUND) {
         return Ok(Outcome::Done);
     }
-    if position.in_cycle {
+    if graph.in_cycle {
         unblock_owners(registry, context, &now).await?;
     }
     if dependants.iter().any(|node| node.blocks(&now.uid)) {
@@ -42,22 +42,22 @@ pub(super) async fn end(
     Ok(Outcome::Done)
 }
 
-/// Returns everyone who belongs to it now. The graph would not do: whoever is overlooked here is deleted as abandoned when
-/// the owner has gone.
+/// Returns the current dependants of an owner. The graph may lag, and a dependant that is missed here would be deleted
+/// instead of orphaned once the owner is gone.
 async fn dependants_of(registry: &Registry, owner: &Node) -> Result<Vec<Node>, ApiError> {
     let namespaced = owner.kind.namespaced;
     let mut dependants = Vec::new();
-    // A cluster-scoped object cannot belong to a namespaced one.
+    // A cluster-scoped object cannot have a namespaced owner.
     for kind in kinds().iter().filter(|kind| kind.namespaced || !namespaced) {
         let all = Filter::all(kind, owner.key.namespace.as_str());
-        let there = registry.cache().list(&all, AtLeast::Newest).await?;
-        let nodes = there.items.iter().filter_map(|item| Node::of(item));
+        let list = registry.cache().list(&all, AtLeast::Newest).await?;
+        let nodes = list.items.iter().filter_map(|item| Node::of(item));
         dependants.extend(nodes.filter(|node| node.is_owned_by(&owner.uid)));
     }
     Ok(dependants)
 }
 
-async fn release(
+async fn remove_reference(
     registry: &Registry,
     context: &RequestContext,
     dependant: &Node,
@@ -70,10 +70,10 @@ async fn release(
     .await
 }
 
-/// Owners that wait for each other in a cycle would wait for ever: this one no longer holds up those before it.
+/// Breaks a cycle of owners that wait for each other: the node no longer blocks its owners.
 ///
-/// Upstream guesses that there is a cycle from a dependant that waits, before it deletes the node between; this looks
-/// for the cycle itself, and so also ends one whose nodes were all deleted in the foreground by users.
+/// Upstream assumes a cycle if a dependant waits too, before it deletes the node between. We search for the cycle itself,
+/// which also covers one whose nodes were all deleted in the foreground by users.
 async fn unblock_owners(
     registry: &Registry,
     context: &RequestContext,

@@ -1,4 +1,4 @@
-//! Tasks that wait, each at most once, and the delays of those that failed.
+//! The queue of tasks, each at most once in it, with a backoff for those that failed.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -8,71 +8,70 @@ use tokio::time::Instant;
 
 use super::task::{Id, Task};
 
-/// The longest delay after the first failure, and after any.
+/// The largest delay after the first failure, and after any.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
-const LONGEST_DELAY: Duration = Duration::from_secs(5 * 60);
+const MAX_DELAY: Duration = Duration::from_secs(5 * 60);
 
-/// Tasks in the order in which they were added. Memory is bounded by the number of objects: a task that waits already is
-/// not added again.
+/// Tasks in the order in which they were added. A queued task is not added again, so the length is bounded by the number
+/// of objects.
 #[derive(Default)]
 pub(super) struct Queue {
     order: VecDeque<Task>,
     waiting: HashSet<Id>,
-    delayed: BTreeMap<Moment, Task>,
+    delayed: BTreeMap<DueTime, Task>,
     /// When each delayed task is due.
-    due: HashMap<Id, Moment>,
+    due: HashMap<Id, DueTime>,
     failures: HashMap<Id, Backoff>,
     added: u64,
 }
 
-/// An instant, and a number that tells tasks apart that are due at the same one.
-type Moment = (Instant, u64);
+/// An instant, and a number that distinguishes tasks that are due at the same one.
+type DueTime = (Instant, u64);
 
 impl Queue {
-    /// Adds a task that an event made necessary. One that is delayed after a failure is not delayed any longer, but the
-    /// next delay is no shorter for that.
+    /// Adds a task because of an event. A delayed task becomes due at once, but its backoff is not reset.
     pub fn add(&mut self, task: Task) {
         self.undelay(&task.id());
         self.push(task);
     }
 
-    /// Adds a task that another one made necessary, unless it is delayed after a failure.
+    /// Adds a task because of another task, unless it is delayed after a failure.
     pub fn add_follow_up(&mut self, task: Task) {
         if !self.due.contains_key(&task.id()) {
             self.push(task);
         }
     }
 
-    /// Removes and returns the task that has waited longest.
+    /// Removes and returns the first task.
     pub fn next(&mut self) -> Option<Task> {
         let task = self.order.pop_front()?;
         self.waiting.remove(&task.id());
         Some(task)
     }
 
-    /// The task was done: its next failure is the first again.
+    /// Resets the backoff of a task that succeeded.
     pub fn done(&mut self, task: &Task) {
         self.failures.remove(&task.id());
     }
 
-    /// The task failed, and is due again after a delay of 1 s·2ⁿ, at most 5 min.
+    /// Delays a task that failed, by 1 s·2ⁿ and at most 5 min.
     pub fn failed(&mut self, task: Task) {
-        let backoff = || Backoff::new(FIRST_DELAY, LONGEST_DELAY);
+        let backoff = || Backoff::new(FIRST_DELAY, MAX_DELAY);
         let failures = self.failures.entry(task.id()).or_insert_with(backoff);
         let delay = failures.next_delay();
         self.delay(task, delay);
     }
 
-    /// The task is due again after `delay`.
+    /// Makes a task due after `delay`, unless it is queued or delayed already.
     pub fn delay(&mut self, task: Task, delay: Duration) {
         let id = task.id();
         if self.waiting.contains(&id) || self.due.contains_key(&id) {
             return;
         }
         self.added = self.added.wrapping_add(1);
-        let moment = (Instant::now() + delay, self.added);
-        self.due.insert(id, moment);
-        self.delayed.insert(moment, task);
+        let due_time = (Instant::now() + delay, self.added);
+        self.due.insert(id, due_time);
+        self.delayed.insert(due_time, task);
     }
 
     /// Returns when the next delayed task is due.
@@ -81,7 +80,7 @@ impl Queue {
         Some(*at)
     }
 
-    /// Adds the delayed tasks that are due by now.
+    /// Adds the delayed tasks that are due.
     pub fn add_due(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.delayed.first_entry()
@@ -100,8 +99,8 @@ impl Queue {
     }
 
     fn undelay(&mut self, id: &Id) {
-        if let Some(moment) = self.due.remove(id) {
-            self.delayed.remove(&moment);
+        if let Some(due_time) = self.due.remove(id) {
+            self.delayed.remove(&due_time);
         }
     }
 }
@@ -113,7 +112,7 @@ mod tests {
 
     fn task(namespace: &str) -> Task {
         Task {
-            action: Action::Empty(namespace.into()),
+            action: Action::DeleteContent(namespace.into()),
             cause: None,
         }
     }
@@ -124,7 +123,7 @@ mod tests {
 
     /// Checks I7.
     #[tokio::test(start_paused = true)]
-    async fn a_task_waits_once_and_in_turn() {
+    async fn a_task_is_queued_once_in_order() {
         let mut queue = Queue::default();
         for namespace in ["a", "b", "a"] {
             queue.add(task(namespace));
@@ -136,9 +135,9 @@ mod tests {
         assert_eq!(next(&mut queue), None);
     }
 
-    /// Checks F1, I11: one task that always fails is tried ever more rarely, and the others do not wait for it.
+    /// Checks F1, I11: a task that always fails backs off, and the others do not wait for it.
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_fails_is_due_later_each_time() {
+    async fn a_task_that_fails_repeatedly_is_delayed_longer_each_time() {
         let mut queue = Queue::default();
         let mut delays = Vec::new();
         for _ in 0..12 {
@@ -154,7 +153,7 @@ mod tests {
             assert_eq!(queue.next_due(), None);
         }
         assert!(delays[0] <= FIRST_DELAY, "{delays:?}");
-        assert!(delays[11] >= LONGEST_DELAY / 2 && delays[11] <= LONGEST_DELAY + FIRST_DELAY);
+        assert!(delays[11] >= MAX_DELAY / 2 && delays[11] <= MAX_DELAY + FIRST_DELAY);
         queue.done(&task("bad"));
         queue.failed(task("bad"));
         assert!(queue.next_due().unwrap() <= Instant::now() + FIRST_DELAY);

@@ -1,11 +1,11 @@
-//! Events about owner references that can never be resolved.
+//! Events about owner references that name an owner in another namespace.
 
 use jiff::Timestamp;
-use setpoint_codec::kinds;
+use setpoint_codec::kind_of;
 use setpoint_model::hash::fnv32a;
 use setpoint_proto::core::{Event, EventSource, ObjectReference};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
-use setpoint_proto::{ApiError, Reason, Resource as _};
+use setpoint_proto::{ApiError, Reason};
 
 use super::node::Node;
 use super::task::Outcome;
@@ -14,7 +14,7 @@ use crate::registry::{Registry, RequestContext, Target};
 const REASON: &str = "OwnerRefInvalidNamespace";
 const COMPONENT: &str = "garbage-collector-controller";
 
-/// Writes a Warning Event about a reference to an owner in another namespace. Every gateway writes the same one, once.
+/// Creates a Warning Event about such a reference. Its name is that of every other gateway's, so there is only one.
 pub(super) async fn report(
     registry: &Registry,
     context: &RequestContext,
@@ -22,12 +22,9 @@ pub(super) async fn report(
     owner: &OwnerReference,
 ) -> Result<Outcome, ApiError> {
     let event = event(node, owner, Timestamp::now());
-    let kind = kinds()
-        .by_resource(Event::RESOURCE)
-        .expect("its message is compiled in");
-    let target = Target::new(kind, &event.metadata.namespace, "", "")?;
+    let target = Target::new(kind_of::<Event>(), &event.metadata.namespace, "", "")?;
     match registry.create(context, &target, Box::new(event)).await {
-        // A namespace that ends takes no Events.
+        // A namespace that is being deleted accepts no Events.
         Err(error) if ![Reason::AlreadyExists, Reason::Forbidden].contains(&error.reason) => {
             Err(error)
         }

@@ -1,4 +1,4 @@
-//! One thing to do when owners or namespaces go, and how it ended.
+//! The tasks of the garbage collector: actions on one object each, and their outcomes.
 
 use std::time::Duration;
 
@@ -13,35 +13,34 @@ use super::node::Node;
 use super::{attempt, namespace, owner, report};
 use crate::registry::{Registry, RequestContext};
 
-/// Something to do, and why: it goes on in the trace of what made it necessary.
+/// An action, and the cause whose trace it continues.
 pub(super) struct Task {
     pub action: Action,
     pub cause: Option<Cause>,
 }
 
-/// Something to do.
 #[derive(Clone)]
 pub(super) enum Action {
-    /// Delete a dependant if none of its owners is left, or take away its references to those that are not.
+    /// Delete a dependant without owners, or remove its obsolete owner references.
     Attempt(Node),
-    /// Let an owner go, once its dependants are free or gone as its deletion asked.
-    End(Node),
-    /// Delete what is in this namespace; let it go once it is empty.
-    Empty(String),
-    /// Tell of an owner reference that can never be resolved.
+    /// Orphan the dependants of an owner, or wait for their deletion; then remove its finalizers.
+    Finalize(Node),
+    /// Delete the content of a namespace; remove its finalizers once it is empty.
+    DeleteContent(String),
+    /// Report an owner reference that names another namespace.
     Report(Node, OwnerReference),
 }
 
-/// Tells tasks apart: of two that are alike, one is enough.
+/// The identity of a task in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     action: &'static str,
     about: String,
 }
 
-/// The node's place in the graph when its task began.
+/// Properties of the node in the graph when its task began.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Position {
+pub(super) struct GraphState {
     pub has_dependants: bool,
     pub in_cycle: bool,
 }
@@ -49,9 +48,9 @@ pub(super) struct Position {
 /// The outcome of a task.
 pub(super) enum Outcome {
     Done,
-    /// Done, and these are to be done because of it.
+    /// Done, with follow-up actions.
     Then(Vec<Action>),
-    /// Something has to happen elsewhere first; an event may tell of it earlier than this.
+    /// To be repeated after this delay, or earlier because of an event.
     Later(Duration),
     Failed,
 }
@@ -59,8 +58,8 @@ pub(super) enum Outcome {
 impl Task {
     pub fn id(&self) -> Id {
         let about = match &self.action {
-            Action::Attempt(node) | Action::End(node) => node.uid.clone(),
-            Action::Empty(namespace) => namespace.clone(),
+            Action::Attempt(node) | Action::Finalize(node) => node.uid.clone(),
+            Action::DeleteContent(namespace) => namespace.clone(),
             Action::Report(node, owner) => format!("{}/{}", node.uid, owner.uid),
         };
         Id {
@@ -69,7 +68,7 @@ impl Task {
         }
     }
 
-    /// The same reason, another task.
+    /// Returns a follow-up task with the same cause.
     pub fn followed_by(&self, action: Action) -> Self {
         Self {
             action,
@@ -82,25 +81,23 @@ impl Action {
     const fn name(&self) -> &'static str {
         match self {
             Self::Attempt(_) => "collect abandoned",
-            Self::End(_) => "collect dependants",
-            Self::Empty(_) => "collect namespace",
+            Self::Finalize(_) => "collect dependants",
+            Self::DeleteContent(_) => "collect namespace",
             Self::Report(..) => "report owner reference",
         }
     }
 }
 
-/// Does it. A panic counts as a failure.
-pub(super) async fn perform(
-    registry: &Registry,
-    task: Task,
-    position: Position,
-) -> (Task, Outcome) {
+/// Performs a task. A panic counts as a failure.
+pub(super) async fn perform(registry: &Registry, task: Task, graph: GraphState) -> (Task, Outcome) {
     let (span, context) = (span(&task), &context(&task));
     let action = async {
         match &task.action {
-            Action::Attempt(node) => attempt::attempt(registry, context, node, position).await,
-            Action::End(node) => owner::end(registry, context, node, position).await,
-            Action::Empty(namespace) => namespace::empty(registry, context, namespace).await,
+            Action::Attempt(node) => attempt::attempt(registry, context, node, graph).await,
+            Action::Finalize(node) => owner::finalize(registry, context, node, graph).await,
+            Action::DeleteContent(namespace) => {
+                namespace::delete_content(registry, context, namespace).await
+            }
             Action::Report(node, owner) => report::report(registry, context, node, owner).await,
         }
     };
@@ -117,7 +114,7 @@ fn outcome_of(task: &Task, error: &ApiError) -> Outcome {
     if error.reason == Reason::NotFound {
         return Outcome::Done;
     }
-    debug!(task = ?task.id(), %error, "a task is tried again later");
+    debug!(task = ?task.id(), %error, "a task failed and will be retried");
     Outcome::Failed
 }
 

@@ -1,14 +1,14 @@
 //! Admission of new Pods: the service account, priority class and runtime class that they name must exist. Does the work
 //! of the admission plugins ServiceAccount, Priority and RuntimeClass of Kubernetes.
 
-use setpoint_codec::kinds;
+use setpoint_codec::kind_of;
 use setpoint_model::Key;
+use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, ServiceAccount};
-use setpoint_proto::{ApiError, Resource as _};
 
 use crate::registry::{AtLeast, Registry, Target, errors};
 
-/// The account that every namespace has in Kubernetes; it is not looked up.
+/// The account that every namespace has in Kubernetes. It need not exist here.
 const DEFAULT_ACCOUNT: &str = "default";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The built-in priority classes; there are no others yet.
@@ -27,25 +27,23 @@ pub(super) async fn admit(
     registry: &Registry,
 ) -> Result<(), ApiError> {
     if !pod.metadata.annotations.contains_key(MIRROR) {
-        find_account(pod, target, registry).await?;
+        check_account(pod, target, registry).await?;
     }
     let forbidden = |why: String| errors::forbidden(target, &why, None);
     set_priority(pod).map_err(forbidden)?;
     check_runtime(pod).map_err(forbidden)
 }
 
-async fn find_account(pod: &Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
+async fn check_account(pod: &Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
     let names = [&pod.spec.service_account_name, &pod.spec.service_account];
     let name = names.into_iter().find(|name| !name.is_empty());
     let Some(name) = name.filter(|name| *name != DEFAULT_ACCOUNT) else {
         return Ok(());
     };
-    let kind = kinds()
-        .by_resource(ServiceAccount::RESOURCE)
-        .expect("its message is compiled in");
     let key = Key::new(&target.namespace, name);
     for at in [AtLeast::Any, AtLeast::Newest] {
-        if registry.cache().get(kind, &key, at).await?.is_some() {
+        let account = registry.cache().get(kind_of::<ServiceAccount>(), &key, at);
+        if account.await?.is_some() {
             return Ok(());
         }
     }

@@ -11,17 +11,21 @@ const V6: &str = "IPv6";
 const SINGLE: &str = "SingleStack";
 const DUAL: &str = "RequireDualStack";
 
-/// Fills in families and policy where a valid Service leaves them out, and finds families that the cluster does not have.
-pub(super) fn settle(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: &mut FieldErrors) {
+/// Sets default families and a default policy for a valid Service, and finds families that the cluster does not have.
+pub(super) fn complete(
+    spec: &mut ServiceSpec,
+    old: Option<&ServiceSpec>,
+    errors: &mut FieldErrors,
+) {
     if spec.r#type == "ExternalName" {
         return;
     }
-    // Its endpoints are managed by somebody else, and may be of both families.
+    // Its endpoints are not managed by the cluster, and may be of both families.
     let unmanaged = is_headless(spec) && spec.selector.is_empty();
-    let known = old.and_then(|old| old.ip_family_policy.clone());
-    let usual = if unmanaged { DUAL } else { SINGLE };
-    let usual = || known.unwrap_or_else(|| usual.into());
-    let policy = spec.ip_family_policy.get_or_insert_with(usual).clone();
+    let before = old.and_then(|old| old.ip_family_policy.clone());
+    let default = if unmanaged { DUAL } else { SINGLE };
+    let default = || before.unwrap_or_else(|| default.into());
+    let policy = spec.ip_family_policy.get_or_insert_with(default).clone();
     release(spec, old, &policy, errors);
     check_policy(spec, &policy, errors);
     infer(spec, errors);
@@ -29,7 +33,7 @@ pub(super) fn settle(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: 
         return;
     }
     if unmanaged {
-        complete(&mut spec.ip_families, &policy);
+        add_default_families(&mut spec.ip_families, &policy);
         return;
     }
     check_cluster(spec, &policy, errors);
@@ -38,7 +42,7 @@ pub(super) fn settle(spec: &mut ServiceSpec, old: Option<&ServiceSpec>, errors: 
     }
 }
 
-/// The second family is released by the policy `SingleStack`; removing it under another policy is an error.
+/// Releases the second family if the policy is `SingleStack`; removing it under another policy is an error.
 fn release(
     spec: &mut ServiceSpec,
     old: Option<&ServiceSpec>,
@@ -58,7 +62,7 @@ fn release(
     }
 }
 
-/// Two addresses or families need a policy that allows two.
+/// Validates that the policy allows two addresses or families.
 fn check_policy(spec: &ServiceSpec, policy: &str, errors: &mut FieldErrors) {
     let path = FieldPath::root("spec");
     for (count, what) in [
@@ -95,7 +99,7 @@ fn infer(spec: &mut ServiceSpec, errors: &mut FieldErrors) {
 }
 
 /// Adds the default family, and the second one if the policy asks for both.
-fn complete(families: &mut Vec<String>, policy: &str) {
+fn add_default_families(families: &mut Vec<String>, policy: &str) {
     if families.is_empty() {
         families.push(V4.into());
     }
@@ -124,9 +128,9 @@ fn check_cluster(spec: &ServiceSpec, policy: &str, errors: &mut FieldErrors) {
 mod tests {
     use super::*;
 
-    fn settled(mut spec: ServiceSpec, old: Option<&ServiceSpec>) -> ServiceSpec {
+    fn completed(mut spec: ServiceSpec, old: Option<&ServiceSpec>) -> ServiceSpec {
         let mut errors = FieldErrors::default();
-        settle(&mut spec, old, &mut errors);
+        complete(&mut spec, old, &mut errors);
         assert_eq!(errors.to_string(), "[]");
         spec
     }
@@ -138,28 +142,28 @@ mod tests {
     }
 
     #[test]
-    fn families_that_are_left_open_are_the_clusters_own() {
-        let mut spec = settled(ServiceSpec::default(), None);
+    fn unset_families_default_to_that_of_the_cluster() {
+        let mut spec = completed(ServiceSpec::default(), None);
         assert_eq!(families(&spec), (SINGLE, vec![V4]));
         spec.r#type = "ExternalName".into();
         spec.ip_families.clear();
         spec.ip_family_policy = None;
-        assert_eq!(families(&settled(spec, None)), ("", vec![]));
+        assert_eq!(families(&completed(spec, None)), ("", vec![]));
     }
 
     #[test]
-    fn what_has_neither_pods_nor_an_address_may_have_both_families() {
+    fn a_headless_service_without_a_selector_may_have_both_families() {
         let mut spec = ServiceSpec {
             cluster_ip: "None".into(),
             cluster_ips: vec!["None".into()],
             ..Default::default()
         };
-        let old = settled(spec.clone(), None);
+        let old = completed(spec.clone(), None);
         assert_eq!(families(&old), (DUAL, vec![V4, V6]));
         let mut new = old.clone();
         new.ip_family_policy = Some(SINGLE.into());
-        assert_eq!(families(&settled(new, Some(&old))), (SINGLE, vec![V4]));
+        assert_eq!(families(&completed(new, Some(&old))), (SINGLE, vec![V4]));
         spec.selector.insert("app".into(), "web".into());
-        assert_eq!(families(&settled(spec, None)), (SINGLE, vec![V4]));
+        assert_eq!(families(&completed(spec, None)), (SINGLE, vec![V4]));
     }
 }

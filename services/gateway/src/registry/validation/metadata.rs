@@ -32,7 +32,7 @@ pub fn prepare_create(
     if !meta.resource_version.is_empty() {
         return bad("resourceVersion should not be set on objects to be created");
     }
-    settle(meta, target)?;
+    match_target(meta, target)?;
     meta.uid = Uuid::new_v4().to_string();
     meta.creation_timestamp = now.into();
     meta.deletion_timestamp = None;
@@ -51,7 +51,7 @@ pub fn prepare_update(
     old: &ObjectMeta,
     target: &Target,
 ) -> Result<(), ApiError> {
-    settle(meta, target)?;
+    match_target(meta, target)?;
     meta.uid.clone_from(&old.uid);
     meta.creation_timestamp = old.creation_timestamp;
     if old.deletion_timestamp.is_some() {
@@ -65,7 +65,7 @@ pub fn prepare_update(
 }
 
 /// Takes labels, annotations, owners and finalizers that `meta` leaves empty from `old`.
-pub fn keep_unsaid(meta: &mut ObjectMeta, old: &ObjectMeta) {
+pub fn keep_unset(meta: &mut ObjectMeta, old: &ObjectMeta) {
     if meta.labels.is_empty() {
         meta.labels.clone_from(&old.labels);
     }
@@ -84,7 +84,7 @@ pub fn keep_unsaid(meta: &mut ObjectMeta, old: &ObjectMeta) {
 }
 
 /// The object's place is the one in the request, which the object may repeat but not contradict.
-pub(crate) fn settle(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
+pub(crate) fn match_target(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
     // The namespace of a cluster-scoped object is cleared, as in Kubernetes.
     if meta.namespace.is_empty() || target.namespace.is_empty() {
         meta.namespace.clone_from(&target.namespace);

@@ -1,4 +1,4 @@
-//! `binding`: assigns an object to a node, once.
+//! The subresource `binding`: assigns a Pod to a node, once.
 
 use jiff::Timestamp;
 use setpoint_codec::Object;
@@ -13,7 +13,7 @@ use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
 impl Registry {
-    /// Assigns an object to the node of a `Binding`. Answers with a `Status`.
+    /// Assigns an object to the node of a `Binding`; the response is a `Status`.
     pub(crate) async fn bind(
         &self,
         context: &RequestContext,
@@ -45,6 +45,7 @@ impl Registry {
     }
 }
 
+/// Returns the node that a valid `Binding` names.
 fn node_of(object: &dyn Object, pod: &Target) -> Result<String, ApiError> {
     let bad = |message: String| ApiError::new(Reason::BadRequest, message);
     let Some(binding) = object.downcast_ref::<Binding>() else {
@@ -59,7 +60,7 @@ fn node_of(object: &dyn Object, pod: &Target) -> Result<String, ApiError> {
             "name in URL does not match name in Binding object".into()
         ));
     }
-    metadata::settle(&mut meta, pod)?;
+    metadata::match_target(&mut meta, pod)?;
     let target = &binding.target;
     if !["", "Node"].contains(&target.kind.as_str()) {
         return Err(bad(format!(
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_binding_names_a_node() {
+    fn a_binding_must_name_a_node() {
         let kind = kinds().by_resource("pods").unwrap();
         let pod = Target::new(kind, "default", "web", "binding").unwrap();
         let mut binding = Binding::default();

@@ -1,4 +1,4 @@
-//! `create`: a new object, its identity and its name.
+//! The verb `create`.
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
@@ -9,7 +9,6 @@ use setpoint_store::{self as store, Precondition, Write};
 use crate::kinds::{self, Strategy};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::metadata;
-use crate::registry::write::allocation::precondition;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::write_metrics::WriteMetrics;
@@ -17,30 +16,29 @@ use crate::registry::{
     AtLeast, ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
 
-/// The number of generated names that are tried. They collide about once in 10⁶; eight collisions in a row have another
-/// cause.
-const NAMES: usize = 8;
+/// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
+const NAME_ATTEMPTS: usize = 8;
 
-/// An object that is ready to be written, and the preconditions of the write.
+/// An object that is ready to be written, with the preconditions of the write.
 struct Draft {
     object: Box<dyn Object>,
-    term: fencing::Move,
-    witnesses: Vec<Precondition>,
-    /// Whether the name is generated, so that another can replace it.
-    generates: bool,
+    term: fencing::TermChange,
+    preconditions: Vec<Precondition>,
+    /// Whether the name is generated, so that a name that exists is replaced by another.
+    generated_name: bool,
 }
 
 enum Inserted {
-    Written(ObjectResponse),
-    /// A precondition failed: it must be prepared again.
-    Overtaken(Box<dyn Object>),
+    Done(ObjectResponse),
+    /// A precondition failed; the object must be prepared again.
+    Conflict(Box<dyn Object>),
 }
 
 impl Registry {
-    /// Stores a new object, or binds a Pod through its `binding`.
+    /// Stores a new object, or binds a Pod through its subresource `binding`.
     ///
     /// # Errors
-    /// `AlreadyExists`, `Invalid`, `NotFound` for its namespace, `Forbidden` when that is ending, …
+    /// `AlreadyExists`, `Invalid`, `NotFound` for its namespace, `Forbidden` when the namespace is being deleted, …
     pub async fn create(
         &self,
         context: &RequestContext,
@@ -54,8 +52,9 @@ impl Registry {
             Subresource::Status | Subresource::Scale => return Err(errors::not_allowed()),
         }
         metadata::prepare_create(object.meta_mut(), target, Timestamp::now())?;
-        let generates = object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
-        if generates {
+        let generated_name =
+            object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
+        if generated_name {
             generate_name(&mut *object);
         }
         let mut target = target.clone();
@@ -72,17 +71,21 @@ impl Registry {
             let allocation = self.allocate(None, &mut *object).await?;
             let draft = Draft {
                 term: fencing::advance(&*self.store, None, &*object).await?,
-                witnesses: namespace
+                preconditions: namespace
                     .into_iter()
-                    .chain(precondition(&allocation))
+                    .chain(
+                        allocation
+                            .iter()
+                            .map(|allocation| allocation.precondition.clone()),
+                    )
                     .collect(),
                 object,
-                generates,
+                generated_name,
             };
             object = match self.insert(context, &mut target, draft).await? {
-                Inserted::Written(response) => return Ok(response),
-                Inserted::Overtaken(object) => {
-                    allocation.map_or(object, |allocation| allocation.asked)
+                Inserted::Done(response) => return Ok(response),
+                Inserted::Conflict(object) => {
+                    allocation.map_or(object, |allocation| allocation.requested)
                 }
             };
             retry.again().await?;
@@ -90,6 +93,7 @@ impl Registry {
         }
     }
 
+    /// Writes the object, with another generated name if its name exists.
     async fn insert(
         &self,
         context: &RequestContext,
@@ -98,29 +102,33 @@ impl Registry {
     ) -> Result<Inserted, ApiError> {
         let mut object = draft.object;
         let mut cause = context.cause();
-        draft.term.note(&mut cause);
-        for _ in 0..if draft.generates { NAMES } else { 1 } {
+        draft.term.record_in(&mut cause);
+        for _ in 0..if draft.generated_name {
+            NAME_ATTEMPTS
+        } else {
+            1
+        } {
             let raw = object.encode();
             let kind = target.kind;
             let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
             let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
             let write = Write::create(target.path(), value)
                 .fenced(context.fence.clone())
-                .with_preconditions(draft.witnesses.clone());
-            let write = draft.term.clone().with(write);
+                .with_preconditions(draft.preconditions.clone());
+            let write = draft.term.clone().apply_to(write);
             match self.insert_once(context, target, write).await? {
                 Ok(revision) => {
                     write_metrics.count_unless(context.dry_run);
                     let response = ObjectResponse::written(object, &raw, revision, Some(cause));
-                    return Ok(Inserted::Written(response));
+                    return Ok(Inserted::Done(response));
                 }
-                Err(store::Error::PreconditionFailed) => return Ok(Inserted::Overtaken(object)),
-                Err(store::Error::Conflict { .. }) if draft.generates => {
+                Err(store::Error::PreconditionFailed) => return Ok(Inserted::Conflict(object)),
+                Err(store::Error::Conflict { .. }) if draft.generated_name => {
                     generate_name(&mut *object);
                     target.name.clone_from(&object.meta().name);
                 }
                 Err(store::Error::Conflict { .. }) => break,
-                Err(error) => return Err(self.refused(error, target, context).await),
+                Err(error) => return Err(self.write_error(error, target, context).await),
             }
         }
         Err(errors::already_exists(target.kind, &target.name))
@@ -172,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generated_name_keeps_its_beginning() {
+    fn a_generated_name_starts_with_its_prefix() {
         let mut pod = Pod::default();
         pod.metadata.generate_name = "web-".into();
         generate_name(&mut pod);

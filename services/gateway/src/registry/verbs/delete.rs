@@ -1,4 +1,4 @@
-//! `delete`: at once, after a grace period, or when the last finalizer is removed.
+//! The verb `delete`: removes an object at once, after a grace period, or when its last finalizer is removed.
 
 use jiff::Timestamp;
 use setpoint_codec::Object;
@@ -20,14 +20,14 @@ use crate::registry::{
 
 /// The result of a deletion.
 pub struct Deleted {
-    /// The object before it was removed, or as it is now if something holds it.
+    /// The object before it was removed, or after its deletion began.
     pub response: ObjectResponse,
     /// Whether it was removed.
     pub gone: bool,
 }
 
 impl Registry {
-    /// Deletes an object, or begins its deletion: finalizers, a grace period and the content of a namespace hold it.
+    /// Deletes an object, or begins its deletion if finalizers, a grace period or the content of a namespace hold it.
     ///
     /// # Errors
     /// `NotFound`, or `Conflict` when a precondition does not hold.
@@ -40,7 +40,7 @@ impl Registry {
         self.delete_if(context, target, options, &|_| Ok(())).await
     }
 
-    /// Deletes an object if it meets a condition of the caller in the same transaction.
+    /// Deletes an object if its metadata meets a condition of the caller.
     pub(crate) async fn delete_if(
         &self,
         context: &RequestContext,
@@ -64,7 +64,7 @@ impl Registry {
             check(&precondition, target, old)?;
             condition(old.object.meta())?;
             let new = slot.insert(old.object.clone_box());
-            end(&mut **new, options, now);
+            begin_or_shorten(&mut **new, options, now);
             Ok(())
         };
         let updated = self
@@ -146,35 +146,40 @@ fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
             errors.unsupported(&path, policy, &POLICIES);
         }
     }
-    let kind = setpoint_codec::kinds().by_kind("v1", "DeleteOptions");
-    let kind = kind.expect("its message is compiled in");
+    let kind = Object::kind(options);
     errors.into_result(kind, "").map_err(|mut error| {
-        // The kind belongs to every group; Kubernetes names this one.
+        // The kind belongs to every group; Kubernetes names this one in its messages.
         error.message = error.message.replacen(' ', ".meta.k8s.io ", 1);
         error
     })
 }
 
 /// Begins the deletion of an object, or shortens its grace period.
-fn end(object: &mut dyn Object, options: &DeleteOptions, now: Timestamp) {
-    hold_for_dependants(object.meta_mut(), options);
+fn begin_or_shorten(object: &mut dyn Object, options: &DeleteOptions, now: Timestamp) {
+    set_propagation_finalizer(object.meta_mut(), options);
     // A negative grace period is an old form of "as soon as possible".
-    let asked = options.grace_period_seconds;
-    let asked = asked.map(|grace| if grace < 0 { 1 } else { grace });
+    let requested = options.grace_period_seconds;
+    let requested = requested.map(|grace| if grace < 0 { 1 } else { grace });
     let meta = object.meta();
     match (meta.deletion_timestamp, meta.deletion_grace_period_seconds) {
         (Some(deadline), Some(grace)) if grace > 0 => {
-            shorten(object.meta_mut(), deadline.timestamp(), grace, asked, now);
+            shorten(
+                object.meta_mut(),
+                deadline.timestamp(),
+                grace,
+                requested,
+                now,
+            );
         }
         (Some(_), Some(_)) => {}
-        (first, _) => begin(object, asked, first.is_none(), now),
+        (first, _) => begin(object, requested, first.is_none(), now),
     }
 }
 
-fn begin(object: &mut dyn Object, asked: Option<i64>, first: bool, now: Timestamp) {
+fn begin(object: &mut dyn Object, requested: Option<i64>, first: bool, now: Timestamp) {
     let rules = kinds::of(object.kind());
     let (grace, counts) = (
-        rules.begin_deletion(object, asked),
+        rules.begin_deletion(object, requested),
         rules.counts_generations(),
     );
     let meta = object.meta_mut();
@@ -183,33 +188,33 @@ fn begin(object: &mut dyn Object, asked: Option<i64>, first: bool, now: Timestam
     meta.deletion_grace_period_seconds = Some(grace);
 }
 
-/// Shortens the grace period to `asked` if that is less. The time that has passed of it counts.
+/// Shortens the grace period to `requested` if that is less. It counts from the begin of the deletion.
 fn shorten(
     meta: &mut ObjectMeta,
     deadline: Option<Timestamp>,
     grace: i64,
-    asked: Option<i64>,
+    requested: Option<i64>,
     now: Timestamp,
 ) {
-    let Some(asked) = asked.filter(|asked| *asked < grace) else {
+    let Some(requested) = requested.filter(|requested| *requested < grace) else {
         return;
     };
-    // A saturated deadline does not tell when the grace period began.
-    let known = deadline.filter(|deadline| deadline.as_second() < Timestamp::MAX.as_second());
-    let began = known.map(|deadline| seconds_after(deadline, grace.saturating_neg()));
+    // The begin cannot be computed from a saturated deadline.
+    let exact = deadline.filter(|deadline| deadline.as_second() < Timestamp::MAX.as_second());
+    let began = exact.map(|deadline| seconds_after(deadline, grace.saturating_neg()));
     let began = began.filter(|began| *began <= now);
-    let sooner = seconds_after(began.unwrap_or(now), asked);
+    let sooner = seconds_after(began.unwrap_or(now), requested);
     let (deadline, left) = match sooner < now {
-        // It is over, but the agent still removes the object, unless a period of 0 was asked for.
-        true => (now, asked.min(1)),
-        false => (sooner, asked),
+        // It is over, but the node agent still removes the object, unless a period of 0 was requested.
+        true => (now, requested.min(1)),
+        false => (sooner, requested),
     };
     meta.deletion_timestamp = Some(deadline.into());
     meta.deletion_grace_period_seconds = Some(left);
 }
 
-/// Sets the finalizers of the propagation policy: dependants are orphaned first, or deleted first.
-fn hold_for_dependants(meta: &mut ObjectMeta, options: &DeleteOptions) {
+/// Sets the finalizer of the propagation policy: dependants are orphaned first, deleted first, or neither.
+fn set_propagation_finalizer(meta: &mut ObjectMeta, options: &DeleteOptions) {
     let policy = match (&options.propagation_policy, options.orphan_dependents) {
         (Some(policy), _) => policy.as_str(),
         (None, Some(true)) => "Orphan",
@@ -233,13 +238,13 @@ mod tests {
 
     use super::*;
 
-    fn bound() -> Pod {
+    fn bound_pod() -> Pod {
         let mut pod = Pod::default();
         pod.spec.node_name = "node-1".into();
         pod
     }
 
-    fn graced(grace: i64) -> DeleteOptions {
+    fn with_grace(grace: i64) -> DeleteOptions {
         DeleteOptions {
             grace_period_seconds: Some(grace),
             ..Default::default()
@@ -247,37 +252,37 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_ends_after_its_grace_and_that_only_ever_shrinks() {
-        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
+    fn a_grace_period_can_be_shortened_but_not_extended() {
+        let (mut pod, now) = (bound_pod(), Timestamp::from_second(1_000).unwrap());
         let deadline = |pod: &Pod| {
             pod.metadata
                 .deletion_timestamp
                 .and_then(|time| time.timestamp())
         };
-        end(&mut pod, &DeleteOptions::default(), now);
+        begin_or_shorten(&mut pod, &DeleteOptions::default(), now);
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(30));
         assert_eq!(deadline(&pod), Timestamp::from_second(1_030).ok());
-        end(&mut pod, &graced(60), now);
+        begin_or_shorten(&mut pod, &with_grace(60), now);
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(30));
-        end(&mut pod, &DeleteOptions::default(), now);
+        begin_or_shorten(&mut pod, &DeleteOptions::default(), now);
         assert_eq!(deadline(&pod), Timestamp::from_second(1_030).ok());
-        end(&mut pod, &graced(5), now);
+        begin_or_shorten(&mut pod, &with_grace(5), now);
         assert_eq!(deadline(&pod), Timestamp::from_second(1_005).ok());
-        end(&mut pod, &graced(0), now);
+        begin_or_shorten(&mut pod, &with_grace(0), now);
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(0));
     }
 
     /// Checks F1.
     #[test]
-    fn no_grace_is_too_long() {
+    fn the_longest_grace_periods_do_not_overflow() {
         let now = Timestamp::from_second(1_000).unwrap();
         for grace in [i64::MAX, i64::MAX / 2, 300_000_000_000] {
-            let mut pod = bound();
+            let mut pod = bound_pod();
             pod.spec.termination_grace_period_seconds = Some(grace);
-            end(&mut pod, &DeleteOptions::default(), now);
+            begin_or_shorten(&mut pod, &DeleteOptions::default(), now);
             assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(grace));
-            end(&mut pod, &graced(grace.saturating_sub(1)), now);
-            end(&mut pod, &graced(5), now);
+            begin_or_shorten(&mut pod, &with_grace(grace.saturating_sub(1)), now);
+            begin_or_shorten(&mut pod, &with_grace(5), now);
             let deadline = pod.metadata.deletion_timestamp.unwrap().timestamp();
             assert_eq!(deadline, Timestamp::from_second(1_005).ok(), "{grace}");
         }
@@ -285,28 +290,28 @@ mod tests {
 
     /// Checks F1.
     #[test]
-    fn a_negative_grace_is_one_second() {
-        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
-        end(&mut pod, &graced(i64::MIN), now);
+    fn a_negative_grace_period_is_one_second() {
+        let (mut pod, now) = (bound_pod(), Timestamp::from_second(1_000).unwrap());
+        begin_or_shorten(&mut pod, &with_grace(i64::MIN), now);
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(1));
     }
 
     #[test]
-    fn what_has_passed_of_a_grace_counts_when_it_is_shortened() {
-        let (mut pod, now) = (bound(), Timestamp::from_second(1_000).unwrap());
-        end(&mut pod, &graced(30), now);
+    fn a_shortened_grace_period_counts_from_the_begin_of_the_deletion() {
+        let (mut pod, now) = (bound_pod(), Timestamp::from_second(1_000).unwrap());
+        begin_or_shorten(&mut pod, &with_grace(30), now);
         let later = Timestamp::from_second(1_010).unwrap();
-        end(&mut pod, &graced(20), later);
-        let end_at = |pod: &Pod| pod.metadata.deletion_timestamp.unwrap().timestamp();
-        assert_eq!(end_at(&pod), Timestamp::from_second(1_020).ok());
-        end(&mut pod, &graced(5), later);
-        assert_eq!(end_at(&pod), Some(later));
+        begin_or_shorten(&mut pod, &with_grace(20), later);
+        let deadline = |pod: &Pod| pod.metadata.deletion_timestamp.unwrap().timestamp();
+        assert_eq!(deadline(&pod), Timestamp::from_second(1_020).ok());
+        begin_or_shorten(&mut pod, &with_grace(5), later);
+        assert_eq!(deadline(&pod), Some(later));
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(1));
     }
 
     #[test]
-    fn options_that_contradict_each_other_are_refused() {
-        let mut options = graced(-1);
+    fn contradicting_options_are_invalid() {
+        let mut options = with_grace(-1);
         assert_eq!(validate(&options), Ok(()));
         options.propagation_policy = Some("Sideways".into());
         options.orphan_dependents = Some(true);
@@ -322,28 +327,28 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_counts_as_one_change_of_intent() {
+    fn a_deletion_increments_the_generation_once() {
         let (mut web, now) = (Deployment::default(), Timestamp::UNIX_EPOCH);
         web.metadata.generation = 4;
-        end(&mut web, &DeleteOptions::default(), now);
-        end(&mut web, &DeleteOptions::default(), now);
+        begin_or_shorten(&mut web, &DeleteOptions::default(), now);
+        begin_or_shorten(&mut web, &DeleteOptions::default(), now);
         assert_eq!(web.metadata.generation, 5);
     }
 
     #[test]
-    fn who_deletes_says_what_becomes_of_dependants() {
+    fn the_propagation_policy_sets_its_finalizer() {
         let policy = |policy: &str| DeleteOptions {
             propagation_policy: Some(policy.into()),
             ..Default::default()
         };
         let mut meta = ObjectMeta::default();
-        hold_for_dependants(&mut meta, &policy("Orphan"));
+        set_propagation_finalizer(&mut meta, &policy("Orphan"));
         assert_eq!(meta.finalizers, [ORPHAN]);
-        hold_for_dependants(&mut meta, &DeleteOptions::default());
+        set_propagation_finalizer(&mut meta, &DeleteOptions::default());
         assert_eq!(meta.finalizers, [ORPHAN]);
-        hold_for_dependants(&mut meta, &policy("Foreground"));
+        set_propagation_finalizer(&mut meta, &policy("Foreground"));
         assert_eq!(meta.finalizers, [FOREGROUND]);
-        hold_for_dependants(&mut meta, &policy("Background"));
+        set_propagation_finalizer(&mut meta, &policy("Background"));
         assert!(meta.finalizers.is_empty());
     }
 }

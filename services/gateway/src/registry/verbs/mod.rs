@@ -1,4 +1,4 @@
-//! The verbs of the API, as methods of [`Registry`](super::Registry): one file for each.
+//! The verbs of the API, as methods of [`Registry`](super::Registry).
 
 pub(crate) mod binding;
 pub(crate) mod create;

@@ -1,4 +1,4 @@
-//! `patch`: a part of an object changed, in any of three ways.
+//! The verb `patch`: JSON patch, merge patch and strategic merge patch.
 
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
@@ -12,26 +12,26 @@ use crate::registry::verbs::update::{Precondition, revise};
 use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 
-/// Looks at the JSON of a patched object before it is read, and answers with warnings or refuses it.
+/// Checks the JSON of a patched object before it is decoded. Returns warnings.
 pub type Check = fn(&'static Kind, &[u8]) -> Result<Vec<String>, ApiError>;
 
-/// A change in part.
+/// A patch of an object.
 pub struct Patch {
-    /// How `body` is meant.
+    /// The format of `body`.
     pub r#type: Type,
     /// The patch.
     pub body: Value,
-    /// The length of its text.
+    /// The length of the body in bytes.
     pub bytes: usize,
-    /// How strictly the outcome is read.
+    /// The check of the patched object.
     pub check: Check,
 }
 
 impl Registry {
-    /// Changes an object, its status or its scale in part. A patch that names no revision applies to whatever is there.
+    /// Patches an object, its status or its scale. A patch without a resourceVersion applies to the current object.
     ///
     /// # Errors
-    /// `Conflict` when the patch names a revision or a uid that is not the newest, `NotFound`, `Invalid`, …
+    /// `Conflict` when the patch has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
     pub async fn patch(
         &self,
         context: &RequestContext,
@@ -45,8 +45,8 @@ impl Registry {
         let whole = Target::whole(target.kind, &target.key());
         let mut warnings = Vec::new();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
-            let (new, heard) = patch.apply(target, old)?;
-            warnings = heard;
+            let new;
+            (new, warnings) = patch.apply(target, old)?;
             if target.subresource != Subresource::Scale {
                 return revise(target, old, slot.insert(new));
             }
@@ -68,7 +68,7 @@ impl Registry {
 }
 
 impl Patch {
-    /// The patched object (or scale), and what to warn of.
+    /// Returns the patched object or scale, and warnings.
     fn apply(
         &self,
         target: &Target,
@@ -96,8 +96,7 @@ impl Patch {
             Type::Merge => patch::merge(kind, document, body)?,
             Type::Strategic => patch::strategic(kind, document, body)?,
             Type::Apply | Type::Unspecified => {
-                let message =
-                    "the patch type is not supported: json, merge and strategic merge patches are";
+                let message = "the patch type is not supported; use a JSON patch, a merge patch or a strategic merge patch";
                 return Err(ApiError::new(Reason::UnsupportedMediaType, message));
             }
         };

@@ -1,4 +1,4 @@
-//! `get`, `list` and `watch`: everything that changes nothing.
+//! The verbs `get`, `list` and `watch`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,46 +15,46 @@ use crate::registry::{
 
 use crate::access;
 
-/// As things stood when.
+/// The revision at which a list is read (Kubernetes: `resourceVersionMatch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
-    /// Not earlier than asked.
-    Least(AtLeast),
-    /// At this very revision.
+pub enum RevisionMatch {
+    /// This one or a later one.
+    NotOlderThan(AtLeast),
+    /// This one.
     Exact(Revision),
 }
 
-/// Which objects to list, and how many of them.
+/// The parameters of a list.
 #[derive(Clone, Debug)]
 pub struct ListParams {
-    /// Which.
+    /// Selects the objects.
     pub filter: Filter,
-    /// Entries per page; 0: all.
+    /// The largest number of objects on a page; 0 for no limit.
     pub limit: usize,
-    /// From the page before; empty for the first.
+    /// The token of the previous page; empty for the first page.
     pub continue_token: String,
-    /// As things stood when; of no meaning on later pages, which are of the same revision as the first.
-    pub at: At,
+    /// The revision of the first page; later pages are read at the same one.
+    pub at: RevisionMatch,
 }
 
 /// A list, or a page of one.
 #[derive(Clone, Debug, Default)]
 pub struct List {
-    /// In the order of their keys.
+    /// The objects in the order of their keys.
     pub items: Vec<Arc<Cached>>,
-    /// When this was true.
+    /// The revision at which the list was read.
     pub revision: Revision,
-    /// How to ask for the next page; empty when there is none.
+    /// The token of the next page; empty on the last page.
     pub continue_token: String,
-    /// How many objects follow, where that is known.
+    /// The number of objects on later pages, if known.
     pub remaining: Option<i64>,
 }
 
 impl Registry {
-    /// One object, or its scale.
+    /// Returns an object or its scale.
     ///
     /// # Errors
-    /// `NotFound`, or those of a store that cannot be reached.
+    /// `NotFound`, or errors of the store.
     pub async fn get(
         &self,
         context: &RequestContext,
@@ -74,10 +74,10 @@ impl Registry {
         }
     }
 
-    /// What the filter lets through. Later pages show things as they stood on the first.
+    /// Returns the objects that the filter selects. Later pages are read at the revision of the first.
     ///
     /// # Errors
-    /// `Expired` when later pages come too late, `BadRequest` for a foreign token.
+    /// `Expired` when the revision has been compacted, `BadRequest` for an invalid token.
     pub async fn list(
         &self,
         context: &RequestContext,
@@ -86,16 +86,16 @@ impl Registry {
         let filter = &params.filter;
         access::allow(&context.user, Verb::List, filter.kind(), filter.namespace())?;
         if !params.continue_token.is_empty() {
-            let (revision, after) = read_token(&params.continue_token, filter)?;
+            let (revision, after) = decode_token(&params.continue_token, filter)?;
             let revision = match revision {
                 Some(revision) => revision,
                 None => self.cache.newest().await?,
             };
-            return self.past(params, revision, Some(after)).await;
+            return self.list_at(params, revision, Some(after)).await;
         }
         let at = match params.at {
-            At::Exact(revision) => return self.past(params, revision, None).await,
-            At::Least(at) => at,
+            RevisionMatch::Exact(revision) => return self.list_at(params, revision, None).await,
+            RevisionMatch::NotOlderThan(at) => at,
         };
         let snapshot = self.cache.list(filter, at).await?;
         let mut list = List {
@@ -104,13 +104,13 @@ impl Registry {
             ..List::default()
         };
         if params.limit > 0 && list.items.len() > params.limit {
-            cut(&mut list, params.limit, filter);
+            truncate(&mut list, params.limit, filter);
         }
         Ok(list)
     }
 
-    /// A page of the past, from the store.
-    async fn past(
+    /// Returns a page at a revision, from the store.
+    async fn list_at(
         &self,
         params: &ListParams,
         revision: Revision,
@@ -130,16 +130,16 @@ impl Registry {
             items: page.items,
             revision,
             continue_token: last
-                .map(|last| write_token(&revision, &last))
+                .map(|last| encode_token(&revision, &last))
                 .unwrap_or_default(),
             remaining: i64::try_from(page.remaining).ok().filter(|_| counts),
         })
     }
 
-    /// Changes, and perhaps first the state, as `spec` says.
+    /// Returns the stream of changes that `spec` selects, preceded by the existing objects if it asks for them.
     ///
     /// # Errors
-    /// `Expired` when the history does not reach back to where it should start.
+    /// `Expired` when the start is older than the history of the cache.
     pub async fn watch(
         &self,
         context: &RequestContext,
@@ -155,28 +155,29 @@ impl Registry {
     }
 }
 
-/// Leaves the first page, in the order in which the store would continue it.
-fn cut(list: &mut List, limit: usize, filter: &Filter) {
+/// Truncates a list to its first page, in the order in which the store continues it.
+fn truncate(list: &mut List, limit: usize, filter: &Filter) {
     list.items
         .sort_by_cached_key(|item| keys::object(filter.kind(), &item.key));
     let remaining = i64::try_from(list.items.len() - limit).ok();
     list.remaining = remaining.filter(|_| filter.selects_all());
     list.items.truncate(limit);
     if let Some(last) = list.items.last() {
-        list.continue_token = write_token(&list.revision, &last.key);
+        list.continue_token = encode_token(&list.revision, &last.key);
     }
 }
 
-/// Stands in a token for the newest revision, whatever it is by then.
+/// The revision of a token that continues at the newest revision.
 const NEWEST: &str = "-1";
 
-/// Opaque to everyone else: the revision of the first page, and the last key of this one.
-fn write_token(revision: &dyn fmt::Display, last: &Key) -> String {
+/// Returns a continue token: the revision of the first page and the last key of this one.
+fn encode_token(revision: &dyn fmt::Display, last: &Key) -> String {
     format!("{revision}/{}/{}", last.namespace, last.name)
 }
 
-/// The revision to go on at (`None`: the newest), and the key to go on after, which is one that the filter looks at.
-fn read_token(token: &str, filter: &Filter) -> Result<(Option<Revision>, Key), ApiError> {
+/// Returns the revision (`None` for the newest) and the last key of a continue token. The key must be in the scope of the
+/// filter.
+fn decode_token(token: &str, filter: &Filter) -> Result<(Option<Revision>, Key), ApiError> {
     let invalid = |why: &str| {
         let message = format!("invalid continue token: continue key is not valid{why}");
         ApiError::new(Reason::BadRequest, message)
@@ -201,7 +202,7 @@ fn read_token(token: &str, filter: &Filter) -> Result<(Option<Revision>, Key), A
     Ok((revision, Key::new(namespace, name)))
 }
 
-/// The list cannot be had as it stood then; pages may go on after the key as things stand now.
+/// Returns `Expired`; for a later page, with a token that continues after the key at the newest revision.
 fn expired(after: Option<&Key>) -> ApiError {
     let Some(after) = after else {
         let message = "The resourceVersion for the provided list is too old.";
@@ -213,7 +214,7 @@ fn expired(after: Option<&Key>) -> ApiError {
         objects that were created, modified, or deleted between the time the first chunk was returned and now may show \
         up in the list.";
     let mut error = ApiError::new(Reason::Expired, message);
-    error.continue_token = Some(write_token(&NEWEST, after).into());
+    error.continue_token = Some(encode_token(&NEWEST, after).into());
     error
 }
 
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_leads_back_to_its_page() {
+    fn a_token_is_decoded_to_its_revision_and_key() {
         let revision = Revision::from_raw(7);
         for (resource, namespace, key) in [
             ("pods", "", Key::new("production", "web")),
@@ -236,17 +237,17 @@ mod tests {
             ("nodes", "", Key::new("", "node-1")),
         ] {
             let filter = filter(resource, namespace);
-            let token = write_token(&revision, &key);
-            let read = read_token(&token, &filter).unwrap();
+            let token = encode_token(&revision, &key);
+            let read = decode_token(&token, &filter).unwrap();
             assert_eq!(read, (Some(revision), key.clone()));
-            let token = write_token(&NEWEST, &key);
-            assert_eq!(read_token(&token, &filter).unwrap(), (None, key));
+            let token = encode_token(&NEWEST, &key);
+            assert_eq!(decode_token(&token, &filter).unwrap(), (None, key));
         }
     }
 
     /// Checks F17.
     #[test]
-    fn a_foreign_token_is_refused() {
+    fn an_invalid_token_is_a_bad_request() {
         for token in [
             "x",
             "1",
@@ -260,9 +261,9 @@ mod tests {
             "1/a/b/c",
             "1/a/../b",
         ] {
-            let error = read_token(token, &filter("pods", "a")).unwrap_err();
+            let error = decode_token(token, &filter("pods", "a")).unwrap_err();
             assert_eq!(error.reason, Reason::BadRequest, "{token}");
         }
-        assert!(read_token("1/a/b", &filter("nodes", "")).is_err());
+        assert!(decode_token("1/a/b", &filter("nodes", "")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `scale`: the number of replicas, as a subresource that an autoscaler may change.
+//! The subresource `scale`: the number of replicas.
 
 use setpoint_codec::Object;
 use setpoint_model::names;
@@ -13,7 +13,7 @@ use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 use crate::registry::{ObjectResponse, Target, errors};
 
-/// Returns the scale of an object that has one.
+/// Returns the scale of an object; `MethodNotAllowed` if its kind has none.
 pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
     let replicas = kinds::of(object.kind()).scale(object);
     let replicas = replicas.ok_or_else(errors::not_allowed)?;
@@ -28,7 +28,7 @@ pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
             ..Default::default()
         },
         spec: ScaleSpec {
-            replicas: replicas.wanted,
+            replicas: replicas.desired,
         },
         status: ScaleStatus {
             replicas: replicas.observed,
@@ -37,14 +37,14 @@ pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
     })
 }
 
-/// Returns the scale of the object of an answer.
+/// Returns the response with the scale of the object.
 pub(crate) fn response(whole: ObjectResponse) -> Result<ObjectResponse, ApiError> {
     let revision = whole.revision;
     let scale = of(&*whole.into_object()?)?;
     Ok(ObjectResponse::made(Box::new(scale), revision))
 }
 
-/// Returns the number of replicas that a sent `Scale` asks for.
+/// Returns the number of replicas of a valid `Scale`.
 pub(crate) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, ApiError> {
     let Some(scale) = object.downcast_ref::<Scale>() else {
         let message = format!(
@@ -54,7 +54,7 @@ pub(crate) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, A
         return Err(ApiError::new(setpoint_proto::Reason::BadRequest, message));
     };
     let mut meta = scale.metadata.clone();
-    metadata::settle(&mut meta, target)?;
+    metadata::match_target(&mut meta, target)?;
     let mut errors = FieldErrors::default();
     metadata::validate(&meta, names::validate_dns_subdomain, &mut errors);
     errors.non_negative(
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scale_shows_what_is_wanted_what_there_is_and_of_what() {
+    fn a_scale_has_the_desired_and_observed_replicas_and_the_selector() {
         let mut web = Deployment::default();
         web.metadata.name = "web".into();
         web.metadata.namespace = "shop".into();

@@ -1,4 +1,4 @@
-//! `update`: the whole object, its status, or its scale.
+//! The verb `update`: the whole object, its status, or its scale.
 
 use setpoint_codec::Object;
 use setpoint_model::Verb;
@@ -16,10 +16,10 @@ use crate::registry::{
 };
 
 impl Registry {
-    /// Replaces the part of the object that the subresource covers.
+    /// Replaces the object, or the part that the subresource covers.
     ///
     /// # Errors
-    /// `Conflict` when the object names a revision or a uid that is not the newest, `NotFound`, `Invalid`, …
+    /// `Conflict` when the object has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
     pub async fn update(
         &self,
         context: &RequestContext,
@@ -35,8 +35,8 @@ impl Registry {
         self.replace(context, target, object, |_, _| {}).await
     }
 
-    /// Replaces the status of an object. Labels, annotations, owners and finalizers that the report leaves empty stay, so that
-    /// a reporter need not know them.
+    /// Replaces the status of an object. Labels, annotations, owners and finalizers that `object` leaves empty are kept, so
+    /// that controllers need not send them.
     ///
     /// # Errors
     /// As [`Self::update`].
@@ -51,12 +51,12 @@ impl Registry {
         let sent = object.meta().clone();
         self.replace(context, target, object, move |meta, old| {
             meta.clone_from(&sent);
-            metadata::keep_unsaid(meta, old);
+            metadata::keep_unset(meta, old);
         })
         .await
     }
 
-    /// Replaces the part of the object that the subresource covers, after `complete` has changed the new metadata by the
+    /// Replaces the object or its status, after `complete` has changed the new metadata according to the
     /// stored one.
     async fn replace(
         &self,
@@ -66,11 +66,11 @@ impl Registry {
         complete: impl Fn(&mut ObjectMeta, &ObjectMeta) + Send + Sync,
     ) -> Result<ObjectResponse, ApiError> {
         let precondition = Precondition::of(&*object);
-        precondition.check_given(target)?;
+        precondition.check_revision_is_set(target)?;
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let new = slot.as_mut();
-            let new = new.expect("what was sent lies there from the start");
+            let new = new.expect("the slot has the object of the request");
             complete(new.meta_mut(), old.object.meta());
             revise(target, old, new)
         };
@@ -102,13 +102,14 @@ impl Registry {
     }
 }
 
-/// The version of the object that the sender knew. Empty fields are not compared.
+/// The uid and the revision that the current object must have. Empty fields are not compared.
 pub(crate) struct Precondition {
     pub uid: String,
     pub revision: String,
 }
 
 impl Precondition {
+    /// Returns the uid and the revision in the metadata of an object.
     pub(crate) fn of(object: &dyn Object) -> Self {
         let meta = object.meta();
         Self {
@@ -117,8 +118,8 @@ impl Precondition {
         }
     }
 
-    /// Returns `Invalid` without a revision, if the kind requires one.
-    fn check_given(&self, target: &Target) -> Result<(), ApiError> {
+    /// Checks that there is a revision if the kind requires one; otherwise returns `Invalid`.
+    fn check_revision_is_set(&self, target: &Target) -> Result<(), ApiError> {
         if self.names_revision() || kinds::of(target.kind).allows_unconditional_update() {
             return Ok(());
         }
@@ -132,11 +133,12 @@ impl Precondition {
         errors.into_result(target.kind, &target.name)
     }
 
-    /// Returns whether a revision is named. Clients send "0" for any revision.
+    /// Returns whether a revision is required. Clients send "0" for any revision.
     fn names_revision(&self) -> bool {
         !["", "0"].contains(&self.revision.as_str())
     }
 
+    /// Checks the current object; returns `Conflict` if it differs.
     pub(crate) fn check(&self, target: &Target, old: &Current) -> Result<(), ApiError> {
         let uid = &old.object.meta().uid;
         if !self.uid.is_empty() && self.uid != *uid {

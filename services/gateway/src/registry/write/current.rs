@@ -1,4 +1,4 @@
-//! An object as it stands, on the way to being changed.
+//! The current object, as a write reads it.
 
 use bytes::Bytes;
 use setpoint_codec::{Object, envelope};
@@ -8,15 +8,15 @@ use setpoint_store::Entry;
 
 use crate::registry::{AtLeast, Registry, Target, errors};
 
-/// What is there now, decoded, beside the bytes as they are stored.
+/// The current object, decoded and encoded.
 pub(crate) struct Current {
-    /// Without its resourceVersion, as it is stored.
+    /// The object without its resourceVersion, as it is stored.
     pub object: Box<dyn Object>,
-    /// The object as it is stored.
+    /// The same, encoded.
     pub raw: Bytes,
     pub revision: Revision,
     pub cause: Option<Cause>,
-    /// Is it known to be the newest, rather than hoped to be?
+    /// Whether it was read from the store. One from the cache may be stale.
     pub is_live: bool,
 }
 
@@ -34,7 +34,7 @@ impl Current {
 }
 
 impl Registry {
-    /// The object as the cache has it, or else as the store has it.
+    /// Returns the object from the cache; if it is not there, from the store.
     pub(crate) async fn cached(&self, target: &Target) -> Result<Current, ApiError> {
         let cached = self
             .cache
@@ -54,7 +54,7 @@ impl Registry {
         })
     }
 
-    /// The object as the store has it.
+    /// Returns the object from the store.
     pub(crate) async fn live(&self, target: &Target) -> Result<Current, ApiError> {
         let entry = self.store.get(&target.path()).await?;
         let entry = entry.ok_or_else(|| errors::not_found(target.kind, &target.name))?;

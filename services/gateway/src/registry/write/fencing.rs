@@ -1,21 +1,21 @@
-//! Terms of leases: each new holder begins one, in the very transaction that makes it the holder.
+//! Terms of Leases. Each new holder begins a term, in the transaction that makes it the holder.
 //!
-//! A term stands in a key of its own, which goes with the Lease, and against which fences are compared. It also stands
-//! beside the Lease, as `lease_term` in the cause of its last write: there an elected client learns it, from the answer to
-//! its own write, and everyone else from a read, a watch, or etcd's history.
+//! The current term is in a key of its own, which is deleted with the Lease, and with which fences are compared. It is also
+//! in the cause of the last write of the Lease (`lease_term`): an elected client learns it from the response to its write,
+//! and others from a read, a watch, or etcd's history.
 //!
-//! `spec.leaseTransitions` is the users', as in Kubernetes: whatever they write is kept. We chose the envelope over an
-//! annotation, which every client would see and could try to write, and over a field of the answer alone, which nobody
-//! could look up afterwards. It would be wrong if something rewrote envelopes without their causes; the key stands then,
-//! and the term is noted again with the next write.
+//! `spec.leaseTransitions` belongs to users, as in Kubernetes. We chose the envelope over an annotation, which every client
+//! would see and could try to write, and over a field of the response alone, which could not be looked up later. It would be
+//! wrong if something rewrote envelopes without their causes; the key would still be right, and the next write records the
+//! term again.
 //!
-//! A fence may name a Lease that is gone, and must still hold when a Lease of that name is made anew: no term may ever
-//! come back. So a Lease that goes leaves its last term in one key, shared by all, if that term is the highest there; and
+//! A fence may name a Lease that has been deleted, and must also fail if a Lease of that name is created again, so a term
+//! must never be reused. A deleted Lease leaves its last term in one key, shared by all Leases, if it is the highest there;
 //! a Lease without a term begins with the one after that. We chose the highest past term over a key for each name ever
-//! used, of which replicas with made-up names would leave thousands.
+//! used, since replicas with generated names would leave thousands.
 //!
-//! A key that somebody else has made unreadable counts as a term as high as its revision, than which there are fewer
-//! terms, and is written anew when the next term begins.
+//! A term key with an invalid value counts as a term as high as its revision, which no term exceeds, and is repaired when
+//! the next term begins.
 
 use bytes::Bytes;
 use setpoint_codec::Object;
@@ -29,139 +29,140 @@ use crate::metrics;
 use crate::registry::write::current::Current;
 use crate::registry::{Registry, RequestContext, Target, errors};
 
-/// How a write moves a Lease's term.
+/// The effect of a write on the term of a Lease.
 #[derive(Clone, Default)]
-pub(crate) struct Move {
-    /// The term that stands with this write; `None` if there has been none.
-    stands: Option<u64>,
-    term: Option<Term>,
-    /// Keys that the move rests on, or repairs.
-    witnesses: Vec<Precondition>,
+pub(crate) struct TermChange {
+    /// The term after the write; `None` if there is none.
+    term: Option<u64>,
+    /// The change of the term key.
+    change: Option<Term>,
+    /// Term keys that must be unchanged, or are repaired.
+    preconditions: Vec<Precondition>,
 }
 
-impl Move {
-    /// The write, with which the term moves.
-    pub(crate) fn with(self, write: Write) -> Write {
+impl TermChange {
+    /// Adds the change to a write.
+    pub(crate) fn apply_to(self, write: Write) -> Write {
         write
-            .advancing(self.term)
-            .with_preconditions(self.witnesses)
+            .advancing(self.change)
+            .with_preconditions(self.preconditions)
     }
 
-    /// Notes the term in the cause of the write.
-    pub(crate) fn note(&self, cause: &mut Cause) {
-        cause.lease_term = self.stands;
+    /// Records the term in the cause of the write.
+    pub(crate) fn record_in(&self, cause: &mut Cause) {
+        cause.lease_term = self.term;
     }
 }
 
-/// Counts the term of a Lease that is about to be written; nothing for other kinds, or while the holder stays.
+/// Begins a term if the write of a Lease sets a new holder; otherwise, and for other kinds, changes nothing.
 ///
 /// # Errors
-/// Those of the store, which is asked for the standing term when a new one begins.
+/// Those of the store, from which the current term is read.
 pub(crate) async fn advance(
     store: &dyn Store,
     old: Option<&Current>,
     new: &dyn Object,
-) -> Result<Move, ApiError> {
+) -> Result<TermChange, ApiError> {
     let rules = kinds::of(new.kind());
     let Some(spec) = rules.lease(new) else {
-        return Ok(Move::default());
+        return Ok(TermChange::default());
     };
     let before = old.and_then(|old| rules.lease(&*old.object));
     let lease = Key::of(new.meta());
-    if !begins(before, spec) {
-        return continued(store, old, spec, lease).await;
+    if !is_new_holder(before, spec) {
+        return keep_term(store, old, spec, lease).await;
     }
-    let key = Stored::read(store, &keys::term(&lease)).await?;
-    let mut witnesses = Vec::new();
-    let mut highest = key.term().max(old.and_then(said));
-    if key == Stored::Absent {
-        let past = Stored::read(store, keys::PAST_TERM).await?;
+    let path = keys::term(&lease);
+    let key = TermKey::read(store, &path).await?;
+    let mut preconditions = Vec::new();
+    let mut highest = key.term().max(old.and_then(term_in_lease));
+    if key == TermKey::Absent {
+        let past = TermKey::read(store, keys::PAST_TERM).await?;
         highest = highest.max(past.term());
-        witnesses.push(past.stays(keys::PAST_TERM));
+        preconditions.push(past.unchanged(keys::PAST_TERM));
     }
-    let to = highest.map_or(0, |term| term.saturating_add(1));
-    let term = match key {
-        Stored::Unreadable(_) => {
-            witnesses.push(key.becomes(&keys::term(&lease), to));
+    let next = highest.map_or(0, |term| term.saturating_add(1));
+    let change = match key {
+        TermKey::Invalid(_) => {
+            preconditions.push(key.replaced(&path, next));
             None
         }
-        _ => Some(term(lease, key.term(), Some(to))),
+        _ => Some(change(lease, key.term(), Some(next))),
     };
-    Ok(Move {
-        stands: Some(to),
-        term,
-        witnesses,
+    Ok(TermChange {
+        term: Some(next),
+        change,
+        preconditions,
     })
 }
 
-/// The holder stays. A Lease that was last written before terms were noted beside it gets its note now.
-async fn continued(
+/// Records the current term again. It is read from its key if the last write was made before terms were recorded.
+async fn keep_term(
     store: &dyn Store,
     old: Option<&Current>,
     new: &LeaseSpec,
     lease: Key,
-) -> Result<Move, ApiError> {
-    let noted = old.and_then(|old| old.cause.as_ref()?.lease_term);
-    let stands = match noted {
-        None if !holder(new).is_empty() => Stored::read(store, &keys::term(&lease)).await?.term(),
-        noted => noted,
+) -> Result<TermChange, ApiError> {
+    let term = match old.and_then(recorded_term) {
+        None if !holder(new).is_empty() => TermKey::read(store, &keys::term(&lease)).await?.term(),
+        recorded => recorded,
     };
-    Ok(Move {
-        stands,
-        ..Move::default()
+    Ok(TermChange {
+        term,
+        ..TermChange::default()
     })
 }
 
-/// Forgets the term of a Lease that is about to go; nothing for other kinds.
+/// Ends the term of a Lease that is removed; changes nothing for other kinds.
 ///
 /// # Errors
-/// Those of the store, which is asked for the standing term.
-pub(crate) async fn forget(store: &dyn Store, old: &Current) -> Result<Move, ApiError> {
+/// Those of the store, from which the current term is read.
+pub(crate) async fn end_term(store: &dyn Store, old: &Current) -> Result<TermChange, ApiError> {
     if lease_of(old).is_none() {
-        return Ok(Move::default());
+        return Ok(TermChange::default());
     }
     let lease = Key::of(old.object.meta());
     let path = keys::term(&lease);
-    let key = Stored::read(store, &path).await?;
-    let Some(last) = key.term().max(noted(old)) else {
-        return Ok(Move::default());
+    let key = TermKey::read(store, &path).await?;
+    let Some(last) = key.term().max(recorded_term(old)) else {
+        return Ok(TermChange::default());
     };
-    if let Stored::Unreadable(_) = key {
-        // It cannot be removed in this transaction: a term that nobody has had takes its place.
-        return Ok(Move {
-            witnesses: vec![key.becomes(&path, last.saturating_add(1))],
-            ..Move::default()
+    if let TermKey::Invalid(_) = key {
+        // It cannot be deleted in this transaction, so it gets a term that has never been in use.
+        return Ok(TermChange {
+            preconditions: vec![key.replaced(&path, last.saturating_add(1))],
+            ..TermChange::default()
         });
     }
-    let past = Stored::read(store, keys::PAST_TERM).await?;
-    // One that is as high already does not fall meanwhile.
-    let rises = (past.term() < Some(last)).then(|| past.becomes(keys::PAST_TERM, last));
-    Ok(Move {
-        stands: None,
-        term: key.term().map(|stands| term(lease, Some(stands), None)),
-        witnesses: rises.into_iter().collect(),
+    let past = TermKey::read(store, keys::PAST_TERM).await?;
+    // A past term that is as high needs no precondition, since it only rises.
+    let raised = (past.term() < Some(last)).then(|| past.replaced(keys::PAST_TERM, last));
+    Ok(TermChange {
+        term: None,
+        change: key.term().map(|term| change(lease, Some(term), None)),
+        preconditions: raised.into_iter().collect(),
     })
 }
 
-/// The term that the Lease's last write noted.
-fn noted(lease: &Current) -> Option<u64> {
+/// Returns the term that the last write of the Lease recorded.
+fn recorded_term(lease: &Current) -> Option<u64> {
     lease.cause.as_ref()?.lease_term
 }
 
-/// The highest term that the Lease itself tells of. Before terms were noted beside it, `leaseTransitions` was the term.
-fn said(lease: &Current) -> Option<u64> {
+/// Returns the term of a Lease without its key. Before terms were recorded, `leaseTransitions` was the term.
+fn term_in_lease(lease: &Current) -> Option<u64> {
     let transitions = || {
         let transitions = lease_of(lease)?.lease_transitions;
         u64::try_from(transitions?).ok()
     };
-    noted(lease).or_else(transitions)
+    recorded_term(lease).or_else(transitions)
 }
 
-fn lease_of(state: &Current) -> Option<&LeaseSpec> {
-    kinds::of(state.object.kind()).lease(&*state.object)
+fn lease_of(current: &Current) -> Option<&LeaseSpec> {
+    kinds::of(current.object.kind()).lease(&*current.object)
 }
 
-fn term(lease: Key, from: Option<u64>, to: Option<u64>) -> Term {
+fn change(lease: Key, from: Option<u64>, to: Option<u64>) -> Term {
     Term {
         namespace: lease.namespace,
         lease: lease.name,
@@ -170,16 +171,16 @@ fn term(lease: Key, from: Option<u64>, to: Option<u64>) -> Term {
     }
 }
 
-/// A key that holds a term.
+/// The state of a key that holds a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stored {
+enum TermKey {
     Absent,
     Term(u64, Revision),
-    /// Somebody else has written something else there.
-    Unreadable(Revision),
+    /// The value is not a term: something else has written it.
+    Invalid(Revision),
 }
 
-impl Stored {
+impl TermKey {
     async fn read(store: &dyn Store, key: &str) -> Result<Self, ApiError> {
         let Some(Entry {
             value, revision, ..
@@ -190,8 +191,8 @@ impl Stored {
         Ok(match Term::read(&value) {
             Some(term) => Self::Term(term, revision),
             None => {
-                tracing::warn!(key, %revision, "a lease term cannot be read");
-                Self::Unreadable(revision)
+                tracing::warn!(key, %revision, "the value of a lease term key is invalid");
+                Self::Invalid(revision)
             }
         })
     }
@@ -200,27 +201,27 @@ impl Stored {
         match self {
             Self::Absent => None,
             Self::Term(term, _) => Some(term),
-            Self::Unreadable(revision) => Some(revision.raw()),
+            Self::Invalid(revision) => Some(revision.raw()),
         }
     }
 
-    /// A write that rests on nobody having changed the key since.
-    fn stays(self, key: &str) -> Precondition {
+    /// Returns the precondition that the key is unchanged.
+    fn unchanged(self, key: &str) -> Precondition {
         Precondition {
             key: key.into(),
             expect: match self {
                 Self::Absent => Expect::Absent,
-                Self::Term(_, revision) | Self::Unreadable(revision) => Expect::At(revision),
+                Self::Term(_, revision) | Self::Invalid(revision) => Expect::At(revision),
             },
             put: None,
         }
     }
 
-    /// A write that also puts another term there.
-    fn becomes(self, key: &str, term: u64) -> Precondition {
+    /// Returns the precondition that the key is unchanged, and writes another term to it.
+    fn replaced(self, key: &str, term: u64) -> Precondition {
         Precondition {
             put: Some(Bytes::from(term.to_string())),
-            ..self.stays(key)
+            ..self.unchanged(key)
         }
     }
 }
@@ -229,17 +230,17 @@ fn holder(spec: &LeaseSpec) -> &str {
     spec.holder_identity.as_deref().unwrap_or_default()
 }
 
-/// Does somebody hold the Lease who did not hold it before?
-fn begins(old: Option<&LeaseSpec>, new: &LeaseSpec) -> bool {
+/// Returns whether the Lease has a holder that did not hold it before.
+fn is_new_holder(old: Option<&LeaseSpec>, new: &LeaseSpec) -> bool {
     !holder(new).is_empty() && old.map(holder) != Some(holder(new))
 }
 
 impl Registry {
-    /// Refuses a request that writes nothing, as the transaction would refuse a write: a deposed leader learns of it from a
-    /// dry run, and from a change that changes nothing.
+    /// Checks the fence of a request that writes nothing, such as a dry run or an update without a change, so that a deposed
+    /// leader learns from it as from a write.
     ///
     /// # Errors
-    /// `Conflict` with cause `Fenced` when the call's lease term stands no more.
+    /// `Conflict` with cause `Fenced` when the lease term of the request is over.
     pub(crate) async fn check_fence(
         &self,
         target: &Target,
@@ -248,23 +249,24 @@ impl Registry {
         let Some(fence) = &context.fence else {
             return Ok(());
         };
-        let stands = self.store.get(&keys::fence(fence)).await?;
-        let stands = stands.and_then(|entry| Term::read(&entry.value));
-        if stands == Some(fence.term) {
+        let current = self.store.get(&keys::fence(fence)).await?;
+        let current = current.and_then(|entry| Term::read(&entry.value));
+        if current == Some(fence.term) {
             return Ok(());
         }
-        Err(self.refused(store::Error::Fenced, target, context).await)
+        let error = store::Error::Fenced;
+        Err(self.write_error(error, target, context).await)
     }
 
-    /// Returns the store's error as its caller hears it; counts the writes that fences refuse.
-    pub(crate) async fn refused(
+    /// Converts the store's error of a write, and counts writes that fences reject.
+    pub(crate) async fn write_error(
         &self,
         error: store::Error,
         target: &Target,
         context: &RequestContext,
     ) -> ApiError {
         if let (store::Error::Fenced, Some(fence)) = (&error, &context.fence) {
-            // Clients name leases as they like: only one that somebody has held becomes a label.
+            // Clients choose the names of leases freely, so only one that has a term becomes a label.
             if let Ok(Some(_)) = self.store.get(&keys::fence(fence)).await {
                 metrics::fenced(&fence.lease);
             }
@@ -285,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn a_term_begins_with_a_new_holder_and_with_nothing_else() {
-        assert!(begins(None, &held_by("a")));
-        assert!(begins(Some(&held_by("a")), &held_by("b")));
-        assert!(begins(Some(&held_by("")), &held_by("a")));
-        assert!(!begins(Some(&held_by("a")), &held_by("a")));
-        assert!(!begins(Some(&held_by("a")), &held_by("")));
-        assert!(!begins(None, &LeaseSpec::default()));
+    fn only_a_new_holder_begins_a_term() {
+        assert!(is_new_holder(None, &held_by("a")));
+        assert!(is_new_holder(Some(&held_by("a")), &held_by("b")));
+        assert!(is_new_holder(Some(&held_by("")), &held_by("a")));
+        assert!(!is_new_holder(Some(&held_by("a")), &held_by("a")));
+        assert!(!is_new_holder(Some(&held_by("a")), &held_by("")));
+        assert!(!is_new_holder(None, &LeaseSpec::default()));
     }
 }

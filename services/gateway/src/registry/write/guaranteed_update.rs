@@ -1,5 +1,5 @@
-//! Guaranteed update: read the object, compute the new one, commit; again if the read was stale or another write was
-//! first.
+//! Guaranteed update: reads an object, computes the new one and commits it, and retries if the read was stale or another
+//! write came first.
 
 use setpoint_codec::{Object, envelope};
 use setpoint_proto::ApiError;
@@ -7,21 +7,20 @@ use setpoint_store::{self as store, Write};
 
 use crate::heavy::heavy;
 use crate::kinds;
-use crate::registry::write::allocation::precondition;
 use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
-/// Computes the new object from the current one. The slot carries the result of the previous attempt, or the object that
-/// the caller sent, in, and the new result out.
+/// Computes the new object from the current one. The slot passes in the result of the previous attempt or the object of the
+/// request, and passes out the new object.
 pub(crate) type Mutate<'p> =
     dyn FnMut(&Current, &mut Option<Box<dyn Object>>) -> Result<(), ApiError> + Send + 'p;
 
-/// The result of a change.
+/// The result of an update.
 pub(crate) enum Updated {
-    /// The object after the change.
+    /// The object after the update.
     Stored(ObjectResponse),
     /// The object before it was removed.
     Deleted(ObjectResponse),
@@ -30,8 +29,8 @@ pub(crate) enum Updated {
 /// The result of one attempt.
 enum Attempt {
     Done(Updated),
-    /// Another write was first: the object that we computed, and the current one, if the store returned it.
-    Overtaken(Box<dyn Object>, Option<Current>),
+    /// The commit failed because of another write: the object that we computed, and the current one if the store returned it.
+    Conflict(Box<dyn Object>, Option<Current>),
 }
 
 impl Updated {
@@ -43,11 +42,11 @@ impl Updated {
 }
 
 impl Registry {
-    /// Changes an object to the result of `propose`; removes it if its deletion is complete.
+    /// Changes an object to the result of `mutate`; removes it if its deletion is complete.
     ///
-    /// A proposal that fails on the cached object is tried on the stored one before its error is returned. After a conflict
-    /// it is repeated on the new current object, until the time of the request is up. `bytes` is the size of the request,
-    /// which each proposal processes besides the object.
+    /// If `mutate` fails on the cached object, it is called with the stored one before its error is returned. After a
+    /// conflict it is called with the new current object, until the request times out. `bytes` is the size of the request,
+    /// which `mutate` processes besides the object.
     pub(crate) async fn guaranteed_update(
         &self,
         context: &RequestContext,
@@ -68,12 +67,10 @@ impl Registry {
                 current = self.live(target).await?;
                 continue;
             }
-            let new = slot
-                .take()
-                .expect("a proposal leaves its outcome in the slot");
+            let new = slot.take().expect("`mutate` puts its result into the slot");
             match self.commit(context, target, current, new).await? {
                 Attempt::Done(updated) => return Ok(updated),
-                Attempt::Overtaken(new, stored) => {
+                Attempt::Conflict(new, stored) => {
                     slot = Some(new);
                     retry.again().await?;
                     current = match stored {
@@ -92,7 +89,7 @@ impl Registry {
         old: Current,
         mut new: Box<dyn Object>,
     ) -> Result<Attempt, ApiError> {
-        if nothing_holds(&*new) {
+        if deletion_is_complete(&*new) {
             return self.remove(context, target, old, new).await;
         }
         let allocation = self.allocate(Some(&*old.object), &mut *new).await?;
@@ -101,14 +98,14 @@ impl Registry {
         let stored = |response| Ok(Attempt::Done(Updated::Stored(response)));
         if raw == old.raw && !old.is_live {
             // The cached object may be stale, so this may be a change of the current one.
-            return Ok(Attempt::Overtaken(new, None));
+            return Ok(Attempt::Conflict(new, None));
         }
         if raw == old.raw {
             self.check_fence(target, context).await?;
             return stored(ObjectResponse::written(new, &raw, old.revision, old.cause));
         }
         let mut cause = context.cause();
-        term.note(&mut cause);
+        term.record_in(&mut cause);
         let write_metrics = WriteMetrics::of(&*new, Some(&old), &mut cause);
         if context.dry_run {
             self.check_fence(target, context).await?;
@@ -122,19 +119,21 @@ impl Registry {
         let kind = target.kind;
         let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
         let write = Write::update(target.path(), old.revision, value);
-        let write = write
-            .fenced(context.fence.clone())
-            .with_preconditions(precondition(&allocation));
-        match self.store.commit(term.with(write)).await {
+        let write = write.fenced(context.fence.clone()).with_preconditions(
+            allocation
+                .iter()
+                .map(|allocation| allocation.precondition.clone()),
+        );
+        match self.store.commit(term.apply_to(write)).await {
             Ok(revision) => {
                 write_metrics.count_unless(context.dry_run);
                 stored(ObjectResponse::written(new, &raw, revision, Some(cause)))
             }
             Err(store::Error::PreconditionFailed) => {
-                let asked = allocation.map_or(new, |allocation| allocation.asked);
-                Ok(Attempt::Overtaken(asked, None))
+                let requested = allocation.map_or(new, |allocation| allocation.requested);
+                Ok(Attempt::Conflict(requested, None))
             }
-            Err(error) => self.overtaken(context, target, error, new).await,
+            Err(error) => self.retry_or_fail(context, target, error, new).await,
         }
     }
 
@@ -146,7 +145,7 @@ impl Registry {
         new: Box<dyn Object>,
     ) -> Result<Attempt, ApiError> {
         let cause = context.cause();
-        let term = fencing::forget(&*self.store, &old).await?;
+        let term = fencing::end_term(&*self.store, &old).await?;
         let write = Write::delete(target.path(), old.revision);
         let write = write.fenced(context.fence.clone()).because(cause.clone());
         let revision = match context.dry_run {
@@ -154,7 +153,7 @@ impl Registry {
                 .check_fence(target, context)
                 .await
                 .map(|()| Ok(old.revision))?,
-            false => self.store.commit(term.with(write)).await,
+            false => self.store.commit(term.apply_to(write)).await,
         };
         match revision {
             Ok(revision) => {
@@ -163,12 +162,12 @@ impl Registry {
                 let response = ObjectResponse::written(new, &raw, revision, Some(cause));
                 Ok(Attempt::Done(Updated::Deleted(response)))
             }
-            Err(error) => self.overtaken(context, target, error, new).await,
+            Err(error) => self.retry_or_fail(context, target, error, new).await,
         }
     }
 
     /// Turns a conflict into another attempt; returns any other error.
-    async fn overtaken(
+    async fn retry_or_fail(
         &self,
         context: &RequestContext,
         target: &Target,
@@ -178,7 +177,7 @@ impl Registry {
         match error {
             store::Error::Conflict {
                 current: Some(entry),
-            } => Ok(Attempt::Overtaken(
+            } => Ok(Attempt::Conflict(
                 new,
                 Some(Current::of_entry(target, &entry)?),
             )),
@@ -186,15 +185,15 @@ impl Registry {
                 Err(errors::not_found(target.kind, &target.name))
             }
             store::Error::TermMoved { .. } | store::Error::PreconditionFailed => {
-                Ok(Attempt::Overtaken(new, None))
+                Ok(Attempt::Conflict(new, None))
             }
-            other => Err(self.refused(other, target, context).await),
+            other => Err(self.write_error(other, target, context).await),
         }
     }
 }
 
-/// Returns whether the object is being deleted, its grace is over and no finalizer holds it.
-fn nothing_holds(object: &dyn Object) -> bool {
+/// Returns whether the object is being deleted, its grace period is over, and no finalizer holds it.
+fn deletion_is_complete(object: &dyn Object) -> bool {
     let meta = object.meta();
     meta.deletion_timestamp.is_some()
         && meta.deletion_grace_period_seconds == Some(0)
@@ -209,20 +208,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_ending_object_that_nothing_holds_goes() {
+    fn a_deletion_is_complete_without_a_grace_period_and_finalizers() {
         let mut pod = Pod::default();
-        assert!(!nothing_holds(&pod));
+        assert!(!deletion_is_complete(&pod));
         pod.metadata.deletion_timestamp = Some(Default::default());
         pod.metadata.deletion_grace_period_seconds = Some(30);
-        assert!(!nothing_holds(&pod));
+        assert!(!deletion_is_complete(&pod));
         pod.metadata.deletion_grace_period_seconds = Some(0);
-        assert!(nothing_holds(&pod));
+        assert!(deletion_is_complete(&pod));
         pod.metadata.finalizers.push("a.io/b".into());
-        assert!(!nothing_holds(&pod));
+        assert!(!deletion_is_complete(&pod));
         let mut namespace = Namespace::default();
         namespace.metadata.deletion_timestamp = Some(Default::default());
         namespace.metadata.deletion_grace_period_seconds = Some(0);
         namespace.spec.finalizers.push("kubernetes".into());
-        assert!(!nothing_holds(&namespace));
+        assert!(!deletion_is_complete(&namespace));
     }
 }

@@ -1,4 +1,4 @@
-//! The path of a write, from the current object to the transaction.
+//! The steps of a write, from the current object to the transaction.
 
 pub(crate) mod allocation;
 pub(crate) mod current;

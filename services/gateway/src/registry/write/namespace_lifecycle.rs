@@ -1,24 +1,17 @@
-//! Namespace lifecycle: whether a namespace accepts new objects (upstream: the NamespaceLifecycle admission plugin).
+//! Refuses new objects in namespaces that do not exist or are being deleted (upstream: the admission plugin NamespaceLifecycle).
 
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::kind_of;
 use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::StatusCause;
-use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Resource as _};
+use setpoint_proto::{ApiError, NAMESPACE_TERMINATING};
 use setpoint_store::{Expect, Precondition};
 
 use crate::registry::{AtLeast, Registry, Target, errors};
 
-/// Returns the kind Namespace.
-pub(crate) fn kind() -> &'static Kind {
-    kinds()
-        .by_resource(Namespace::RESOURCE)
-        .expect("its message is compiled in")
-}
-
 impl Registry {
-    /// Returns the precondition that the namespace of the target is unchanged when the object is created: otherwise an object
-    /// could be created in a namespace that another gateway has just found empty. `None` for cluster-scoped kinds.
+    /// Returns the precondition of a create that the namespace is unchanged: without it, an object could be created in a
+    /// namespace that another gateway has just found empty. `None` for cluster-scoped kinds.
     ///
     /// # Errors
     /// `NotFound` if it does not exist, `Forbidden` if it is being deleted.
@@ -30,15 +23,15 @@ impl Registry {
         if !target.kind.namespaced {
             return Ok(None);
         }
-        let namespace = Target::whole(kind(), &Key::new("", &target.namespace));
-        let state = match at {
+        let namespace = Target::whole(kind_of::<Namespace>(), &Key::new("", &target.namespace));
+        let current = match at {
             AtLeast::Newest => self.live(&namespace).await?,
             _ => self.cached(&namespace).await?,
         };
-        if state.object.meta().deletion_timestamp.is_none() {
+        if current.object.meta().deletion_timestamp.is_none() {
             return Ok(Some(Precondition {
                 key: namespace.path(),
-                expect: Expect::At(state.revision),
+                expect: Expect::At(current.revision),
                 put: None,
             }));
         }

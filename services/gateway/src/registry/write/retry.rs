@@ -1,4 +1,4 @@
-//! Attempts at a write that others overtake.
+//! Retries of a write after conflicts.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_task::Backoff;
 use tokio::time::{Instant, sleep};
 
-/// A write that is still being overtaken after this long has had its time: clients give up by then, too.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Delays between attempts: about the time that a transaction takes, and that of a crowd.
+/// The time after which a write is no longer retried. Clients time out by then, too.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The bounds of the delay between attempts: the time of one transaction, and of many concurrent ones.
 const FIRST_DELAY: Duration = Duration::from_millis(2);
-const LONGEST_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_millis(100);
 
 /// The attempts of one write.
 pub(crate) struct Retry {
@@ -21,18 +21,18 @@ pub(crate) struct Retry {
 impl Retry {
     pub(crate) fn begin() -> Self {
         Self {
-            deadline: Instant::now() + PATIENCE,
-            backoff: Backoff::new(FIRST_DELAY, LONGEST_DELAY),
+            deadline: Instant::now() + RETRY_TIMEOUT,
+            backoff: Backoff::new(FIRST_DELAY, MAX_DELAY),
         }
     }
 
-    /// Waits until the next attempt, a random while so that writers that met do not meet again.
+    /// Waits until the next attempt. The delay is random, so that conflicting writers do not conflict again.
     ///
     /// # Errors
-    /// `Timeout` once there have been attempts for half a minute.
+    /// `Timeout` after half a minute of attempts.
     pub(crate) async fn again(&mut self) -> Result<(), ApiError> {
         if Instant::now() >= self.deadline {
-            let message = "Timeout: request did not complete within requested timeout - others wrote to the object all the time";
+            let message = "Timeout: request did not complete within requested timeout - too many conflicting writes to the object";
             return Err(ApiError::new(Reason::Timeout, message));
         }
         sleep(self.backoff.next_delay()).await;
@@ -46,7 +46,7 @@ mod tests {
 
     /// Checks I10.
     #[tokio::test(start_paused = true)]
-    async fn attempts_end_with_the_time_of_the_request() {
+    async fn retries_end_with_the_timeout_of_the_request() {
         let (mut retry, began) = (Retry::begin(), Instant::now());
         let mut attempts = 0_u32;
         let error = loop {
@@ -57,6 +57,6 @@ mod tests {
         };
         assert_eq!(error.reason, Reason::Timeout);
         assert!(attempts > 100, "{attempts}");
-        assert!(began.elapsed() <= PATIENCE + LONGEST_DELAY);
+        assert!(began.elapsed() <= RETRY_TIMEOUT + MAX_DELAY);
     }
 }

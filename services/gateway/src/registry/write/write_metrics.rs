@@ -1,7 +1,7 @@
 //! The metrics of a write, counted once it is committed.
 //!
-//! Whether a generation is met is decided with the write of the status, and the time since when it was wanted is in the
-//! cause beside the object. So each generation is counted once, with any number of gateways and across restarts.
+//! A generation is met by a write of the status, and the time since when it is wanted is stored in the cause. So each
+//! generation is observed once, with any number of gateways and across restarts.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::registry::write::current::Current;
 /// The metrics of a write.
 pub(crate) struct WriteMetrics {
     kind: &'static Kind,
-    /// `None` for heartbeats and reports, which would outnumber the changes.
+    /// The depth of the write in its cascade; `None` for heartbeats and reports, which would outnumber the changes.
     depth: Option<u32>,
     /// The time for which its generation has been wanted, if this write meets it.
     met_after: Option<Duration>,
@@ -95,7 +95,7 @@ mod tests {
         deployment
     }
 
-    /// The history of one object, written every ten nanoseconds: what each write counts.
+    /// Returns the convergence that each write observes, for writes of one object every ten nanoseconds.
     fn history(writes: &[Deployment]) -> Vec<Option<u64>> {
         let mut old = None;
         let mut counted = Vec::new();
@@ -104,9 +104,9 @@ mod tests {
                 written_ns: at,
                 ..Default::default()
             };
-            let tally = WriteMetrics::of(write, old.as_ref(), &mut cause);
+            let metrics = WriteMetrics::of(write, old.as_ref(), &mut cause);
             let nanos = |after: Duration| u64::try_from(after.as_nanos()).unwrap();
-            counted.push(tally.met_after.map(nanos));
+            counted.push(metrics.met_after.map(nanos));
             old = Some(Current {
                 object: Box::new(write.clone()),
                 raw: Default::default(),
@@ -119,37 +119,37 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_counts_once_when_it_is_observed_and_ready() {
-        let told = history(&[
+    fn a_generation_is_observed_once_when_it_is_ready() {
+        let observed_after = history(&[
             deployment(1, 0, 0),
             deployment(1, 1, 1),
             deployment(1, 1, 2),
             deployment(1, 1, 1),
             deployment(1, 1, 2),
         ]);
-        assert_eq!(told, [None, None, Some(20), None, None]);
+        assert_eq!(observed_after, [None, None, Some(20), None, None]);
     }
 
     #[test]
-    fn a_generation_that_another_replaced_does_not_count() {
-        let told = history(&[
+    fn a_replaced_generation_is_not_observed() {
+        let observed_after = history(&[
             deployment(1, 0, 0),
             deployment(2, 1, 2),
             deployment(2, 1, 2),
             deployment(2, 2, 2),
         ]);
-        assert_eq!(told, [None, None, None, Some(20)]);
+        assert_eq!(observed_after, [None, None, None, Some(20)]);
     }
 
     #[test]
-    fn what_is_being_deleted_is_not_waited_for() {
+    fn an_object_that_is_being_deleted_is_not_observed() {
         let mut ending = deployment(1, 1, 2);
         ending.metadata.deletion_timestamp = Some(Default::default());
         assert_eq!(history(&[deployment(1, 0, 0), ending]), [None, None]);
     }
 
     #[test]
-    fn heartbeats_are_no_cascades() {
+    fn heartbeats_and_reports_have_no_depth() {
         let depth =
             |object: &dyn Object| WriteMetrics::of(object, None, &mut Cause::default()).depth;
         assert_eq!(depth(&Lease::default()), None);

@@ -4,23 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::keys;
 use bytes::Bytes;
-use setpoint_codec::{Kind, envelope, kinds};
+use setpoint_codec::envelope;
+pub use setpoint_codec::kind_of as kind;
 use setpoint_model::Key;
 use setpoint_proto::core::{ConfigMap, Pod};
 use setpoint_proto::{Cause, Resource};
 
 /// The namespace of all objects of the suites.
 pub const NAMESPACE: &str = "production";
-
-/// Returns the kind of a message.
-///
-/// # Panics
-/// If the message is not of a stored kind.
-pub fn kind<T: Resource>() -> &'static Kind {
-    kinds()
-        .by_resource(T::RESOURCE)
-        .expect("every resource has a kind")
-}
 
 /// Returns the key of an object in [`NAMESPACE`].
 pub fn key_of<T: Resource>(name: &str) -> String {

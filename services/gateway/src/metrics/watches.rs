@@ -1,4 +1,4 @@
-//! Watches: how many are open, and what they have been told.
+//! The metrics of watches: open ones and events sent.
 
 use std::sync::LazyLock;
 
@@ -18,20 +18,16 @@ static LONG_RUNNING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
         "scope",
         "component",
     ];
-    gauges(
-        "apiserver_longrunning_requests",
-        "Watches that are open.",
-        &labels,
-    )
+    gauges("apiserver_longrunning_requests", "Open watches.", &labels)
 });
 
 static EVENTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let help = "Events sent to watchers, each counted for every watcher.";
+    let help = "Events sent to watchers, counted once per watcher.";
     let labels = ["group", "version", "resource"];
     counters("apiserver_watch_events_total", help, &labels)
 });
 
-/// A watch that is open for as long as this lives.
+/// An open watch; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watching {
     open: IntGauge,
@@ -39,7 +35,7 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// Counts one more.
+    /// Counts a watch as open.
     pub(crate) fn begin(info: RequestInfo<'_>) -> Self {
         let open = LONG_RUNNING.with_label_values(&info.long_running());
         open.inc();
@@ -47,7 +43,7 @@ impl Watching {
         Self { open, events }
     }
 
-    /// The same events; they are counted, and the watch counts as open until they are dropped.
+    /// Returns the same stream, with its events counted. The watch is open until the stream is dropped.
     pub(crate) fn over<T, E>(
         self,
         events: impl Stream<Item = Result<T, E>>,

@@ -1,4 +1,4 @@
-//! The one way in: gRPC and REST on the same port, told apart by their content type.
+//! The router of the gateway's port: gRPC and REST, chosen by the content type.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::{grpc, http as rest};
 
-/// Everything that the gateway answers, but for its own health and metrics.
+/// Returns the routes of the API with the default limits on concurrent requests.
 pub fn router(registry: Arc<Registry>) -> Router {
-    within(Settings::default().flow_control(), registry)
+    router_with(Settings::default().flow_control(), registry)
 }
 
-/// The same with these numbers of requests at once.
-pub(crate) fn within(control: FlowControl, registry: Arc<Registry>) -> Router {
+/// Returns the routes of the API; `host` adds those of health and metrics.
+pub(crate) fn router_with(control: FlowControl, registry: Arc<Registry>) -> Router {
     let grpc = grpc::router(registry.clone());
     let rest = rest::router(registry);
-    let switch = service_fn(move |request: Request<Body>| {
-        let mut chosen = match Protocol::of(request.headers()) {
+    let by_protocol = service_fn(move |request: Request<Body>| {
+        let mut router = match Protocol::of(request.headers()) {
             Protocol::Grpc => grpc.clone(),
             Protocol::Http => rest.clone(),
         };
-        async move { chosen.call(request).await as Result<Response, _> }
+        async move { router.call(request).await as Result<Response, _> }
     });
     Router::new()
-        .fallback_service(switch)
+        .fallback_service(by_protocol)
         .layer(Extension(Arc::new(control)))
 }
