@@ -32,9 +32,9 @@ engine() {
 }
 
 answers() {
-    local said
-    said=$(docker info 2>&1) && return
-    case $said in *"permission denied"*) fail "a container engine is running, but $(id -un) has no permission to use it" ;; esac
+    local output
+    output=$(docker info 2>&1) && return
+    case $output in *"permission denied"*) fail "a container engine is running, but $(id -un) has no permission to use it" ;; esac
     return 1
 }
 

@@ -17,7 +17,7 @@ support_images() {
     build node-agent
     binary pause node-agent
     image registry.k8s.io/pause:3.10 pause 'USER 65535:65535' 'ENTRYPOINT ["/pause", "pause"]'
-    # By itself: what the tests need of libraries must not change what the services are built of.
+    # Built separately, since the dependencies of the tests would change the features of the services' dependencies.
     build jaeger
     binary jaeger jaeger
     image "$(image_of jaeger)" jaeger 'USER 65532:65532' 'ENTRYPOINT ["/jaeger"]' 'EXPOSE 4317' 'EXPOSE 16686'
@@ -26,18 +26,18 @@ support_images() {
 build() {
     [ -n "$binaries" ] && return
     has cargo || PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
-    has cargo || fail "there is no cargo; get Rust from https://rustup.rs"
-    say "building $* (the first time takes minutes)"
+    has cargo || fail "cargo not found; install Rust from https://rustup.rs"
+    say "building $* (takes minutes the first time)"
     cargo build --quiet --release --locked "${@/#/--bin=}" || fail "the build failed, see above"
 }
 
-# Copies a binary of ours, with the libraries that it loads, into $stage/NAME as /NAME.
+# Copies a binary of Setpoint, with the libraries that it loads, to $stage/NAME as /NAME.
 binary() { # NAME BINARY
     local out=$stage/$1 file=${binaries:-${CARGO_TARGET_DIR:-target}/release}/$2 library
-    [ -x "$file" ] || fail "there is no $file; build it, or leave --binaries away"
+    [ -x "$file" ] || fail "$file not found; build it, or omit --binaries"
     mkdir -p "$out"
     cp "$file" "$out/$1"
-    # Debug information is most of a debug build, and of no use in a container.
+    # Most of a debug build is debug information, which is not needed in a container.
     ! has strip || strip --strip-debug "$out/$1"
     for library in $(ldd "$file" | grep -o '/[^ ]*'); do install_file "$library" "$out$library"; done
 }

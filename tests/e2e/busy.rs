@@ -65,7 +65,7 @@ fn fill(address: &str) -> i64 {
         let body = format!(r#"{{"metadata":{{"name":"c{n}"}},"data":{{"value":"{value}"}}}}"#);
         let path = "/api/v1/namespaces/default/configmaps";
         let json = [("Content-Type", "application/json")];
-        let reply = http::send("POST", address, path, &json, &body).expect("it answers");
+        let reply = http::send("POST", address, path, &json, &body).expect("the gateway responds");
         assert_eq!(reply.status, 201, "{}", reply.body);
         let made: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
         let revision = made["metadata"]["resourceVersion"]
@@ -76,7 +76,7 @@ fn fill(address: &str) -> i64 {
     last
 }
 
-/// Lists everything repeatedly. Answers are ignored, also those with status 429.
+/// Lists everything repeatedly. Responses are ignored, even 429.
 fn keep_busy(address: &str, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         let _ = http::get(address, "/api/v1/configmaps");

@@ -13,7 +13,7 @@ const RENEWALS: usize = 14;
 
 /// Checks L1 (skew) and L2: leadership depends on monotonic clocks only.
 #[test]
-fn a_wall_clock_that_jumps_by_an_hour_changes_no_leader() {
+fn a_jump_of_a_wall_clock_by_an_hour_does_not_change_the_leader() {
     let Some(mut pair) = Pair::start() else {
         return;
     };
@@ -108,7 +108,7 @@ impl Pair {
     fn scale_to(&self, count: usize) {
         self.kubectl
             .ok(&format!("scale rs/demo --replicas={count}"));
-        eventually("all Pods are there", || {
+        eventually("all Pods exist", || {
             let output = self
                 .kubectl
                 .run("get rs demo -o jsonpath={.status.replicas}");

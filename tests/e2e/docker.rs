@@ -1,4 +1,4 @@
-//! Pods as containers of a Docker engine, from kubectl to `docker ps` and back.
+//! Pods as containers of a Docker engine.
 
 use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, eventually};
@@ -35,20 +35,24 @@ spec:
 
 /// One test, because starting a cluster takes most of the time.
 #[test]
-fn a_pod_is_containers_that_survive_kills_and_agents() {
+fn a_pod_runs_as_containers_that_are_restarted_after_kills_and_kept_by_a_restarted_agent() {
     let Some(engine) = Engine::find() else { return };
     let mut cluster = engine.cluster();
     let kubectl = cluster.kubectl();
     let applied = kubectl.with("apply", &pod());
     assert!(applied.success, "{}", applied.stderr);
-    it_runs_in_three_containers(&engine, &kubectl);
+    a_pod_runs_in_three_containers(&engine, &kubectl);
     a_killed_container_is_restarted(&engine, &kubectl);
     kubectl_reads_logs(&kubectl);
-    a_killed_pause_brings_a_new_sandbox(&engine, &kubectl);
-    an_agent_that_comes_back_starts_nothing_twice(&engine, &mut cluster, &kubectl);
-    a_pod_that_went_while_the_agent_was_away_is_removed(&engine, &mut cluster, &kubectl);
-    a_deleted_pod_leaves_nothing(&engine, &kubectl);
-    a_pod_whose_image_cannot_be_had_says_so(&kubectl);
+    a_killed_pause_container_is_replaced_by_a_new_sandbox(&engine, &kubectl);
+    a_restarted_agent_keeps_running_containers(&engine, &mut cluster, &kubectl);
+    a_pod_deleted_while_the_agent_is_stopped_is_removed_at_its_restart(
+        &engine,
+        &mut cluster,
+        &kubectl,
+    );
+    a_deleted_pod_leaves_no_container(&engine, &kubectl);
+    a_pod_whose_image_cannot_be_pulled_reports_the_reason(&kubectl);
 }
 
 fn ready(kubectl: &Kubectl, restarts: [i64; 2]) -> Value {
@@ -72,12 +76,12 @@ fn ready(kubectl: &Kubectl, restarts: [i64; 2]) -> Value {
 }
 
 /// Returns how often the init container was restarted.
-fn prepared_again(pod: &Value) -> Option<i64> {
+fn init_restarts(pod: &Value) -> Option<i64> {
     pod.pointer("/status/initContainerStatuses/0/restartCount")?
         .as_i64()
 }
 
-fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
+fn a_pod_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
     let pod = ready(kubectl, [0, 0]);
     let running = engine.running();
     let uid = text(&pod, "/metadata/uid");
@@ -96,8 +100,8 @@ fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
         "inspect -f {{{{range.NetworkSettings.Networks}}}}{{{{.IPAddress}}}}{{{{end}}}} {pause}"
     ));
     assert_eq!(text(&pod, "/status/podIP"), address.trim());
-    // A container is ready before its program has written anything.
-    eventually("docker has its words", || {
+    // A container may be ready before its program has written its output.
+    eventually("docker returns the log", || {
         let log = engine.docker(&format!("logs {main}"));
         (log == "hello $(NAME)\n").then_some(()).ok_or(log)
     });
@@ -110,7 +114,7 @@ fn it_runs_in_three_containers(engine: &Engine, kubectl: &Kubectl) {
 fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
     engine.kill("k8s_main_");
     let pod = ready(kubectl, [1, 0]);
-    assert_eq!(prepared_again(&pod), Some(0));
+    assert_eq!(init_restarts(&pod), Some(0));
     let last = "/status/containerStatuses/0/lastState/terminated";
     assert_eq!(
         pod.pointer(last).map(|end| end["exitCode"].clone()),
@@ -119,7 +123,7 @@ fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
 }
 
 fn kubectl_reads_logs(kubectl: &Kubectl) {
-    eventually("kubectl has its words", || {
+    eventually("kubectl returns the log", || {
         let log = kubectl.ok("logs web -c main");
         (log == "hello $(NAME)\n").then_some(()).ok_or(log)
     });
@@ -134,10 +138,10 @@ fn kubectl_reads_logs(kubectl: &Kubectl) {
     );
 }
 
-fn a_killed_pause_brings_a_new_sandbox(engine: &Engine, kubectl: &Kubectl) {
+fn a_killed_pause_container_is_replaced_by_a_new_sandbox(engine: &Engine, kubectl: &Kubectl) {
     engine.kill("k8s_POD_");
     let pod = ready(kubectl, [2, 1]);
-    assert_eq!(prepared_again(&pod), Some(1));
+    assert_eq!(init_restarts(&pod), Some(1));
     assert_eq!(kubectl.ok("logs web -c first"), "prepared\n");
     let running = engine.running();
     assert_eq!(running.len(), 3, "{running:?}");
@@ -145,7 +149,7 @@ fn a_killed_pause_brings_a_new_sandbox(engine: &Engine, kubectl: &Kubectl) {
 }
 
 /// Checks N2.
-fn an_agent_that_comes_back_starts_nothing_twice(
+fn a_restarted_agent_keeps_running_containers(
     engine: &Engine,
     cluster: &mut Cluster,
     kubectl: &Kubectl,
@@ -171,7 +175,7 @@ fn an_agent_that_comes_back_starts_nothing_twice(
 }
 
 /// Checks N3.
-fn a_pod_that_went_while_the_agent_was_away_is_removed(
+fn a_pod_deleted_while_the_agent_is_stopped_is_removed_at_its_restart(
     engine: &Engine,
     cluster: &mut Cluster,
     kubectl: &Kubectl,
@@ -180,7 +184,7 @@ fn a_pod_that_went_while_the_agent_was_away_is_removed(
     kubectl.ok("delete pod later --grace-period=0 --force");
     assert!(engine.all().iter().any(|found| found.contains("_later_")));
     engine.start_agent(cluster);
-    eventually("its containers are gone", || {
+    eventually("the Pod's containers are removed", || {
         let all = engine.all();
         match all.iter().any(|found| found.contains("_later_")) {
             true => Err(format!("{all:?}")),
@@ -191,18 +195,18 @@ fn a_pod_that_went_while_the_agent_was_away_is_removed(
 }
 
 /// Checks N4.
-fn a_deleted_pod_leaves_nothing(engine: &Engine, kubectl: &Kubectl) {
+fn a_deleted_pod_leaves_no_container(engine: &Engine, kubectl: &Kubectl) {
     kubectl.ok("delete pod web --timeout=60s");
     assert_eq!(engine.all(), Vec::<String>::new());
 }
 
-fn a_pod_whose_image_cannot_be_had_says_so(kubectl: &Kubectl) {
+fn a_pod_whose_image_cannot_be_pulled_reports_the_reason(kubectl: &Kubectl) {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: none}\nspec: {containers: [{name: main, image: '127.0.0.1:9/none:1'}]}\n";
     assert!(kubectl.with("apply", pod).success);
-    eventually("kubectl says that the image cannot be pulled", || {
+    eventually("kubectl shows that the image cannot be pulled", || {
         let listed = kubectl.run("get pod none --no-headers").stdout;
-        let said = ["ErrImagePull", "ImagePullBackOff"];
-        let found = said.iter().any(|word| listed.contains(word));
+        let reasons = ["ErrImagePull", "ImagePullBackOff"];
+        let found = reasons.iter().any(|word| listed.contains(word));
         found.then_some(()).ok_or(listed)
     });
     let refused = kubectl.fails("logs none");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use setpoint_ctl::launcher::program;
 use setpoint_tests::{Cluster, Size, eventually};
 
-/// A few programs of Debian's static busybox; without a command it sleeps until it is asked to stop.
+/// An image with a few programs of Debian's static busybox. Its default command sleeps until it is stopped.
 pub const IMAGE: &str = "setpoint-test/e2e:1";
 const NODE: &str = "node-0";
 
@@ -16,7 +16,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns `None`, with a message, if no engine answers.
+    /// Returns `None`, and prints a message, if no engine responds.
     pub fn find() -> Option<Self> {
         let answers = Command::new("docker")
             .arg("info")
@@ -24,7 +24,7 @@ impl Engine {
             .stderr(Stdio::null())
             .status();
         if !answers.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: no Docker engine answers");
+            eprintln!("SKIPPED: no Docker engine responds");
             return None;
         }
         known_image();

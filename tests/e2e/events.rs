@@ -1,6 +1,6 @@
 //! Events as `kubectl describe` shows them; repeated Events are counted.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use serde_json::{Value, json};
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
@@ -27,7 +27,7 @@ pub fn wait_for_event(kubectl: &Kubectl, what: &str, before: &str, after: &str) 
 }
 
 #[test]
-fn describe_shows_the_events_of_each_loop_as_in_kubernetes() {
+fn describe_shows_the_events_of_each_controller_as_in_kubernetes() {
     let cluster = Cluster::start(Size::default());
     let kubectl = cluster.kubectl();
     web::apply(&kubectl);
@@ -72,10 +72,10 @@ fn describe_shows_the_events_of_each_loop_as_in_kubernetes() {
         "Normal SuccessfulDelete",
         "replicaset-controller Deleted pod: web-frontend-",
     );
-    every_event_names_its_loop(&kubectl);
+    every_event_has_its_component_and_instance(&kubectl);
 }
 
-fn every_event_names_its_loop(kubectl: &Kubectl) {
+fn every_event_has_its_component_and_instance(kubectl: &Kubectl) {
     let list = kubectl.json("get events -A");
     for event in list["items"].as_array().unwrap() {
         let (component, instance) = (

@@ -1,8 +1,8 @@
-//! The example of a controller, against a cluster.
+//! The example controller, run against a cluster.
 
 use setpoint_tests::{Cluster, Kubectl, eventually, fast_election};
 
-/// The mirror appears, follows its source, is mended, and goes.
+/// The mirror is created, updated, restored after an edit, and deleted.
 #[test]
 fn the_example_controller_keeps_a_mirror_of_each_config_map() {
     let mut cluster = Cluster::bare();

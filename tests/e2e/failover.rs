@@ -1,4 +1,4 @@
-//! Leaders are killed during a rollout: their successors finish it without extra Pods.
+//! Leaders are killed during a rollout: their successors complete it without extra Pods.
 
 use setpoint_tests::{Cluster, ELECTED, Size, eventually};
 
@@ -6,7 +6,7 @@ use crate::web::{apply, text, until_ready};
 
 /// Checks R3 and L4 with real processes: the standby finishes the rollout, and no Pod is created twice.
 #[test]
-fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
+fn a_standby_completes_the_rollout_of_a_killed_leader() {
     let size = Size {
         replicas: 2,
         process_nodes: 0,
@@ -36,7 +36,7 @@ fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
         });
         cluster.process(&leader).restart();
     }
-    eventually("one ReplicaSet holds all Pods", || {
+    eventually("one ReplicaSet has all Pods", || {
         let sets = kubectl.json("get rs -n production");
         let sets = sets["items"].as_array().cloned().unwrap_or_default();
         let alive: Vec<_> = sets
@@ -50,7 +50,7 @@ fn a_killed_leader_is_replaced_in_the_middle_of_a_rollout() {
 }
 
 #[test]
-fn a_stopped_leader_hands_its_lease_over() {
+fn a_stopped_leader_releases_its_lease() {
     let size = Size {
         replicas: 2,
         process_nodes: 0,
@@ -59,7 +59,7 @@ fn a_stopped_leader_hands_its_lease_over() {
     };
     let mut cluster = Cluster::start(size);
     let leader = cluster.leader("replicaset-controller");
-    assert!(cluster.process(&leader).stop(), "it ends in good order");
+    assert!(cluster.process(&leader).stop(), "it exits without an error");
     eventually("the standby leads", || {
         let now = cluster.leader("replicaset-controller");
         (now != leader).then_some(()).ok_or(now)

@@ -5,16 +5,16 @@ use setpoint_tests::{Cluster, Size, eventually};
 use crate::web::{apply, until_ready};
 
 #[test]
-fn a_gateway_without_etcd_waits_and_says_so() {
+fn a_gateway_without_etcd_is_not_ready_and_reports_the_reason() {
     let mut cluster = Cluster::without_etcd();
     cluster.start_gateway();
     let kubectl = cluster.kubectl();
-    eventually("it serves, but is not ready", || {
+    eventually("the gateway serves, but is not ready", || {
         let output = kubectl.run("get --raw /livez");
         output.success.then_some(()).ok_or(output.stderr)
     });
     assert!(!kubectl.run("get --raw /readyz").success);
-    eventually("the log names what it waits for", || {
+    eventually("the log has the reason", || {
         let log = cluster.log("gateway-0");
         log.contains("etcd").then_some(()).ok_or(log)
     });
@@ -53,15 +53,15 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_recovers() {
     for n in 0..2 {
         cluster.process("etcd-0").restart();
         // The next kill must also hit writes in progress.
-        eventually("etcd takes writes again", || {
+        eventually("writes succeed again", || {
             let output = kubectl.run(&format!("label namespace default kills={n} --overwrite"));
             output.success.then_some(()).ok_or(output.stderr)
         });
     }
-    let acknowledged = writer.join().expect("the writer ends");
-    assert!(!acknowledged.is_empty(), "nothing is at stake");
+    let acknowledged = writer.join().expect("the writer does not panic");
+    assert!(!acknowledged.is_empty(), "no write was acknowledged");
     cluster.wait_until_ready();
-    let kept = eventually("reads are back", || {
+    let kept = eventually("reads succeed again", || {
         let output = kubectl.run("get configmaps -o name");
         output.success.then_some(output.stdout).ok_or(output.stderr)
     });
@@ -77,7 +77,7 @@ fn acknowledged_writes_survive_a_killed_etcd_and_the_cluster_recovers() {
 
 /// Checks I3: watches resume at their last revision; no client lists again.
 #[test]
-fn a_restarted_gateway_is_found_again_without_relists() {
+fn watches_resume_at_a_restarted_gateway_without_relists() {
     let mut cluster = Cluster::start(Size {
         process_nodes: 0,
         simulated_nodes: 2,
@@ -100,13 +100,13 @@ fn a_restarted_gateway_is_found_again_without_relists() {
 }
 
 #[test]
-fn malformed_and_oversize_requests_are_refused_with_a_reason() {
+fn malformed_and_oversize_requests_are_rejected_with_a_reason() {
     let cluster = Cluster::bare();
     let kubectl = cluster.kubectl();
     let url = |path: &str| format!("{}{path}", cluster.gateway_url());
     let post = |body: &[u8]| {
         let file = cluster.directory().join("body");
-        std::fs::write(&file, body).expect("it is writable");
+        std::fs::write(&file, body).expect("the file is writable");
         let output = std::process::Command::new("curl")
             .args([
                 "-s",

@@ -65,7 +65,7 @@ impl Fixture {
                 self.until_all_is_done(round);
             }
             self.links[&frozen].release();
-            eventually("late writes are refused and counted", || {
+            eventually("late writes are rejected and counted", || {
                 let now = self.fenced();
                 (now > fenced).then_some(()).ok_or(format!("{now}"))
             });
@@ -73,7 +73,7 @@ impl Fixture {
             self.until_all_is_done(round);
             self.kubectl.ok("delete rs --all --wait=false");
             println!(
-                "round {round}: {} late writes were refused",
+                "round {round}: {} late writes were rejected",
                 self.fenced() - fenced
             );
         }
@@ -100,7 +100,7 @@ impl Fixture {
         let leader = self.cluster.leader(SERVICE);
         let [early, late] = sets(round);
         self.scale_up(&early);
-        eventually("it is at work", || {
+        eventually("the leader is creating Pods", || {
             let prefix = format!("/registry/pods/default/{early}-");
             let history = self.history.so_far();
             let begun = history.iter().any(|entry| entry.key.starts_with(&prefix));
@@ -109,15 +109,18 @@ impl Fixture {
         self.links[&leader].hold_requests();
         // The leader may have finished the first set before the hold, so it gets a second one.
         self.scale_up(&late);
-        eventually("a Pod of the second set is on its way", || {
-            let delayed = self.links[&leader].backlog();
-            let name = format!("{late}-");
-            let mut parts = delayed.windows(name.len());
-            let under_way = parts.any(|part| part == name.as_bytes());
-            under_way
-                .then_some(())
-                .ok_or(format!("{} bytes", delayed.len()))
-        });
+        eventually(
+            "the link holds back the create of a Pod of the second set",
+            || {
+                let delayed = self.links[&leader].backlog();
+                let name = format!("{late}-");
+                let mut parts = delayed.windows(name.len());
+                let under_way = parts.any(|part| part == name.as_bytes());
+                under_way
+                    .then_some(())
+                    .ok_or(format!("{} bytes", delayed.len()))
+            },
+        );
         self.cluster.process(&leader).signal(Signal::SIGSTOP);
         leader
     }
@@ -147,7 +150,7 @@ impl Fixture {
 
     fn until_all_is_done(&self, round: usize) {
         for set in sets(round) {
-            eventually("all Pods are there", || {
+            eventually("all Pods exist", || {
                 let output = self
                     .kubectl
                     .run(&format!("get rs {set} -o jsonpath={{.status.replicas}}"));

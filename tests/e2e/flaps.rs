@@ -23,7 +23,7 @@ fn counted(cluster: &Cluster, gateways: usize) -> f64 {
 }
 
 #[test]
-fn two_clients_that_undo_each_other_are_named_with_their_field_and_controllers_at_work_are_not() {
+fn clients_that_undo_each_others_writes_are_reported_with_the_field_and_controllers_are_not() {
     let gateways = 2;
     let cluster = Cluster::start(Size {
         gateways,
@@ -68,7 +68,7 @@ fn two_clients_that_undo_each_other_are_named_with_their_field_and_controllers_a
         let both = (counted - 2.0).abs() < 0.1;
         both.then_some(()).ok_or(counted.to_string())
     });
-    let flap = eventually("either gateway knows of them", || {
+    let flap = eventually("the other gateway reports them", || {
         let why = cluster.setpoint_json(1, "why deploy/web-frontend -n production")?;
         let flap = why.pointer("/flaps/0").cloned();
         flap.ok_or(why.to_string())

@@ -17,7 +17,10 @@ fn compact(cluster: &Cluster, revision: i64) {
     runtime.block_on(async {
         let client = etcd_client::Client::connect([url], None).await;
         let mut client = client.expect("etcd is up").kv_client();
-        client.compact(revision, None).await.expect("it compacts");
+        client
+            .compact(revision, None)
+            .await
+            .expect("the compaction succeeds");
     });
 }
 
@@ -34,7 +37,9 @@ fn history_lists_every_write_with_its_writer_and_fields_until_compaction() {
     patch("bob", r#"{"data":{"size":"2"}}"#);
     patch("alice", r#"{"data":{"size":null,"colour":"red"}}"#);
 
-    let history = cluster.setpoint_json(1, HISTORY).expect("it exists");
+    let history = cluster
+        .setpoint_json(1, HISTORY)
+        .expect("the object exists");
     let shown = versions(&history).iter().map(|version| {
         let changes = version["changes"].as_array().cloned().unwrap_or_default();
         let changes = changes.iter().map(|change| {
@@ -75,7 +80,7 @@ fn history_lists_every_write_with_its_writer_and_fields_until_compaction() {
     compact(&cluster, bob);
     let left = cluster
         .setpoint_json(0, HISTORY)
-        .expect("it can still be found");
+        .expect("the object is found");
     let what: Vec<_> = versions(&left)
         .iter()
         .map(|version| text(version, "/what"))

@@ -1,4 +1,4 @@
-//! The whole cluster, end to end: real etcd, real processes, real kubectl.
+//! End-to-end tests: clusters of processes on etcd, driven by kubectl.
 
 mod busy;
 mod clock;

@@ -1,4 +1,4 @@
-//! The main use: apply, get, scale, delete, roll out, kill.
+//! The steps of the README: apply, get, scale, delete, roll out, kill.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +17,7 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// All steps of the README in one test, because starting a cluster takes most of the time.
 #[test]
-fn a_deployment_is_applied_scaled_healed_and_rolled() {
+fn a_deployment_is_applied_scaled_repaired_and_rolled_out() {
     let cluster = Cluster::start(Size {
         process_nodes: 3,
         simulated_nodes: 0,
@@ -31,8 +31,8 @@ fn a_deployment_is_applied_scaled_healed_and_rolled() {
     a_watch_streams_scaling(&kubectl);
     a_deleted_pod_is_replaced(&kubectl);
     a_killed_process_is_restarted(&cluster, &kubectl);
-    a_rollout_stays_within_its_bounds(&kubectl);
-    deleting_the_deployment_takes_its_pods(&kubectl);
+    a_rollout_keeps_max_surge_and_max_unavailable(&kubectl);
+    deleting_the_deployment_deletes_its_pods(&kubectl);
 }
 
 fn three_pods_run_on_three_nodes(kubectl: &Kubectl) {
@@ -46,7 +46,7 @@ fn three_pods_run_on_three_nodes(kubectl: &Kubectl) {
 }
 
 /// Returns the lines of a table with single spaces, once it shows the expected state.
-fn table_of_what_is_ready(kubectl: &Kubectl) -> Vec<String> {
+fn ready_table(kubectl: &Kubectl) -> Vec<String> {
     let is_deployment = |line: &&String| {
         line.starts_with("deployment.apps/web-frontend ")
             && line.contains(" 3/3 3 3 ")
@@ -54,7 +54,7 @@ fn table_of_what_is_ready(kubectl: &Kubectl) -> Vec<String> {
     };
     let is_pod =
         |line: &&String| line.starts_with("pod/web-frontend-") && line.contains(" 1/1 Running 0 ");
-    eventually("all of it is shown as ready", || {
+    eventually("all objects are shown as ready", || {
         let table = kubectl.ok("get deploy,rs,pods -n production -o wide");
         let folded: Vec<_> = table
             .lines()
@@ -69,7 +69,7 @@ fn table_of_what_is_ready(kubectl: &Kubectl) -> Vec<String> {
 }
 
 fn kubectl_shows_the_usual_tables(kubectl: &Kubectl) {
-    let table = table_of_what_is_ready(kubectl);
+    let table = ready_table(kubectl);
     let heads = [
         "NAME READY UP-TO-DATE AVAILABLE AGE CONTAINERS IMAGES SELECTOR",
         "NAME DESIRED CURRENT READY AGE CONTAINERS IMAGES SELECTOR",
@@ -81,7 +81,7 @@ fn kubectl_shows_the_usual_tables(kubectl: &Kubectl) {
             "{head} is missing in {table:#?}"
         );
     }
-    eventually("describe tells of the scaling", || {
+    eventually("describe shows the scaling", || {
         let described = kubectl.ok("describe deployment web-frontend -n production");
         let shown = described.contains("ScalingReplicaSet");
         shown.then_some(()).ok_or(described)
@@ -93,7 +93,7 @@ fn applying_again_changes_nothing(kubectl: &Kubectl) {
         kubectl
             .ok("get deploy,rs,pods -n production -o jsonpath={.items[*].metadata.resourceVersion}")
     };
-    let before = eventually("the controllers have written all they want", || {
+    let before = eventually("the controllers have stopped writing", || {
         let before = versions(kubectl);
         std::thread::sleep(QUIET);
         let now = versions(kubectl);
@@ -130,8 +130,8 @@ fn a_watch_streams_scaling(kubectl: &Kubectl) {
             break;
         }
     }
-    watch.kill().expect("it still runs");
-    watch.wait().expect("it was ours");
+    watch.kill().expect("kubectl is running");
+    watch.wait().expect("kubectl is a child of the test");
     assert_eq!(seen.len(), 5);
     until_ready(kubectl, 5);
     kubectl.ok("scale deployment/web-frontend -n production --replicas=2");
@@ -170,7 +170,7 @@ fn a_killed_process_is_restarted(cluster: &Cluster, kubectl: &Kubectl) {
     );
     let table = kubectl.ok(&format!("get pod {name} -n production --no-headers"));
     assert!(table.contains("CrashLoopBackOff"), "{table}");
-    eventually("it comes back after the backoff", || {
+    eventually("the container is restarted after the backoff", || {
         restarted(kubectl, &name, 2)
     });
 }
@@ -189,21 +189,21 @@ fn restarted(kubectl: &Kubectl, name: &str, times: u64) -> Result<(), String> {
 fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
     let pod = kubectl.json(&format!("get pod {name} -n production"));
     let id = text(&pod, "/status/containerStatuses/0/containerID");
-    let attempt = id.strip_prefix("process://").expect("a process runs it");
+    let attempt = id.strip_prefix("process://").expect("the container is a process");
     let note = cluster
         .node(text(&pod, "/spec/nodeName"))
         .join("pods")
         .join(attempt)
         .join("pid");
-    let pid = std::fs::read_to_string(note).expect("the agent noted it");
+    let pid = std::fs::read_to_string(note).expect("the agent recorded the id");
     kill(
         Pid::from_raw(pid.trim().parse().expect("a number")),
         Signal::SIGKILL,
     )
-    .expect("it runs");
+    .expect("the process is running");
 }
 
-fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
+fn a_rollout_keeps_max_surge_and_max_unavailable(kubectl: &Kubectl) {
     until_ready(kubectl, 3);
     // The Deployment's status is updated after that of its Pods.
     kubectl.ok("wait deployment/web-frontend -n production --for=jsonpath={.status.readyReplicas}=3 --timeout=60s");
@@ -235,9 +235,9 @@ fn a_rollout_stays_within_its_bounds(kubectl: &Kubectl) {
     );
 }
 
-fn deleting_the_deployment_takes_its_pods(kubectl: &Kubectl) {
+fn deleting_the_deployment_deletes_its_pods(kubectl: &Kubectl) {
     kubectl.ok("delete deployment web-frontend -n production");
-    eventually("everything is gone", || {
+    eventually("all objects are deleted", || {
         let left = kubectl.ok("get deploy,rs,pods -n production -o name");
         left.is_empty().then_some(()).ok_or(left)
     });

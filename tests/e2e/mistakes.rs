@@ -1,4 +1,4 @@
-//! Invalid requests get the same answers as from Kubernetes.
+//! Invalid requests get the same responses as from Kubernetes.
 
 use setpoint_tests::{Cluster, Kubectl};
 
@@ -11,7 +11,7 @@ fn refused(kubectl: &Kubectl, manifest: &str, arguments: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_answered_as_kubernetes_answers_them() {
+fn invalid_requests_have_the_error_messages_of_kubernetes() {
     let cluster = Cluster::bare();
     let kubectl = cluster.kubectl();
     let good = manifest();

@@ -6,7 +6,7 @@ use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 use crate::web::{apply, pods, text, until_ready};
 
 #[test]
-fn a_node_whose_agent_was_stopped_keeps_its_pods_and_gets_no_more() {
+fn a_node_whose_agent_was_stopped_keeps_its_pods_and_gets_no_new_ones() {
     let mut cluster = Cluster::start(Size {
         process_nodes: 2,
         simulated_nodes: 0,
@@ -18,14 +18,21 @@ fn a_node_whose_agent_was_stopped_keeps_its_pods_and_gets_no_more() {
     let before = names_on(&kubectl, "node-1");
     assert!(!before.is_empty(), "Pods are spread");
 
-    assert!(cluster.process("node-agent-1").stop(), "in good order");
-    assert_eq!(ready(&kubectl, "node-1"), "False", "said before its end");
+    assert!(
+        cluster.process("node-agent-1").stop(),
+        "it exits without an error"
+    );
+    assert_eq!(
+        ready(&kubectl, "node-1"),
+        "False",
+        "written before the agent's exit"
+    );
     kubectl.ok("scale deployment/web-frontend -n production --replicas 6");
     until_ready(&kubectl, 6);
     assert_eq!(
         names_on(&kubectl, "node-1"),
         before,
-        "nothing more for node-1"
+        "no new Pods on node-1"
     );
 
     cluster.process("node-agent-1").restart();
@@ -34,11 +41,7 @@ fn a_node_whose_agent_was_stopped_keeps_its_pods_and_gets_no_more() {
         (ready == "True").then_some(()).ok_or(ready)
     });
     until_ready(&kubectl, 6);
-    assert_eq!(
-        names_on(&kubectl, "node-1"),
-        before,
-        "its Pods are still there"
-    );
+    assert_eq!(names_on(&kubectl, "node-1"), before, "its Pods are kept");
 }
 
 fn ready(kubectl: &Kubectl, node: &str) -> String {

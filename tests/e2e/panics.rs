@@ -12,7 +12,7 @@ const SIZE: Size = Size {
     process_nodes: 1,
     simulated_nodes: 1,
 };
-/// Both controllers, the scheduler, an agent for each node.
+/// The number of processes: both controllers, the scheduler, and an agent for each node.
 const CLIENTS: usize = 5;
 
 /// The tasks of all services that are restarted after a panic, except that of a Docker engine.
@@ -36,7 +36,7 @@ const TASKS: [&str; 17] = [
     "scheduling",
 ];
 
-/// Each task of each process panics at its start, and the cluster works nevertheless.
+/// Each task of each process panics at its first start.
 #[test]
 fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
     let cluster = Cluster::with_environment(SIZE, ("SETPOINT_PANIC_ONCE", "true"));
@@ -58,7 +58,7 @@ fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
     kubectl.ok("scale deployment/web-frontend -n production --replicas=5");
     web::until_ready(&kubectl, 5);
     for address in &addresses {
-        let ready = http::get(address, "/readyz").expect("it answers");
+        let ready = http::get(address, "/readyz").expect("the process responds");
         assert_eq!(ready.status, 200, "{address}: {}", ready.body);
     }
 }

@@ -1,4 +1,4 @@
-//! Images are pulled from a registry, with the Events of a kubelet.
+//! Images are pulled from a registry, with the Events of the kubelet.
 
 use setpoint_testkit::ImageRegistry;
 use setpoint_tests::{Kubectl, eventually};
@@ -28,7 +28,7 @@ fn shows(kubectl: &Kubectl, name: &str, word: &str) {
     });
 }
 
-/// An image that only the registry has.
+/// Pushes an image to the registry and removes it from the engine.
 fn image_in(registry: &ImageRegistry, engine: &Engine) -> String {
     let image = format!("{}:1", registry.name("pulled"));
     import(&image, &image);
@@ -39,7 +39,7 @@ fn image_in(registry: &ImageRegistry, engine: &Engine) -> String {
 
 /// One test, because starting a cluster takes most of the time.
 #[test]
-fn a_pod_has_its_image_pulled_as_its_policy_says() {
+fn images_are_pulled_according_to_the_pull_policy() {
     let Some(engine) = Engine::find() else { return };
     let Some(registry) = ImageRegistry::start() else {
         return;
@@ -48,14 +48,14 @@ fn a_pod_has_its_image_pulled_as_its_policy_says() {
     let kubectl = cluster.kubectl();
     kubectl.ok("create namespace production");
     let image = &image_in(&registry, &engine);
-    a_pod_that_never_pulls_has_no_image(&kubectl, image);
-    a_missing_image_is_pulled(&kubectl, image);
-    an_image_that_is_there_is_used(&kubectl, image);
-    an_image_that_is_there_is_pulled_if_wanted(&kubectl, image);
-    an_image_that_the_registry_lacks_is_tried_again(&kubectl, image);
+    a_missing_image_with_policy_never_is_an_error(&kubectl, image);
+    a_missing_image_with_policy_if_not_present_is_pulled(&kubectl, image);
+    a_present_image_is_used_unless_the_policy_is_always(&kubectl, image);
+    a_present_image_with_policy_always_is_pulled(&kubectl, image);
+    an_image_that_is_not_in_the_registry_is_pulled_with_backoff(&kubectl, image);
 }
 
-fn a_pod_that_never_pulls_has_no_image(kubectl: &Kubectl, image: &str) {
+fn a_missing_image_with_policy_never_is_an_error(kubectl: &Kubectl, image: &str) {
     apply(kubectl, "never", image, "Never");
     shows(kubectl, "never", "ErrImageNeverPull");
     let message =
@@ -69,7 +69,7 @@ fn a_pod_that_never_pulls_has_no_image(kubectl: &Kubectl, image: &str) {
     );
 }
 
-fn a_missing_image_is_pulled(kubectl: &Kubectl, image: &str) {
+fn a_missing_image_with_policy_if_not_present_is_pulled(kubectl: &Kubectl, image: &str) {
     apply(kubectl, "pulls", image, "IfNotPresent");
     runs(kubectl, "pulls");
     let pulling = format!("kubelet Pulling image \"{image}\"");
@@ -84,25 +84,25 @@ fn a_missing_image_is_pulled(kubectl: &Kubectl, image: &str) {
     );
 }
 
-fn an_image_that_is_there_is_used(kubectl: &Kubectl, image: &str) {
+fn a_present_image_is_used_unless_the_policy_is_always(kubectl: &Kubectl, image: &str) {
     for (name, policy) in [("there", "IfNotPresent"), ("content", "Never")] {
         apply(kubectl, name, image, policy);
         runs(kubectl, name);
         let there = format!("kubelet Container image \"{image}\" already present on machine");
         wait_for_event(kubectl, &format!("pod {name}"), "Normal Pulled", &there);
     }
-    // The Pod whose image was missing has it now.
+    // The Pod that could not start has its image now.
     runs(kubectl, "never");
 }
 
-fn an_image_that_is_there_is_pulled_if_wanted(kubectl: &Kubectl, image: &str) {
+fn a_present_image_with_policy_always_is_pulled(kubectl: &Kubectl, image: &str) {
     apply(kubectl, "always", image, "Always");
     runs(kubectl, "always");
     let pulled = format!("kubelet Successfully pulled image \"{image}\" in ");
     wait_for_event(kubectl, "pod always", "Normal Pulled", &pulled);
 }
 
-fn an_image_that_the_registry_lacks_is_tried_again(kubectl: &Kubectl, image: &str) {
+fn an_image_that_is_not_in_the_registry_is_pulled_with_backoff(kubectl: &Kubectl, image: &str) {
     let image = image.trim_end_matches(":1").to_owned() + ":2";
     apply(kubectl, "lacks", &image, "IfNotPresent");
     shows(kubectl, "lacks", "ImagePullBackOff");

@@ -1,4 +1,4 @@
-//! Pods that their node rejects are replaced with growing delays.
+//! Pods that their node rejects are replaced with increasing delays.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ spec:
 
 /// Checks F6, R8: the delays between attempts double, also across a restart of the controller.
 #[test]
-fn a_deployment_whose_pods_its_node_rejects_makes_a_few_and_not_hundreds() {
+fn creates_back_off_while_the_node_rejects_the_pods_of_a_deployment() {
     let mut cluster = Cluster::start(Size {
         process_nodes: 0,
         simulated_nodes: 1,

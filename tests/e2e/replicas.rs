@@ -21,7 +21,7 @@ fn config_map(name: &str) -> ConfigMap {
 /// Creates a ConfigMap through any of these gateways, and returns its revision.
 async fn mark(urls: &str, name: &str) -> Revision {
     let created = client(urls).create(&config_map(name)).await;
-    created.expect("a gateway answers").revision
+    created.expect("a gateway responds").revision
 }
 
 /// Returns the sum of a gateway's metric over all series that contain `line`.
@@ -61,7 +61,7 @@ async fn watchers_receive_every_change_once_while_gateways_are_killed_and_restar
             let gateway = cluster.process(&format!("gateway-{n}"));
             match n {
                 0 => gateway.kill(),
-                _ => assert!(gateway.stop(), "it ends in good order"),
+                _ => assert!(gateway.stop(), "it exits without an error"),
             }
             // Some load while one gateway is missing.
             sleep(Duration::from_millis(500)).await;
@@ -94,7 +94,7 @@ async fn five_hundred_watchers_of_a_killed_gateway_resume_on_the_other_without_a
     cluster.process("gateway-0").kill();
     let end = mark(&urls, "end").await;
     assert_complete(&cluster, &watchers, start, end).await;
-    eventually("all watch the one that is left", || {
+    eventually("all watch the remaining gateway", || {
         let open = metric(&cluster, 1, "apiserver_longrunning_requests", "configmaps");
         (open >= 500.0).then_some(()).ok_or(format!("{open}"))
     });
@@ -103,14 +103,14 @@ async fn five_hundred_watchers_of_a_killed_gateway_resume_on_the_other_without_a
 
 /// Checks S5 with a short pause.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_was_frozen_answers_with_what_happened_meanwhile() {
+async fn a_gateway_returns_the_newest_state_after_a_freeze() {
     freeze(Duration::from_secs(4)).await;
 }
 
 /// Checks S5.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "freezes a gateway for half a minute"]
-async fn a_gateway_that_was_frozen_for_long_answers_with_what_happened_meanwhile() {
+async fn a_gateway_returns_the_newest_state_after_a_long_freeze() {
     freeze(Duration::from_secs(30)).await;
 }
 
@@ -134,14 +134,14 @@ async fn freeze(pause: Duration) {
         .expect("kubectl is installed");
     sleep(Duration::from_millis(500)).await;
     cluster.process("gateway-0").signal(Signal::SIGCONT);
-    let read = first.wait_with_output().expect("kubectl ends");
+    let read = first.wait_with_output().expect("kubectl exits");
     assert_eq!(String::from_utf8_lossy(&read.stdout), end.to_string());
     assert_complete(&cluster, &watchers, start, end).await;
 }
 
 /// Checks S7 with real gateways: a gateway whose watch lags does not return an older state than another has acknowledged.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_lags_does_not_show_what_was_deleted_by_another() {
+async fn a_gateway_whose_watch_lags_does_not_return_an_object_that_another_gateway_deleted() {
     let mut cluster = Cluster::without_etcd();
     cluster.start_etcd();
     let link = Link::to(&cluster.etcd_url());
@@ -159,7 +159,7 @@ async fn a_gateway_that_lags_does_not_show_what_was_deleted_by_another() {
         let names = listed.items.into_iter().map(|object| object.metadata.name);
         Ok::<Vec<_>, setpoint_proto::ApiError>(names.collect())
     };
-    assert_eq!(names().await.expect("it follows"), ["doomed"]);
+    assert_eq!(names().await.expect("the gateway responds"), ["doomed"]);
     assert_eq!(
         link.connections(),
         2,
@@ -173,12 +173,12 @@ async fn a_gateway_that_lags_does_not_show_what_was_deleted_by_another() {
     assert_eq!(refused.reason, setpoint_proto::Reason::Timeout);
     assert!(behind.get::<ConfigMap>(&key).await.is_err());
     link.release();
-    assert!(names().await.expect("it has caught up").is_empty());
+    assert!(names().await.expect("the gateway has caught up").is_empty());
 }
 
 /// Checks I1: a watch detects a network that loses all bytes, and resumes at its last revision.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_survives_a_network_that_loses_everything_without_a_word() {
+async fn a_watch_resumes_after_a_network_that_silently_drops_all_bytes() {
     let cluster = Cluster::bare();
     let link = Link::to(&cluster.gateway_url());
     let watchers = Watchers::start(&link.url(), 3, 4).await;
@@ -198,7 +198,7 @@ async fn a_watch_survives_a_network_that_loses_everything_without_a_word() {
 
 /// Clients move from a gateway without its store to another one, although their connections are intact.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_leave_a_gateway_that_has_lost_its_store() {
+async fn clients_fail_over_from_a_gateway_that_has_lost_its_store() {
     let mut cluster = Cluster::without_etcd();
     cluster.start_etcd();
     let link = Link::to(&cluster.etcd_url());
@@ -223,7 +223,7 @@ async fn clients_leave_a_gateway_that_has_lost_its_store() {
 
 /// Neither `kubectl get -w` nor a controller delays the shutdown of a gateway.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_is_watched_stops_at_once() {
+async fn open_watches_do_not_delay_the_shutdown_of_a_gateway() {
     let mut cluster = Cluster::bare_with(2);
     let urls = cluster.gateway_urls();
     let watchers = Watchers::start(&urls, 8, 2).await;
@@ -239,12 +239,12 @@ async fn a_gateway_that_is_watched_stops_at_once() {
     let end = mark(&urls, "end").await;
     assert_complete(&cluster, &watchers, start, end).await;
     person.kill().expect("kubectl can be killed");
-    person.wait().expect("it was ours");
+    person.wait().expect("kubectl is a child of the test");
 }
 
 /// Checks I2: a client that does not read does not delay others, and is disconnected with a counted reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
+async fn a_client_that_stops_reading_is_disconnected_without_delaying_others() {
     let mut cluster = Cluster::without_etcd();
     cluster.set_gateway_flags(&["--stall", "4s"]);
     cluster.start_etcd();
@@ -254,11 +254,13 @@ async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
     let watchers = Watchers::start(&url, 1, 2).await;
     let start = mark(&url, "start").await;
     let address = url.trim_start_matches("http://");
-    let mut deaf = std::net::TcpStream::connect(address).expect("it listens");
+    let mut stalled = std::net::TcpStream::connect(address).expect("the gateway listens");
     let request = "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    deaf.write_all(request.as_bytes()).expect("it is sent");
+    stalled
+        .write_all(request.as_bytes())
+        .expect("the request is sent");
     let open = || metric(&cluster, 0, "apiserver_longrunning_requests", "configmaps");
-    eventually("three watch", || {
+    eventually("three watches are open", || {
         (open() == 3.0).then_some(()).ok_or(format!("{}", open()))
     });
     let writer = client(&url);
@@ -266,17 +268,17 @@ async fn a_client_that_stops_reading_is_cut_off_and_the_others_do_not_notice() {
         // More than all buffers on the way can hold.
         let mut large = config_map(&format!("large-{n}"));
         large.data = [("text".to_owned(), "x".repeat(512 << 10))].into();
-        writer.create(&large).await.expect("it is taken");
+        writer.create(&large).await.expect("the write succeeds");
     }
     let end = mark(&url, "end").await;
     assert_complete(&cluster, &watchers, start, end).await;
-    eventually("it is cut off", || {
+    eventually("the client is disconnected", || {
         let cut = metric(&cluster, 0, "setpoint_connections_cut_total", "stalled");
         (cut == 1.0 && open() == 2.0)
             .then_some(())
             .ok_or(format!("{cut} cut, {} open", open()))
     });
-    drop(deaf);
+    drop(stalled);
 }
 
 fn watch_by_kubectl(cluster: &Cluster) -> std::process::Child {

@@ -28,10 +28,10 @@ async fn a_rolling_restart_of_all_services_under_load_loses_no_write_and_duplica
     let urls = cluster.gateway_urls();
     let nodes = record_nodes(&urls);
     let writers = Writers::start(&urls, 3);
-    let scaler = Scaler::begin([cluster.kubectl_at(0), cluster.kubectl_at(1)]);
+    let scaler = Scaler::start([cluster.kubectl_at(0), cluster.kubectl_at(1)]);
     for name in names() {
         let process = cluster.process(&name);
-        assert!(process.stop(), "{name} ends in good order");
+        assert!(process.stop(), "{name} exits without an error");
         process.restart();
         cluster.wait_until_ready();
     }
@@ -41,7 +41,7 @@ async fn a_rolling_restart_of_all_services_under_load_loses_no_write_and_duplica
 
     let kubectl = cluster.kubectl();
     until_ready(&kubectl, replicas);
-    eventually("nothing else is left", || {
+    eventually("no other Pods are left", || {
         let pods = kubectl.ok("get pods -n production -o name");
         let exact = pods.lines().count() == replicas;
         exact.then_some(()).ok_or(pods)
@@ -100,7 +100,7 @@ struct Scaler {
 }
 
 impl Scaler {
-    fn begin(gateways: [Kubectl; 2]) -> Self {
+    fn start(gateways: [Kubectl; 2]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = stop.clone();
         let thread = thread::spawn(move || {

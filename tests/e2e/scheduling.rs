@@ -10,7 +10,7 @@ const PODS: usize = 200;
 
 /// Checks F3 and C6: nodes that become schedulable while the scheduler marks Pods unschedulable are not missed.
 #[test]
-fn pods_that_are_being_refused_when_nodes_become_schedulable_get_these_nodes() {
+fn pods_being_marked_unschedulable_are_bound_when_nodes_become_schedulable() {
     let mut cluster = Cluster::start(Size {
         process_nodes: 0,
         simulated_nodes: 3,
@@ -20,12 +20,15 @@ fn pods_that_are_being_refused_when_nodes_become_schedulable_get_these_nodes() {
     for node in names(&kubectl) {
         kubectl.ok(&format!("cordon {node}"));
     }
-    assert!(cluster.process("scheduler-0").stop(), "in good order");
+    assert!(
+        cluster.process("scheduler-0").stop(),
+        "it exits without an error"
+    );
     let created = kubectl.with("create", &manifests());
     assert!(created.success, "{}", created.stderr);
     cluster.process("scheduler-0").restart();
 
-    eventually("the first Pod is refused", || {
+    eventually("the first Pod is marked unschedulable", || {
         let events = kubectl.ok("get events -o name --field-selector reason=FailedScheduling");
         (!events.is_empty()).then_some(()).ok_or(events)
     });
@@ -61,7 +64,7 @@ fn manifests() -> String {
 
 /// Checks F5: constraints that are not evaluated do not count as satisfied, and a host port is used by one Pod only.
 #[test]
-fn a_pod_whose_hard_constraint_is_not_met_or_not_evaluated_waits_and_says_why() {
+fn a_pod_with_an_unmet_or_unsupported_hard_constraint_is_pending_with_a_reason() {
     let cluster = Cluster::start(Size {
         process_nodes: 0,
         simulated_nodes: 2,
@@ -76,7 +79,7 @@ fn a_pod_whose_hard_constraint_is_not_met_or_not_evaluated_waits_and_says_why() 
     create(&kubectl, "apart", &format!("{containers}, {anti_affinity}"));
     for name in ["first", "second"] {
         create(&kubectl, name, port);
-        eventually("it has a node", || {
+        eventually("the Pod has a node", || {
             let pod = kubectl.json(&format!("get pod {name}"));
             let node = text(&pod, "/spec/nodeName");
             (!node.is_empty()).then_some(()).ok_or(pod.to_string())
@@ -88,7 +91,7 @@ fn a_pod_whose_hard_constraint_is_not_met_or_not_evaluated_waits_and_says_why() 
     for (name, reason) in [("apart", field), ("third", ports)] {
         until_unschedulable(&kubectl, name, reason);
         let why = cluster.setpoint_json(0, &format!("why pod/{name} -n default"));
-        let why = why.expect("there is an answer").to_string();
+        let why = why.expect("there is a response").to_string();
         assert!(why.contains(reason), "{why}");
     }
 }
@@ -102,7 +105,7 @@ fn create(kubectl: &Kubectl, name: &str, spec: &str) {
 }
 
 fn until_unschedulable(kubectl: &Kubectl, name: &str, reason: &str) {
-    eventually("its condition and an Event say why", || {
+    eventually("the condition and an Event have the reason", || {
         let pod = kubectl.json(&format!("get pod {name}"));
         let conditions = pod["status"]["conditions"].as_array();
         let refused = conditions.into_iter().flatten().any(|condition| {

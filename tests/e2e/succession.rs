@@ -18,13 +18,13 @@ fn size(replicas: usize) -> Size {
 
 /// Checks L6, L7: a successor takes over a released lease at once, without waiting for the fifteen seconds to expire.
 #[test]
-fn a_leader_that_is_asked_to_stop_finishes_its_rounds_and_hands_over_at_once() {
+fn a_stopped_leader_completes_its_reconciles_and_releases_its_lease() {
     let mut cluster = Cluster::start_as_shipped(size(2));
     let (history, kubectl) = (EtcdLog::of(&cluster.etcd_url()), cluster.kubectl());
     apply(&kubectl);
     let leader = cluster.leader(SERVICE);
     kubectl.ok("scale deployment/web-frontend -n production --replicas=100");
-    assert!(cluster.process(&leader).stop(), "it ends in good order");
+    assert!(cluster.process(&leader).stop(), "it exits without an error");
     until_ready(&kubectl, 100);
     let history = history.all();
     let terms = LeadershipTerm::all(&history, SERVICE);
@@ -39,7 +39,7 @@ fn a_leader_that_is_asked_to_stop_finishes_its_rounds_and_hands_over_at_once() {
     );
     let pods = history.iter().filter(|entry| entry.created);
     let pods = pods.filter(|entry| entry.key.starts_with("/registry/pods/"));
-    assert_eq!(pods.count(), 100, "no Pod is doubled");
+    assert_eq!(pods.count(), 100, "no Pod is duplicated");
 }
 
 /// Checks L8: a successor takes over a released lease at once.
@@ -54,7 +54,7 @@ fn a_rolling_restart_has_one_leader_at_a_time_and_short_gaps() {
             "scale deployment/web-frontend -n production --replicas={replicas}"
         ));
         let name = format!("{SERVICE}-{n}");
-        assert!(cluster.process(&name).stop(), "it ends in good order");
+        assert!(cluster.process(&name).stop(), "it exits without an error");
         cluster.process(&name).restart();
         until_ready(&kubectl, replicas);
     }
@@ -71,7 +71,7 @@ fn a_rolling_restart_has_one_leader_at_a_time_and_short_gaps() {
 
 /// Checks L3, L11: a leader whose renewals hang stops before another replica can lead.
 #[test]
-fn a_leader_whose_calls_hang_has_stopped_when_another_leads() {
+fn a_leader_whose_calls_hang_stops_before_another_replica_leads() {
     let mut cluster = Cluster::bare();
     let gateway = cluster.gateway_url();
     let link = Link::to(&gateway);
@@ -95,7 +95,7 @@ fn a_leader_whose_calls_hang_has_stopped_when_another_leads() {
 
 /// Checks L9.
 #[test]
-fn a_store_that_is_lost_for_a_while_leaves_one_leader_and_no_flapping() {
+fn a_temporary_loss_of_the_store_changes_the_leader_at_most_once() {
     // The store is lost for longer than the lease duration.
     let mut cluster = Cluster::start_with(size(3), &election("4s", "3s"));
     let history = EtcdLog::of(&cluster.etcd_url());
@@ -105,7 +105,7 @@ fn a_store_that_is_lost_for_a_while_leaves_one_leader_and_no_flapping() {
 /// Checks L9 with the default lease timing.
 #[test]
 #[ignore = "takes minutes"]
-fn a_store_that_is_lost_for_a_minute_leaves_one_leader_and_no_flapping() {
+fn a_loss_of_the_store_for_a_minute_changes_the_leader_at_most_once() {
     let mut cluster = Cluster::start_as_shipped(size(3));
     let history = EtcdLog::of(&cluster.etcd_url());
     lose_the_store(&mut cluster, &history, 60);
@@ -123,7 +123,7 @@ fn lose_the_store(cluster: &mut Cluster, history: &EtcdLog, seconds: u64) {
     kubectl.ok("scale deployment/web-frontend -n production --replicas=5");
     until_ready(&kubectl, 5);
     let renewals = renewals(history);
-    eventually("the leader leads on", || {
+    eventually("the leader keeps renewing", || {
         let now = self::renewals(history);
         (now > renewals + 10).then_some(()).ok_or(now.to_string())
     });

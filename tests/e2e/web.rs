@@ -9,7 +9,7 @@ pub fn manifest() -> String {
         env!("CARGO_MANIFEST_DIR"),
         "/../deploy/manifests/web-frontend.yaml"
     );
-    std::fs::read_to_string(path).expect("the manifest is there")
+    std::fs::read_to_string(path).expect("the manifest can be read")
 }
 
 /// Applies the manifest and waits until it is rolled out.
@@ -27,7 +27,7 @@ pub fn pods(kubectl: &Kubectl) -> Vec<Value> {
     items.into_iter().filter(stays).collect()
 }
 
-/// Whether the Pod is Ready.
+/// Returns whether the Pod is Ready.
 pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     let ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";

@@ -5,7 +5,7 @@ use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use crate::web::{apply, text};
 
-/// Two replicas of every service: any gateway collects the answers of all.
+/// Starts two replicas of every service; any gateway collects the responses of all.
 fn cluster(process_nodes: usize, simulated_nodes: usize) -> Cluster {
     Cluster::start(Size {
         gateways: 2,
@@ -29,10 +29,10 @@ fn wait<'a>(why: &'a Value, reason: &str) -> Option<&'a Value> {
         .find(|wait| wait["reason"] == reason)
 }
 
-/// Returns the answer of a gateway once it is as expected. Replicas record their decisions at different times, and slow
-/// ones are missing in an answer.
+/// Returns the response of a gateway once it is as expected. Replicas record their decisions at different times, and slow
+/// ones are missing in a response.
 fn until(cluster: &Cluster, gateway: usize, object: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    eventually(&format!("all is known of {object}"), || {
+    eventually(&format!("the explanation of {object} is complete"), || {
         let why = cluster.setpoint_json(gateway, &format!("why {object} -n production"))?;
         match is_so(&why) {
             true => Ok(why),
@@ -41,7 +41,7 @@ fn until(cluster: &Cluster, gateway: usize, object: &str, is_so: impl Fn(&Value)
     })
 }
 
-/// Returns the replicas that did not answer.
+/// Returns the number of replicas that did not respond.
 fn silent(why: &Value) -> usize {
     let observers = list(why, "/observers").iter();
     observers.filter(|one| one["silent"] != "").count()
@@ -68,7 +68,7 @@ fn steps(reconcile: &Value) -> String {
     steps.collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a service has recently taken such a step.
+/// Returns whether a service has recently executed such a step.
 fn has_stepped(why: &Value, service: &str, step: &str) -> bool {
     let reconciles = reconciles(why, service);
     reconciles.iter().any(|one| steps(one).contains(step))
@@ -105,7 +105,7 @@ fn a_pod_that_fits_nowhere_lists_the_reason_of_each_node() {
         let answered = (list(why, "/observers").len(), silent(why)) == (observers, 0);
         verdicts == 2 && answered && !reconciles(why, "scheduler").is_empty()
     });
-    let wait = wait(&why, "Unschedulable").expect("it was just there");
+    let wait = wait(&why, "Unschedulable").expect("the wait was found before");
     assert!(
         text(wait, "/message").contains("Insufficient cpu"),
         "{wait}"
@@ -124,10 +124,13 @@ fn a_pod_that_fits_nowhere_lists_the_reason_of_each_node() {
         "{writers:?}"
     );
 
-    eventually("a page of another gateway says the same", || {
+    eventually("another gateway returns the same page", || {
         let page = cluster.setpoint_at(0, "why pod big -n production");
-        let said = ["Unschedulable", "node-0-0: Insufficient cpu"];
-        let whole = page.success && said.iter().all(|said| page.stdout.contains(said));
+        let expected = ["Unschedulable", "node-0-0: Insufficient cpu"];
+        let whole = page.success
+            && expected
+                .iter()
+                .all(|expected| page.stdout.contains(expected));
         whole.then_some(()).ok_or(format!("{page:?}"))
     });
     let unknown = cluster.setpoint_at(0, "why pod/none -n production");
@@ -143,7 +146,9 @@ fn a_pod_that_fits_nowhere_lists_the_reason_of_each_node() {
 
     cluster.process("replicaset-controller-1").kill();
     let page = cluster.setpoint_at(0, "why pod/big -n production").stdout;
-    let (_, silent) = page.split_once("Did not answer:").expect("one is dead");
+    let (_, silent) = page
+        .split_once("Did not answer:")
+        .expect("a replica was killed");
     assert!(
         silent.contains("replicaset-controller-1: ") && silent.contains("cannot be reached"),
         "{page}"
@@ -167,7 +172,7 @@ fn why_shows_the_end_of_a_crashing_containers_backoff() {
         let started = has_stepped(why, "node-agent", "Start");
         until > Some(0) && reported("BackOff") && reported("Scheduled") && started
     });
-    let wait = wait(&why, "CrashLoopBackOff").expect("it was just there");
+    let wait = wait(&why, "CrashLoopBackOff").expect("the wait was found before");
     assert!(text(wait, "/message").contains("exit code 3"), "{wait}");
 }
 
@@ -181,7 +186,7 @@ fn why_names_the_pod_that_blocks_a_rollout_and_still_explains_a_deleted_pod() {
         let because = "no ReplicaSet has this template";
         wait(why, "Unschedulable").is_some() && has_stepped(why, "deployment-controller", because)
     });
-    let wait = wait(&why, "Unschedulable").expect("it was just there");
+    let wait = wait(&why, "Unschedulable").expect("the wait was found before");
     let blocked = text(wait, "/on/name");
     assert!(blocked.starts_with("web-frontend-"), "{wait}");
 

@@ -1,6 +1,6 @@
 //! Convergence is counted once per generation, across restarts and gateways.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use setpoint_tests::{Cluster, Size, eventually, http};
 
@@ -59,7 +59,7 @@ fn each_generation_is_counted_once_over_gateways_and_restarts() {
     let pod = web::text(&web::pods(&kubectl)[0], "/metadata/name").to_owned();
     kubectl.ok(&format!("delete pod {pod} -n production --wait=true"));
     web::until_ready(&kubectl, 4);
-    // The Deployment's status is complete as well, so a second count would have happened by now.
+    // The Deployment's status is complete as well, so a duplicate count would be visible by now.
     kubectl.ok("rollout status deployment/web-frontend -n production --timeout=60s");
     let replaced = [("Deployment", 2), ("Pod", 5)];
     counted("the new Pod is new, the Deployment is not", &replaced);

@@ -1,12 +1,12 @@
 //! The series that the dashboards query.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Prefixes of our metrics and of upstream's metrics that we have.
+/// Prefixes of Setpoint's metrics, and of upstream's metrics that Setpoint exports.
 const PREFIXES: [&str; 9] = [
     "apiserver_",
     "controller_runtime_",
@@ -38,7 +38,7 @@ pub fn expressions() -> BTreeSet<String> {
             collect(&serde_json::from_str(&text).unwrap(), &mut found);
         }
     }
-    assert!(!found.is_empty(), "a dashboard asks for something");
+    assert!(!found.is_empty(), "the dashboards have expressions");
     found
 }
 

@@ -1,9 +1,6 @@
 //! A strict parser of Prometheus' text format.
 
-#![allow(
-    clippy::panic,
-    reason = "a line that cannot be read is what the test is about"
-)]
+#![allow(clippy::panic, reason = "tests may panic")]
 
 use std::collections::BTreeMap;
 
@@ -24,7 +21,7 @@ pub fn read(text: &str) -> BTreeMap<String, Family> {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             let (name, help) = rest.split_once(' ').unwrap_or((rest, ""));
-            assert!(!families.contains_key(name), "{name} is there twice");
+            assert!(!families.contains_key(name), "{name} is declared twice");
             families.entry(name.to_owned()).or_default().help = help.to_owned();
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap_or((rest, ""));

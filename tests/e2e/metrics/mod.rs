@@ -1,6 +1,6 @@
-//! Metrics are valid, documented, and exist where a dashboard queries them.
+//! Metrics are valid and documented, and those that dashboards query exist.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod convergence;
 mod dashboards;
@@ -55,7 +55,7 @@ fn missing(metrics: &BTreeMap<String, Family>, documented: &BTreeSet<String>) ->
 }
 
 #[test]
-fn every_metric_says_what_it_means_and_is_documented() {
+fn every_metric_has_a_help_text_and_is_documented() {
     let scene = Scene::start();
     let documented = documented();
     let metrics = eventually("no metric is missing", || {
@@ -69,7 +69,7 @@ fn every_metric_says_what_it_means_and_is_documented() {
     for (name, family) in &metrics {
         assert!(family.help.len() > 10, "{name} has no HELP: {family:?}");
         assert!(!family.r#type.is_empty(), "{name} has no TYPE");
-        assert!(documented.contains(name), "{name} is in no table");
+        assert!(documented.contains(name), "{name} is not documented");
     }
     for address in scene.targets().into_values().flatten() {
         lint(&Scene::text(&address));

@@ -1,6 +1,6 @@
-//! A real Prometheus over a real cluster: every replica is scraped, and every panel has data.
+//! Prometheus on a cluster: every replica is scraped, and every panel has data.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
-//! A cluster in which every event has happened that metrics count.
+//! A cluster with activity for every metric.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ impl Scene {
     /// Returns the addresses of all replicas by service, once all are known.
     pub fn targets(&self) -> BTreeMap<String, Vec<String>> {
         let mut targets = BTreeMap::from([("gateway".to_owned(), self.gateways())]);
-        let leases = eventually("all replicas have said where they are", || {
+        let leases = eventually("all replicas have registered their addresses", || {
             let leases = self.kubectl.json("get leases -n setpoint-replicas");
             let leases = leases["items"].as_array().cloned().unwrap_or_default();
             match leases.len() {
@@ -104,7 +104,7 @@ impl Scene {
 
     /// Returns the metrics of a process as text.
     pub fn text(address: &str) -> String {
-        eventually(&format!("{address} tells its metrics"), || {
+        eventually(&format!("{address} returns its metrics"), || {
             let reply = http::get(address, "/metrics").map_err(|error| error.to_string())?;
             (reply.status == 200)
                 .then_some(reply.body)

@@ -15,48 +15,51 @@ const SMALL: Size = Size {
     simulated_nodes: 2,
 };
 
-/// A collector that accepts connections and never answers delays neither the cluster nor its shutdown.
+/// The collector accepts connections and never responds.
 #[test]
-fn a_hanging_collector_delays_nothing() {
-    let deaf = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = deaf.local_addr().expect("it is bound");
+fn a_hanging_collector_delays_neither_the_cluster_nor_its_shutdown() {
+    let hanging = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = hanging.local_addr().expect("the listener has an address");
     let mut cluster = Cluster::traced(SMALL, &format!("http://{address}"));
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     until_ready(&kubectl, 3);
     for name in ["scheduler-0", "deployment-controller-0", "gateway-0"] {
-        assert!(cluster.process(name).stop(), "{name} ends in good order");
+        assert!(
+            cluster.process(name).stop(),
+            "{name} exits without an error"
+        );
     }
 }
 
-/// While there is no collector, spans are lost and the log says so once; afterwards they are exported again.
+/// Without a collector, spans are lost and one line is logged; when it is available again, spans are exported.
 #[test]
-fn a_collector_that_is_away_is_logged_once_and_used_when_it_returns() {
+fn an_unavailable_collector_is_logged_once_and_used_when_it_is_available_again() {
     let port = free_port();
     let cluster = Cluster::traced(SMALL, &format!("http://127.0.0.1:{port}"));
     let kubectl = cluster.kubectl();
     apply(&kubectl);
     until_ready(&kubectl, 3);
     let controller = "deployment-controller-0";
-    let said = |what: &str| {
+    let logged = |what: &str| {
         let log = cluster.log(controller);
         (log.matches(what).count() == 1).then_some(()).ok_or(log)
     };
-    eventually("the log has the failure", || {
-        said("spans cannot be exported")
+    eventually("the failed export is logged", || {
+        logged("spans cannot be exported")
     });
     let jaeger = Jaeger::start_at(port);
     let mut tags = 0..;
-    eventually("the log has the return", || {
+    eventually("the resumed export is logged", || {
         // A batch is exported only when there are spans.
         let tag = tags.next().unwrap_or_default();
         kubectl.ok(&format!(
             "set image deployment/web-frontend -n production nginx=nginx:{tag}"
         ));
-        said("spans are exported again")
+        logged("spans are exported again")
     });
-    said("spans cannot be exported").expect("it is logged once");
-    eventually("new spans arrive", || {
+    logged("spans cannot be exported").expect("the failure is logged");
+    eventually("new spans are exported", || {
         let traces = jaeger.traces();
         let names = traces.iter().flat_map(|trace| &trace.spans);
         let names: Vec<_> = names.map(|span| span.name.as_str()).collect();
@@ -67,9 +70,9 @@ fn a_collector_that_is_away_is_logged_once_and_used_when_it_returns() {
     });
 }
 
-/// Log lines within a span carry the ids of trace and span, in OpenTelemetry's names.
+/// The names of the ids are those of OpenTelemetry.
 #[test]
-fn a_log_line_leads_to_its_span() {
+fn log_lines_within_a_span_have_trace_and_span_id() {
     let jaeger = Jaeger::start();
     let size = Size {
         replicas: 0,
@@ -88,26 +91,29 @@ fn a_log_line_leads_to_its_span() {
     let kubectl = cluster.kubectl();
     kubectl.ok("create deployment logged --image=nginx:1.25");
     for (service, message) in services {
-        eventually("a line names a span of its service that arrives", || {
-            let log = cluster.log(&format!("{service}-0"));
-            let lines = log
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok());
-            let mut lines = lines.filter(|line: &Value| line["message"] == message);
-            let found = lines.any(|line| {
-                let id = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-                let trace = jaeger.trace(&id("trace_id"));
-                let mut spans = trace.spans.iter();
-                spans.any(|span| span.id == id("span_id") && span.service == service)
-            });
-            found.then_some(()).ok_or(log)
-        });
+        eventually(
+            "a log line has the ids of an exported span of its service",
+            || {
+                let log = cluster.log(&format!("{service}-0"));
+                let lines = log
+                    .lines()
+                    .filter_map(|line| serde_json::from_str(line).ok());
+                let mut lines = lines.filter(|line: &Value| line["message"] == message);
+                let found = lines.any(|line| {
+                    let id = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+                    let trace = jaeger.trace(&id("trace_id"));
+                    let mut spans = trace.spans.iter();
+                    spans.any(|span| span.id == id("span_id") && span.service == service)
+                });
+                found.then_some(()).ok_or(log)
+            },
+        );
     }
 }
 
-/// Effects of an old trace start another one, with a link back.
+/// Effects of an old trace start a new trace with a link to it.
 #[test]
-fn a_trace_is_cut_when_it_has_become_old() {
+fn a_trace_older_than_the_limit_is_not_continued() {
     let jaeger = Jaeger::start();
     let mut cluster = Cluster::traced(
         Size {
@@ -120,25 +126,22 @@ fn a_trace_is_cut_when_it_has_become_old() {
     kubectl.ok("create deployment old --image=nginx:1.25");
     let flags = ["--telemetry-trace-age", "1ms"].map(str::to_owned);
     cluster.service("deployment-controller", 0, &flags);
-    eventually(
-        "the round is a root of its own, linked to the write",
-        || {
-            let traces = jaeger.traces();
-            let round = |name: &str| {
-                let all = traces.iter().flat_map(|trace| &trace.spans);
-                all.filter(|span| span.name == name)
-                    .cloned()
-                    .collect::<Vec<_>>()
-            };
-            let writes = traces
-                .iter()
-                .filter(|trace| trace.roots()[0].name.starts_with("POST /apis/apps"));
-            let written: Vec<_> = writes.map(|trace| trace.id.clone()).collect();
-            let cut = round("reconcile").into_iter().find(|span| {
-                span.parent.is_empty() && span.links.iter().any(|link| written.contains(link))
-            });
-            cut.map(|_| ())
-                .ok_or_else(|| traces.iter().map(|trace| trace.tree()).collect())
-        },
-    );
+    eventually("the reconcile is a root with a link to the write", || {
+        let traces = jaeger.traces();
+        let spans = |name: &str| {
+            let all = traces.iter().flat_map(|trace| &trace.spans);
+            all.filter(|span| span.name == name)
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let writes = traces
+            .iter()
+            .filter(|trace| trace.roots()[0].name.starts_with("POST /apis/apps"));
+        let written: Vec<_> = writes.map(|trace| trace.id.clone()).collect();
+        let cut = spans("reconcile").into_iter().find(|span| {
+            span.parent.is_empty() && span.links.iter().any(|link| written.contains(link))
+        });
+        cut.map(|_| ())
+            .ok_or_else(|| traces.iter().map(|trace| trace.tree()).collect())
+    });
 }

@@ -1,4 +1,4 @@
-//! A user's write and all its effects are one trace: through real processes and a real collector, read from Jaeger's query API.
+//! A user's write and all its effects are one trace, read from Jaeger's query API.
 
 mod limits;
 mod picture;
@@ -25,9 +25,9 @@ fn each_write_of_a_user_and_its_effects_are_one_trace_without_gaps() {
     scenario::no_other_traces(&watched);
 }
 
-/// A successor continues the trace of what it finishes, and a process that stops exports all its spans.
+/// A successor continues the trace of the cascade, and a process that stops exports all its spans.
 #[test]
-fn a_cascade_through_stops_and_kills_stays_one_trace() {
+fn a_cascade_across_stopped_and_killed_processes_is_one_trace() {
     let mut watched = Watched::start(Size {
         replicas: 2,
         process_nodes: 0,

@@ -13,7 +13,7 @@ use super::watched::Watched;
 /// `SETPOINT_PICTURE` names a file to write a screenshot to.
 pub fn shows(watched: &Watched, trace: &Trace) {
     if Command::new("chromium").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: the trace's page is not looked at, since there is no chromium");
+        eprintln!("SKIPPED: chromium is not installed, so the page of the trace is not checked");
         return;
     }
     let url = format!("{}/trace/{}", watched.jaeger.url(), trace.id);
@@ -57,6 +57,6 @@ fn chromium(folder: &Path, arguments: &[&str]) -> String {
         ])
         .args(arguments)
         .output();
-    let output = output.expect("it was there a moment ago");
+    let output = output.expect("Chromium is installed");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

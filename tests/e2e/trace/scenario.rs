@@ -40,7 +40,7 @@ pub fn an_apply(watched: &Watched) {
     let whole = [to_the_set, POD].concat();
     let started = [to_the_set, &POD[..6], &[("node-agent", "Start")]].concat();
     let paths: [(Path<'_>, usize); 3] = [(&pods, 3), (&whole, 1), (&started, 3)];
-    let trace = whole_cascade(watched, &paths, 0);
+    let trace = complete_cascade(watched, &paths, 0);
     assert_eq!(trace.follow(&started).len(), 3, "{}", trace.tree());
     actions_have_reasons(&trace);
     events_are_marked(&trace);
@@ -84,7 +84,7 @@ pub fn a_scale(watched: &Watched) {
         ][..],
         POD,
     ];
-    whole_cascade(watched, &[(&whole.concat(), 1)], 0);
+    complete_cascade(watched, &[(&whole.concat(), 1)], 0);
 }
 
 pub fn a_rollout(watched: &Watched) {
@@ -105,7 +105,7 @@ pub fn a_rollout(watched: &Watched) {
         POD,
     ];
     // The old Pods are deleted in the same trace.
-    whole_cascade(watched, &[(&whole.concat(), 1)], 4);
+    complete_cascade(watched, &[(&whole.concat(), 1)], 4);
 }
 
 pub fn a_deleted_pod(watched: &Watched) {
@@ -119,13 +119,13 @@ pub fn a_deleted_pod(watched: &Watched) {
         "DELETE /api/v1/namespaces/{namespace}/pods/{name}",
     );
     let replaced = [&[deletion][..], POD].concat();
-    whole_cascade(watched, &[(&replaced, 1)], 1);
+    complete_cascade(watched, &[(&replaced, 1)], 1);
 }
 
 pub fn a_stopped_leader(watched: &mut Watched) {
     for service in ELECTED {
         let leader = roll_out_and(watched, service, Process::stop);
-        whole_cascade(watched, &[], 0);
+        complete_cascade(watched, &[], 0);
         watched.cluster.process(&leader).restart();
     }
 }
@@ -134,7 +134,7 @@ pub fn a_stopped_leader(watched: &mut Watched) {
 pub fn a_killed_leader(watched: &mut Watched) {
     for service in ELECTED {
         let leader = roll_out_and(watched, service, Process::kill);
-        is_one(watched, &watched.cascade(&[], |_| None));
+        assert_single(watched, &watched.cascade(&[], |_| None));
         watched.cluster.process(&leader).restart();
     }
 }
@@ -143,7 +143,7 @@ pub fn a_killed_leader(watched: &mut Watched) {
 pub fn a_restarted_gateway(watched: &mut Watched) {
     roll_out(watched, "restarted");
     let gateway = watched.cluster.process("gateway-0");
-    assert!(gateway.stop(), "it stops without an error");
+    assert!(gateway.stop(), "it exits without an error");
     gateway.restart();
     eventually("the rollout is complete", || {
         let status = watched
@@ -151,7 +151,7 @@ pub fn a_restarted_gateway(watched: &mut Watched) {
             .run("rollout status deployment/web-frontend -n production --timeout=60s");
         status.success.then_some(()).ok_or(status.stderr)
     });
-    is_one(watched, &watched.cascade(&[], has_orphans));
+    assert_single(watched, &watched.cascade(&[], has_orphans));
 }
 
 fn has_orphans(trace: &Trace) -> Option<String> {
@@ -176,7 +176,7 @@ fn roll_out_and<T>(
     end(watched.cluster.process(&leader));
     rolled_out(watched);
     // If the rollout was complete before the leader ended, the lease is taken over only now.
-    eventually("another leads", || {
+    eventually("another replica leads", || {
         let now = watched.cluster.leader(service);
         (now != leader).then_some(()).ok_or(now)
     });
@@ -207,8 +207,8 @@ fn rolled_out(watched: &Watched) {
         .ok("rollout status deployment/web-frontend -n production --timeout=60s");
 }
 
-/// Returns the complete cascade, with at least `deletes` deleted Pods, and asserts that it is whole.
-fn whole_cascade(watched: &Watched, paths: &[(Path<'_>, usize)], deletes: usize) -> Trace {
+/// Returns the complete cascade, with at least `deletes` deleted Pods, and asserts that it is complete.
+fn complete_cascade(watched: &Watched, paths: &[(Path<'_>, usize)], deletes: usize) -> Trace {
     let trace = watched.cascade(paths, |trace| {
         let deleted = trace.spans.iter().filter(|span| span.name == "DELETE pods");
         let (deleted, explained) = (deleted.count(), trace.explained());
@@ -217,12 +217,12 @@ fn whole_cascade(watched: &Watched, paths: &[(Path<'_>, usize)], deletes: usize)
             .then(|| format!("{deleted} Pods are deleted, {explained} of its time is explained"));
         lacks.or_else(|| has_orphans(trace))
     });
-    is_whole(watched, &trace);
+    assert_complete(watched, &trace);
     trace
 }
 
 /// Asserts that no parent is missing, that spans cover the time, and that it is a single trace.
-fn is_whole(watched: &Watched, trace: &Trace) {
+fn assert_complete(watched: &Watched, trace: &Trace) {
     let tree = trace.tree();
     assert!(trace.orphans().is_empty(), "{tree}");
     assert!(
@@ -230,11 +230,11 @@ fn is_whole(watched: &Watched, trace: &Trace) {
         "{}\n{tree}",
         trace.explained()
     );
-    is_one(watched, trace);
+    assert_single(watched, trace);
 }
 
 /// Asserts that the trace has one root and spans of all services, and that no other trace reconciles.
-fn is_one(watched: &Watched, trace: &Trace) {
+fn assert_single(watched: &Watched, trace: &Trace) {
     let tree = trace.tree();
     assert_eq!(trace.roots().len(), 1, "{tree}");
     let services: BTreeSet<_> = SERVICES.into();

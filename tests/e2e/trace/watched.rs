@@ -39,7 +39,7 @@ impl Watched {
         paths: &[(Path<'_>, usize)],
         lacks: impl Fn(&Trace) -> Option<String>,
     ) -> Trace {
-        eventually("the cascade is drawn", || {
+        eventually("the trace has the cascade", || {
             // The status of the Deployment is written after that of its Pods.
             let id = self.last_cause();
             let trace = self.jaeger.trace(&id);
@@ -56,13 +56,16 @@ impl Watched {
             ..Settings::default()
         };
         let key = Key::new("production", "web-frontend");
-        let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
+        let runtime = tokio::runtime::Runtime::new().expect("the runtime can be built");
         let object = runtime.block_on(async {
-            let gateway = Client::connect(&settings, "test").expect("it is an address");
+            let gateway = Client::connect(&settings, "test").expect("the address is valid");
             gateway.object(Deployment::RESOURCE, &key).await
         });
-        let cause = object.expect("it is there").cause.expect("it was written");
-        cause.trace_id().expect("it was traced")
+        let cause = object
+            .expect("the object exists")
+            .cause
+            .expect("it has a cause");
+        cause.trace_id().expect("the write was traced")
     }
 }
 

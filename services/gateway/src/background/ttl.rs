@@ -93,7 +93,7 @@ async fn delete_expired(
             continue;
         }
         let target = Target::whole(expiring.kind, &cached.key);
-        // An object that is written meanwhile stays.
+        // An object that is written in the meantime is kept.
         let options = DeleteOptions {
             preconditions: Some(Preconditions {
                 resource_version: Some(cached.revision.to_string()),

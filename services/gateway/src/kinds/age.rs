@@ -1,4 +1,4 @@
-//! Durations as kubectl prints them: two units while small, one when large.
+//! Formats durations as kubectl does.
 
 use jiff::Timestamp;
 use setpoint_proto::meta;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_reads_as_in_kubectl() {
+    fn durations_are_formatted_as_in_kubectl() {
         for (seconds, expected) in [
             (-2, "<invalid>"),
             (-1, "0s"),

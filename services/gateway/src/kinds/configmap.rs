@@ -1,4 +1,4 @@
-//! ConfigMap: keys are file names, and an immutable one does not change.
+//! ConfigMap: its keys are file names, and an immutable one cannot be changed.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -36,19 +36,11 @@ impl StoredKind for ConfigMap {
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        if old.immutable != Some(true) {
-            return;
-        }
-        let frozen = "field is immutable when `immutable` is set";
-        if self.immutable != Some(true) {
-            errors.forbidden(&FieldPath::root("immutable"), frozen);
-        }
-        if self.data != old.data {
-            errors.forbidden(&FieldPath::root("data"), frozen);
-        }
-        if self.binary_data != old.binary_data {
-            errors.forbidden(&FieldPath::root("binaryData"), frozen);
-        }
+        let changes = [
+            ("data", self.data != old.data),
+            ("binaryData", self.binary_data != old.binary_data),
+        ];
+        validate_immutable(self.immutable, old.immutable, &changes, errors);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
@@ -57,14 +49,31 @@ impl StoredKind for ConfigMap {
     }
 }
 
-/// Finds keys that could not be the name of a file.
+/// Validates an update of a ConfigMap or Secret: if the old one is immutable, the flag and the fields may not change.
+pub(super) fn validate_immutable(
+    new: Option<bool>,
+    old: Option<bool>,
+    changes: &[(&'static str, bool)],
+    errors: &mut FieldErrors,
+) {
+    if old != Some(true) {
+        return;
+    }
+    let unset = [("immutable", new != Some(true))];
+    for (field, _) in unset.iter().chain(changes).filter(|(_, changed)| *changed) {
+        let detail = "field is immutable when `immutable` is set";
+        errors.forbidden(&FieldPath::root(field), detail);
+    }
+}
+
+/// Validates that keys can be file names.
 pub(super) fn validate_keys<V>(
     map: &BTreeMap<String, V>,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
     for key in map.keys() {
-        errors.all_invalid(&path.key(key), key, names::validate_config_key(key));
+        errors.check(&path.key(key), key, names::validate_config_key);
     }
 }
 
@@ -72,36 +81,36 @@ pub(super) fn validate_keys<V>(
 mod tests {
     use super::*;
 
-    fn complaints(map: &ConfigMap) -> String {
+    fn errors_of(map: &ConfigMap) -> String {
         let mut errors = FieldErrors::default();
         map.validate(&mut errors);
         errors.to_string()
     }
 
     #[test]
-    fn keys_could_be_file_names() {
+    fn keys_must_be_valid_file_names() {
         let mut map = ConfigMap::default();
         map.data.insert("KEY.name_1".into(), "v".into());
-        assert_eq!(complaints(&map), "[]");
+        assert_eq!(errors_of(&map), "[]");
         map.data.insert("a/b".into(), "v".into());
         assert!(
-            complaints(&map).starts_with(r#"data[a/b]: Invalid value: "a/b": a valid config key"#)
+            errors_of(&map).starts_with(r#"data[a/b]: Invalid value: "a/b": a valid config key"#)
         );
         let mut map = ConfigMap::default();
         map.data.insert("..".into(), String::new());
-        assert!(complaints(&map).contains("must not be '..'"));
+        assert!(errors_of(&map).contains("must not be '..'"));
     }
 
     #[test]
-    fn a_key_is_text_or_bytes_but_not_both() {
+    fn a_key_may_not_be_in_both_fields() {
         let mut map = ConfigMap::default();
         map.data.insert("k".into(), "v".into());
         map.binary_data.insert("k".into(), "v".into());
-        assert!(complaints(&map).contains("duplicate of key present in binaryData"));
+        assert!(errors_of(&map).contains("duplicate of key present in binaryData"));
     }
 
     #[test]
-    fn what_is_immutable_stays_as_it_is() {
+    fn an_immutable_config_map_cannot_be_changed() {
         let mut old = ConfigMap {
             immutable: Some(true),
             ..Default::default()

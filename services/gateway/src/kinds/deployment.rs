@@ -12,8 +12,7 @@ use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
 
 impl StoredKind for Deployment {
-    const ROLE: Role = Role::Workload;
-    const COUNTS_GENERATIONS: bool = true;
+    template::workload_items!();
 
     fn fill_defaults(&mut self) {
         let spec = &mut self.spec;
@@ -24,26 +23,18 @@ impl StoredKind for Deployment {
         podspec::fill_defaults(&mut spec.template.spec);
     }
 
-    fn prepare_create(&mut self) {
-        self.status = Default::default();
-    }
-
-    fn prepare_update(&mut self, old: &Self) {
-        self.status = old.status.clone();
-    }
-
-    /// Annotations may change: the controller keeps the revision there.
+    /// Annotations may be changed: the controller stores the revision there.
     fn prepare_status_update(&mut self, old: &Self) {
         self.spec.clone_from(&old.spec);
         self.metadata.labels.clone_from(&old.metadata.labels);
     }
 
-    /// Annotations count too, since they are handed on to ReplicaSets.
+    /// Annotations count too, since the controller copies them to ReplicaSets.
     fn intent_changed(&self, old: &Self) -> bool {
         self.spec != old.spec || self.metadata.annotations != old.metadata.annotations
     }
 
-    /// All replicas have the newest template and are ready, and none of an older template is left.
+    /// Met if all replicas have the newest template and are ready, and none of an older template is left.
     fn is_met(&self) -> Option<bool> {
         let (wanted, status) = (self.spec.replicas.unwrap_or(1), &self.status);
         let counts = [
@@ -100,15 +91,6 @@ impl StoredKind for Deployment {
         }
     }
 
-    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        let path = FieldPath::root("spec");
-        errors.immutable(
-            &path.field("selector"),
-            &self.spec.selector,
-            &old.spec.selector,
-        );
-    }
-
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         let (spec, status) = (&self.spec, &self.status);
         Some(match column {
@@ -120,18 +102,6 @@ impl StoredKind for Deployment {
             "Available" => status.available_replicas.into(),
             _ => return template::cell(column, &spec.template, spec.selector.as_ref()),
         })
-    }
-
-    fn scale(&self) -> Option<Replicas<'_>> {
-        Some(Replicas {
-            desired: self.spec.replicas.unwrap_or_default(),
-            observed: self.status.replicas,
-            selector: self.spec.selector.as_ref(),
-        })
-    }
-
-    fn set_replicas(&mut self, replicas: i32) {
-        self.spec.replicas = Some(replicas);
     }
 }
 
@@ -254,7 +224,7 @@ mod tests {
         web
     }
 
-    fn complaints(change: impl FnOnce(&mut Deployment)) -> String {
+    fn errors_of(change: impl FnOnce(&mut Deployment)) -> String {
         let mut web = deployment();
         change(&mut web);
         let mut errors = FieldErrors::default();
@@ -263,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_unsaid_gets_kubernetes_defaults() {
+    fn unset_fields_get_the_defaults_of_kubernetes() {
         let spec = deployment().spec;
         assert_eq!(spec.replicas, Some(1));
         assert_eq!(spec.revision_history_limit, Some(10));
@@ -271,56 +241,56 @@ mod tests {
         let rolling = spec.strategy.rolling_update.unwrap();
         assert_eq!(rolling.max_surge.unwrap().as_str(), Some("25%"));
         assert_eq!(rolling.max_unavailable.unwrap().as_str(), Some("25%"));
-        assert_eq!(complaints(|_| {}), "[]");
+        assert_eq!(errors_of(|_| {}), "[]");
     }
 
     #[test]
-    fn a_template_must_wear_the_labels_that_are_selected() {
-        let complaint = complaints(|web| {
+    fn the_selector_must_match_the_labels_of_the_template() {
+        let message = errors_of(|web| {
             web.spec.template.metadata.labels = [("app".into(), "other".into())].into();
         });
         assert_eq!(
-            complaint,
+            message,
             "spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`"
         );
         assert!(
-            complaints(|web| web.spec.selector = None).contains("spec.selector: Required value")
+            errors_of(|web| web.spec.selector = None).contains("spec.selector: Required value")
         );
-        let empty = complaints(|web| web.spec.selector = Some(LabelSelector::default()));
+        let empty = errors_of(|web| web.spec.selector = Some(LabelSelector::default()));
         assert!(empty.contains("empty selector is invalid for deployment"));
     }
 
     #[test]
-    fn a_rollout_must_be_able_to_move() {
-        let complaint = complaints(|web| {
+    fn the_rollout_strategy_must_allow_progress() {
+        let message = errors_of(|web| {
             let rolling = web.spec.strategy.rolling_update.get_or_insert_default();
             rolling.max_surge = Some(IntOrString::int(0));
             rolling.max_unavailable = Some(IntOrString::string("0%"));
         });
-        assert!(complaint.contains("may not be 0 when `maxSurge` is 0"));
-        let complaint = complaints(|web| {
+        assert!(message.contains("may not be 0 when `maxSurge` is 0"));
+        let message = errors_of(|web| {
             web.spec
                 .strategy
                 .rolling_update
                 .get_or_insert_default()
                 .max_surge = Some(IntOrString::string("a lot"));
         });
-        assert!(complaint.contains("a valid percent string"));
-        let complaint = complaints(|web| web.spec.strategy.r#type = "Recreate".into());
-        assert!(complaint.contains("may not be specified when strategy `type` is 'Recreate'"));
+        assert!(message.contains("a valid percent string"));
+        let message = errors_of(|web| web.spec.strategy.r#type = "Recreate".into());
+        assert!(message.contains("may not be specified when strategy `type` is 'Recreate'"));
     }
 
     #[test]
-    fn its_pods_restart_always() {
-        let complaint = complaints(|web| web.spec.template.spec.restart_policy = "Never".into());
+    fn the_restart_policy_of_the_template_is_always() {
+        let message = errors_of(|web| web.spec.template.spec.restart_policy = "Never".into());
         assert_eq!(
-            complaint,
+            message,
             r#"spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always""#
         );
     }
 
     #[test]
-    fn a_selector_is_for_life() {
+    fn the_selector_is_immutable() {
         let mut new = deployment();
         new.spec.selector = Some(LabelSelector::default());
         let mut errors = FieldErrors::default();
@@ -332,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn negative_numbers_make_no_sense() {
-        let complaint = complaints(|web| web.spec.replicas = Some(-1));
+    fn negative_replicas_and_short_deadlines_are_invalid() {
+        let message = errors_of(|web| web.spec.replicas = Some(-1));
         assert_eq!(
-            complaint,
+            message,
             "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
         );
         assert!(
-            complaints(|web| web.spec.progress_deadline_seconds = Some(0))
+            errors_of(|web| web.spec.progress_deadline_seconds = Some(0))
                 .contains("must be greater than minReadySeconds")
         );
     }

@@ -1,4 +1,4 @@
-//! Event: it is in the namespace of its object, and one of the newer form names its reporter.
+//! Event: it is in the namespace of its object, and one with an `eventTime` names its reporter.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{StoredKind, Writes, age};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// The namespaces of Events about cluster-scoped objects: of all, and of the newer form only.
+/// The namespaces of Events about cluster-scoped objects; the second is for Events of the newer form only.
 const DEFAULT: &str = "default";
 const SYSTEM: &str = "kube-system";
 /// The largest lengths, in bytes.
@@ -24,12 +24,12 @@ impl StoredKind for Event {
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        let (about, here) = (&self.involved_object.namespace, &self.metadata.namespace);
+        let (about, namespace) = (&self.involved_object.namespace, &self.metadata.namespace);
         let new = self.event_time.timestamp().is_some();
         let fits = match (about.as_str(), new) {
-            ("", false) => here == DEFAULT,
-            ("", true) => [DEFAULT, SYSTEM].contains(&here.as_str()),
-            (about, false) => about == here,
+            ("", false) => namespace == DEFAULT,
+            ("", true) => [DEFAULT, SYSTEM].contains(&namespace.as_str()),
+            (about, false) => about == namespace,
             (_, true) => true,
         };
         if !fits {
@@ -65,18 +65,14 @@ fn validate_new(event: &Event, errors: &mut FieldErrors) {
         FieldPath::root("reportingComponent"),
         &event.reporting_component,
     );
-    if name.is_empty() {
-        errors.required(&path, "");
-    }
-    errors.all_invalid(&path, name, names::validate_qualified_name(name));
+    errors.not_empty(&path, name);
+    errors.check(&path, name, names::validate_qualified_name);
     for (field, word) in [
         ("reportingInstance", &event.reporting_instance),
         ("action", &event.action),
         ("reason", &event.reason),
     ] {
-        if word.is_empty() {
-            errors.required(&FieldPath::root(field), "");
-        }
+        errors.not_empty(&FieldPath::root(field), word);
         validate_length(word, WORD_MAX, &FieldPath::root(field), errors);
     }
     validate_length(
@@ -150,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_in_no_namespace_is_told_of_in_default_or_kube_system() {
+    fn events_about_cluster_scoped_objects_are_in_default_or_kube_system() {
         assert!(!is_misplaced("default", "", false));
         assert!(!is_misplaced("default", "default", false));
         assert!(is_misplaced("default", "foo", false));

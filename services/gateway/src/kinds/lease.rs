@@ -1,4 +1,4 @@
-//! Lease: its holder is elected, and its term fences the writes of the holder (see `registry::terms`).
+//! Lease: its term fences the writes of its holder (see `registry::write::fencing`).
 
 use setpoint_model::Verb;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
@@ -10,15 +10,15 @@ use crate::registry::validation::field_path::FieldPath;
 
 impl StoredKind for Lease {
     const WRITES: Writes = Writes::Heartbeats;
-    /// Otherwise a client could take over the lease without having seen its holder.
+    /// Otherwise a client could acquire the Lease without having read its current holder.
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
 
     fn prepare_create(&mut self) {
-        drop_strategy(&mut self.spec, &LeaseSpec::default());
+        drop_disabled(&mut self.spec, &LeaseSpec::default());
     }
 
     fn prepare_update(&mut self, old: &Self) {
-        drop_strategy(&mut self.spec, &old.spec);
+        drop_disabled(&mut self.spec, &old.spec);
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
@@ -48,7 +48,7 @@ impl StoredKind for Lease {
 }
 
 /// Drops the fields of coordinated leader election, which Kubernetes has disabled by default.
-fn drop_strategy(new: &mut LeaseSpec, old: &LeaseSpec) {
+fn drop_disabled(new: &mut LeaseSpec, old: &LeaseSpec) {
     if old.strategy.is_none() {
         new.strategy = None;
     }
@@ -62,17 +62,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_lasts_some_time() {
+    fn the_duration_is_positive_and_the_transitions_are_not_negative() {
         let mut lease = Lease::default();
         lease.spec.lease_duration_seconds = Some(0);
         lease.spec.lease_transitions = Some(-1);
         let mut errors = FieldErrors::default();
         lease.validate(&mut errors);
-        let complaints = errors.to_string();
+        let messages = errors.to_string();
         assert!(
-            complaints
+            messages
                 .contains("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0")
         );
-        assert!(complaints.contains("spec.leaseTransitions: Invalid value: -1"));
+        assert!(messages.contains("spec.leaseTransitions: Invalid value: -1"));
     }
 }

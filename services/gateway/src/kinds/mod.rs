@@ -1,7 +1,7 @@
-//! The stored kinds, one file each: defaults, preparation, validation, and cells of tables.
+//! The stored kinds, one file each: defaults, preparation, validation, and table cells.
 //!
-//! The proto options of a kind say what it is called and which fields it has. The rest is [`StoredKind`], whose every
-//! item has a default: an ordinary kind is an empty impl. A kind without an impl does not compile.
+//! Names and fields of a kind are in the options of its message. The rest is [`StoredKind`], whose items all have defaults,
+//! so that an ordinary kind is an empty impl. A kind without an impl does not compile.
 
 pub(crate) mod age;
 mod configmap;
@@ -34,12 +34,12 @@ use crate::registry::{Allocation, Registry, Target};
 
 pub(crate) use strategy::{Strategy, find, of};
 
-/// The part that objects of a kind have in running containers.
+/// The role of a kind in running containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// None.
     Other,
-    /// They are run by a node agent.
+    /// A node agent runs them.
     Pod,
     /// They control Pods, or other workloads.
     Workload,
@@ -48,11 +48,11 @@ pub(crate) enum Role {
 /// The meaning of writes of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
-    /// They change intent or state: they are traced, counted, and searched for writers that undo each other.
+    /// They change intent or state: they are traced, counted, and checked for managers that overwrite each other.
     Changes,
-    /// They renew something: they are traced as parts of other traces only.
+    /// They renew something: they are traced only as parts of other traces.
     Heartbeats,
-    /// They repeat what a span says: they are never traced.
+    /// They repeat the text of a span: they are never traced.
     Reports,
 }
 
@@ -76,7 +76,7 @@ pub(crate) trait StoredKind: Resource {
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
     /// Whether a collection can be deleted by one request.
     const DELETES_COLLECTIONS: bool = true;
-    /// The part of its objects in running containers.
+    /// The role of its objects in running containers.
     const ROLE: Role = Role::Other;
     /// The meaning of its writes.
     const WRITES: Writes = Writes::Changes;
@@ -98,8 +98,8 @@ pub(crate) trait StoredKind: Resource {
     fn intent_changed(&self, _old: &Self) -> bool {
         false
     }
-    /// Returns whether the status says that this generation was observed and that all it asks for is there and ready;
-    /// `None` for kinds whose status does not say.
+    /// Returns whether this generation was observed and everything it specifies is ready, according to the status; `None` for
+    /// kinds without such a status.
     fn is_met(&self) -> Option<bool> {
         None
     }
@@ -107,14 +107,14 @@ pub(crate) trait StoredKind: Resource {
     fn check_name(name: &str) -> Vec<String> {
         names::validate_dns_subdomain(name)
     }
-    /// Validates the object, its metadata excepted.
-    fn validate(&self, _problems: &mut FieldErrors) {}
+    /// Validates the object except its metadata.
+    fn validate(&self, _errors: &mut FieldErrors) {}
     /// Validates a new object. Called after `validate`.
-    fn validate_create(&self, _problems: &mut FieldErrors) {}
+    fn validate_create(&self, _errors: &mut FieldErrors) {}
     /// Validates a change. Called after `validate`.
-    fn validate_update(&self, _old: &Self, _problems: &mut FieldErrors) {}
+    fn validate_update(&self, _old: &Self, _errors: &mut FieldErrors) {}
     /// Validates a change of the status. `validate` is not called.
-    fn validate_status_update(&self, _old: &Self, _problems: &mut FieldErrors) {}
+    fn validate_status_update(&self, _old: &Self, _errors: &mut FieldErrors) {}
 
     /// Checks a new object against other objects, and completes it from them. Called before `fill_defaults`; `None` if
     /// there is nothing to check.
@@ -132,7 +132,7 @@ pub(crate) trait StoredKind: Resource {
     /// write the object; `None` if the kind has no such values.
     ///
     /// # Errors
-    /// `Invalid` if the object asks for a value of another object.
+    /// `Invalid` if the object requests a value of another object.
     fn allocate<'a>(
         &'a mut self,
         _old: Option<&'a Self>,
@@ -164,9 +164,8 @@ pub(crate) trait StoredKind: Resource {
     fn check_delete(_name: &str) -> Result<(), &'static str> {
         Ok(())
     }
-    /// Marks the status of an object whose deletion begins. Returns its grace period in seconds; `asked` is the one that
-    /// the request asks for.
-    fn begin_deletion(&mut self, _asked: Option<i64>) -> i64 {
+    /// Updates the status when a deletion begins. Returns the grace period in seconds; `requested` is that of the request.
+    fn begin_deletion(&mut self, _requested: Option<i64>) -> i64 {
         0
     }
     /// Returns whether something besides `metadata.finalizers` holds back the end of a deletion.
@@ -174,7 +173,7 @@ pub(crate) trait StoredKind: Resource {
         false
     }
 
-    /// Returns the cell of a computed column of the kind's table; `None` if the column's path says it all.
+    /// Returns the cell of a computed column of the kind's table; `None` if the column is not computed.
     fn cell(&self, _column: &str, _now: Timestamp) -> Option<Value> {
         None
     }

@@ -1,4 +1,4 @@
-//! Namespace: it is Active until it is deleted, and then Terminating until it is empty.
+//! Namespace: it is `Active` until it is deleted, and then `Terminating` until its content is deleted.
 
 use setpoint_model::names;
 use setpoint_proto::core::Namespace;
@@ -8,15 +8,15 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 
-/// The label by which selectors find a namespace.
+/// The label with the name, for selectors.
 const NAME: &str = "kubernetes.io/metadata.name";
-/// The finalizer of the spec that holds a namespace until its content is gone.
+/// The finalizer of the spec that is removed once the content is deleted.
 const CONTENT: &str = "kubernetes";
-/// Namespaces that the cluster needs.
+/// Namespaces that cannot be deleted.
 const PROTECTED: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint-system"];
 
 impl StoredKind for Namespace {
-    /// One mistake must not delete all namespaces. Kubernetes has no such verb either.
+    /// Kubernetes does not have this verb for namespaces either.
     const DELETES_COLLECTIONS: bool = false;
 
     fn fill_defaults(&mut self) {
@@ -52,8 +52,7 @@ impl StoredKind for Namespace {
         let path = FieldPath::root("spec");
         let path = path.field("finalizers");
         for finalizer in &self.spec.finalizers {
-            let wrong = names::validate_qualified_name(finalizer);
-            errors.all_invalid(&path, finalizer, wrong);
+            errors.check(&path, finalizer, names::validate_qualified_name);
             metadata::validate_finalizer_domain(finalizer, &path, errors);
         }
     }
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_namespace_is_active_and_found_by_its_name() {
+    fn a_new_namespace_is_active_and_has_its_label_and_finalizer() {
         let mut namespace = Namespace::default();
         namespace.metadata.name = "production".into();
         namespace.fill_defaults();

@@ -1,4 +1,4 @@
-//! Pod: it is created Pending, and little of its spec may change later.
+//! Pod: it is created `Pending`, and most of its spec is immutable.
 
 mod admission;
 mod binding;
@@ -9,7 +9,7 @@ mod update;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use setpoint_model::{condition, names, pod};
+use setpoint_model::{condition, pod};
 use setpoint_proto::core::{Pod, PodCondition};
 
 use super::{Admitting, Role, StoredKind};
@@ -19,7 +19,7 @@ use crate::registry::validation::podspec;
 use crate::registry::{Registry, Target};
 
 /// The default grace period of a deletion, in seconds.
-const GRACE: i64 = 30;
+const DEFAULT_GRACE_PERIOD: i64 = 30;
 
 impl StoredKind for Pod {
     const ROLE: Role = Role::Pod;
@@ -43,12 +43,12 @@ impl StoredKind for Pod {
         self.status = old.status.clone();
     }
 
-    /// Keeps the owners, which old agents decode incorrectly, and the QoS class, which they leave out.
+    /// Also keeps the owners, which old node agents decode incorrectly, and fields of the status that they leave out.
     fn prepare_status_update(&mut self, old: &Self) {
         self.spec.clone_from(&old.spec);
         let owners = &old.metadata.owner_references;
         self.metadata.owner_references.clone_from(owners);
-        status::keep_unsaid(&mut self.status, &old.status);
+        status::keep_unset(&mut self.status, &old.status);
     }
 
     fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -63,14 +63,10 @@ impl StoredKind for Pod {
         self.spec != old.spec
     }
 
-    /// An agent that does not say which generation it observed has observed the first.
+    /// A node agent that does not set `observedGeneration` has observed the first generation.
     fn is_met(&self) -> Option<bool> {
         let observed = self.status.observed_generation.max(1) >= self.metadata.generation;
         Some(observed && condition::is_true(&self.status.conditions, "Ready"))
-    }
-
-    fn check_name(name: &str) -> Vec<String> {
-        names::validate_dns_subdomain(name)
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
@@ -111,8 +107,8 @@ impl StoredKind for Pod {
         binding::assign(self, node, now)
     }
 
-    fn begin_deletion(&mut self, asked: Option<i64>) -> i64 {
-        grace_of(self, asked)
+    fn begin_deletion(&mut self, requested: Option<i64>) -> i64 {
+        grace_period(self, requested)
     }
 }
 
@@ -129,14 +125,14 @@ fn gated() -> PodCondition {
 }
 
 /// Returns the grace period of a deletion in seconds: 0 if no container can be running.
-fn grace_of(pod: &Pod, asked: Option<i64>) -> i64 {
+fn grace_period(pod: &Pod, requested: Option<i64>) -> i64 {
     if pod.spec.node_name.is_empty() || pod::is_terminal(pod) {
         return 0;
     }
-    let grace = asked
+    let grace = requested
         .or(pod.spec.termination_grace_period_seconds)
-        .unwrap_or(GRACE);
-    // A negative grace period is an old form of "as soon as possible, but by the agent".
+        .unwrap_or(DEFAULT_GRACE_PERIOD);
+    // A negative grace period is an old form of "as soon as possible".
     if grace < 0 { 1 } else { grace }
 }
 
@@ -160,7 +156,7 @@ mod tests {
         pod
     }
 
-    fn complaints(change: impl FnOnce(&mut Pod)) -> String {
+    fn errors_of(change: impl FnOnce(&mut Pod)) -> String {
         let old = pod();
         let mut new = old.clone();
         change(&mut new);
@@ -172,23 +168,23 @@ mod tests {
     const NONE: &str = "[]";
 
     #[test]
-    fn an_image_may_change() {
+    fn an_image_may_be_changed() {
         assert_eq!(
-            complaints(|pod| pod.spec.containers[0].image = "nginx:1.26".into()),
+            errors_of(|pod| pod.spec.containers[0].image = "nginx:1.26".into()),
             NONE
         );
     }
 
     #[test]
-    fn other_fields_may_not_change() {
-        let command = complaints(|pod| pod.spec.containers[0].command = vec!["sh".into()]);
+    fn most_other_fields_are_immutable() {
+        let command = errors_of(|pod| pod.spec.containers[0].command = vec!["sh".into()]);
         assert!(command.starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"));
         let gate = PodSchedulingGate {
             name: "later".into(),
         };
-        assert!(complaints(|pod| pod.spec.scheduling_gates.push(gate)).contains("Forbidden"));
-        assert!(complaints(|pod| pod.spec.node_name = "node-2".into()).contains("Forbidden"));
-        let containers = complaints(|pod| pod.spec.containers.clear());
+        assert!(errors_of(|pod| pod.spec.scheduling_gates.push(gate)).contains("Forbidden"));
+        assert!(errors_of(|pod| pod.spec.node_name = "node-2".into()).contains("Forbidden"));
+        let containers = errors_of(|pod| pod.spec.containers.clear());
         assert_eq!(
             containers,
             "spec.containers: Forbidden: pod updates may not add or remove containers"
@@ -196,20 +192,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_bound_and_living_pod_has_grace() {
+    fn only_a_bound_pod_that_has_not_terminated_has_a_grace_period() {
         let mut pod = pod();
-        assert_eq!(grace_of(&pod, None), 30);
-        assert_eq!(grace_of(&pod, Some(3)), 3);
-        assert_eq!(grace_of(&pod, Some(-1)), 1);
+        assert_eq!(grace_period(&pod, None), 30);
+        assert_eq!(grace_period(&pod, Some(3)), 3);
+        assert_eq!(grace_period(&pod, Some(-1)), 1);
         pod.status.phase = "Succeeded".into();
-        assert_eq!(grace_of(&pod, None), 0);
+        assert_eq!(grace_period(&pod, None), 0);
         pod.status.phase = "Running".into();
         pod.spec.node_name.clear();
-        assert_eq!(grace_of(&pod, Some(3)), 0);
+        assert_eq!(grace_period(&pod, Some(3)), 0);
     }
 
     #[test]
-    fn a_new_pod_is_pending_whatever_its_creator_says() {
+    fn the_status_of_a_new_pod_is_set_by_the_gateway() {
         let mut pod = pod();
         pod.status.phase = "Running".into();
         pod.prepare_create();

@@ -11,20 +11,11 @@ use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
 
 impl StoredKind for ReplicaSet {
-    const ROLE: Role = Role::Workload;
-    const COUNTS_GENERATIONS: bool = true;
+    template::workload_items!();
 
     fn fill_defaults(&mut self) {
         self.spec.replicas.get_or_insert(1);
         podspec::fill_defaults(&mut self.spec.template.spec);
-    }
-
-    fn prepare_create(&mut self) {
-        self.status = Default::default();
-    }
-
-    fn prepare_update(&mut self, old: &Self) {
-        self.status = old.status.clone();
     }
 
     fn prepare_status_update(&mut self, old: &Self) {
@@ -70,15 +61,6 @@ impl StoredKind for ReplicaSet {
         template::validate_available(available, ready, &path, errors);
     }
 
-    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        let path = FieldPath::root("spec");
-        errors.immutable(
-            &path.field("selector"),
-            &self.spec.selector,
-            &old.spec.selector,
-        );
-    }
-
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         let (spec, status) = (&self.spec, &self.status);
         Some(match column {
@@ -87,17 +69,5 @@ impl StoredKind for ReplicaSet {
             "Ready" => status.ready_replicas.into(),
             _ => return template::cell(column, &spec.template, spec.selector.as_ref()),
         })
-    }
-
-    fn scale(&self) -> Option<Replicas<'_>> {
-        Some(Replicas {
-            desired: self.spec.replicas.unwrap_or_default(),
-            observed: self.status.replicas,
-            selector: self.spec.selector.as_ref(),
-        })
-    }
-
-    fn set_replicas(&mut self, replicas: i32) {
-        self.spec.replicas = Some(replicas);
     }
 }

@@ -1,11 +1,15 @@
 //! Secret: `stringData` is moved to `data`, and the type is immutable.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_proto::core::Secret;
+use setpoint_proto::meta::ObjectMeta;
 
 use super::StoredKind;
-use super::configmap::{DATA_MAX, validate_keys};
+use super::configmap::{DATA_MAX, validate_immutable, validate_keys};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
@@ -20,43 +24,38 @@ impl StoredKind for Secret {
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        let path = FieldPath::root("data");
-        validate_keys(&self.data, &path, errors);
-        if self.data.values().map(bytes::Bytes::len).sum::<usize>() > DATA_MAX {
+        let (path, data) = (FieldPath::root("data"), &self.data);
+        validate_keys(data, &path, errors);
+        if data.values().map(Bytes::len).sum::<usize>() > DATA_MAX {
             errors.too_long(&path, DATA_MAX);
         }
         match self.r#type.as_str() {
-            "kubernetes.io/tls" => self.require(&["tls.crt", "tls.key"], &path, errors),
-            "kubernetes.io/ssh-auth" if self.says_nothing("ssh-privatekey") => {
-                errors.required(&path.key("ssh-privatekey"), "");
+            "kubernetes.io/tls" => require(data, &["tls.crt", "tls.key"], &path, errors),
+            "kubernetes.io/ssh-auth" => {
+                let key = "ssh-privatekey";
+                if data.get(key).is_none_or(Bytes::is_empty) {
+                    errors.required(&path.key(key), "");
+                }
             }
             "kubernetes.io/basic-auth" => {
                 let keys = ["username", "password"];
-                if !keys.iter().any(|key| self.data.contains_key(*key)) {
-                    self.require(&keys, &path, errors);
+                if !keys.iter().any(|key| data.contains_key(*key)) {
+                    require(data, &keys, &path, errors);
                 }
             }
-            "kubernetes.io/dockercfg" => self.require_json(".dockercfg", &path, errors),
+            "kubernetes.io/dockercfg" => require_json(data, ".dockercfg", &path, errors),
             "kubernetes.io/dockerconfigjson" => {
-                self.require_json(".dockerconfigjson", &path, errors);
+                require_json(data, ".dockerconfigjson", &path, errors);
             }
-            "kubernetes.io/service-account-token" => self.require_account(errors),
+            "kubernetes.io/service-account-token" => require_account(&self.metadata, errors),
             _ => {}
         }
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         errors.immutable(&FieldPath::root("type"), &self.r#type, &old.r#type);
-        if old.immutable != Some(true) {
-            return;
-        }
-        let frozen = "field is immutable when `immutable` is set";
-        if self.immutable != Some(true) {
-            errors.forbidden(&FieldPath::root("immutable"), frozen);
-        }
-        if self.data != old.data {
-            errors.forbidden(&FieldPath::root("data"), frozen);
-        }
+        let changes = [("data", self.data != old.data)];
+        validate_immutable(self.immutable, old.immutable, &changes, errors);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
@@ -64,43 +63,30 @@ impl StoredKind for Secret {
     }
 }
 
-/// The requirements of the built-in types of Secrets.
-trait Typed {
-    fn says_nothing(&self, key: &str) -> bool;
-    fn require(&self, keys: &[&'static str], path: &FieldPath<'_>, errors: &mut FieldErrors);
-    fn require_json(&self, key: &'static str, path: &FieldPath<'_>, errors: &mut FieldErrors);
-    fn require_account(&self, errors: &mut FieldErrors);
+type Data = BTreeMap<String, Bytes>;
+
+fn require(data: &Data, keys: &[&str], path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    for key in keys.iter().filter(|key| !data.contains_key(**key)) {
+        errors.required(&path.key(key), "");
+    }
 }
 
-impl Typed for Secret {
-    fn says_nothing(&self, key: &str) -> bool {
-        self.data.get(key).is_none_or(|value| value.is_empty())
+/// Requires a JSON object, or `null` as in Kubernetes.
+fn require_json(data: &Data, key: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    type Object = Option<serde_json::Map<String, Value>>;
+    require(data, &[key], path, errors);
+    let value = data.get(key);
+    if let Some(Err(error)) = value.map(|value| serde_json::from_slice::<Object>(value)) {
+        errors.invalid(&path.key(key), "<secret contents redacted>", error);
     }
+}
 
-    fn require(&self, keys: &[&'static str], path: &FieldPath<'_>, errors: &mut FieldErrors) {
-        for key in keys.iter().filter(|key| !self.data.contains_key(**key)) {
-            errors.required(&path.key(key), "");
-        }
-    }
-
-    fn require_json(&self, key: &'static str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-        // `null` is accepted, as in Kubernetes.
-        type Object = Option<serde_json::Map<String, serde_json::Value>>;
-        self.require(&[key], path, errors);
-        let value = self.data.get(key);
-        if let Some(Err(error)) = value.map(|value| serde_json::from_slice::<Object>(value)) {
-            errors.invalid(&path.key(key), "<secret contents redacted>", error);
-        }
-    }
-
-    fn require_account(&self, errors: &mut FieldErrors) {
-        const ACCOUNT: &str = "kubernetes.io/service-account.name";
-        let account = self.metadata.annotations.get(ACCOUNT);
-        if account.is_none_or(String::is_empty) {
-            let path = FieldPath::root("metadata");
-            let path = path.field("annotations");
-            errors.required(&path.key(ACCOUNT), "");
-        }
+fn require_account(meta: &ObjectMeta, errors: &mut FieldErrors) {
+    const ACCOUNT: &str = "kubernetes.io/service-account.name";
+    if meta.annotations.get(ACCOUNT).is_none_or(String::is_empty) {
+        let path = FieldPath::root("metadata");
+        let path = path.field("annotations");
+        errors.required(&path.key(ACCOUNT), "");
     }
 }
 
@@ -109,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_becomes_data_and_wins_over_it() {
+    fn string_data_overwrites_data() {
         let mut secret = Secret::default();
         secret.data.insert("k".into(), "old".into());
         secret.string_data.insert("k".into(), "new".into());
@@ -120,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn some_types_need_their_keys_and_no_type_changes() {
+    fn types_require_their_keys_and_are_immutable() {
         let tls = Secret {
             r#type: "kubernetes.io/tls".into(),
             ..Default::default()
@@ -128,8 +114,8 @@ mod tests {
         let mut errors = FieldErrors::default();
         tls.validate(&mut errors);
         tls.validate_update(&Secret::default(), &mut errors);
-        let complaints = errors.to_string();
-        assert!(complaints.contains("data[tls.crt]: Required value"));
-        assert!(complaints.contains("field is immutable"));
+        let messages = errors.to_string();
+        assert!(messages.contains("data[tls.crt]: Required value"));
+        assert!(messages.contains("field is immutable"));
     }
 }

@@ -19,21 +19,21 @@ use super::{Allocating, StoredKind};
 use crate::registry::Registry;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
+use crate::registry::validation::{metadata, set_default};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 /// The default session affinity, in seconds: three hours.
-const STICKY: i32 = 10_800;
+const DEFAULT_AFFINITY_TIMEOUT: i32 = 10_800;
 
 impl StoredKind for Service {
     fn fill_defaults(&mut self) {
         let spec = &mut self.spec;
-        unless_set(&mut spec.session_affinity, "None");
-        unless_set(&mut spec.r#type, "ClusterIP");
+        set_default(&mut spec.session_affinity, "None");
+        set_default(&mut spec.r#type, "ClusterIP");
         fill_affinity(spec);
         spec.ports.iter_mut().for_each(fill_port);
         if is_reached_from_outside(spec) {
-            unless_set(&mut spec.external_traffic_policy, "Cluster");
+            set_default(&mut spec.external_traffic_policy, "Cluster");
         }
         if spec.r#type == "ExternalName" {
             return;
@@ -53,7 +53,7 @@ impl StoredKind for Service {
 
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
-        change::keep_allotted(&mut self.spec, &old.spec);
+        change::keep_allocated(&mut self.spec, &old.spec);
         change::follow_address(&mut self.spec, &old.spec);
         change::drop_unneeded(&mut self.spec, &old.spec);
         if self.spec.r#type != "LoadBalancer" {
@@ -102,7 +102,7 @@ impl StoredKind for Service {
 /// Validates a Service. Addresses and ranges of `old` are accepted: they may be older than a rule.
 fn validate(new: &Service, old: &Service, errors: &mut FieldErrors) {
     let (path, spec) = (FieldPath::root("spec"), &new.spec);
-    errors.one_of(&path.field("type"), &spec.r#type, TYPES);
+    errors.one_of_or_empty(&path.field("type"), &spec.r#type, TYPES);
     if spec.r#type == "ExternalName" {
         validate_external_name(spec, &path, errors);
     } else {
@@ -113,26 +113,22 @@ fn validate(new: &Service, old: &Service, errors: &mut FieldErrors) {
     traffic::validate(new, old, &path, errors);
 }
 
-fn unless_set(field: &mut String, value: &str) {
-    if field.is_empty() {
-        value.clone_into(field);
-    }
-}
-
 fn fill_affinity(spec: &mut ServiceSpec) {
     match spec.session_affinity.as_str() {
         "None" => spec.session_affinity_config = None,
         "ClientIP" => {
             let config = spec.session_affinity_config.get_or_insert_default();
             let client = config.client_ip.get_or_insert_default();
-            client.timeout_seconds.get_or_insert(STICKY);
+            client
+                .timeout_seconds
+                .get_or_insert(DEFAULT_AFFINITY_TIMEOUT);
         }
         _ => {}
     }
 }
 
 fn fill_port(port: &mut ServicePort) {
-    unless_set(&mut port.protocol, "TCP");
+    set_default(&mut port.protocol, "TCP");
     let unset = |target: &IntOrString| target.as_str().map_or(target.int_val == 0, str::is_empty);
     if unset(&port.target_port) {
         port.target_port = IntOrString::int(port.port);
@@ -148,7 +144,7 @@ fn uses_node_ports(spec: &ServiceSpec) -> bool {
     }
 }
 
-/// Returns whether a load balancer asks each node if Pods of the Service are there.
+/// Returns whether a load balancer checks each node for Pods of the Service.
 fn uses_health_check(spec: &ServiceSpec) -> bool {
     spec.r#type == "LoadBalancer" && spec.external_traffic_policy == "Local"
 }
@@ -176,10 +172,8 @@ fn validate_external_name(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut
         }
     }
     let (at, name) = (path.field("externalName"), spec.external_name.as_str());
-    match name.strip_suffix('.').unwrap_or(name) {
-        "" => errors.required(&at, ""),
-        name => errors.all_invalid(&at, name, names::validate_dns_subdomain(name)),
-    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    errors.check_required(&at, name, names::validate_dns_subdomain);
 }
 
 #[cfg(test)]
@@ -187,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_leads_to_the_same_port_unless_said_otherwise() {
+    fn the_target_port_defaults_to_the_port() {
         let mut service = Service::default();
         service.spec.ports = vec![ServicePort {
             port: 80,

@@ -1,4 +1,4 @@
-//! ServiceAccount: all defaults of [`StoredKind`].
+//! ServiceAccount: the defaults of [`StoredKind`].
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The behaviour of a kind that is known only at run time.
+//! [`Strategy`]: the [`StoredKind`] of an object whose type is known only at run time.
 
 use std::any::type_name;
 use std::collections::HashMap;
@@ -17,164 +17,74 @@ use crate::flow_control::PriorityLevel;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::{Registry, Target};
 
-/// The [`StoredKind`] of an object whose type is known only at run time.
-pub(crate) trait Strategy: Send + Sync {
-    fn counts_generations(&self) -> bool;
-    fn allows_unconditional_update(&self) -> bool;
-    fn deletes_collections(&self) -> bool;
-    fn role(&self) -> Role;
-    fn writes(&self) -> Writes;
-    fn priority_level(&self, verb: Verb, namespace: &str) -> Option<PriorityLevel>;
-    fn fill_defaults(&self, new: &mut dyn Object);
-    fn prepare_create(&self, new: &mut dyn Object);
-    fn prepare_update(&self, new: &mut dyn Object, old: &dyn Object);
-    fn prepare_status_update(&self, new: &mut dyn Object, old: &dyn Object);
-    fn intent_changed(&self, new: &dyn Object, old: &dyn Object) -> bool;
-    fn is_met(&self, object: &dyn Object) -> Option<bool>;
-    fn check_name(&self, name: &str) -> Vec<String>;
-    fn validate(&self, new: &dyn Object, errors: &mut FieldErrors);
-    fn validate_create(&self, new: &dyn Object, errors: &mut FieldErrors);
-    fn validate_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors);
-    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors);
-    fn admit<'a>(
-        &self,
-        new: &'a mut dyn Object,
-        target: &'a Target,
-        registry: &'a Registry,
-    ) -> Option<Admitting<'a>>;
-    fn allocate<'a>(
-        &self,
-        new: &'a mut dyn Object,
-        old: Option<&'a dyn Object>,
-        registry: &'a Registry,
-    ) -> Option<Allocating<'a>>;
-    fn lease<'a>(&self, object: &'a dyn Object) -> Option<&'a LeaseSpec>;
-    fn scale<'a>(&self, object: &'a dyn Object) -> Option<Replicas<'a>>;
-    fn set_replicas(&self, object: &mut dyn Object, replicas: i32);
-    fn bind(&self, object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String>;
-    fn check_delete(&self, name: &str) -> Result<(), &'static str>;
-    fn begin_deletion(&self, object: &mut dyn Object, asked: Option<i64>) -> i64;
-    fn holds_deletion(&self, object: &dyn Object) -> bool;
-    fn cell(&self, object: &dyn Object, column: &str, now: Timestamp) -> Option<Value>;
+struct StrategyOf<T>(PhantomData<fn() -> T>);
+
+/// Defines [`Strategy`], and implements it for `T: StoredKind` by the expressions.
+macro_rules! strategy {
+    ($(fn $name:ident $(<$life:lifetime>)? ($($arg:ident: $type:ty),*) $(-> $result:ty)? => $call:expr;)*) => {
+        /// The hooks of [`StoredKind`], with objects of any type.
+        pub(crate) trait Strategy: Send + Sync {
+            $(fn $name $(<$life>)? (&self, $($arg: $type),*) $(-> $result)?;)*
+        }
+
+        impl<T: StoredKind> Strategy for StrategyOf<T> {
+            $(fn $name $(<$life>)? (&self, $($arg: $type),*) $(-> $result)? {
+                $call
+            })*
+        }
+    };
+}
+strategy! {
+    fn counts_generations() -> bool => T::COUNTS_GENERATIONS;
+    fn allows_unconditional_update() -> bool => T::ALLOWS_UNCONDITIONAL_UPDATE;
+    fn deletes_collections() -> bool => T::DELETES_COLLECTIONS;
+    fn role() -> Role => T::ROLE;
+    fn writes() -> Writes => T::WRITES;
+    fn priority_level(verb: Verb, namespace: &str) -> Option<PriorityLevel> => T::priority_level(verb, namespace);
+    fn fill_defaults(new: &mut dyn Object) => typed_mut::<T>(new).fill_defaults();
+    fn prepare_create(new: &mut dyn Object) => typed_mut::<T>(new).prepare_create();
+    fn prepare_update(new: &mut dyn Object, old: &dyn Object) => typed_mut::<T>(new).prepare_update(typed(old));
+    fn prepare_status_update(new: &mut dyn Object, old: &dyn Object) => typed_mut::<T>(new).prepare_status_update(typed(old));
+    fn intent_changed(new: &dyn Object, old: &dyn Object) -> bool => typed::<T>(new).intent_changed(typed(old));
+    fn is_met(object: &dyn Object) -> Option<bool> => typed::<T>(object).is_met();
+    fn check_name(name: &str) -> Vec<String> => T::check_name(name);
+    fn validate(new: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate(errors);
+    fn validate_create(new: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_create(errors);
+    fn validate_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_update(typed(old), errors);
+    fn validate_status_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_status_update(typed(old), errors);
+    fn admit<'a>(new: &'a mut dyn Object, target: &'a Target, registry: &'a Registry) -> Option<Admitting<'a>> => typed_mut::<T>(new).admit(target, registry);
+    fn allocate<'a>(new: &'a mut dyn Object, old: Option<&'a dyn Object>, registry: &'a Registry) -> Option<Allocating<'a>> => typed_mut::<T>(new).allocate(old.map(typed), registry);
+    fn lease<'a>(object: &'a dyn Object) -> Option<&'a LeaseSpec> => typed::<T>(object).lease();
+    fn scale<'a>(object: &'a dyn Object) -> Option<Replicas<'a>> => typed::<T>(object).scale();
+    fn set_replicas(object: &mut dyn Object, replicas: i32) => typed_mut::<T>(object).set_replicas(replicas);
+    fn bind(object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String> => typed_mut::<T>(object).bind(node, now);
+    fn check_delete(name: &str) -> Result<(), &'static str> => T::check_delete(name);
+    fn begin_deletion(object: &mut dyn Object, requested: Option<i64>) -> i64 => typed_mut::<T>(object).begin_deletion(requested);
+    fn holds_deletion(object: &dyn Object) -> bool => typed::<T>(object).holds_deletion();
+    fn cell(object: &dyn Object, column: &str, now: Timestamp) -> Option<Value> => typed::<T>(object).cell(column, now);
 }
 
-/// Returns the object as its own type. The caller looked its kind up, so it is of that type.
+/// Returns the object as its own type. Its strategy was looked up by its kind, so it is of that type.
 fn typed<T: Resource>(object: &dyn Object) -> &T {
     object
         .as_any()
         .downcast_ref()
-        .unwrap_or_else(|| wrong::<T>())
+        .unwrap_or_else(|| wrong_type::<T>())
 }
 
-/// Returns the object as its own type, for a change.
+/// As [`typed`], mutable.
 fn typed_mut<T: Resource>(object: &mut dyn Object) -> &mut T {
     object
         .as_any_mut()
         .downcast_mut()
-        .unwrap_or_else(|| wrong::<T>())
+        .unwrap_or_else(|| wrong_type::<T>())
 }
 
-fn wrong<T>() -> ! {
+fn wrong_type<T>() -> ! {
     unreachable!(
-        "objects are looked up by their kind, and this is no {}",
+        "the strategy is that of the kind of the object, which is not {}",
         type_name::<T>()
     )
-}
-
-struct Of<T>(PhantomData<fn() -> T>);
-
-impl<T: StoredKind> Strategy for Of<T> {
-    fn counts_generations(&self) -> bool {
-        T::COUNTS_GENERATIONS
-    }
-    fn allows_unconditional_update(&self) -> bool {
-        T::ALLOWS_UNCONDITIONAL_UPDATE
-    }
-    fn deletes_collections(&self) -> bool {
-        T::DELETES_COLLECTIONS
-    }
-    fn role(&self) -> Role {
-        T::ROLE
-    }
-    fn writes(&self) -> Writes {
-        T::WRITES
-    }
-    fn priority_level(&self, verb: Verb, namespace: &str) -> Option<PriorityLevel> {
-        T::priority_level(verb, namespace)
-    }
-    fn fill_defaults(&self, new: &mut dyn Object) {
-        typed_mut::<T>(new).fill_defaults();
-    }
-    fn prepare_create(&self, new: &mut dyn Object) {
-        typed_mut::<T>(new).prepare_create();
-    }
-    fn prepare_update(&self, new: &mut dyn Object, old: &dyn Object) {
-        typed_mut::<T>(new).prepare_update(typed(old));
-    }
-    fn prepare_status_update(&self, new: &mut dyn Object, old: &dyn Object) {
-        typed_mut::<T>(new).prepare_status_update(typed(old));
-    }
-    fn intent_changed(&self, new: &dyn Object, old: &dyn Object) -> bool {
-        typed::<T>(new).intent_changed(typed(old))
-    }
-    fn is_met(&self, object: &dyn Object) -> Option<bool> {
-        typed::<T>(object).is_met()
-    }
-    fn check_name(&self, name: &str) -> Vec<String> {
-        T::check_name(name)
-    }
-    fn validate(&self, new: &dyn Object, errors: &mut FieldErrors) {
-        typed::<T>(new).validate(errors);
-    }
-    fn validate_create(&self, new: &dyn Object, errors: &mut FieldErrors) {
-        typed::<T>(new).validate_create(errors);
-    }
-    fn validate_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) {
-        typed::<T>(new).validate_update(typed(old), errors);
-    }
-    fn validate_status_update(&self, new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) {
-        typed::<T>(new).validate_status_update(typed(old), errors);
-    }
-    fn admit<'a>(
-        &self,
-        new: &'a mut dyn Object,
-        target: &'a Target,
-        registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        typed_mut::<T>(new).admit(target, registry)
-    }
-    fn allocate<'a>(
-        &self,
-        new: &'a mut dyn Object,
-        old: Option<&'a dyn Object>,
-        registry: &'a Registry,
-    ) -> Option<Allocating<'a>> {
-        typed_mut::<T>(new).allocate(old.map(typed), registry)
-    }
-    fn lease<'a>(&self, object: &'a dyn Object) -> Option<&'a LeaseSpec> {
-        typed::<T>(object).lease()
-    }
-    fn scale<'a>(&self, object: &'a dyn Object) -> Option<Replicas<'a>> {
-        typed::<T>(object).scale()
-    }
-    fn set_replicas(&self, object: &mut dyn Object, replicas: i32) {
-        typed_mut::<T>(object).set_replicas(replicas);
-    }
-    fn bind(&self, object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String> {
-        typed_mut::<T>(object).bind(node, now)
-    }
-    fn check_delete(&self, name: &str) -> Result<(), &'static str> {
-        T::check_delete(name)
-    }
-    fn begin_deletion(&self, object: &mut dyn Object, asked: Option<i64>) -> i64 {
-        typed_mut::<T>(object).begin_deletion(asked)
-    }
-    fn holds_deletion(&self, object: &dyn Object) -> bool {
-        typed::<T>(object).holds_deletion()
-    }
-    fn cell(&self, object: &dyn Object, column: &str, now: Timestamp) -> Option<Value> {
-        typed::<T>(object).cell(column, now)
-    }
 }
 
 macro_rules! strategies {
@@ -183,7 +93,7 @@ macro_rules! strategies {
         static STRATEGIES: LazyLock<HashMap<&str, &dyn Strategy>> = LazyLock::new(|| {
             HashMap::from([$((
                 <$message as Resource>::TYPE_URL,
-                &Of::<$message>(PhantomData) as &dyn Strategy,
+                &StrategyOf::<$message>(PhantomData) as &dyn Strategy,
             )),*])
         });
     };

@@ -1,4 +1,4 @@
-//! Validation and table cells that workloads share: replicas, a selector, and a template that it must match.
+//! Validation, scale and table cells that workloads share: replicas, a selector, and a template that it must match.
 
 use serde_json::Value;
 use setpoint_model::selector::Selector;
@@ -10,6 +10,41 @@ use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::label_selector;
 use crate::registry::validation::metadata;
 use crate::registry::validation::podspec;
+
+/// The items of [`StoredKind`](super::StoredKind) that are alike for all workloads.
+macro_rules! workload_items {
+    () => {
+        const ROLE: Role = Role::Workload;
+        const COUNTS_GENERATIONS: bool = true;
+
+        fn prepare_create(&mut self) {
+            self.status = Default::default();
+        }
+
+        fn prepare_update(&mut self, old: &Self) {
+            self.status = old.status.clone();
+        }
+
+        fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+            let path = FieldPath::root("spec");
+            let (new, old) = (&self.spec.selector, &old.spec.selector);
+            errors.immutable(&path.field("selector"), new, old);
+        }
+
+        fn scale(&self) -> Option<Replicas<'_>> {
+            Some(Replicas {
+                desired: self.spec.replicas.unwrap_or_default(),
+                observed: self.status.replicas,
+                selector: self.spec.selector.as_ref(),
+            })
+        }
+
+        fn set_replicas(&mut self, replicas: i32) {
+            self.spec.replicas = Some(replicas);
+        }
+    };
+}
+pub(super) use workload_items;
 
 /// Validates the selector, the template, and that they match.
 pub(super) fn validate(
@@ -100,7 +135,7 @@ fn validate_template(template: &PodTemplateSpec, path: &FieldPath<'_>, errors: &
         errors.forbidden(&path.field("ephemeralContainers"), detail);
     }
     let policy = template.spec.restart_policy.as_str();
-    errors.one_of(&path.field("restartPolicy"), policy, &["Always"]);
+    errors.one_of_or_empty(&path.field("restartPolicy"), policy, &["Always"]);
     if template.spec.active_deadline_seconds.is_some() {
         let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
         errors.forbidden(&path.field("activeDeadlineSeconds"), detail);

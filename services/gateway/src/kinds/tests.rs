@@ -1,4 +1,4 @@
-//! Properties of all kinds, and of the code outside this folder.
+//! Tests of all kinds, and of the code outside of this folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use super::of;
 /// The sources that must not depend on particular kinds.
 const SOURCES: [&str; 3] = ["src", "../lib/store/src", "../lib/codec/src"];
 
-/// Plurals that these files may name, because they mean something else.
+/// Plurals with another meaning that these files may contain.
 const ALLOWED: &[(&str, &str)] = &[
-    // A part of the path of every namespaced object.
+    // A segment of the path of every namespaced object.
     ("http/route.rs", "namespaces"),
     // The name of a task.
     ("background/mod.rs", "namespaces"),
-    // The names of resources that a ResourceQuota limits.
+    // The resources that a ResourceQuota limits.
     ("podspec/resources.rs", "configmaps"),
     ("podspec/resources.rs", "pods"),
     ("podspec/resources.rs", "secrets"),
@@ -60,7 +60,7 @@ fn a_kind_has_the_hooks_of_its_subresources() {
     }
 }
 
-/// A special case of a kind belongs into its file, as an item of `StoredKind` or an option of its message.
+/// A special case of a kind has to be an item of `StoredKind` or an option of its message.
 #[test]
 fn only_its_own_file_names_a_kind() {
     let mut files = Vec::new();

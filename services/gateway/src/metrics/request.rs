@@ -144,7 +144,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Counts the response, or the begin of a watch.
+    /// Counts the response, or the start of a watch.
     pub(crate) fn answered(self, code: u16) {
         self.count(code);
     }

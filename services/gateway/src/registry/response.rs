@@ -75,7 +75,7 @@ impl ObjectResponse {
     }
 
     /// Returns the response with an object that is not stored, such as a `Scale` or a `Status`.
-    pub(crate) fn made(object: Box<dyn Object>, revision: Revision) -> Self {
+    pub(crate) fn not_stored(object: Box<dyn Object>, revision: Revision) -> Self {
         Self {
             kind: object.kind(),
             raw: object.encode(),

@@ -53,7 +53,7 @@ pub struct Target {
 
 impl Target {
     /// Sets the attributes of the object on the current span, by OpenTelemetry's conventions for Kubernetes.
-    pub(crate) fn label_span(&self) {
+    pub(crate) fn set_span_attributes(&self) {
         let span = Span::current();
         if span.is_recording() {
             let name = KeyValue::new(self.kind.traced.as_str(), self.name.clone());

@@ -1,4 +1,4 @@
-//! Many writers at one object.
+//! Tests of concurrent writes to one object.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -7,14 +7,14 @@ use setpoint_proto::core::ConfigMap;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_store::contract::objects::config_map;
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
-/// Checks F12, I10: a patch that names no revision waits for its turn, however many others patch.
+/// Checks F12, I10: a patch without a revision is retried until it commits.
 #[tokio::test]
 async fn patches_without_a_revision_all_commit_under_contention() {
-    let world = World::start().await;
-    world.create(&config_map("hot", "0")).await.unwrap();
-    let gateways = [world.beside().await, world.beside().await];
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("hot", "0")).await.unwrap();
+    let gateways = [gateway.another().await, gateway.another().await];
     for gateway in &gateways {
         gateway.store.delay(std::time::Duration::from_millis(1));
     }
@@ -29,19 +29,19 @@ async fn patches_without_a_revision_all_commit_under_contention() {
         }
     });
     join_all(writers).await;
-    let hot = world.get::<ConfigMap>("hot").await.unwrap();
+    let hot = gateway.get::<ConfigMap>("hot").await.unwrap();
     let last = (0..24).filter(|writer| hot.data[&writer.to_string()] == "9");
     assert_eq!(last.count(), 24);
 }
 
-/// Checks F12: one that names a revision is refused once that has passed.
+/// Checks F12: a patch with a revision is not retried on a later one.
 #[tokio::test]
-async fn a_patch_of_a_revision_that_has_passed_is_refused() {
-    let world = World::start().await;
-    let old = world.create(&config_map("hot", "0")).await.unwrap();
-    world.update(&config_map("hot", "1")).await.unwrap();
+async fn a_patch_with_an_outdated_revision_is_a_conflict() {
+    let gateway = TestGateway::start().await;
+    let old = gateway.create(&config_map("hot", "0")).await.unwrap();
+    gateway.update(&config_map("hot", "1")).await.unwrap();
     let revision = old.metadata.resource_version;
     let body = json!({"metadata": {"resourceVersion": revision}, "data": {"a": "b"}});
-    let refused = world.patch::<ConfigMap>("hot", Type::Merge, body).await;
+    let refused = gateway.patch::<ConfigMap>("hot", Type::Merge, body).await;
     assert_eq!(refused.unwrap_err().reason, Reason::Conflict);
 }

@@ -1,4 +1,4 @@
-//! How objects end.
+//! Tests of the verb `delete`.
 
 use serde_json::json;
 use setpoint_proto::Reason;
@@ -7,9 +7,9 @@ use setpoint_proto::meta::{DeleteOptions, Preconditions};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_store::contract::objects::config_map;
 
-use crate::world::{World, pod};
+use crate::gateway::{TestGateway, pod};
 
-fn graced(seconds: i64) -> DeleteOptions {
+fn with_grace(seconds: i64) -> DeleteOptions {
     DeleteOptions {
         grace_period_seconds: Some(seconds),
         ..Default::default()
@@ -17,19 +17,19 @@ fn graced(seconds: i64) -> DeleteOptions {
 }
 
 #[tokio::test]
-async fn a_plain_object_goes_at_once() {
-    let world = World::start().await;
-    world.create(&config_map("a", "1")).await.unwrap();
-    let deleted = world
+async fn an_object_without_finalizers_is_removed_at_once() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("a", "1")).await.unwrap();
+    let deleted = gateway
         .delete::<ConfigMap>("a", DeleteOptions::default())
         .await
         .unwrap();
     assert!(deleted.gone);
     assert_eq!(
-        world.get::<ConfigMap>("a").await.unwrap_err().reason,
+        gateway.get::<ConfigMap>("a").await.unwrap_err().reason,
         Reason::NotFound
     );
-    let error = world
+    let error = gateway
         .delete::<ConfigMap>("a", DeleteOptions::default())
         .await
         .err()
@@ -37,22 +37,22 @@ async fn a_plain_object_goes_at_once() {
     assert_eq!(error.message, r#"configmaps "a" not found"#);
 }
 
-/// Checks N4 at the gateway: a bound Pod stays until its agent says that it has stopped.
+/// Checks N4 at the gateway: a bound Pod is kept until its node agent deletes it without a grace period.
 #[tokio::test]
-async fn a_bound_pod_stays_until_its_agent_lets_it_go() {
-    let world = World::start().await;
-    world.create(&pod("one")).await.unwrap();
-    world.bind("one", "node-1").await.unwrap();
-    let deleted = world
+async fn a_bound_pod_is_kept_until_its_node_agent_deletes_it() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&pod("one")).await.unwrap();
+    gateway.bind("one", "node-1").await.unwrap();
+    let deleted = gateway
         .delete::<Pod>("one", DeleteOptions::default())
         .await
         .unwrap();
     assert!(!deleted.gone);
-    let ending = world.get::<Pod>("one").await.unwrap();
+    let ending = gateway.get::<Pod>("one").await.unwrap();
     assert!(ending.metadata.deletion_timestamp.is_some());
     assert_eq!(ending.metadata.deletion_grace_period_seconds, Some(30));
 
-    let again = world
+    let again = gateway
         .delete::<Pod>("one", DeleteOptions::default())
         .await
         .unwrap();
@@ -62,32 +62,38 @@ async fn a_bound_pod_stays_until_its_agent_lets_it_go() {
         ending.metadata.resource_version
     );
 
-    assert!(world.delete::<Pod>("one", graced(0)).await.unwrap().gone);
+    assert!(
+        gateway
+            .delete::<Pod>("one", with_grace(0))
+            .await
+            .unwrap()
+            .gone
+    );
     assert_eq!(
-        world.get::<Pod>("one").await.unwrap_err().reason,
+        gateway.get::<Pod>("one").await.unwrap_err().reason,
         Reason::NotFound
     );
 }
 
 #[tokio::test]
-async fn a_pod_that_cannot_be_running_goes_at_once() {
-    let world = World::start().await;
-    world.create(&pod("unbound")).await.unwrap();
+async fn an_unbound_or_terminated_pod_is_removed_at_once() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&pod("unbound")).await.unwrap();
     assert!(
-        world
+        gateway
             .delete::<Pod>("unbound", DeleteOptions::default())
             .await
             .unwrap()
             .gone
     );
 
-    world.create(&pod("done")).await.unwrap();
-    world.bind("done", "node-1").await.unwrap();
+    gateway.create(&pod("done")).await.unwrap();
+    gateway.bind("done", "node-1").await.unwrap();
     let mut report = pod("done");
     report.status.phase = "Succeeded".into();
-    world.update_part("status", &report).await.unwrap();
+    gateway.update_part("status", &report).await.unwrap();
     assert!(
-        world
+        gateway
             .delete::<Pod>("done", DeleteOptions::default())
             .await
             .unwrap()
@@ -96,23 +102,23 @@ async fn a_pod_that_cannot_be_running_goes_at_once() {
 }
 
 #[tokio::test]
-async fn a_finalizer_keeps_an_object_until_it_is_taken_off() {
-    let world = World::start().await;
+async fn an_object_is_removed_with_its_last_finalizer() {
+    let gateway = TestGateway::start().await;
     let mut map = config_map("a", "1");
     map.metadata.finalizers = vec!["example.com/b".into()];
-    world.create(&map).await.unwrap();
+    gateway.create(&map).await.unwrap();
     assert!(
-        !world
+        !gateway
             .delete::<ConfigMap>("a", DeleteOptions::default())
             .await
             .unwrap()
             .gone
     );
-    let mut ending = world.get::<ConfigMap>("a").await.unwrap();
+    let mut ending = gateway.get::<ConfigMap>("a").await.unwrap();
     assert!(ending.metadata.deletion_timestamp.is_some());
 
     ending.metadata.finalizers.push("example.com/c".into());
-    let error = world.update(&ending).await.unwrap_err();
+    let error = gateway.update(&ending).await.unwrap_err();
     assert!(
         error
             .message
@@ -120,22 +126,22 @@ async fn a_finalizer_keeps_an_object_until_it_is_taken_off() {
     );
 
     let off = json!({"metadata": {"finalizers": null}});
-    world
+    gateway
         .patch::<ConfigMap>("a", Type::Merge, off)
         .await
         .unwrap();
     assert_eq!(
-        world.get::<ConfigMap>("a").await.unwrap_err().reason,
+        gateway.get::<ConfigMap>("a").await.unwrap_err().reason,
         Reason::NotFound
     );
 }
 
-/// Checks I4 at the gateway: a deletion that means one object never hits its namesake.
+/// Checks I4 at the gateway: a deletion with a uid never removes another object of the same name.
 #[tokio::test]
-async fn a_precondition_protects_a_namesake() {
-    let world = World::start().await;
-    let map = world.create(&config_map("a", "1")).await.unwrap();
-    let meaning = |uid: &str, revision: &str| DeleteOptions {
+async fn a_deletion_checks_its_preconditions() {
+    let gateway = TestGateway::start().await;
+    let map = gateway.create(&config_map("a", "1")).await.unwrap();
+    let with_preconditions = |uid: &str, revision: &str| DeleteOptions {
         preconditions: Some(Preconditions {
             uid: Some(uid.into()),
             resource_version: Some(revision.into()),
@@ -146,8 +152,8 @@ async fn a_precondition_protects_a_namesake() {
         map.metadata.uid.as_str(),
         map.metadata.resource_version.as_str(),
     );
-    let other = world
-        .delete::<ConfigMap>("a", meaning("other", ""))
+    let other = gateway
+        .delete::<ConfigMap>("a", with_preconditions("other", ""))
         .await
         .err()
         .unwrap();
@@ -157,8 +163,8 @@ async fn a_precondition_protects_a_namesake() {
             .message
             .contains("the UID in the precondition (other) does not match")
     );
-    let old = world
-        .delete::<ConfigMap>("a", meaning(uid, "1"))
+    let old = gateway
+        .delete::<ConfigMap>("a", with_preconditions(uid, "1"))
         .await
         .err()
         .unwrap();
@@ -167,8 +173,8 @@ async fn a_precondition_protects_a_namesake() {
             .contains("the ResourceVersion in the precondition (1) does not match")
     );
     assert!(
-        world
-            .delete::<ConfigMap>("a", meaning(uid, revision))
+        gateway
+            .delete::<ConfigMap>("a", with_preconditions(uid, revision))
             .await
             .unwrap()
             .gone
@@ -177,37 +183,37 @@ async fn a_precondition_protects_a_namesake() {
 
 #[tokio::test]
 async fn a_dry_run_deletes_nothing() {
-    let world = World::start().await;
-    world.create(&config_map("a", "1")).await.unwrap();
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("a", "1")).await.unwrap();
     let dry = DeleteOptions {
         dry_run: vec!["All".into()],
         ..Default::default()
     };
-    assert!(world.delete::<ConfigMap>("a", dry).await.unwrap().gone);
-    assert!(world.get::<ConfigMap>("a").await.is_ok());
+    assert!(gateway.delete::<ConfigMap>("a", dry).await.unwrap().gone);
+    assert!(gateway.get::<ConfigMap>("a").await.is_ok());
 }
 
 #[tokio::test]
-async fn the_cause_of_a_deletion_reaches_whoever_watches() {
+async fn a_watcher_gets_the_cause_of_a_deletion() {
     use futures::StreamExt as _;
     use setpoint_gateway::registry::{Filter, RequestContext, Start, WatchSpec};
     use setpoint_store::contract::objects::kind;
 
-    let world = World::start().await;
-    world.create(&config_map("a", "1")).await.unwrap();
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("a", "1")).await.unwrap();
     let spec = WatchSpec {
         filter: Filter::all(kind::<ConfigMap>(), ""),
         start: Start::Now,
         bookmarks: false,
     };
-    let mut events = world
+    let mut events = gateway
         .registry
         .watch(&RequestContext::default(), spec)
         .await
         .unwrap();
     let context = RequestContext::default().by("kubectl");
-    let target = crate::world::target::<ConfigMap>("a", "");
-    world
+    let target = crate::gateway::target::<ConfigMap>("a", "");
+    gateway
         .registry
         .delete(&context, &target, &DeleteOptions::default())
         .await

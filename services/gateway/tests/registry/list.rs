@@ -1,4 +1,4 @@
-//! Lists, page by page.
+//! Tests of the verb `list` and its pages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use setpoint_proto::meta::DeleteOptions;
 use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 use setpoint_store::{Memory, Store as _};
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
 fn params(filter: Filter, limit: usize, continue_token: &str) -> ListParams {
     ListParams {
@@ -32,28 +32,28 @@ fn names(list: &List) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn pages_show_things_as_they_stood_on_the_first() {
-    let world = World::start().await;
+async fn later_pages_are_read_at_the_revision_of_the_first() {
+    let gateway = TestGateway::start().await;
     for name in ["a", "b", "c", "d", "e"] {
-        world.create(&config_map(name, "1")).await.unwrap();
+        gateway.create(&config_map(name, "1")).await.unwrap();
     }
     let all = || Filter::all(kind::<ConfigMap>(), NAMESPACE);
     let context = RequestContext::default();
-    let first = world
+    let first = gateway
         .registry
         .list(&context, &params(all(), 2, ""))
         .await
         .unwrap();
     assert_eq!(names(&first), ["a", "b"]);
     assert_eq!(first.remaining, Some(3));
-    world
+    gateway
         .delete::<ConfigMap>("c", DeleteOptions::default())
         .await
         .unwrap();
-    world.create(&config_map("ca", "1")).await.unwrap();
+    gateway.create(&config_map("ca", "1")).await.unwrap();
 
     let token = first.continue_token.as_str();
-    let second = world
+    let second = gateway
         .registry
         .list(&context, &params(all(), 2, token))
         .await
@@ -62,7 +62,7 @@ async fn pages_show_things_as_they_stood_on_the_first() {
     assert_eq!(second.revision, first.revision);
     assert_eq!(second.remaining, Some(1), "Checks K5");
     let token = second.continue_token.as_str();
-    let third = world
+    let third = gateway
         .registry
         .list(&context, &params(all(), 2, token))
         .await
@@ -72,19 +72,19 @@ async fn pages_show_things_as_they_stood_on_the_first() {
     assert_eq!(third.remaining, None);
 }
 
-/// Checks K5: pages that come too late may go on as things stand now, and how many follow a selection is not known.
+/// Checks K5: a page of a compacted revision has a token for the newest one. `remaining` is unknown with a selector.
 #[tokio::test]
-async fn pages_that_come_too_late_go_on_with_the_newest() {
+async fn a_page_of_a_compacted_revision_can_be_continued_at_the_newest() {
     let memory = Memory::default();
-    let world = World::start_over(Arc::new(memory.clone())).await;
+    let gateway = TestGateway::start_over(Arc::new(memory.clone())).await;
     for name in ["a", "b", "c", "d"] {
-        world.create(&config_map(name, "yes")).await.unwrap();
+        gateway.create(&config_map(name, "yes")).await.unwrap();
     }
     let labels = Selector::parse("value=yes").unwrap();
     let some = Filter::new(kind::<ConfigMap>(), NAMESPACE, labels, &Fields::default()).unwrap();
     let list = async |token: &str| {
         let params = params(some.clone(), 1, token);
-        world
+        gateway
             .registry
             .list(&RequestContext::default(), &params)
             .await
@@ -92,8 +92,8 @@ async fn pages_that_come_too_late_go_on_with_the_newest() {
     let first = list("").await.unwrap();
     assert_eq!(first.remaining, None);
     let options = DeleteOptions::default();
-    world.delete::<ConfigMap>("b", options).await.unwrap();
-    memory.compact(world.store.revision().await.unwrap());
+    gateway.delete::<ConfigMap>("b", options).await.unwrap();
+    memory.compact(gateway.store.revision().await.unwrap());
     let error = list(&first.continue_token).await.unwrap_err();
     assert_eq!(error.reason, Reason::Expired);
     let token = error.continue_token.clone().unwrap();
@@ -111,11 +111,11 @@ async fn pages_that_come_too_late_go_on_with_the_newest() {
 }
 
 #[tokio::test]
-async fn pages_with_a_selector_miss_nothing() {
-    let world = World::start().await;
+async fn pages_with_a_selector_have_all_selected_objects() {
+    let gateway = TestGateway::start().await;
     for number in 0..20 {
         let value = if number % 3 == 0 { "yes" } else { "no" };
-        world
+        gateway
             .create(&config_map(&format!("m{number:02}"), value))
             .await
             .unwrap();
@@ -127,7 +127,7 @@ async fn pages_with_a_selector_miss_nothing() {
     let mut found = BTreeSet::new();
     let mut token = String::new();
     loop {
-        let list = world
+        let list = gateway
             .registry
             .list(&RequestContext::default(), &params(some(), 2, &token))
             .await
@@ -142,10 +142,10 @@ async fn pages_with_a_selector_miss_nothing() {
 }
 
 #[tokio::test]
-async fn a_foreign_token_is_refused() {
-    let world = World::start().await;
+async fn an_invalid_token_is_a_bad_request() {
+    let gateway = TestGateway::start().await;
     let all = Filter::all(kind::<ConfigMap>(), "");
-    let error = world
+    let error = gateway
         .registry
         .list(&RequestContext::default(), &params(all, 2, "x"))
         .await
@@ -153,25 +153,25 @@ async fn a_foreign_token_is_refused() {
     assert_eq!(error.reason, Reason::BadRequest);
 }
 
-/// Checks S7 within one gateway: who asks for the newest never sees what was deleted before.
+/// Checks S7 within one gateway: a list at the newest revision has no object that was deleted before.
 #[tokio::test]
-async fn a_consistent_list_shows_every_acknowledged_write() {
-    let world = World::start().await;
+async fn a_consistent_list_has_every_acknowledged_write() {
+    let gateway = TestGateway::start().await;
     for round in 0..20 {
         let name = format!("m{round}");
-        world.create(&config_map(&name, "1")).await.unwrap();
+        gateway.create(&config_map(&name, "1")).await.unwrap();
         let all = Filter::all(kind::<ConfigMap>(), "");
-        let list = world
+        let list = gateway
             .registry
             .list(&RequestContext::default(), &params(all.clone(), 0, ""))
             .await
             .unwrap();
         assert_eq!(names(&list), [name.as_str()]);
-        world
+        gateway
             .delete::<ConfigMap>(&name, DeleteOptions::default())
             .await
             .unwrap();
-        let list = world
+        let list = gateway
             .registry
             .list(&RequestContext::default(), &params(all, 0, ""))
             .await
@@ -181,22 +181,22 @@ async fn a_consistent_list_shows_every_acknowledged_write() {
 }
 
 #[tokio::test]
-async fn a_collection_is_deleted_as_selected() {
-    let world = World::start().await;
+async fn delete_collection_deletes_the_selected_objects() {
+    let gateway = TestGateway::start().await;
     for (name, value) in [("a", "yes"), ("b", "no"), ("c", "yes")] {
-        world.create(&config_map(name, value)).await.unwrap();
+        gateway.create(&config_map(name, value)).await.unwrap();
     }
     let labels = Selector::parse("value=yes").unwrap();
     let some = Filter::new(kind::<ConfigMap>(), NAMESPACE, labels, &Fields::default()).unwrap();
     let context = RequestContext::default();
     let options = DeleteOptions::default();
-    let deleted = world
+    let deleted = gateway
         .registry
         .delete_collection(&context, &params(some, 0, ""), &options)
         .await;
     assert_eq!(names(&deleted.unwrap()), ["a", "c"]);
     let all = Filter::all(kind::<ConfigMap>(), "");
-    let left = world
+    let left = gateway
         .registry
         .list(&context, &params(all, 0, ""))
         .await

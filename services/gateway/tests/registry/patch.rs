@@ -1,4 +1,4 @@
-//! What becomes of an object that is changed in part.
+//! Tests of the verb `patch`.
 
 use serde_json::json;
 use setpoint_proto::Reason;
@@ -7,21 +7,23 @@ use setpoint_proto::core::{ConfigMap, Service, ServicePort};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_store::contract::objects::config_map;
 
-use crate::world::{World, deployment};
+use crate::gateway::{TestGateway, deployment};
 
 #[tokio::test]
-async fn each_kind_of_patch_changes_its_part() {
-    let world = World::start().await;
-    world.create(&deployment("web")).await.unwrap();
-    let merged = world
+async fn all_patch_types_but_apply_are_supported() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&deployment("web")).await.unwrap();
+    let merged = gateway
         .patch::<Deployment>("web", Type::Merge, json!({"spec": {"replicas": 2}}))
         .await;
     assert_eq!(merged.unwrap().spec.replicas, Some(2));
     let replace = json!([{"op": "replace", "path": "/spec/replicas", "value": 3}]);
-    let replaced = world.patch::<Deployment>("web", Type::Json, replace).await;
+    let replaced = gateway
+        .patch::<Deployment>("web", Type::Json, replace)
+        .await;
     assert_eq!(replaced.unwrap().spec.replicas, Some(3));
     let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.26"}]}}}});
-    let web = world
+    let web = gateway
         .patch::<Deployment>("web", Type::Strategic, image)
         .await
         .unwrap();
@@ -31,20 +33,20 @@ async fn each_kind_of_patch_changes_its_part() {
 }
 
 #[tokio::test]
-async fn a_patch_applies_to_the_newest_state_even_if_the_cache_lags() {
-    let world = World::start().await;
-    world.create(&config_map("a", "1")).await.unwrap();
-    world.get::<ConfigMap>("a").await.unwrap();
-    world.store.hold();
+async fn a_patch_applies_to_the_stored_object_with_a_stale_cache() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("a", "1")).await.unwrap();
+    gateway.get::<ConfigMap>("a").await.unwrap();
+    gateway.store.hold();
     for key in ["b", "c"] {
         let body = json!({"data": {key: "x"}});
-        world
+        gateway
             .patch::<ConfigMap>("a", Type::Merge, body)
             .await
             .unwrap();
     }
     let test = json!([{"op": "test", "path": "/data/c", "value": "x"}, {"op": "remove", "path": "/data/c"}]);
-    let map = world
+    let map = gateway
         .patch::<ConfigMap>("a", Type::Json, test)
         .await
         .unwrap();
@@ -52,44 +54,44 @@ async fn a_patch_applies_to_the_newest_state_even_if_the_cache_lags() {
 }
 
 #[tokio::test]
-async fn a_patch_may_insist_on_a_revision() {
-    let world = World::start().await;
-    let old = world
+async fn a_patch_with_an_outdated_resource_version_is_a_conflict() {
+    let gateway = TestGateway::start().await;
+    let old = gateway
         .create(&config_map("a", "1"))
         .await
         .unwrap()
         .metadata
         .resource_version;
-    let insist =
+    let patch_of =
         |revision: &str| json!({"metadata": {"resourceVersion": revision}, "data": {"value": "2"}});
-    world
-        .patch::<ConfigMap>("a", Type::Merge, insist(&old))
+    gateway
+        .patch::<ConfigMap>("a", Type::Merge, patch_of(&old))
         .await
         .unwrap();
-    let error = world
-        .patch::<ConfigMap>("a", Type::Merge, insist(&old))
+    let error = gateway
+        .patch::<ConfigMap>("a", Type::Merge, patch_of(&old))
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::Conflict);
 }
 
 #[tokio::test]
-async fn a_patch_that_leads_nowhere_good_is_refused() {
-    let world = World::start().await;
-    world.create(&deployment("web")).await.unwrap();
+async fn a_patch_with_an_invalid_result_or_type_is_refused() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&deployment("web")).await.unwrap();
     let negative = json!({"spec": {"replicas": -1}});
-    let error = world
+    let error = gateway
         .patch::<Deployment>("web", Type::Merge, negative)
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::Invalid);
     let wrong = json!({"spec": {"replicas": "two"}});
-    let error = world
+    let error = gateway
         .patch::<Deployment>("web", Type::Merge, wrong)
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::BadRequest);
-    let error = world
+    let error = gateway
         .patch::<Deployment>("web", Type::Apply, json!({}))
         .await
         .unwrap_err();
@@ -97,19 +99,19 @@ async fn a_patch_that_leads_nowhere_good_is_refused() {
 }
 
 #[tokio::test]
-async fn a_patch_that_changes_nothing_writes_nothing() {
-    let world = World::start().await;
-    let web = world.create(&deployment("web")).await.unwrap();
-    let same = world
+async fn a_patch_without_a_change_is_not_written() {
+    let gateway = TestGateway::start().await;
+    let web = gateway.create(&deployment("web")).await.unwrap();
+    let same = gateway
         .patch::<Deployment>("web", Type::Merge, json!({"spec": {"replicas": 1}}))
         .await;
     assert_eq!(same.unwrap(), web);
 }
 
-/// Checks K6: a merge patch that names the new type alone, as `kubectl patch` sends it, is enough.
+/// Checks K6: a merge patch with only the new type, as `kubectl patch` sends it, is valid.
 #[tokio::test]
-async fn a_service_changes_its_type_and_drops_what_only_the_old_one_needs() {
-    let world = World::start().await;
+async fn changing_the_type_of_a_service_drops_fields_of_the_old_type() {
+    let gateway = TestGateway::start().await;
     let mut web = Service::default();
     web.metadata.name = "web".into();
     web.spec.r#type = "NodePort".into();
@@ -117,12 +119,12 @@ async fn a_service_changes_its_type_and_drops_what_only_the_old_one_needs() {
         port: 80,
         ..Default::default()
     }];
-    let web = world.create(&web).await.unwrap();
+    let web = gateway.create(&web).await.unwrap();
     assert!((30_000..32_768).contains(&web.spec.ports[0].node_port));
     let address = web.spec.cluster_ip;
 
     let to = |r#type: &str| json!({"spec": {"type": r#type, "externalName": "example.com"}});
-    let inside: Service = world
+    let inside: Service = gateway
         .patch("web", Type::Merge, to("ClusterIP"))
         .await
         .unwrap();
@@ -130,7 +132,7 @@ async fn a_service_changes_its_type_and_drops_what_only_the_old_one_needs() {
     assert_eq!(inside.spec.cluster_ip, address);
     assert_eq!(inside.spec.external_traffic_policy, "");
 
-    let elsewhere: Service = world
+    let elsewhere: Service = gateway
         .patch("web", Type::Merge, to("ExternalName"))
         .await
         .unwrap();
@@ -138,7 +140,7 @@ async fn a_service_changes_its_type_and_drops_what_only_the_old_one_needs() {
     assert!(elsewhere.spec.cluster_ips.is_empty());
     assert!(elsewhere.spec.ip_families.is_empty());
 
-    let back: Service = world
+    let back: Service = gateway
         .patch("web", Type::Merge, to("NodePort"))
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! The one number that others may change.
+//! Tests of the subresource `scale`.
 
 use serde_json::json;
 use setpoint_gateway::registry::{AtLeast, Patch, RequestContext};
@@ -9,11 +9,11 @@ use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_store::contract::objects::kind;
 
-use crate::world::{World, deployment, target, typed};
+use crate::gateway::{TestGateway, deployment, target, typed};
 
-async fn scale(world: &World) -> Scale {
+async fn scale(gateway: &TestGateway) -> Scale {
     let target = target::<Deployment>("web", "scale");
-    let response = world
+    let response = gateway
         .registry
         .get(&RequestContext::default(), &target, AtLeast::Newest)
         .await
@@ -21,7 +21,10 @@ async fn scale(world: &World) -> Scale {
     typed(response).unwrap()
 }
 
-async fn patch(world: &World, body: serde_json::Value) -> Result<Scale, setpoint_proto::ApiError> {
+async fn patch(
+    gateway: &TestGateway,
+    body: serde_json::Value,
+) -> Result<Scale, setpoint_proto::ApiError> {
     let patch = Patch {
         r#type: Type::Merge,
         body,
@@ -30,7 +33,7 @@ async fn patch(world: &World, body: serde_json::Value) -> Result<Scale, setpoint
     };
     let target = target::<Deployment>("web", "scale");
     typed(
-        world
+        gateway
             .registry
             .patch(&RequestContext::default(), &target, &patch)
             .await?,
@@ -39,9 +42,9 @@ async fn patch(world: &World, body: serde_json::Value) -> Result<Scale, setpoint
 
 #[tokio::test]
 async fn a_scale_is_read_updated_and_patched() {
-    let world = World::start().await;
-    let web = world.create(&deployment("web")).await.unwrap();
-    let mut read = scale(&world).await;
+    let gateway = TestGateway::start().await;
+    let web = gateway.create(&deployment("web")).await.unwrap();
+    let mut read = scale(&gateway).await;
     assert_eq!(
         (read.spec.replicas, read.status.selector.as_str()),
         (1, "app=web")
@@ -53,14 +56,14 @@ async fn a_scale_is_read_updated_and_patched() {
 
     read.spec.replicas = 5;
     let target = target::<Deployment>("web", "scale");
-    let response = world
+    let response = gateway
         .registry
         .update(&RequestContext::default(), &target, Box::new(read))
         .await
         .unwrap();
     assert_eq!(typed::<Scale>(response).unwrap().spec.replicas, 5);
     assert_eq!(
-        patch(&world, json!({"spec": {"replicas": 2}}))
+        patch(&gateway, json!({"spec": {"replicas": 2}}))
             .await
             .unwrap()
             .spec
@@ -68,22 +71,22 @@ async fn a_scale_is_read_updated_and_patched() {
         2
     );
 
-    let web = world.get::<Deployment>("web").await.unwrap();
+    let web = gateway.get::<Deployment>("web").await.unwrap();
     assert_eq!((web.spec.replicas, web.metadata.generation), (Some(2), 3));
 }
 
 #[tokio::test]
 async fn a_stale_or_negative_scale_is_refused() {
-    let world = World::start().await;
-    world.create(&deployment("web")).await.unwrap();
-    let mut old = scale(&world).await;
-    patch(&world, json!({"spec": {"replicas": 2}}))
+    let gateway = TestGateway::start().await;
+    gateway.create(&deployment("web")).await.unwrap();
+    let mut old = scale(&gateway).await;
+    patch(&gateway, json!({"spec": {"replicas": 2}}))
         .await
         .unwrap();
     old.spec.replicas = 7;
     let target = target::<Deployment>("web", "scale");
     let context = RequestContext::default();
-    let update = |scale| world.registry.update(&context, &target, Box::new(scale));
+    let update = |scale| gateway.registry.update(&context, &target, Box::new(scale));
     assert_eq!(
         update(old.clone()).await.unwrap_err().reason,
         Reason::Conflict
@@ -99,7 +102,7 @@ async fn a_stale_or_negative_scale_is_refused() {
 }
 
 #[tokio::test]
-async fn not_everything_has_a_scale() {
+async fn a_kind_without_a_scale_is_not_found() {
     let none = setpoint_gateway::registry::Target::new(kind::<Pod>(), "default", "a", "scale");
     assert_eq!(none.unwrap_err().reason, Reason::NotFound);
 }

@@ -1,4 +1,4 @@
-//! What becomes of an object that is changed as a whole.
+//! Tests of the verb `update`.
 
 use setpoint_gateway::registry::RequestContext;
 use setpoint_proto::Reason;
@@ -6,28 +6,28 @@ use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{ConfigMap, Pod};
 use setpoint_store::contract::objects::config_map;
 
-use crate::world::{World, deployment, pod, target};
+use crate::gateway::{TestGateway, deployment, pod, target};
 
 #[tokio::test]
-async fn a_change_of_intent_is_a_new_generation() {
-    let world = World::start().await;
-    let mut web = world.create(&deployment("web")).await.unwrap();
+async fn a_change_of_the_spec_increments_the_generation() {
+    let gateway = TestGateway::start().await;
+    let mut web = gateway.create(&deployment("web")).await.unwrap();
     web.spec.replicas = Some(3);
-    let web = world.update(&web).await.unwrap();
+    let web = gateway.update(&web).await.unwrap();
     assert_eq!(web.metadata.generation, 2);
     let mut labelled = web.clone();
     labelled.metadata.labels.insert("a".into(), "b".into());
     assert_eq!(
-        world.update(&labelled).await.unwrap().metadata.generation,
+        gateway.update(&labelled).await.unwrap().metadata.generation,
         2
     );
 }
 
 #[tokio::test]
-async fn an_update_that_changes_nothing_writes_nothing() {
-    let world = World::start().await;
-    let web = world.create(&deployment("web")).await.unwrap();
-    let again = world.update(&web).await.unwrap();
+async fn an_update_without_a_change_is_not_written() {
+    let gateway = TestGateway::start().await;
+    let web = gateway.create(&deployment("web")).await.unwrap();
+    let again = gateway.update(&web).await.unwrap();
     assert_eq!(
         again.metadata.resource_version,
         web.metadata.resource_version
@@ -35,13 +35,13 @@ async fn an_update_that_changes_nothing_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_stale_revision_is_a_conflict() {
-    let world = World::start().await;
-    let old = world.create(&deployment("web")).await.unwrap();
+async fn an_outdated_resource_version_is_a_conflict() {
+    let gateway = TestGateway::start().await;
+    let old = gateway.create(&deployment("web")).await.unwrap();
     let mut new = old.clone();
     new.spec.replicas = Some(2);
-    world.update(&new).await.unwrap();
-    let error = world.update(&old).await.unwrap_err();
+    gateway.update(&new).await.unwrap();
+    let error = gateway.update(&old).await.unwrap_err();
     assert_eq!(error.reason, Reason::Conflict);
     assert_eq!(
         error.message,
@@ -50,56 +50,56 @@ async fn a_stale_revision_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_stale_cache_is_no_conflict() {
-    let world = World::start().await;
-    let mut map = world.create(&config_map("a", "1")).await.unwrap();
-    world.get::<ConfigMap>("a").await.unwrap();
-    world.store.hold();
+async fn a_stale_cache_does_not_cause_a_conflict() {
+    let gateway = TestGateway::start().await;
+    let mut map = gateway.create(&config_map("a", "1")).await.unwrap();
+    gateway.get::<ConfigMap>("a").await.unwrap();
+    gateway.store.hold();
     for value in ["2", "3"] {
         map.data.insert("value".into(), value.into());
-        map = world.update(&map).await.unwrap();
+        map = gateway.update(&map).await.unwrap();
     }
     assert_eq!(map.data["value"], "3");
 }
 
 #[tokio::test]
-async fn an_update_without_a_revision_applies_to_whatever_is_there() {
-    let world = World::start().await;
-    world.create(&config_map("a", "1")).await.unwrap();
-    world.get::<ConfigMap>("a").await.unwrap();
-    world.store.hold();
-    let changed = world.update(&config_map("a", "2")).await.unwrap();
-    let again = world.update(&config_map("a", "3")).await.unwrap();
+async fn an_update_without_a_resource_version_replaces_the_current_object() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("a", "1")).await.unwrap();
+    gateway.get::<ConfigMap>("a").await.unwrap();
+    gateway.store.hold();
+    let changed = gateway.update(&config_map("a", "2")).await.unwrap();
+    let again = gateway.update(&config_map("a", "3")).await.unwrap();
     assert!(again.metadata.resource_version > changed.metadata.resource_version);
     assert_eq!(again.data["value"], "3");
 }
 
 #[tokio::test]
-async fn many_writers_without_revisions_all_get_their_turn() {
-    let world = World::start().await;
-    world.create(&config_map("a", "0")).await.unwrap();
+async fn concurrent_updates_without_resource_versions_all_commit() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("a", "0")).await.unwrap();
     let writes = (1..=8).map(|n| {
-        let world = &world;
-        async move { world.update(&config_map("a", &n.to_string())).await }
+        let gateway = &gateway;
+        async move { gateway.update(&config_map("a", &n.to_string())).await }
     });
     let outcomes = futures::future::join_all(writes).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
 }
 
 #[tokio::test]
-async fn an_update_cannot_take_what_is_not_its_to_take() {
-    let world = World::start().await;
-    let web = world.create(&deployment("web")).await.unwrap();
+async fn an_update_cannot_change_fields_of_the_gateway() {
+    let gateway = TestGateway::start().await;
+    let web = gateway.create(&deployment("web")).await.unwrap();
     let mut sent = web.clone();
     sent.status.replicas = 7;
     sent.metadata.generation = 40;
     sent.metadata.creation_timestamp = Default::default();
-    assert_eq!(world.update(&sent).await.unwrap(), web);
+    assert_eq!(gateway.update(&sent).await.unwrap(), web);
     sent.metadata.deletion_timestamp = Some(Default::default());
-    let error = world.update(&sent).await.unwrap_err();
+    let error = gateway.update(&sent).await.unwrap_err();
     assert_eq!(error.reason, Reason::Invalid);
     sent.metadata.uid = "another".into();
-    let error = world.update(&sent).await.unwrap_err();
+    let error = gateway.update(&sent).await.unwrap_err();
     assert_eq!(error.reason, Reason::Conflict);
     assert!(
         error
@@ -109,12 +109,12 @@ async fn an_update_cannot_take_what_is_not_its_to_take() {
 }
 
 #[tokio::test]
-async fn selectors_and_most_of_a_pod_are_for_life() {
-    let world = World::start().await;
-    let mut web = world.create(&deployment("web")).await.unwrap();
+async fn selectors_and_most_of_a_pod_are_immutable() {
+    let gateway = TestGateway::start().await;
+    let mut web = gateway.create(&deployment("web")).await.unwrap();
     web.spec.selector = deployment("other").spec.selector;
     web.spec.template.metadata.labels = deployment("other").spec.template.metadata.labels;
-    let error = world.update(&web).await.unwrap_err();
+    let error = gateway.update(&web).await.unwrap_err();
     assert_eq!(error.reason, Reason::Invalid);
     assert!(
         error.message.contains("field is immutable"),
@@ -122,48 +122,56 @@ async fn selectors_and_most_of_a_pod_are_for_life() {
         error.message
     );
 
-    let mut one = world.create(&pod("one")).await.unwrap();
+    let mut one = gateway.create(&pod("one")).await.unwrap();
     one.spec.containers[0].image = "nginx:1.26".into();
-    let mut one = world.update(&one).await.unwrap();
+    let mut one = gateway.update(&one).await.unwrap();
     assert_eq!(one.metadata.generation, 2);
     one.spec.containers[0].command = vec!["sh".into()];
-    let error = world.update(&one).await.unwrap_err();
+    let error = gateway.update(&one).await.unwrap_err();
     assert!(error.message.starts_with(
         r#"Pod "one" is invalid: spec: Forbidden: pod updates may not change fields"#
     ));
 }
 
 #[tokio::test]
-async fn what_is_not_there_cannot_be_updated() {
-    let world = World::start().await;
-    let error = world.update(&deployment("web")).await.unwrap_err();
+async fn updating_a_missing_object_is_not_found() {
+    let gateway = TestGateway::start().await;
+    let error = gateway.update(&deployment("web")).await.unwrap_err();
     assert_eq!(error.reason, Reason::NotFound);
     assert_eq!(error.message, r#"deployments.apps "web" not found"#);
 }
 
 #[tokio::test]
 async fn a_dry_run_changes_nothing() {
-    let world = World::start().await;
-    let mut web = world.create(&deployment("web")).await.unwrap();
+    let gateway = TestGateway::start().await;
+    let mut web = gateway.create(&deployment("web")).await.unwrap();
     web.spec.replicas = Some(9);
     let dry = RequestContext::default().dry(true);
-    let response = world
+    let response = gateway
         .registry
         .update(&dry, &target::<Deployment>("web", ""), Box::new(web))
         .await;
-    let answered: Deployment = crate::world::typed(response.unwrap()).unwrap();
-    assert_eq!(answered.spec.replicas, Some(9));
+    let returned: Deployment = crate::gateway::typed(response.unwrap()).unwrap();
+    assert_eq!(returned.spec.replicas, Some(9));
     assert_eq!(
-        world.get::<Deployment>("web").await.unwrap().spec.replicas,
+        gateway
+            .get::<Deployment>("web")
+            .await
+            .unwrap()
+            .spec
+            .replicas,
         Some(1)
     );
 }
 
 #[tokio::test]
-async fn a_binding_is_not_updated() {
-    let world = World::start().await;
-    world.create(&pod("one")).await.unwrap();
-    let error = world.update_part("binding", &pod("one")).await.unwrap_err();
+async fn a_binding_cannot_be_updated() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&pod("one")).await.unwrap();
+    let error = gateway
+        .update_part("binding", &pod("one"))
+        .await
+        .unwrap_err();
     assert_eq!(error.reason, Reason::MethodNotAllowed);
-    assert!(world.get::<Pod>("one").await.is_ok());
+    assert!(gateway.get::<Pod>("one").await.is_ok());
 }

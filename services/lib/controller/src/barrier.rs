@@ -81,9 +81,7 @@ impl Barrier {
         for writes in self.wrote.lock().values() {
             writes.iter().for_each(|write| keep(&mut newest, *write));
         }
-        let all = timeout(BATCH_TIMEOUT, self.all_hold(&newest))
-            .await
-            .is_ok();
+        let all = timeout(BATCH_TIMEOUT, self.all_hold(&newest)).await.is_ok();
         if all {
             self.wrote.lock().clear();
         }

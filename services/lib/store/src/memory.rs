@@ -34,7 +34,7 @@ struct History {
 }
 
 impl Default for History {
-    /// As an empty etcd: at revision 1.
+    /// Starts at revision 1, as an empty etcd does.
     fn default() -> Self {
         Self {
             revision: 1,

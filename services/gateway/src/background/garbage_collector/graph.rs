@@ -60,21 +60,21 @@ impl Graph {
         let unblocked = former.iter().filter(|was| is_blocking(was) && !still(was));
         Change {
             references: true,
-            unblocked: self.known_nodes(unblocked.map(|owner| &owner.uid)),
+            unblocked: self.nodes_of(unblocked.map(|owner| &owner.uid)),
         }
     }
 
     /// Removes a node; returns its dependants and its owners.
     pub fn remove(&mut self, uid: &str) -> (Vec<Node>, Vec<Node>) {
         self.count(uid, |number| number.saturating_sub(1));
-        let dependants = self.known_nodes(self.dependants.get(uid).into_iter().flatten());
+        let dependants = self.nodes_of(self.dependants.get(uid).into_iter().flatten());
         let Some(node) = self.nodes.remove(uid) else {
             return (dependants, Vec::new());
         };
         for owner in &node.owners {
             self.remove_dependant(&owner.uid, uid);
         }
-        let owners = self.known_nodes(node.owners.iter().map(|owner| &owner.uid));
+        let owners = self.nodes_of(node.owners.iter().map(|owner| &owner.uid));
         (dependants, owners)
     }
 
@@ -114,7 +114,7 @@ impl Graph {
         false
     }
 
-    fn known_nodes<'a>(&self, uids: impl Iterator<Item = &'a String>) -> Vec<Node> {
+    fn nodes_of<'a>(&self, uids: impl Iterator<Item = &'a String>) -> Vec<Node> {
         uids.filter_map(|uid| self.nodes.get(uid))
             .cloned()
             .collect()

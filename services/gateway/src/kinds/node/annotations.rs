@@ -10,7 +10,7 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
-const AVOIDED: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+const PREFER_AVOID_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 
 /// Validates both annotations.
 pub(super) fn validate(
@@ -28,10 +28,10 @@ pub(super) fn validate(
             Err(error) => errors.invalid(path, TAINTS, error),
         }
     }
-    if let Some(text) = given(AVOIDED) {
+    if let Some(text) = given(PREFER_AVOID_PODS) {
         match serde_json::from_str::<Map<String, Value>>(text) {
-            Ok(avoided) => validate_avoided(&avoided, &path.name(AVOIDED), errors),
-            Err(error) => errors.invalid(&path.field("AvoidPods"), AVOIDED, error),
+            Ok(avoided) => validate_avoided(&avoided, &path.name(PREFER_AVOID_PODS), errors),
+            Err(error) => errors.invalid(&path.field("AvoidPods"), PREFER_AVOID_PODS, error),
         }
     }
 }
@@ -46,7 +46,7 @@ fn taint(fields: &Map<String, Value>) -> Taint {
     }
 }
 
-/// Each entry must name a controller.
+/// Validates that each entry names a controller.
 fn validate_avoided(avoided: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let entries = avoided.get("preferAvoidPods").and_then(Value::as_array);
     for (index, entry) in entries.into_iter().flatten().enumerate() {

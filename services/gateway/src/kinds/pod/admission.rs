@@ -1,16 +1,16 @@
-//! Admission of new Pods: the service account, priority class and runtime class that they name must exist. Does the work
-//! of the admission plugins ServiceAccount, Priority and RuntimeClass of Kubernetes.
+//! Admission of new Pods: the service account, priority class and runtime class that they name must exist (upstream: the
+//! admission plugins ServiceAccount, Priority and RuntimeClass).
 
 use setpoint_codec::kind_of;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, ServiceAccount};
 
+use crate::registry::validation::podspec::MIRROR;
 use crate::registry::{AtLeast, Registry, Target, errors};
 
 /// The account that every namespace has in Kubernetes. It need not exist here.
 const DEFAULT_ACCOUNT: &str = "default";
-const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The built-in priority classes; there are no others yet.
 const SYSTEM_PRIORITIES: [(&str, i32); 2] = [
     ("system-cluster-critical", 2_000_000_000),

@@ -1,4 +1,4 @@
-//! The assignment of a Pod to its node.
+//! Assigns a Pod to a node.
 
 use jiff::Timestamp;
 use setpoint_model::condition;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_bound_once() {
+    fn a_bound_pod_cannot_be_bound_again() {
         let mut pod = Pod::default();
         pod.metadata.name = "web".into();
         assign(&mut pod, "node-1", Timestamp::UNIX_EPOCH).unwrap();
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gated_or_ending_pod_is_not_bound() {
+    fn a_pod_with_gates_or_a_deletion_timestamp_cannot_be_bound() {
         let mut pod = Pod::default();
         pod.spec.scheduling_gates = vec![PodSchedulingGate::default()];
         assert!(assign(&mut pod, "node-1", Timestamp::UNIX_EPOCH).is_err());

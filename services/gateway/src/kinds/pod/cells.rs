@@ -31,21 +31,21 @@ impl Summary {
     fn of(pod: &Pod) -> Self {
         let sidecars = pod.spec.init_containers.iter().filter(|c| is_sidecar(c));
         let mut summary = Self {
-            reason: outer_reason(pod),
+            reason: pod_reason(pod),
             ready: 0,
             total: pod.spec.containers.len() + sidecars.count(),
             restarts: 0,
             last_restart: None,
         };
-        if !summary.initialising(pod) || has_condition(pod, "Initialized") {
-            summary.running(pod);
+        if !summary.count_init_containers(pod) || has_condition(pod, "Initialized") {
+            summary.count_containers(pod);
         }
-        summary.ending(pod);
+        summary.set_terminating(pod);
         summary
     }
 
-    /// Counts the init containers up to the first that is not done. Returns whether there is one.
-    fn initialising(&mut self, pod: &Pod) -> bool {
+    /// Counts the init containers up to the first one that has not completed. Returns whether there is one.
+    fn count_init_containers(&mut self, pod: &Pod) -> bool {
         for (index, status) in pod.status.init_container_statuses.iter().enumerate() {
             self.count_restarts(status);
             let sidecar = sidecar_named(pod, &status.name);
@@ -58,7 +58,7 @@ impl Summary {
                 continue;
             }
             let total = pod.spec.init_containers.len();
-            self.reason = match stopped_because(&status.state) {
+            self.reason = match stop_reason(&status.state) {
                 Some(reason) if reason != "PodInitializing" => format!("Init:{reason}"),
                 _ => format!("Init:{index}/{total}"),
             };
@@ -69,7 +69,7 @@ impl Summary {
 
     /// Counts the containers. The reason is that of the last one that is not running. Restarts of finished init containers
     /// are not counted.
-    fn running(&mut self, pod: &Pod) {
+    fn count_containers(&mut self, pod: &Pod) {
         (self.restarts, self.last_restart) = (0, None);
         for status in &pod.status.init_container_statuses {
             if sidecar_named(pod, &status.name) {
@@ -79,7 +79,7 @@ impl Summary {
         let mut any_runs = false;
         for status in pod.status.container_statuses.iter().rev() {
             self.count_restarts(status);
-            match stopped_because(&status.state) {
+            match stop_reason(&status.state) {
                 Some(reason) => self.reason = reason,
                 None if status.ready && status.state.running.is_some() => {
                     any_runs = true;
@@ -94,7 +94,7 @@ impl Summary {
         }
     }
 
-    fn ending(&mut self, pod: &Pod) {
+    fn set_terminating(&mut self, pod: &Pod) {
         if pod.metadata.deletion_timestamp.is_none() {
             return;
         }
@@ -127,7 +127,7 @@ impl Summary {
 }
 
 /// Returns the reason in the status of the Pod itself, or else its phase.
-fn outer_reason(pod: &Pod) -> String {
+fn pod_reason(pod: &Pod) -> String {
     let mut conditions = pod.status.conditions.iter();
     if conditions.any(|c| c.r#type == "PodScheduled" && c.reason == "SchedulingGated") {
         return "SchedulingGated".into();
@@ -139,7 +139,7 @@ fn outer_reason(pod: &Pod) -> String {
 }
 
 /// Returns the reason why a container is waiting or terminated, if there is one.
-fn stopped_because(state: &ContainerState) -> Option<String> {
+fn stop_reason(state: &ContainerState) -> Option<String> {
     if let Some(waiting) = &state.waiting {
         return (!waiting.reason.is_empty()).then(|| waiting.reason.clone());
     }

@@ -1,4 +1,4 @@
-//! Validation of the claims and devices in the status of a Pod.
+//! Validation of claims and devices in the status of a Pod.
 
 use std::collections::BTreeSet;
 
@@ -74,8 +74,11 @@ fn validate_claims(
             errors.duplicate(&at, &status.name);
         }
         if let Some(name) = &status.resource_claim_name {
-            let wrong = names::validate_dns_subdomain(name);
-            errors.all_invalid(&path.field("resourceClaimName"), name, wrong);
+            errors.check(
+                &path.field("resourceClaimName"),
+                name,
+                names::validate_dns_subdomain,
+            );
         }
     }
 }
@@ -111,8 +114,11 @@ fn validate_extended(
             Some(_) => {}
         }
         // Kubernetes leaves the list out of this path.
-        let wrong = names::validate_dns_label(&mapping.request_name);
-        errors.all_invalid(&path.field("requestName"), &mapping.request_name, wrong);
+        errors.check(
+            &path.field("requestName"),
+            &mapping.request_name,
+            names::validate_dns_label,
+        );
         let parts = [
             (&mapping.container_name, "containerName"),
             (&mapping.resource_name, "resourceName"),
@@ -124,14 +130,12 @@ fn validate_extended(
             }
         }
     }
-    let (at, name) = (
-        path.field("resourceClaimName"),
-        claim.resource_claim_name.as_str(),
+    let at = path.field("resourceClaimName");
+    errors.check_required(
+        &at,
+        &claim.resource_claim_name,
+        names::validate_dns_subdomain,
     );
-    match name {
-        "" => errors.required(&at, ""),
-        name => errors.all_invalid(&at, name, names::validate_dns_subdomain(name)),
-    }
 }
 
 fn validate_health(
@@ -144,7 +148,7 @@ fn validate_health(
     for (index, resource) in status.allocated_resources_status.iter().enumerate() {
         let path = path.index(index);
         if let Some(container) = container {
-            validate_asked_for(&resource.name, container, &path.field("name"), errors);
+            validate_requested(&resource.name, container, &path.field("name"), errors);
         }
         let path = path.field("resources");
         let mut seen = BTreeSet::new();
@@ -158,15 +162,15 @@ fn validate_health(
     }
 }
 
-/// Returns whether a container has a device: it requested it, or a claim of its Pod has it.
-fn validate_asked_for(
+/// Validates that a container requested a device, directly or by a claim.
+fn validate_requested(
     name: &str,
     container: &Container,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
     let resources = &container.resources;
-    let (asked_for, detail) = match name.strip_prefix("claim:") {
+    let (requested, detail) = match name.strip_prefix("claim:") {
         Some(name) => {
             let named = resources.claims.iter().any(|claim| match &*claim.request {
                 "" => name == claim.name,
@@ -181,15 +185,13 @@ fn validate_asked_for(
             (resources.requests.contains_key(name), detail)
         }
     };
-    if !asked_for {
+    if !requested {
         errors.invalid(path, name, detail);
     }
 }
 
 fn validate_device(device: &ResourceHealth, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    if !HEALTH.contains(&&*device.health) {
-        errors.unsupported(&path.field("health"), &device.health, HEALTH);
-    }
+    errors.one_of(&path.field("health"), device.health.as_str(), HEALTH);
     let at = path.field("message");
     match device.message.as_deref() {
         Some("") => errors.required(&at, "must be non-empty if specified"),

@@ -1,4 +1,4 @@
-//! Validation of the status of a Pod, and the parts that a report may not change.
+//! Validation of the status of a Pod, and the fields that a write of the status keeps.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,8 +16,8 @@ const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
 /// The terminal phases.
 const TERMINAL: [&str; 2] = ["Succeeded", "Failed"];
 
-/// Restores from the old status the fields that a report leaves out, and those that never change.
-pub(super) fn keep_unsaid(new: &mut PodStatus, old: &PodStatus) {
+/// Restores from the old status the fields that the new one leaves out, and those that never change.
+pub(super) fn keep_unset(new: &mut PodStatus, old: &PodStatus) {
     if new.qos_class.is_empty() {
         new.qos_class.clone_from(&old.qos_class);
     }
@@ -95,8 +95,7 @@ fn validate_conditions(
         }
         let r#type = condition.r#type.as_str();
         if !SYSTEM.contains(&r#type) {
-            let wrong = names::validate_qualified_name(r#type);
-            errors.all_invalid(&path.field("Type"), r#type, wrong);
+            errors.check(&path.field("Type"), r#type, names::validate_qualified_name);
         }
     }
 }
@@ -106,8 +105,7 @@ fn validate_nomination(new: &Pod, old: &Pod, path: &FieldPath<'_>, errors: &mut 
     if nominated.is_empty() || nominated == old.status.nominated_node_name {
         return;
     }
-    let wrong = names::validate_dns_subdomain(nominated);
-    errors.all_invalid(path, nominated, wrong);
+    errors.check(path, nominated, names::validate_dns_subdomain);
     if !old.spec.node_name.is_empty() {
         let detail = "may not be set on pods that are already bound to a node";
         errors.forbidden(path, detail);
@@ -163,7 +161,7 @@ fn validate_transitions(
     if !containers.is_empty() && rules.any(|rule| rule.action == "RestartAllContainers") {
         return;
     }
-    let goes_on = |status: &ContainerStatus| status.state.terminated.is_none();
+    let is_not_terminated = |status: &ContainerStatus| status.state.terminated.is_none();
     let new: BTreeMap<_, _> = new.iter().rev().map(|new| (&new.name, new)).collect();
     for (index, status) in old.iter().enumerate() {
         let Some(terminated) = &status.state.terminated else {
@@ -174,7 +172,11 @@ fn validate_transitions(
             .find(|container| container.name == status.name);
         let may =
             container.is_some_and(|container| may_restart(container, spec, terminated.exit_code));
-        if !may && new.get(&status.name).is_some_and(|new| goes_on(new)) {
+        if !may
+            && new
+                .get(&status.name)
+                .is_some_and(|new| is_not_terminated(new))
+        {
             let detail = "may not be transitioned to non-terminated state";
             errors.forbidden(&path.index(index).field("state"), detail);
         }

@@ -1,4 +1,4 @@
-//! The address of a Service within the cluster.
+//! Validation of the cluster IPs of a Service.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::registry::validation::ip;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
-const ONCE: &str = "may not change once set";
+const IMMUTABLE: &str = "may not change once set";
 
-/// Validates the address of a Service that has one or is headless.
+/// Validates the addresses of a Service that has some or is headless.
 ///
 /// Addresses among `old` are not validated again.
 pub(super) fn validate(
@@ -25,7 +25,7 @@ pub(super) fn validate(
     validate_mirror(spec, &at, errors);
     validate_families(spec, path, errors);
     if validate_addresses(&spec.cluster_ips, old, &at, errors) {
-        validate_together(spec, &at, errors);
+        validate_families_match(spec, &at, errors);
     }
     if is_headless(spec) && spec.r#type != "ClusterIP" {
         let detail = format!("may not be set to 'None' for {} services", spec.r#type);
@@ -40,8 +40,8 @@ pub(super) fn validate_update(
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
-    let elsewhere = |spec: &ServiceSpec| spec.r#type == "ExternalName";
-    if elsewhere(new) || elsewhere(old) || (is_headless(new) && is_headless(old)) {
+    let external = |spec: &ServiceSpec| spec.r#type == "ExternalName";
+    if external(new) || external(old) || (is_headless(new) && is_headless(old)) {
         return;
     }
     let at = path.field("clusterIPs");
@@ -54,17 +54,17 @@ pub(super) fn validate_update(
             );
         }
         (Some(old), Some(now)) if old != now => {
-            errors.invalid(&at.index(0), &new.cluster_ips, ONCE);
+            errors.invalid(&at.index(0), &new.cluster_ips, IMMUTABLE);
         }
         _ => {}
     }
     if is_headless(new) == is_headless(old) && old.ip_families.first() != new.ip_families.first() {
         let at = path.field("ipFamilies");
-        errors.invalid(&at.index(0), &new.ip_families, ONCE);
+        errors.invalid(&at.index(0), &new.ip_families, IMMUTABLE);
     }
 }
 
-/// Returns whether the Service is headless: it stands for the addresses of its Pods.
+/// Returns whether the Service is headless, that is without a cluster IP.
 pub(super) fn is_headless(spec: &ServiceSpec) -> bool {
     spec.cluster_ips == ["None"]
 }
@@ -98,18 +98,18 @@ fn validate_addresses(
             ip::validate(address, &path.index(index), errors);
         }
     }
-    let right = errors.count() == before;
+    let valid = errors.count() == before;
     if addresses.len() > 2 {
         errors.invalid(path, addresses, "may only hold up to 2 values");
     }
-    right
+    valid
 }
 
-/// Finds two addresses of one family, and addresses of another family than listed.
-fn validate_together(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Validates that the addresses are of different families, and of those that are listed.
+fn validate_families_match(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let addresses = &spec.cluster_ips;
-    let later = addresses.iter().filter(|address| is_v6(address)).count();
-    if addresses.len() > 1 && [0, addresses.len()].contains(&later) {
+    let v6 = addresses.iter().filter(|address| is_v6(address)).count();
+    if addresses.len() > 1 && [0, addresses.len()].contains(&v6) {
         let detail = "may specify no more than one IP for each IP family";
         errors.invalid(path, addresses, detail);
     }
@@ -140,9 +140,7 @@ fn validate_families(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut Fiel
     let mut seen = BTreeSet::new();
     for (index, family) in spec.ip_families.iter().enumerate() {
         let at = at.index(index);
-        if !FAMILIES.contains(&family.as_str()) {
-            errors.unsupported(&at, family, FAMILIES);
-        }
+        errors.one_of(&at, family.as_str(), FAMILIES);
         if !seen.insert(family) {
             errors.duplicate(&at, family);
         }
@@ -151,7 +149,7 @@ fn validate_families(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut Fiel
         path.field("ipFamilyPolicy"),
         spec.ip_family_policy.as_deref(),
     );
-    errors.one_of_if_given(&at, policy, POLICIES);
+    errors.one_of(&at, policy, POLICIES);
 }
 
 #[cfg(test)]
@@ -159,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_from_before_are_accepted() {
+    fn addresses_of_the_old_spec_are_accepted() {
         let old = ["1.2.3.04".to_owned(), "2001:db8::4".to_owned()];
         let mut spec = ServiceSpec {
             r#type: "ClusterIP".into(),

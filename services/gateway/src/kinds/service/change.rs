@@ -15,7 +15,7 @@ pub(super) fn mirror_address(spec: &mut ServiceSpec) {
 }
 
 /// Keeps the allocated values that the new type needs and the new spec leaves out.
-pub(super) fn keep_allotted(new: &mut ServiceSpec, old: &ServiceSpec) {
+pub(super) fn keep_allocated(new: &mut ServiceSpec, old: &ServiceSpec) {
     if needs_address(new) && needs_address(old) {
         if new.cluster_ip.is_empty() {
             new.cluster_ip.clone_from(&old.cluster_ip);

@@ -1,4 +1,4 @@
-//! The ports of a Service.
+//! Validation of the ports of a Service.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,7 @@ use setpoint_proto::meta::IntOrString;
 
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{check_port_name, validate_port};
-
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+use crate::registry::validation::podspec::{PROTOCOLS, check_port_name, validate_port};
 
 /// Validates the ports.
 pub(super) fn validate(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
@@ -24,17 +22,20 @@ pub(super) fn validate(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut Fi
         if name.is_empty() && spec.ports.len() > 1 {
             errors.required(&at, "");
         } else if !name.is_empty() {
-            errors.all_invalid(&at, name, names::validate_dns_label(name));
+            errors.check(&at, name, names::validate_dns_label);
             if !names.insert(name) {
                 errors.duplicate(&at, name);
             }
         }
         validate_port(port.port, &path.field("port"), errors);
-        errors.one_of(&path.field("protocol"), &port.protocol, PROTOCOLS);
+        errors.one_of_or_empty(&path.field("protocol"), &port.protocol, PROTOCOLS);
         validate_target(&port.target_port, &path.field("targetPort"), errors);
         if let Some(protocol) = &port.app_protocol {
-            let wrong = names::validate_qualified_name(protocol);
-            errors.all_invalid(&path.field("appProtocol"), protocol, wrong);
+            errors.check(
+                &path.field("appProtocol"),
+                protocol,
+                names::validate_qualified_name,
+            );
         }
         let at = path.field("nodePort");
         if port.node_port != 0 && spec.r#type == "ClusterIP" {
@@ -51,7 +52,7 @@ pub(super) fn validate(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut Fi
 
 fn validate_target(port: &IntOrString, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match port.as_str() {
-        Some(name) => errors.all_invalid(path, name, check_port_name(name)),
+        Some(name) => errors.check(path, name, check_port_name),
         None => validate_port(port.int_val, path, errors),
     }
 }

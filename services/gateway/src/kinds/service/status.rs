@@ -52,8 +52,7 @@ fn validate_mode(ingress: &LoadBalancerIngress, path: &FieldPath<'_>, errors: &m
         Some(_) if ingress.ip.is_empty() => {
             errors.forbidden(path, "may not be specified when `ip` is not set");
         }
-        Some(mode) if !IP_MODES.contains(&mode) => errors.unsupported(path, mode, IP_MODES),
-        _ => {}
+        mode => errors.one_of(path, mode, IP_MODES),
     }
 }
 
@@ -61,8 +60,7 @@ fn validate_hostname(hostname: &str, path: &FieldPath<'_>, errors: &mut FieldErr
     if hostname.is_empty() {
         return;
     }
-    let wrong = names::validate_dns_subdomain(hostname);
-    errors.all_invalid(path, hostname, wrong);
+    errors.check(path, hostname, names::validate_dns_subdomain);
     if ip::parse(hostname).is_some() {
         errors.invalid(path, hostname, "must be a DNS name, not an IP address");
     }
@@ -85,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_from_before_are_accepted() {
+    fn addresses_of_the_old_status_are_accepted() {
         let old = balanced(&["1.2.3.04"]);
         for new in [&["1.2.3.04"][..], &["1.2.3.04", "5.6.7.8"], &["1.2.3.4"]] {
             let mut errors = FieldErrors::default();

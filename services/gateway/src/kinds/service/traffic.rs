@@ -16,12 +16,12 @@ const AFFINITIES: &[&str] = &["ClientIP", "None"];
 const POLICIES: &[&str] = &["Cluster", "Local"];
 const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameZone", "PreferSameNode"];
 /// The longest session affinity, in seconds: a day.
-const STICKY_MAX: i32 = 86_400;
-const FOR_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
-const RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
-const MODE: &str = "service.kubernetes.io/topology-mode";
-/// The older name of [`MODE`].
-const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+const AFFINITY_TIMEOUT_MAX: i32 = 86_400;
+const LOAD_BALANCER_ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
+const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
+/// The older name of [`TOPOLOGY_MODE`].
+const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// Validates the traffic of a Service.
 ///
@@ -50,9 +50,9 @@ pub(super) fn validate(
     validate_balancer(service, old, path, errors);
     validate_policy(spec, path, errors);
     let internal = spec.internal_traffic_policy.as_deref();
-    errors.one_of_if_given(&path.field("internalTrafficPolicy"), internal, POLICIES);
+    errors.one_of(&path.field("internalTrafficPolicy"), internal, POLICIES);
     let distribution = spec.traffic_distribution.as_deref();
-    errors.one_of_if_given(
+    errors.one_of(
         &path.field("trafficDistribution"),
         distribution,
         DISTRIBUTIONS,
@@ -79,15 +79,15 @@ pub(super) fn validate_update(
 
 fn validate_affinity(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("sessionAffinity");
-    errors.one_of(&at, &spec.session_affinity, AFFINITIES);
+    errors.one_of_or_empty(&at, &spec.session_affinity, AFFINITIES);
     let config = spec.session_affinity_config.as_ref();
     let timeout = config.and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
     if spec.session_affinity == "ClientIP"
         && let Some(timeout) = timeout
-        && !(1..=STICKY_MAX).contains(&timeout)
+        && !(1..=AFFINITY_TIMEOUT_MAX).contains(&timeout)
     {
         let at = path.field("sessionAffinityConfig");
-        let detail = format!("must be greater than 0 and less than {STICKY_MAX}");
+        let detail = format!("must be greater than 0 and less than {AFFINITY_TIMEOUT_MAX}");
         errors.invalid(
             &at.field("clientIP").field("timeoutSeconds"),
             timeout,
@@ -111,7 +111,7 @@ fn validate_external(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors)
             "may not be in the loopback range (127.0.0.0/8, ::1/128)",
         );
     }
-    let (alone, together) = match address {
+    let (link_local, link_local_multicast) = match address {
         IpAddr::V4(v4) => (
             v4.is_link_local(),
             v4.octets()[..3] == Ipv4Addr::new(224, 0, 0, 0).octets()[..3],
@@ -121,11 +121,11 @@ fn validate_external(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors)
             v6.segments()[0] & 0xff0f == 0xff02,
         ),
     };
-    if alone {
+    if link_local {
         let detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
         errors.invalid(path, text, detail);
     }
-    if together {
+    if link_local_multicast {
         let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
         errors.invalid(path, text, detail);
     }
@@ -146,7 +146,7 @@ fn validate_balancer(
     let annotated = annotated_ranges(service);
     for (given, path) in [
         (!spec.load_balancer_source_ranges.is_empty(), ranges),
-        (annotated.is_some(), annotations.key(RANGES)),
+        (annotated.is_some(), annotations.key(SOURCE_RANGES)),
         (
             spec.allocate_load_balancer_node_ports.is_some(),
             path.field("allocateLoadBalancerNodePorts"),
@@ -157,7 +157,7 @@ fn validate_balancer(
         ),
     ] {
         if given && !balanced {
-            errors.forbidden(&path, FOR_BALANCERS);
+            errors.forbidden(&path, LOAD_BALANCER_ONLY);
         }
     }
     let known = old.spec.load_balancer_source_ranges.iter();
@@ -170,16 +170,19 @@ fn validate_balancer(
     if let Some(class) = &spec.load_balancer_class
         && balanced
     {
-        let wrong = names::validate_qualified_name(class);
-        errors.all_invalid(&path.field("loadBalancerClass"), class, wrong);
+        errors.check(
+            &path.field("loadBalancerClass"),
+            class,
+            names::validate_qualified_name,
+        );
     }
 }
 
-/// The source ranges in the annotation, which is ignored if the field is set.
+/// Returns the source ranges in the annotation, which is ignored if the field is set.
 fn annotated_ranges(service: &Service) -> Option<&str> {
-    let ranges = service.metadata.annotations.get(RANGES)?;
-    let unsaid = service.spec.load_balancer_source_ranges.is_empty();
-    unsaid.then_some(ranges)
+    let ranges = service.metadata.annotations.get(SOURCE_RANGES)?;
+    let unset = service.spec.load_balancer_source_ranges.is_empty();
+    unset.then_some(ranges)
 }
 
 /// Validates the source ranges in the annotation, unless it is unchanged.
@@ -187,27 +190,29 @@ fn validate_annotated_ranges(new: &Service, old: &Service, errors: &mut FieldErr
     let Some(ranges) = annotated_ranges(new) else {
         return;
     };
-    let before = old.metadata.annotations.get(RANGES);
+    let before = old.metadata.annotations.get(SOURCE_RANGES);
     if before.is_some_and(|before| before == ranges) || ranges.trim().is_empty() {
         return;
     }
     let path = FieldPath::root("metadata");
     let path = path.field("annotations");
     for range in ranges.split(',') {
-        ip::validate_range(range.trim(), &path.key(RANGES), errors);
+        ip::validate_range(range.trim(), &path.key(SOURCE_RANGES), errors);
     }
 }
 
-/// The annotation and its older name must agree.
+/// Validates that the annotation and its older name agree.
 fn validate_topology(service: &Service, errors: &mut FieldErrors) {
     let annotations = &service.metadata.annotations;
-    if let (Some(mode), Some(hints)) = (annotations.get(MODE), annotations.get(HINTS))
-        && mode != hints
+    if let (Some(mode), Some(hints)) = (
+        annotations.get(TOPOLOGY_MODE),
+        annotations.get(TOPOLOGY_HINTS),
+    ) && mode != hints
     {
         let path = FieldPath::root("metadata");
         let path = path.field("annotations");
-        let detail = format!("must match annotations[{HINTS}] when both are specified");
-        errors.invalid(&path.key(MODE), mode, detail);
+        let detail = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
+        errors.invalid(&path.key(TOPOLOGY_MODE), mode, detail);
     }
 }
 
@@ -217,7 +222,7 @@ fn validate_policy(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldE
         spec.external_traffic_policy.as_str(),
     );
     match is_reached_from_outside(spec) {
-        true => errors.one_of(&at, policy, POLICIES),
+        true => errors.one_of_or_empty(&at, policy, POLICIES),
         false if !policy.is_empty() => {
             let detail = "may only be set for externally-accessible services";
             errors.invalid(&at, policy, detail);
@@ -259,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_from_before_are_accepted_and_new_ones_judged() {
+    fn addresses_of_the_old_spec_are_accepted_and_new_ones_validated() {
         let (mut old, mut new) = (balancer(&[]), balancer(&[]));
         old.spec.external_ips = vec!["5.6.7.8".into(), "1.2.3.04".into()];
         for known in [&["1.2.3.04"][..], &["9.9.9.9", "1.2.3.04"], &["1.2.3.4"]] {
@@ -274,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_from_before_are_accepted_and_new_ones_judged() {
+    fn ranges_of_the_old_spec_are_accepted_and_new_ones_validated() {
         let old = balancer(&["1.2.3.0/24", "010.0.0.0/8 "]);
         for known in [
             &["010.0.0.0/8"][..],

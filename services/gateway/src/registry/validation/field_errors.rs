@@ -1,4 +1,4 @@
-//! What is wrong with an object, field by field, in Kubernetes' words.
+//! The errors of a validation, by field (upstream: `field.ErrorList`).
 
 use std::fmt::{self, Display, Write as _};
 
@@ -9,68 +9,103 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::validation::field_path::FieldPath;
 
-/// All that validation found; valid means none.
+/// A list of errors. Each method named after a requirement adds an error if the value does not meet it.
 #[derive(Debug, Default)]
 pub struct FieldErrors {
-    found: Vec<StatusCause>,
+    causes: Vec<StatusCause>,
 }
 
 impl FieldErrors {
-    /// The field must be there. `detail` may be empty.
+    /// Adds the error that the field must be set. `detail` may be empty.
     pub fn required(&mut self, path: &FieldPath<'_>, detail: &str) {
-        self.found("FieldValueRequired", path, "Required value", detail);
+        self.add("FieldValueRequired", path, "Required value", detail);
     }
 
-    /// The value is not a good one.
+    /// Adds the error that the value is invalid.
     pub fn invalid(&mut self, path: &FieldPath<'_>, value: impl Serialize, detail: impl Display) {
-        let head = format!("Invalid value: {}", shown(&value));
-        self.found("FieldValueInvalid", path, &head, detail);
+        let head = format!("Invalid value: {}", json(&value));
+        self.add("FieldValueInvalid", path, &head, detail);
     }
 
-    /// The value is none of the few that there are.
+    /// Adds the error that the value is not a supported one.
     pub fn unsupported(&mut self, path: &FieldPath<'_>, value: &str, supported: &[&str]) {
-        let head = format!("Unsupported value: {}", shown(&value));
+        let head = format!("Unsupported value: {}", json(&value));
         let list: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
         let detail = format!("supported values: {}", list.join(", "));
-        self.found("FieldValueNotSupported", path, &head, detail);
+        self.add("FieldValueNotSupported", path, &head, detail);
     }
 
-    /// The value must be unique and is not.
+    /// Adds the error that the value must be unique.
     pub fn duplicate(&mut self, path: &FieldPath<'_>, value: impl Serialize) {
-        self.duplicate_because(path, value, "");
+        self.duplicate_with_detail(path, value, "");
     }
 
-    /// As [`Self::duplicate`], of a value that need not be unique as a whole.
-    pub fn duplicate_because(&mut self, path: &FieldPath<'_>, value: impl Serialize, detail: &str) {
-        let head = format!("Duplicate value: {}", shown(&value));
-        self.found("FieldValueDuplicate", path, &head, detail);
+    /// As [`Self::duplicate`], with the reason.
+    pub fn duplicate_with_detail(
+        &mut self,
+        path: &FieldPath<'_>,
+        value: impl Serialize,
+        detail: &str,
+    ) {
+        let head = format!("Duplicate value: {}", json(&value));
+        self.add("FieldValueDuplicate", path, &head, detail);
     }
 
-    /// The field may not be set or changed.
+    /// Adds the error that the field may not be set or changed.
     pub fn forbidden(&mut self, path: &FieldPath<'_>, detail: impl Display) {
-        self.found("FieldValueForbidden", path, "Forbidden", detail);
+        self.add("FieldValueForbidden", path, "Forbidden", detail);
     }
 
-    /// The value names something that is not there.
+    /// Adds the error that the value names something that does not exist.
     pub fn not_found(&mut self, path: &FieldPath<'_>, value: &str) {
-        let head = format!("Not found: {}", shown(&value));
-        self.found("FieldValueNotFound", path, &head, "");
+        let head = format!("Not add: {}", json(&value));
+        self.add("FieldValueNotFound", path, &head, "");
     }
 
-    /// The value is longer than `limit` bytes.
+    /// Adds the error that the value is longer than `limit` bytes.
     pub fn too_long(&mut self, path: &FieldPath<'_>, limit: usize) {
         let detail = format!("may not be more than {limit} bytes");
-        self.found("FieldValueTooLong", path, "Too long", detail);
+        self.add("FieldValueTooLong", path, "Too long", detail);
     }
 
-    /// Each of `complaints` about one value.
-    pub fn all_invalid(&mut self, path: &FieldPath<'_>, value: &str, complaints: Vec<String>) {
-        for complaint in complaints {
-            self.invalid(path, value, complaint);
+    /// Adds an error for each of `details`.
+    pub fn all_invalid(&mut self, path: &FieldPath<'_>, value: &str, details: Vec<String>) {
+        for detail in details {
+            self.invalid(path, value, detail);
         }
     }
 
-    /// A number that may not be negative.
+    /// Requires a text that is not empty.
+    pub fn not_empty(&mut self, path: &FieldPath<'_>, text: &str) {
+        if text.is_empty() {
+            self.required(path, "");
+        }
+    }
+
+    /// Requires that `check` finds no errors in the value.
+    pub fn check(
+        &mut self,
+        path: &FieldPath<'_>,
+        value: &str,
+        check: impl Fn(&str) -> Vec<String>,
+    ) {
+        self.all_invalid(path, value, check(value));
+    }
+
+    /// Requires a value that is set and in which `check` finds no errors.
+    pub fn check_required(
+        &mut self,
+        path: &FieldPath<'_>,
+        value: &str,
+        check: impl Fn(&str) -> Vec<String>,
+    ) {
+        match value {
+            "" => self.required(path, ""),
+            value => self.check(path, value, check),
+        }
+    }
+
+    /// Requires a number that is not negative.
     pub fn non_negative(&mut self, path: &FieldPath<'_>, value: impl Into<i64>) {
         let value = value.into();
         if value < 0 {
@@ -78,7 +113,7 @@ impl FieldErrors {
         }
     }
 
-    /// A number that must be positive.
+    /// Requires a positive number.
     pub fn positive(&mut self, path: &FieldPath<'_>, value: impl Into<i64>) {
         let value = value.into();
         if value <= 0 {
@@ -86,64 +121,66 @@ impl FieldErrors {
         }
     }
 
-    /// A list that may not have more than `limit` entries.
+    /// Requires a list of at most `limit` entries.
     pub fn at_most(&mut self, path: &FieldPath<'_>, count: usize, limit: usize) {
         if count > limit {
             let head = format!("Too many: {count}");
             let detail = format!("must have at most {limit} items");
-            self.found("FieldValueTooMany", path, &head, detail);
+            self.add("FieldValueTooMany", path, &head, detail);
         }
     }
 
-    /// One of a few values, if it is given.
-    pub fn one_of_if_given(
+    /// Requires one of the supported values, or `None`.
+    pub fn one_of<'v>(
         &mut self,
         path: &FieldPath<'_>,
-        value: Option<&str>,
+        value: impl Into<Option<&'v str>>,
         supported: &[&str],
     ) {
-        if let Some(value) = value
+        if let Some(value) = value.into()
             && !supported.contains(&value)
         {
             self.unsupported(path, value, supported);
         }
     }
 
-    /// One of a few values; empty is for others to judge.
-    pub fn one_of(&mut self, path: &FieldPath<'_>, value: &str, supported: &[&str]) {
-        if !value.is_empty() && !supported.contains(&value) {
-            self.unsupported(path, value, supported);
-        }
+    /// Requires one of the supported values, or an empty one.
+    pub fn one_of_or_empty(&mut self, path: &FieldPath<'_>, value: &str, supported: &[&str]) {
+        self.one_of(
+            path,
+            Some(value).filter(|value| !value.is_empty()),
+            supported,
+        );
     }
 
-    /// A value that may not change.
+    /// Requires a value that has not changed.
     pub fn immutable<T: PartialEq + Serialize>(&mut self, path: &FieldPath<'_>, new: &T, old: &T) {
         if new != old {
             self.invalid(path, new, "field is immutable");
         }
     }
 
-    /// How many there are.
+    /// Returns the number of errors.
     pub fn count(&self) -> usize {
-        self.found.len()
+        self.causes.len()
     }
 
-    fn found(&mut self, reason: &str, path: &FieldPath<'_>, head: &str, detail: impl Display) {
+    fn add(&mut self, reason: &str, path: &FieldPath<'_>, head: &str, detail: impl Display) {
         let mut message = head.to_owned();
         let detail = detail.to_string();
         if !detail.is_empty() {
             let _ = write!(message, ": {detail}");
         }
-        self.found.push(StatusCause {
+        self.causes.push(StatusCause {
             reason: reason.to_owned(),
             message,
             field: path.to_string(),
         });
     }
 
-    /// `Invalid` with all of them, or nothing if there are none.
+    /// Returns `Invalid` with all errors, if there are any.
     pub fn into_result(self, kind: &Kind, name: &str) -> Result<(), ApiError> {
-        if self.found.is_empty() {
+        if self.causes.is_empty() {
             return Ok(());
         }
         let message = format!(
@@ -155,7 +192,7 @@ impl FieldErrors {
                 name: name.to_owned(),
                 group: kind.group.clone(),
                 kind: kind.kind.clone(),
-                causes: self.found,
+                causes: self.causes,
                 ..Default::default()
             }),
         )
@@ -165,7 +202,7 @@ impl FieldErrors {
 impl Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |cause: &StatusCause| format!("{}: {}", cause.field, cause.message);
-        match self.found.as_slice() {
+        match self.causes.as_slice() {
             [one] => f.write_str(&line(one)),
             many => write!(
                 f,
@@ -176,7 +213,7 @@ impl Display for FieldErrors {
     }
 }
 
-/// `Deployment.apps`, or `Pod` in the group without a name.
+/// Returns the kind with its group, for example `Deployment.apps`; the group of `Pod` is empty.
 fn qualified(kind: &str, group: &str) -> String {
     match group {
         "" => kind.to_owned(),
@@ -184,7 +221,7 @@ fn qualified(kind: &str, group: &str) -> String {
     }
 }
 
-fn shown(value: &impl Serialize) -> String {
+fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -200,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn one_problem_is_told_in_a_sentence_and_as_a_cause() {
+    fn a_single_error_is_the_message_and_a_cause() {
         let mut errors = FieldErrors::default();
         errors.invalid(
             &FieldPath::root("spec").field("replicas"),
@@ -219,11 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn several_problems_are_told_as_a_list() {
+    fn several_errors_are_a_list_in_the_message() {
         let mut errors = FieldErrors::default();
         let spec = FieldPath::root("spec");
         errors.required(&spec.field("selector"), "");
-        errors.one_of(&spec.field("type"), "x", &["A", "B"]);
+        errors.one_of_or_empty(&spec.field("type"), "x", &["A", "B"]);
         assert_eq!(
             error(errors).message,
             concat!(

@@ -1,8 +1,8 @@
-//! Where a field stands in its object; costs nothing until it is printed.
+//! The path of a field in its object (upstream: `field.Path`); allocates nothing until it is formatted.
 
 use std::fmt;
 
-/// A field, an entry of a list, or a value of a map. Lives on the stack, its parents with it.
+/// The path of a field, an entry of a list, or a value of a map. It borrows its parent, so it lives on the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldPath<'a> {
     parent: Option<&'a FieldPath<'a>>,
@@ -18,7 +18,7 @@ enum Part<'a> {
 }
 
 impl<'a> FieldPath<'a> {
-    /// A field of the object itself.
+    /// Returns the path of a field of the object.
     pub const fn root(name: &'static str) -> Self {
         Self {
             parent: None,
@@ -26,22 +26,22 @@ impl<'a> FieldPath<'a> {
         }
     }
 
-    /// A field within.
+    /// Returns the path of a field within.
     pub const fn field(&'a self, name: &'static str) -> Self {
         self.with(Part::Field(name))
     }
 
-    /// A value of the map, written as upstream writes some of them: like a field.
+    /// Returns the path of a value of the map in the form of a field, as upstream has it for some maps.
     pub const fn name(&'a self, name: &'a str) -> Self {
         self.with(Part::Name(name))
     }
 
-    /// An entry of the list.
+    /// Returns the path of an entry of the list.
     pub const fn index(&'a self, index: usize) -> Self {
         self.with(Part::Index(index))
     }
 
-    /// A value of the map.
+    /// Returns the path of a value of the map.
     pub const fn key(&'a self, key: &'a str) -> Self {
         self.with(Part::Key(key))
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_reads_as_kubernetes_writes_it() {
+    fn a_path_is_formatted_as_in_kubernetes() {
         let containers = FieldPath::root("spec").field("containers").to_string();
         assert_eq!(containers, "spec.containers");
         let spec = FieldPath::root("spec");

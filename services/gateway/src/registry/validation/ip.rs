@@ -1,11 +1,11 @@
-//! Addresses and ranges of addresses in fields, judged as strictly as Kubernetes 1.36 judges them.
+//! Validation of IP addresses and CIDR ranges, as strict as in Kubernetes 1.36.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// Finds what is wrong with a field that must be an IP address.
+/// Validates an IP address.
 pub fn validate(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match text.parse() {
         Ok(IpAddr::V6(address)) if is_mapped(address) => {
@@ -22,13 +22,13 @@ pub fn validate(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// Returns the IP address; octets of IPv4 may have leading zeros.
+/// Parses an IP address; octets of IPv4 may have leading zeros.
 pub fn parse(text: &str) -> Option<IpAddr> {
     let exactly = text.parse().ok();
     exactly.or_else(|| without_leading_zeros(text).map(IpAddr::V4))
 }
 
-/// Finds what is wrong with a field that must be a range of addresses.
+/// Validates a CIDR range.
 pub fn validate_range(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let parts = text.split_once('/');
     let Some((address, length)) = parts.and_then(|(address, length)| {
@@ -58,7 +58,7 @@ pub fn validate_range(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors
     }
 }
 
-/// May an object have these addresses together? It may have one of each family.
+/// Returns whether there is at most one address of each family.
 pub fn are_of_different_families<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let (v6, v4): (Vec<_>, Vec<_>) = texts.partition(|text| text.contains(':'));
     v6.len() <= 1 && v4.len() <= 1
@@ -98,14 +98,14 @@ fn has_bits_beyond(address: IpAddr, length: u32) -> bool {
 mod tests {
     use super::*;
 
-    fn complaint(check: fn(&str, &FieldPath<'_>, &mut FieldErrors), text: &str) -> String {
+    fn errors_of(check: fn(&str, &FieldPath<'_>, &mut FieldErrors), text: &str) -> String {
         let mut errors = FieldErrors::default();
         check(text, &FieldPath::root("ip"), &mut errors);
         errors.to_string()
     }
 
     #[test]
-    fn an_address_is_written_in_one_way() {
+    fn addresses_are_validated_as_in_kubernetes() {
         for right in [
             "10.9.8.7",
             "0.0.0.0",
@@ -117,7 +117,7 @@ mod tests {
             "0001:002:03:4::",
             "1234::ABCD",
         ] {
-            assert_eq!(complaint(validate, right), "[]", "{right}");
+            assert_eq!(errors_of(validate, right), "[]", "{right}");
         }
         for (wrong, why) in [
             ("", "must be a valid IP address"),
@@ -137,12 +137,12 @@ mod tests {
             ("1.2.3.04", "must not have leading 0s"),
             ("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address"),
         ] {
-            assert!(complaint(validate, wrong).contains(why), "{wrong}");
+            assert!(errors_of(validate, wrong).contains(why), "{wrong}");
         }
     }
 
     #[test]
-    fn a_range_ends_where_it_says() {
+    fn ranges_are_validated_as_in_kubernetes() {
         for right in [
             "10.0.0.0/8",
             "0.0.0.0/0",
@@ -153,7 +153,7 @@ mod tests {
             "2a00:79e0:2:0::/64",
             "2001:DB8::/64",
         ] {
-            assert_eq!(complaint(validate_range, right), "[]", "{right}");
+            assert_eq!(errors_of(validate_range, right), "[]", "{right}");
         }
         for (wrong, why) in [
             ("10.0.0.0", "must be a valid CIDR value"),
@@ -174,12 +174,12 @@ mod tests {
             ("::ffff:1.2.3.0/120", "IPv4-mapped"),
             ("10.0.0.1/8", "must not have bits set beyond"),
         ] {
-            assert!(complaint(validate_range, wrong).contains(why), "{wrong}");
+            assert!(errors_of(validate_range, wrong).contains(why), "{wrong}");
         }
     }
 
     #[test]
-    fn an_address_with_leading_zeros_is_one() {
+    fn parsing_accepts_leading_zeros() {
         assert_eq!(parse("001.002.003.004"), parse("1.2.3.4"));
         assert!(parse("::1").is_some_and(|address| address.is_loopback()));
         for wrong in ["a.b", "1.2.3", "1.2.3.256"] {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_told_apart() {
+    fn at_most_one_address_of_each_family_is_allowed() {
         assert!(are_of_different_families(["1.2.3.4", "::1"].into_iter()));
         assert!(!are_of_different_families(["::2", "::1"].into_iter()));
     }

@@ -1,4 +1,4 @@
-//! Selectors of labels in fields.
+//! Validation of label selectors.
 
 use setpoint_model::names;
 use setpoint_proto::meta::{LabelSelector, LabelSelectorRequirement};
@@ -7,7 +7,7 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 
-/// Finds what is wrong with a selector, if there is one.
+/// Validates a label selector, if it is set.
 pub fn validate(selector: Option<&LabelSelector>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let Some(selector) = selector else {
         return;
@@ -41,14 +41,13 @@ fn validate_requirement(
         ),
     }
     let key = requirement.key.as_str();
-    errors.all_invalid(&path.field("key"), key, names::validate_label_key(key));
+    errors.check(&path.field("key"), key, names::validate_label_key);
     validate_values(values, &at, errors);
 }
 
-/// Finds values that no label can have.
+/// Validates the values of a requirement as label values.
 pub fn validate_values(values: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, value) in values.iter().enumerate() {
-        let wrong = names::validate_label_value(value);
-        errors.all_invalid(&path.index(index), value, wrong);
+        errors.check(&path.index(index), value, names::validate_label_value);
     }
 }

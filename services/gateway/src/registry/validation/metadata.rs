@@ -1,4 +1,4 @@
-//! What every object's metadata must say, and what of it only the gateway may say.
+//! Preparation and validation of the metadata of all kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,18 @@ use crate::registry::target::Target;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// All annotations of an object together, keys and values.
+/// The largest total size of the keys and values of annotations, in bytes.
 const ANNOTATIONS_MAX: usize = 256 << 10;
 
-/// Finalizers of the garbage collector, which need no domain before them.
+/// The finalizer of the garbage collector that orphans dependants. It needs no domain.
 pub const ORPHAN: &str = "orphan";
-/// See [`ORPHAN`].
+/// The finalizer of the garbage collector that waits for the deletion of dependants. It needs no domain.
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// Gives a new object its identity, and takes out what only the gateway may set.
+/// Gives a new object its identity, and clears the fields that only the gateway may set.
 ///
 /// # Errors
-/// `BadRequest` when the object claims to be stored already, or to belong somewhere else.
+/// `BadRequest` when the object has a resourceVersion, or its namespace or name is not that of the target.
 pub fn prepare_create(
     meta: &mut ObjectMeta,
     target: &Target,
@@ -38,14 +38,14 @@ pub fn prepare_create(
     meta.deletion_timestamp = None;
     meta.deletion_grace_period_seconds = None;
     meta.generation = 0;
-    clear_unkept(meta);
+    clear_unsupported(meta);
     Ok(())
 }
 
-/// Gives an update everything that it may not change.
+/// Restores from `old` the fields that an update may not change.
 ///
 /// # Errors
-/// `BadRequest` when it is about another object.
+/// `BadRequest` when its namespace or name is not that of the target.
 pub fn prepare_update(
     meta: &mut ObjectMeta,
     old: &ObjectMeta,
@@ -60,11 +60,11 @@ pub fn prepare_update(
     }
     meta.generation = old.generation;
     meta.resource_version.clear();
-    clear_unkept(meta);
+    clear_unsupported(meta);
     Ok(())
 }
 
-/// Takes labels, annotations, owners and finalizers that `meta` leaves empty from `old`.
+/// Copies from `old` the labels, annotations, owners, finalizers and `generateName` that `meta` leaves empty.
 pub fn keep_unset(meta: &mut ObjectMeta, old: &ObjectMeta) {
     if meta.labels.is_empty() {
         meta.labels.clone_from(&old.labels);
@@ -83,7 +83,7 @@ pub fn keep_unset(meta: &mut ObjectMeta, old: &ObjectMeta) {
     }
 }
 
-/// The object's place is the one in the request, which the object may repeat but not contradict.
+/// Sets namespace and name to those of the target. Returns `BadRequest` if the object has others.
 pub(crate) fn match_target(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
     // The namespace of a cluster-scoped object is cleared, as in Kubernetes.
     if meta.namespace.is_empty() || target.namespace.is_empty() {
@@ -110,13 +110,13 @@ fn bad<T>(message: impl Into<String>) -> Result<T, ApiError> {
     Err(ApiError::new(Reason::BadRequest, message))
 }
 
-/// Field managers are recorded once server-side apply exists; until then the list would only go stale.
-fn clear_unkept(meta: &mut ObjectMeta) {
+/// Clears the field managers, which are not recorded before there is server-side apply, and the obsolete `selfLink`.
+fn clear_unsupported(meta: &mut ObjectMeta) {
     meta.self_link.clear();
     meta.managed_fields.clear();
 }
 
-/// Finds what is wrong with the metadata of an object that has its name.
+/// Validates the metadata of an object, after its name was generated.
 pub fn validate(
     meta: &ObjectMeta,
     check_name: impl Fn(&str) -> Vec<String>,
@@ -124,27 +124,28 @@ pub fn validate(
 ) {
     let path = FieldPath::root("metadata");
     if !meta.generate_name.is_empty() {
-        let begun = check_name(&with_an_end(&meta.generate_name));
-        errors.all_invalid(&path.field("generateName"), &meta.generate_name, begun);
+        let wrong = check_name(&mask_trailing_hyphen(&meta.generate_name));
+        errors.all_invalid(&path.field("generateName"), &meta.generate_name, wrong);
     }
     if meta.name.is_empty() {
         errors.required(&path.field("name"), "name or generateName is required");
     } else {
-        errors.all_invalid(&path.field("name"), &meta.name, check_name(&meta.name));
+        errors.check(&path.field("name"), &meta.name, check_name);
     }
-    validate_own(meta, errors);
+    validate_mutable(meta, errors);
 }
 
-/// The beginning of a name as it will be judged once something is appended: a hyphen may stand at its end.
-fn with_an_end(begun: &str) -> String {
-    match begun.strip_suffix('-') {
+/// Replaces a hyphen at the end of a name prefix, which is valid there since a suffix follows (upstream:
+/// `maskTrailingDash`).
+fn mask_trailing_hyphen(prefix: &str) -> String {
+    match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),
-        _ => begun.to_owned(),
+        _ => prefix.to_owned(),
     }
 }
 
-/// Finds what is wrong with the parts of metadata that a user may change.
-fn validate_own(meta: &ObjectMeta, errors: &mut FieldErrors) {
+/// Validates the fields of the metadata that a user may change.
+fn validate_mutable(meta: &ObjectMeta, errors: &mut FieldErrors) {
     let path = FieldPath::root("metadata");
     validate_labels(&meta.labels, &path.field("labels"), errors);
     validate_annotations(&meta.annotations, &path.field("annotations"), errors);
@@ -155,8 +156,7 @@ fn validate_own(meta: &ObjectMeta, errors: &mut FieldErrors) {
 
 fn validate_finalizers(finalizers: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, finalizer) in finalizers.iter().enumerate() {
-        let wrong = names::validate_qualified_name(finalizer);
-        errors.all_invalid(path, finalizer, wrong);
+        errors.check(path, finalizer, names::validate_qualified_name);
         validate_finalizer_domain(finalizer, &path.index(index), errors);
     }
     let names = |name| finalizers.iter().any(|finalizer| finalizer == name);
@@ -166,13 +166,13 @@ fn validate_finalizers(finalizers: &[String], path: &FieldPath<'_>, errors: &mut
     }
 }
 
-/// Finds what is wrong with a change of metadata alone, as a write of the status makes it.
+/// Validates the metadata of a write of the status.
 pub fn validate_status_update(meta: &ObjectMeta, old: &ObjectMeta, errors: &mut FieldErrors) {
-    validate_own(meta, errors);
+    validate_mutable(meta, errors);
     validate_update(meta, old, errors);
 }
 
-/// Finds what is wrong with a change of metadata. [`validate`] has been asked before.
+/// Validates a change of metadata. Called after [`validate`].
 pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, errors: &mut FieldErrors) {
     let path = FieldPath::root("metadata");
     let (new_end, old_end) = (&meta.deletion_timestamp, &old.deletion_timestamp);
@@ -196,19 +196,19 @@ pub fn validate_update(meta: &ObjectMeta, old: &ObjectMeta, errors: &mut FieldEr
     }
 }
 
-/// Finds what is wrong with labels, or with a selector that is written like them.
+/// Validates labels, or the `matchLabels` of a selector.
 pub fn validate_labels(
     labels: &BTreeMap<String, String>,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
     for (key, value) in labels {
-        errors.all_invalid(path, key, names::validate_label_key(key));
-        errors.all_invalid(path, value, names::validate_label_value(value));
+        errors.check(path, key, names::validate_label_key);
+        errors.check(path, value, names::validate_label_value);
     }
 }
 
-/// Finds what is wrong with annotations.
+/// Validates annotations.
 pub fn validate_annotations(
     annotations: &BTreeMap<String, String>,
     path: &FieldPath<'_>,
@@ -216,7 +216,7 @@ pub fn validate_annotations(
 ) {
     let mut size = 0;
     for (key, value) in annotations {
-        // Keys may be written in upper case too.
+        // Keys may have upper-case letters.
         errors.all_invalid(
             path,
             key,
@@ -247,7 +247,7 @@ fn validate_owners(owners: &[OwnerReference], path: &FieldPath<'_>, errors: &mut
     }
 }
 
-/// Upstream names the list, not the entry, as the field.
+/// Validates an owner reference. Upstream names the list, not the entry, as the field.
 fn validate_owner(owner: &OwnerReference, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let version = match owner.api_version.split_once('/') {
         Some((_, version)) if version.contains('/') => "",
@@ -273,7 +273,7 @@ fn validate_owner(owner: &OwnerReference, path: &FieldPath<'_>, errors: &mut Fie
     }
 }
 
-/// Finds what is wrong with a finalizer that names no domain.
+/// Validates that a finalizer has a domain, unless it is a standard one.
 pub fn validate_finalizer_domain(finalizer: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let plain = [ORPHAN, FOREGROUND, "kubernetes"];
     if !finalizer.contains('/') && !plain.contains(&finalizer) {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creator_cannot_set_what_is_the_gateways_to_set() {
+    fn a_create_ignores_fields_that_only_the_gateway_sets() {
         let mut meta = ObjectMeta {
             name: "web".into(),
             uid: "mine".into(),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_cannot_contradict_its_request() {
+    fn an_object_must_match_the_target_of_its_request() {
         let mut meta = ObjectMeta {
             namespace: "other".into(),
             ..Default::default()
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_annotations_are_checked() {
+    fn labels_annotations_and_the_name_are_validated() {
         let complaint = complaints(|meta| {
             meta.labels.insert("a b".into(), "v".into());
         });
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_has_one_controller_at_most() {
+    fn an_object_has_at_most_one_controller() {
         let owner = OwnerReference {
             api_version: "v1".into(),
             kind: "Node".into(),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn finalizers_have_a_domain_and_come_before_the_deletion() {
+    fn finalizers_have_a_domain_and_are_not_added_during_a_deletion() {
         assert_eq!(
             complaints(|meta| meta.finalizers = vec!["a.io/b".into(), ORPHAN.into()]),
             "[]"

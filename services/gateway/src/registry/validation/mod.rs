@@ -1,4 +1,4 @@
-//! Validation that several kinds share; that of one kind is in `kinds/`.
+//! Validation and defaults that several kinds share; those of one kind are in `kinds/`.
 
 pub(crate) mod field_errors;
 pub(crate) mod field_path;
@@ -6,3 +6,10 @@ pub(crate) mod ip;
 pub(crate) mod label_selector;
 pub(crate) mod metadata;
 pub(crate) mod podspec;
+
+/// Sets a field to its default if it is empty.
+pub(crate) fn set_default(field: &mut String, value: &str) {
+    if field.is_empty() {
+        value.clone_into(field);
+    }
+}

@@ -38,7 +38,7 @@ impl Registry {
             code: 201,
             ..Default::default()
         };
-        Ok(ObjectResponse::made(
+        Ok(ObjectResponse::not_stored(
             Box::new(status),
             updated.into_response().revision,
         ))

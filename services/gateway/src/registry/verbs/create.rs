@@ -59,13 +59,13 @@ impl Registry {
         }
         let mut target = target.clone();
         target.name.clone_from(&object.meta().name);
-        target.label_span();
+        target.set_span_attributes();
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
         let rules = kinds::of(target.kind);
         if let Some(admitting) = rules.admit(&mut *object, &target, self) {
             admitting.await?;
         }
-        complete(rules, &target, &mut *object)?;
+        complete_create(rules, &target, &mut *object)?;
         let mut retry = Retry::begin();
         loop {
             let allocation = self.allocate(None, &mut *object).await?;
@@ -88,7 +88,7 @@ impl Registry {
                     allocation.map_or(object, |allocation| allocation.requested)
                 }
             };
-            retry.again().await?;
+            retry.wait().await?;
             namespace = self.check_namespace(&target, AtLeast::Newest).await?;
         }
     }
@@ -152,7 +152,7 @@ impl Registry {
 }
 
 /// Sets defaults and validates.
-fn complete(
+fn complete_create(
     rules: &dyn Strategy,
     target: &Target,
     object: &mut dyn Object,

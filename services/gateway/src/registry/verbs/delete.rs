@@ -188,7 +188,7 @@ fn begin(object: &mut dyn Object, requested: Option<i64>, first: bool, now: Time
     meta.deletion_grace_period_seconds = Some(grace);
 }
 
-/// Shortens the grace period to `requested` if that is less. It counts from the begin of the deletion.
+/// Shortens the grace period to `requested` if that is less. It counts from the start of the deletion.
 fn shorten(
     meta: &mut ObjectMeta,
     deadline: Option<Timestamp>,
@@ -199,7 +199,7 @@ fn shorten(
     let Some(requested) = requested.filter(|requested| *requested < grace) else {
         return;
     };
-    // The begin cannot be computed from a saturated deadline.
+    // The start cannot be computed from a saturated deadline.
     let exact = deadline.filter(|deadline| deadline.as_second() < Timestamp::MAX.as_second());
     let began = exact.map(|deadline| seconds_after(deadline, grace.saturating_neg()));
     let began = began.filter(|began| *began <= now);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortened_grace_period_counts_from_the_begin_of_the_deletion() {
+    fn a_shortened_grace_period_counts_from_the_start_of_the_deletion() {
         let (mut pod, now) = (bound_pod(), Timestamp::from_second(1_000).unwrap());
         begin_or_shorten(&mut pod, &with_grace(30), now);
         let later = Timestamp::from_second(1_010).unwrap();

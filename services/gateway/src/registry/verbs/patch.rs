@@ -8,7 +8,7 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds;
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{Precondition, revise};
+use crate::registry::verbs::update::{Precondition, complete_update};
 use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 
@@ -48,12 +48,12 @@ impl Registry {
             let new;
             (new, warnings) = patch.apply(target, old)?;
             if target.subresource != Subresource::Scale {
-                return revise(target, old, slot.insert(new));
+                return complete_update(target, old, slot.insert(new));
             }
             let scaled = slot.insert(old.object.clone_box());
             let replicas = scale::replicas_of(&*new, target)?;
             kinds::of(target.kind).set_replicas(&mut **scaled, replicas);
-            revise(&whole, old, scaled)
+            complete_update(&whole, old, scaled)
         };
         let updated = self
             .guaranteed_update(context, &whole, None, patch.bytes, &mut mutate)

@@ -41,7 +41,7 @@ pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
 pub(crate) fn response(whole: ObjectResponse) -> Result<ObjectResponse, ApiError> {
     let revision = whole.revision;
     let scale = of(&*whole.into_object()?)?;
-    Ok(ObjectResponse::made(Box::new(scale), revision))
+    Ok(ObjectResponse::not_stored(Box::new(scale), revision))
 }
 
 /// Returns the number of replicas of a valid `Scale`.

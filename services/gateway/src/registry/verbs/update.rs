@@ -72,7 +72,7 @@ impl Registry {
             let new = slot.as_mut();
             let new = new.expect("the slot has the object of the request");
             complete(new.meta_mut(), old.object.meta());
-            revise(target, old, new)
+            complete_update(target, old, new)
         };
         let updated = self
             .guaranteed_update(context, target, Some(object), 0, &mut mutate)
@@ -93,7 +93,7 @@ impl Registry {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
             kinds::of(target.kind).set_replicas(&mut **new, replicas);
-            revise(&whole, old, new)
+            complete_update(&whole, old, new)
         };
         let updated = self
             .guaranteed_update(context, &whole, None, 0, &mut mutate)
@@ -156,7 +156,7 @@ impl Precondition {
 }
 
 /// Completes and validates the update `new` of `old`.
-pub(crate) fn revise(
+pub(crate) fn complete_update(
     target: &Target,
     old: &Current,
     new: &mut Box<dyn Object>,
@@ -165,7 +165,7 @@ pub(crate) fn revise(
     let (new, was) = (&mut **new, &*old.object);
     metadata::prepare_update(new.meta_mut(), was.meta(), target)?;
     if target.subresource == Subresource::Status {
-        return revise_status(target, was, new);
+        return complete_status_update(target, was, new);
     }
     rules.prepare_update(new, was);
     rules.fill_defaults(new);
@@ -183,7 +183,11 @@ pub(crate) fn revise(
 }
 
 /// Completes and validates an update of the status.
-fn revise_status(target: &Target, was: &dyn Object, new: &mut dyn Object) -> Result<(), ApiError> {
+fn complete_status_update(
+    target: &Target,
+    was: &dyn Object,
+    new: &mut dyn Object,
+) -> Result<(), ApiError> {
     let rules = kinds::of(target.kind);
     rules.prepare_status_update(new, was);
     rules.fill_defaults(new);

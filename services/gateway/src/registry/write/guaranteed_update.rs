@@ -55,7 +55,7 @@ impl Registry {
         bytes: usize,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
-        target.label_span();
+        target.set_span_attributes();
         let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
@@ -72,7 +72,7 @@ impl Registry {
                 Attempt::Done(updated) => return Ok(updated),
                 Attempt::Conflict(new, stored) => {
                     slot = Some(new);
-                    retry.again().await?;
+                    retry.wait().await?;
                     current = match stored {
                         Some(current) => current,
                         None => self.live(target).await?,

@@ -30,7 +30,7 @@ impl Retry {
     ///
     /// # Errors
     /// `Timeout` after half a minute of attempts.
-    pub(crate) async fn again(&mut self) -> Result<(), ApiError> {
+    pub(crate) async fn wait(&mut self) -> Result<(), ApiError> {
         if Instant::now() >= self.deadline {
             let message = "Timeout: request did not complete within requested timeout - too many conflicting writes to the object";
             return Err(ApiError::new(Reason::Timeout, message));
@@ -50,7 +50,7 @@ mod tests {
         let (mut retry, began) = (Retry::begin(), Instant::now());
         let mut attempts = 0_u32;
         let error = loop {
-            match retry.again().await {
+            match retry.wait().await {
                 Ok(()) => attempts += 1,
                 Err(error) => break error,
             }

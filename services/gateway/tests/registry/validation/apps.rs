@@ -102,7 +102,7 @@ async fn selectors_and_templates() {
                 ),
                 (r#"spec.template.spec.volumes=[{"name":"a","image":{"pullPolicy":"IfNotPresent"}}]"#, ""),
                 (r#"spec.template.spec.containers[0].image=" ""#, ""),
-                // What only a Pod is asked.
+                // Validated for Pods only.
                 (r#"spec.template.spec.containers[0].image=" nginx""#, ""),
                 ("spec.template.spec.terminationGracePeriodSeconds=-1", ""),
                 (r#"spec.template.spec.serviceAccountName="nobody""#, ""),

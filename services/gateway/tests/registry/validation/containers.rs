@@ -1,4 +1,4 @@
-//! Containers: their names, environments, mounts, handlers and resources, value by value.
+//! Containers: names, environments, mounts, handlers and resources.
 
 use serde_json::json;
 
@@ -32,7 +32,7 @@ async fn ports() {
     pod()
         .created(&[
             (r#"spec.containers[0].ports=[{"containerPort":84,"name":"do-re-me","protocol":"SCTP"},{"containerPort":85}]"#, ""),
-            // A name that is wrong is not taken.
+            // An invalid name is not a duplicate.
             (
                 r#"spec.containers[0].ports=[{"containerPort":80,"name":"a.b"},{"containerPort":81,"name":"a.b"}]"#,
                 "Invalid spec.containers[0].ports[0].name, Invalid spec.containers[0].ports[1].name",

@@ -1,4 +1,4 @@
-//! Metadata, which is judged alike for every kind.
+//! Metadata, whose validation is the same for all kinds.
 
 use serde_json::json;
 

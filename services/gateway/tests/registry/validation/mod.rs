@@ -1,5 +1,4 @@
-//! What each kind accepts, held against Kubernetes 1.36: the same values are refused at the same fields for the same
-//! reasons, and the others are accepted.
+//! Tests of the validation of each kind. The expected reasons and fields are those of Kubernetes 1.36.
 
 mod apps;
 mod containers;

@@ -1,4 +1,4 @@
-//! Where Pods may run, and what else they say for all of their containers.
+//! Fields of Pods about scheduling, and others that apply to all containers.
 
 use super::pod::pod;
 
@@ -11,7 +11,7 @@ async fn tolerations() {
             (r#"spec.tolerations=[{"key":"foo","operator":"Exists","effect":"NoExecute","tolerationSeconds":60},{"operator":"Exists","effect":"NoSchedule"},{"key":"foo","operator":"Equal","value":"bar"}]"#, ""),
             (r#"spec.tolerations=[{"operator":"Equal","value":"bar","effect":"NoSchedule"}]"#, "Invalid spec.tolerations[0].operator"),
             (r#"spec.tolerations=[{"key":"a","operator":"Lt","value":"950","effect":"NoSchedule"}]"#, "NotSupported spec.tolerations[0].operator"),
-            // All that is wrong with a value is one problem.
+            // All errors of a value are one cause.
             (r#"spec.tolerations=[{"key":"a","value":"-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}]"#, "Invalid spec.tolerations[0].operator"),
             (r#"spec.tolerations=[{"key":"a b","operator":"Exists"}]"#, "Invalid spec.tolerations[0].key"),
             (r#"spec.tolerations=[{"value":"a"}]"#, "Invalid spec.tolerations[0].operator"),
@@ -127,7 +127,7 @@ async fn names_and_times() {
             ("spec.activeDeadlineSeconds=1", ""),
             ("spec.activeDeadlineSeconds=0", "Invalid spec.activeDeadlineSeconds"),
             ("spec.activeDeadlineSeconds=2147483648", "Invalid spec.activeDeadlineSeconds"),
-            // Checks F1: no grace is too long, as with Kubernetes.
+            // Checks F1: as in Kubernetes, grace periods have no upper limit.
             ("spec.terminationGracePeriodSeconds=9223372036854775807", ""),
             // Checks K11.
             ("spec.terminationGracePeriodSeconds=-1", ""),
@@ -207,9 +207,9 @@ async fn gates() {
         .await;
 }
 
-/// Checks K18 and F19: what a Pod names must be there.
+/// Checks K18 and F19: the objects that a Pod names must exist.
 #[tokio::test]
-async fn what_is_named() {
+async fn named_objects() {
     pod()
         .created(&[
             (r#"spec.serviceAccountName="default""#, ""),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::table::Base;
 
-/// A Pod of two containers and what most changes are about.
+/// Returns a Pod with two containers and the fields that most cases change.
 pub fn pod() -> Base {
     Base {
         resource: "pods",
@@ -355,7 +355,7 @@ async fn security() {
             (r#"spec.hostIPC=true ; spec.securityContext={"sysctls":[{"name":"kernel.shmmax","value":"1"},{"name":"kernel.msgmax","value":"1"}]}"#, "Invalid spec.securityContext.sysctls[0].name, Invalid spec.securityContext.sysctls[1].name"),
             ("spec.hostUsers=false ; spec.hostNetwork=true", "Forbidden spec.hostNetwork"),
             ("spec.hostUsers=false ; spec.hostPID=true ; spec.hostIPC=true", "Forbidden spec.HostPID, Forbidden spec.HostIPC"),
-            // Upstream leaves this one to the agent, whose containers do not start.
+            // Upstream does not validate this one; the kubelet fails to start the container.
             (r#"spec.securityContext={"runAsNonRoot":true,"runAsUser":0}"#, ""),
         ])
         .await;

@@ -1,11 +1,11 @@
-//! What agents report of Pods: ends of containers, users, addresses, claims and devices.
+//! The status of Pods: terminated containers, users, addresses, claims and devices.
 
 use serde_json::json;
 
 use super::pod::pod;
 use super::table::Base;
 
-const ENDED: &str =
+const TERMINATED_LIST: &str =
     r#"status.containerStatuses=[{"name":"web","state":{"terminated":{"exitCode":1}}}]"#;
 const DONE: &str =
     r#"status.containerStatuses=[{"name":"web","state":{"terminated":{"exitCode":0}}}]"#;
@@ -16,7 +16,7 @@ const INIT_DONE: &str =
     r#"status.initContainerStatuses=[{"name":"init","state":{"terminated":{"exitCode":0}}}]"#;
 const INIT_RUNS: &str = r#"status.initContainerStatuses[0].state={"running":{}}"#;
 
-/// A Pod whose first container and init container have these restart policies, and rules for the exit code 42.
+/// Returns a Pod whose first container and init container have a restart policy and a rule for the exit code 42.
 fn restarting(policy: &str, own: Option<&str>, action: Option<&str>) -> Base {
     let mut pod = pod();
     let spec = &mut pod.object["spec"];
@@ -47,7 +47,7 @@ async fn ends_of_containers() {
         let expected = |may: bool, refused: &'static str| if may { "" } else { refused };
         restarting(policy, own, None)
             .reported(&[
-                (ENDED, RUNS, expected(after_one, ended)),
+                (TERMINATED_LIST, RUNS, expected(after_one, ended)),
                 (DONE, RUNS, expected(after_zero, ended)),
                 (INIT_ENDED, INIT_RUNS, expected(after_one, init_ended)),
                 (INIT_DONE, INIT_RUNS, expected(after_zero, init_ended)),
@@ -58,13 +58,13 @@ async fn ends_of_containers() {
         .reported(&[
             (r#"status.containerStatuses=[{"name":"web","state":{"terminated":{"exitCode":42}}}]"#, RUNS, ""),
             (r#"status.initContainerStatuses=[{"name":"init","state":{"terminated":{"exitCode":42}}}]"#, INIT_RUNS, ""),
-            (ENDED, RUNS, ended),
+            (TERMINATED_LIST, RUNS, ended),
             (INIT_ENDED, INIT_RUNS, init_ended),
         ])
         .await;
     restarting("Never", Some("Never"), Some("RestartAllContainers"))
         .reported(&[
-            (ENDED, RUNS, ""),
+            (TERMINATED_LIST, RUNS, ""),
             (INIT_ENDED, INIT_RUNS, ""),
             (r#"status.containerStatuses=[{"name":"log","state":{"terminated":{"exitCode":1}}}]"#, RUNS, ""),
             (

@@ -313,7 +313,7 @@ async fn source_ranges() {
         .await;
 }
 
-/// Checks K6: what the new type does not need, and nobody touched, goes without a word.
+/// Checks K6: unchanged fields that the new type does not need are dropped.
 #[tokio::test]
 async fn changes() {
     let address = "Invalid spec.clusterIPs[0]";

@@ -1,4 +1,4 @@
-//! Volumes of storage systems, and the claims that a Pod brings with it.
+//! Volumes of storage systems, and the claims of ephemeral volumes.
 
 use super::pod::pod;
 use super::table::Base;
@@ -128,7 +128,7 @@ async fn drivers() {
         .await;
 }
 
-/// A Pod with an ephemeral volume.
+/// Returns a Pod with an ephemeral volume.
 fn claiming() -> Base {
     let mut pod = pod();
     pod.object["spec"]["volumes"] = serde_json::json!([{
@@ -156,7 +156,7 @@ async fn claims() {
                 "",
             ),
             (
-                r#"spec.volumes[0].ephemeral.volumeClaimTemplate.metadata={"labels":{"hello-world":"hyphen not allowed"},"annotations":{"a b":"c"}}"#,
+                r#"spec.volumes[0].ephemeral.volumeClaimTemplate.metadata={"labels":{"hello-gateway":"hyphen not allowed"},"annotations":{"a b":"c"}}"#,
                 "Invalid spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.labels, Invalid spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.annotations",
             ),
             (
@@ -232,7 +232,7 @@ async fn claims() {
                 r#"spec.volumes[0].ephemeral.volumeClaimTemplate.spec.dataSource={"kind":"Foo","name":"foo1"}"#,
                 "Invalid spec.volumes[0].ephemeral.volumeClaimTemplate.spec.dataSource",
             ),
-            // The created claim is the Pod's alone.
+            // A created claim belongs to its volume.
             (
                 r#"spec.volumes[1]={"name":"a","persistentVolumeClaim":{"claimName":"web-scratch"}}"#,
                 "Invalid spec.volumes[1].persistentVolumeClaim.claimName",

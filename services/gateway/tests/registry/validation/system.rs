@@ -1,4 +1,4 @@
-//! What Pods say of their operating system, and of profiles that the system enforces.
+//! Fields of Pods for one operating system, and security profiles.
 
 use super::pod::pod;
 

@@ -1,9 +1,9 @@
-//! Tables of changes to an object, and what the registry finds wrong with each.
+//! Tables of changes to an object, with the errors that the registry returns for each.
 //!
-//! A change is assignments as `spec.ports[0].name="http" ; metadata.labels["a.b"]=null`; a value is JSON, `null` takes
-//! the field away, the index after the last adds an entry. What is found is the reasons and fields of the error's
-//! causes, `Invalid spec.ports[0].name, Required spec.selector`, in any order; the error's own reason if it has no
-//! causes; nothing if the object is accepted.
+//! A change is a list of assignments such as `spec.ports[0].name="http" ; metadata.labels["a.b"]=null`. Values are JSON;
+//! `null` removes a field, and the index after the last adds an entry. The expected errors are the reasons and fields of the
+//! causes in any order, such as `Invalid spec.ports[0].name, Required spec.selector`; the reason of the error itself if it
+//! has no causes; empty if the object is accepted.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -14,38 +14,38 @@ use setpoint_gateway::registry::{ObjectResponse, RequestContext, Target};
 use setpoint_proto::ApiError;
 use setpoint_store::contract::objects::NAMESPACE;
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
-/// A change of the base, and what is found.
+/// A change of the base, and the expected errors.
 pub type Creation = (&'static str, &'static str);
-/// A change of the base before it is stored, one after, and what is found then.
+/// A change of the base before it is stored, one of the update, and the expected errors.
 pub type Change = (&'static str, &'static str, &'static str);
 
-/// An object of a kind, to be changed in many ways.
+/// An object to which changes are applied.
 pub struct Base {
     pub resource: &'static str,
     pub object: Value,
 }
 
 impl Base {
-    /// Checks what is found when it is created with each of the changes.
+    /// Checks creates, with each of the changes.
     pub async fn created(&self, cases: &[Creation]) {
-        let world = World::start().await;
+        let gateway = TestGateway::start().await;
         let mut wrong = Vec::new();
         for (change, expected) in cases {
             let object = changed(&self.object, change);
-            let outcome = self.create(&world, &object, true).await;
+            let outcome = self.create(&gateway, &object, true).await;
             wrong.extend(differs(change, outcome, expected));
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Checks what is found when it is stored with the first change and then updated with the second.
+    /// Checks updates with the second change of an object stored with the first.
     pub async fn updated(&self, cases: &[Change]) {
         self.replaced("", cases).await;
     }
 
-    /// Checks what is found when a status follows another: the second change, after the first.
+    /// Checks updates of the status with the second change, after one with the first.
     pub async fn reported(&self, cases: &[Change]) {
         self.replaced("status", cases).await;
     }
@@ -53,63 +53,73 @@ impl Base {
     async fn replaced(&self, part: &str, cases: &[Change]) {
         let mut wrong = Vec::new();
         for (before, change, expected) in cases {
-            let world = World::start().await;
+            let gateway = TestGateway::start().await;
             let first = changed(&self.object, before);
-            let mut stored = self.create(&world, &first, false).await.expect(before);
+            let mut stored = self.create(&gateway, &first, false).await.expect(before);
             if !part.is_empty() {
                 let first = changed(&stored, before);
                 stored = self
-                    .update(&world, part, &first, false)
+                    .update(&gateway, part, &first, false)
                     .await
                     .expect(before);
             }
             let outcome = self
-                .update(&world, part, &changed(&stored, change), true)
+                .update(&gateway, part, &changed(&stored, change), true)
                 .await;
             wrong.extend(differs(&format!("{before} → {change}"), outcome, expected));
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Checks what is found when `sent`, with each of the changes, is written to a subresource of the stored object;
-    /// `{uid}` and `{revision}` in a change stand for those of the object.
+    /// Checks writes of `sent`, with each of the changes, to a subresource of the stored object. `{uid}` and `{revision}` in a
+    /// change stand for those of the object.
     pub async fn written(&self, part: &str, sent: &Value, cases: &[Creation]) {
         let mut wrong = Vec::new();
         for (change, expected) in cases {
-            let world = World::start().await;
-            let stored = self.create(&world, &self.object, false).await.unwrap();
+            let gateway = TestGateway::start().await;
+            let stored = self.create(&gateway, &self.object, false).await.unwrap();
             let own = |field: &str| stored["metadata"][field].as_str().unwrap().to_owned();
             let change = change
                 .replace("{uid}", &own("uid"))
                 .replace("{revision}", &own("resourceVersion"));
-            let outcome = self.write(&world, part, &changed(sent, &change)).await;
+            let outcome = self.write(&gateway, part, &changed(sent, &change)).await;
             wrong.extend(differs(&change, outcome, expected));
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    async fn write(&self, world: &World, part: &str, sent: &Value) -> Result<Value, ApiError> {
+    async fn write(
+        &self,
+        gateway: &TestGateway,
+        part: &str,
+        sent: &Value,
+    ) -> Result<Value, ApiError> {
         let name = self.object["metadata"]["name"].as_str().unwrap();
         let (context, target) = (RequestContext::default(), self.target(name, part));
         let text = |field: &str| sent[field].as_str().unwrap();
         let kind = kinds().by_kind(text("apiVersion"), text("kind")).unwrap();
         let object = kind.from_json(sent.to_string().as_bytes())?;
         let response = match part {
-            "binding" => world.registry.create(&context, &target, object).await,
-            _ => world.registry.update(&context, &target, object).await,
+            "binding" => gateway.registry.create(&context, &target, object).await,
+            _ => gateway.registry.update(&context, &target, object).await,
         };
         encoded(response?)
     }
 
-    async fn create(&self, world: &World, object: &Value, dry: bool) -> Result<Value, ApiError> {
+    async fn create(
+        &self,
+        gateway: &TestGateway,
+        object: &Value,
+        dry: bool,
+    ) -> Result<Value, ApiError> {
         let (context, target) = (RequestContext::default().dry(dry), self.target("", ""));
         let object = decoded(&target, object)?;
-        encoded(world.registry.create(&context, &target, object).await?)
+        encoded(gateway.registry.create(&context, &target, object).await?)
     }
 
     async fn update(
         &self,
-        world: &World,
+        gateway: &TestGateway,
         part: &str,
         object: &Value,
         dry: bool,
@@ -117,7 +127,7 @@ impl Base {
         let name = self.object["metadata"]["name"].as_str().unwrap();
         let (context, target) = (RequestContext::default().dry(dry), self.target(name, part));
         let object = decoded(&target, object)?;
-        encoded(world.registry.update(&context, &target, object).await?)
+        encoded(gateway.registry.update(&context, &target, object).await?)
     }
 
     fn target(&self, name: &str, part: &str) -> Target {
@@ -137,7 +147,10 @@ fn encoded(response: ObjectResponse) -> Result<Value, ApiError> {
 
 fn differs(change: &str, outcome: Result<Value, ApiError>, expected: &str) -> Option<String> {
     let message = outcome.as_ref().err().map(|error| error.message.clone());
-    let found = outcome.err().map(|error| told(&error)).unwrap_or_default();
+    let found = outcome
+        .err()
+        .map(|error| errors_of(&error))
+        .unwrap_or_default();
     let mut wanted: Vec<_> = expected.split(", ").filter(|one| !one.is_empty()).collect();
     wanted.sort_unstable();
     (found != wanted).then(|| {
@@ -149,21 +162,21 @@ fn differs(change: &str, outcome: Result<Value, ApiError>, expected: &str) -> Op
     })
 }
 
-fn told(error: &ApiError) -> Vec<String> {
+fn errors_of(error: &ApiError) -> Vec<String> {
     let causes = error.causes().iter();
-    let mut told: Vec<_> = causes
+    let mut errors: Vec<_> = causes
         .map(|cause| {
             let reason = cause.reason.trim_start_matches("FieldValue");
             format!("{reason} {}", cause.field)
         })
         .collect();
-    if told.is_empty() {
-        told.push(error.reason.name().to_owned());
+    if errors.is_empty() {
+        errors.push(error.reason.name().to_owned());
     }
-    // The name of a field may have a comma in it; what is expected is cut there, too.
-    let mut told: Vec<_> = told.join(", ").split(", ").map(str::to_owned).collect();
-    told.sort_unstable();
-    told
+    // The name of a field may contain a comma; the expected errors are split there, too.
+    let mut errors: Vec<_> = errors.join(", ").split(", ").map(str::to_owned).collect();
+    errors.sort_unstable();
+    errors
 }
 
 fn changed(base: &Value, change: &str) -> Value {

@@ -38,7 +38,7 @@ async fn sources() {
             (r#"spec.volumes[2]={"name":"a","image":{"reference":"quay.io/my/artifact:v1"}}"#, ""),
             (r#"spec.volumes[2]={"name":"","image":{"reference":"quay.io/my/artifact:v1"}}"#, "Required spec.volumes[2].name"),
             ("spec.volumes=[{}]", "Required spec.volumes[0].name"),
-            // A volume that is not right is not there.
+            // An invalid volume cannot be mounted.
             (
                 r#"spec.volumes[2]={"name":"A","emptyDir":{}} ; spec.containers[0].volumeMounts=[{"name":"A","mountPath":"/a"}]"#,
                 "Invalid spec.volumes[2].name, NotFound spec.containers[0].volumeMounts[0].name",

@@ -9,13 +9,13 @@ use setpoint_proto::core::{ConfigMap, Namespace};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Faults, config_map, eventually, soon};
+use crate::server::{Faults, Server, config_map, eventually, namespace, soon};
 
 /// Checks I6.
 #[tokio::test(start_paused = true)]
 async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
-    let fake = Fake::start();
-    let gateway = fake.gateway("test");
+    let server = Server::start().await;
+    let gateway = server.client("test");
     let informer = gateway.informer::<Whole<ConfigMap>>();
     let reader = informer.reader();
     let mut barrier = Barrier::default();
@@ -23,8 +23,8 @@ async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
     tokio::spawn(informer.run(CancellationToken::new()));
     soon(reader.synced()).await;
 
-    fake.set_faults(Faults {
-        mute: Some(("configmaps", fake.revision())),
+    server.set_faults(Faults {
+        mute: Some(("configmaps", server.revision())),
         hang: vec!["Watch"],
         ..Faults::default()
     });
@@ -37,7 +37,7 @@ async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
     assert!(!barrier.reached(&key).await);
     assert!(begin.elapsed() >= Duration::from_secs(1) && reader.is_empty());
 
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     assert!(soon(barrier.reached(&key)).await);
     assert_eq!(reader.len(), 1);
 }
@@ -45,8 +45,8 @@ async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
 /// Checks I6.
 #[tokio::test(start_paused = true)]
 async fn a_key_rests_until_each_cache_holds_what_was_written_of_its_kind() {
-    let fake = Fake::start();
-    let gateway = fake.gateway("test");
+    let server = Server::start().await;
+    let gateway = server.client("test");
     let maps = gateway.informer::<Whole<ConfigMap>>();
     let namespaces = gateway.informer::<Whole<Namespace>>();
     let (seen, missing) = (maps.reader(), namespaces.reader());
@@ -58,33 +58,34 @@ async fn a_key_rests_until_each_cache_holds_what_was_written_of_its_kind() {
     soon(seen.synced()).await;
     soon(missing.synced()).await;
 
-    fake.set_faults(Faults {
-        mute: Some(("namespaces", fake.revision())),
+    server.set_faults(Faults {
+        mute: Some(("namespaces", server.revision())),
         hang: vec!["Watch"],
         ..Faults::default()
     });
     let map = gateway.create(&config_map("a")).await.unwrap();
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = "b".into();
-    let namespace = gateway.create(&namespace).await.unwrap();
+    let namespace = gateway.create(&namespace("b")).await.unwrap();
     let key = Key::new("default", "set");
     barrier.wrote(&key, [map.receipt(), namespace.receipt()]);
-    fake.bookmark();
     eventually("the other cache is there", async || {
         seen.reached() >= namespace.revision
     })
     .await;
     assert!(!barrier.reached(&key).await);
 
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     assert!(soon(barrier.reached(&key)).await);
-    assert_eq!((seen.len(), missing.len()), (1, 1));
+    assert_eq!((seen.len(), missing.len()), (1, 2), "and `default`");
 }
 
 #[tokio::test(start_paused = true)]
 async fn writes_of_kinds_without_a_cache_are_nothing_to_wait_for() {
-    let fake = Fake::start();
-    let written = fake.gateway("test").create(&config_map("a")).await.unwrap();
+    let server = Server::start().await;
+    let written = server
+        .client("test")
+        .create(&config_map("a"))
+        .await
+        .unwrap();
     let (barrier, key) = (Barrier::default(), Key::new("default", "a"));
     barrier.wrote(&key, [written.receipt()]);
     let reached = timeout(Duration::ZERO, barrier.reached(&key)).await;
@@ -94,8 +95,8 @@ async fn writes_of_kinds_without_a_cache_are_nothing_to_wait_for() {
 /// Checks F37: after the store was restored, nobody waits for the revisions that it has lost.
 #[tokio::test(start_paused = true)]
 async fn a_key_does_not_wait_for_what_a_restored_store_has_lost() {
-    let fake = Fake::start();
-    let gateway = fake.gateway("test");
+    let server = Server::start().await;
+    let gateway = server.client("test");
     let informer = gateway.informer::<Whole<ConfigMap>>();
     let reader = informer.reader();
     let mut barrier = Barrier::default();
@@ -110,15 +111,15 @@ async fn a_key_does_not_wait_for_what_a_restored_store_has_lost() {
     let key = Key::new("default", "set");
     barrier.wrote(&key, [lost]);
     assert!(soon(barrier.reached(&key)).await, "fetched anew");
-    assert_eq!(fake.calls("Initial"), 2);
+    assert_eq!(server.calls("Initial"), 2);
 
     // However long a fetch takes: it counts from the write, not from the wait.
     barrier.wrote(&key, [lost]);
-    fake.set_faults(Faults {
+    server.set_faults(Faults {
         hang: vec!["Watch"],
         ..Faults::default()
     });
     assert!(!barrier.reached(&key).await, "nothing was fetched since");
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     soon(async { while !barrier.reached(&key).await {} }).await;
 }

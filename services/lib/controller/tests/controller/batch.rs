@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio::time::Instant;
 
-use crate::fake::soon;
 use crate::queue::queue;
+use crate::server::soon;
 
 /// Checks C7: of all that waits, what is first by rank is taken, not what came first.
 #[tokio::test(start_paused = true)]

@@ -5,14 +5,19 @@ use std::time::Duration;
 use setpoint_proto::coordination::Lease;
 use tokio::time::{Instant, sleep};
 
-use crate::fake::{Faults, config_map, eventually};
-use crate::office::{LEASE, Office, Replica, fake, lease, until_leads};
+use crate::office::{LEASE, Office, Replica, lease, server, until_leads};
+use crate::server::{Faults, Server, config_map, eventually};
+
+/// Writes a Lease whose term stays.
+fn put(server: &Server, lease: &Lease) {
+    server.put_because(lease, server.cause(lease).unwrap_or_default());
+}
 
 /// Checks L1, L2.
 #[tokio::test(start_paused = true)]
 async fn the_times_inside_a_lease_are_not_judged() {
     for hours in [-1000, 0, 1000] {
-        let (fake, office) = (fake(), Office::default());
+        let (server, office) = (server().await, Office::default());
         let mut held = Lease::default();
         held.metadata.namespace = "setpoint-system".into();
         held.metadata.name = "test".into();
@@ -20,9 +25,9 @@ async fn the_times_inside_a_lease_are_not_judged() {
         held.spec.lease_duration_seconds = Some(15);
         let skewed = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
         held.spec.renew_time = Some(skewed.into());
-        fake.put(&held);
+        put(&server, &held);
         let begin = Instant::now();
-        let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+        let _only = Replica::start(server.client("a"), &office, "a-0");
         until_leads(&office, "a-0").await;
         let waited = begin.elapsed();
         assert!(
@@ -35,19 +40,19 @@ async fn the_times_inside_a_lease_are_not_judged() {
 /// Checks L1.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_renewed_is_not_taken_however_old_its_times() {
-    let (fake, office) = (fake(), Office::default());
+    let (server, office) = (server().await, Office::default());
     let mut held = Lease::default();
     held.metadata.namespace = "setpoint-system".into();
     held.metadata.name = "test".into();
     held.spec.holder_identity = Some("someone".into());
     held.spec.lease_duration_seconds = Some(15);
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
-    fake.put(&held);
+    let _only = Replica::start(server.client("a"), &office, "a-0");
+    put(&server, &held);
     for _ in 0..10 {
-        fake.put(&held);
+        put(&server, &held);
         sleep(Duration::from_secs(14)).await;
         assert_eq!(
-            lease(&fake).spec.holder_identity.as_deref(),
+            lease(&server).spec.holder_identity.as_deref(),
             Some("someone")
         );
         assert!(office.leader().is_none());
@@ -57,16 +62,16 @@ async fn a_lease_that_is_renewed_is_not_taken_however_old_its_times() {
 /// Checks L1, L2: whoever has a clock that is hours off may even write its times into the Lease.
 #[tokio::test(start_paused = true)]
 async fn a_lease_whose_times_jump_keeps_its_leader() {
-    let (fake, office) = (fake(), Office::default());
-    let _leader = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let _leader = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    let _standby = Replica::start(fake.gateway("b"), &office, "a-1");
+    let _standby = Replica::start(server.client("b"), &office, "a-1");
     for hours in [-1000, 1, 1000] {
-        let mut held = lease(&fake);
+        let mut held = lease(&server);
         let skewed = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
         held.spec.renew_time = Some(skewed.into());
         held.spec.acquire_time = Some(skewed.into());
-        fake.put(&held);
+        put(&server, &held);
         sleep(Duration::from_secs(60)).await;
         assert_eq!(office.leader().as_deref(), Some("a-0"), "{hours}");
     }
@@ -77,23 +82,23 @@ async fn a_lease_whose_times_jump_keeps_its_leader() {
 /// more than what the clocks differ by, and the fence holds meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_fast_clock_makes_leaders_overlap_no_longer_than_it_is_fast() {
-    let fake = fake();
+    let server = server().await;
     let (slow, fast) = (Office::default(), Office::default());
-    let _leader = Replica::start(fake.gateway("a"), &slow, "a-0");
+    let _leader = Replica::start(server.client("a"), &slow, "a-0");
     until_leads(&slow, "a-0").await;
     // From now on its renewals hang, and what the standby sees lasts half as long.
-    fake.set_faults(Faults {
+    server.set_faults(Faults {
         hang: vec!["a"],
         ..Faults::default()
     });
     let renewed = Instant::now();
-    let mut held = lease(&fake);
+    let mut held = lease(&server);
     held.spec.lease_duration_seconds = Some(7);
-    fake.put(&held);
-    let _standby = Replica::start(fake.gateway("b"), &fast, "a-1");
+    put(&server, &held);
+    let _standby = Replica::start(server.client("b"), &fast, "a-1");
     until_leads(&fast, "a-1").await;
     assert!(renewed.elapsed() >= Duration::from_secs(7));
-    let late = fake.gateway("late").under(&slow.fences.lock()[0]);
+    let late = server.client("late").under(&slow.fences.lock()[0]);
     assert!(
         late.create(&config_map("late"))
             .await

@@ -11,14 +11,15 @@ use setpoint_controller::{
 };
 use setpoint_model::{Key, Meta, owner};
 use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::{ConfigMap, Namespace};
+use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
-use setpoint_proto::{ApiError, Cause, NAMESPACE_TERMINATING, Reason};
+use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Faults, config_map, eventually, soon};
+use crate::office::server;
+use crate::server::{Faults, Server, config_map, eventually, soon};
 
 type Config = Whole<ConfigMap>;
 
@@ -133,8 +134,8 @@ pub struct Process {
 }
 
 impl Process {
-    pub fn start(fake: &Fake, instance: &'static str) -> Self {
-        let gateway = fake.gateway(instance);
+    pub fn start(server: &Server, instance: &'static str) -> Self {
+        let gateway = server.client(instance);
         let configs = gateway.informer::<Config>();
         let rounds = Worker::default();
         let copies = Copies {
@@ -158,14 +159,6 @@ impl Process {
     }
 }
 
-pub fn fake() -> Fake {
-    let fake = Fake::start();
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = "setpoint-system".into();
-    fake.put(&namespace);
-    fake
-}
-
 pub fn origin(name: &str, copies: usize) -> ConfigMap {
     let mut origin = config_map(name);
     origin.data.insert("copies".into(), copies.to_string());
@@ -173,15 +166,16 @@ pub fn origin(name: &str, copies: usize) -> ConfigMap {
     origin
 }
 
-pub fn copies(fake: &Fake) -> usize {
-    let all = fake.all::<ConfigMap>();
+pub fn copies(server: &Server) -> usize {
+    let all = server.all::<ConfigMap>();
     all.iter()
         .filter(|config| !config.metadata.owner_references.is_empty())
         .count()
 }
 
-pub fn reported(fake: &Fake, name: &str) -> Option<String> {
-    fake.get::<ConfigMap>("default", name)?
+pub fn reported(server: &Server, name: &str) -> Option<String> {
+    server
+        .get::<ConfigMap>("default", name)?
         .data
         .get("there")
         .cloned()
@@ -189,71 +183,71 @@ pub fn reported(fake: &Fake, name: &str) -> Option<String> {
 
 #[tokio::test(start_paused = true)]
 async fn the_world_becomes_as_declared_and_the_status_says_so() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
-    fake.put(&origin("a", 100));
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
+    server.put(&origin("a", 100));
     eventually("all are there", async || {
-        reported(&fake, "a").as_deref() == Some("100")
+        reported(&server, "a").as_deref() == Some("100")
     })
     .await;
     assert_eq!(
-        (copies(&fake), fake.calls("Create")),
+        (copies(&server), server.calls("Create")),
         (100, 101),
         "and the Lease"
     );
 
-    let mut fewer = fake.get::<ConfigMap>("default", "a").unwrap();
+    let mut fewer = server.get::<ConfigMap>("default", "a").unwrap();
     fewer.data.insert("copies".into(), "3".into());
-    fake.put(&fewer);
+    server.put(&fewer);
     eventually("few are left", async || {
-        reported(&fake, "a").as_deref() == Some("3")
+        reported(&server, "a").as_deref() == Some("3")
     })
     .await;
     process.stop().await;
-    assert_eq!(copies(&fake), 3);
+    assert_eq!(copies(&server), 3);
 }
 
 /// Checks I6, R1, R2.
 #[tokio::test(start_paused = true)]
 async fn a_cache_that_lags_for_ten_minutes_makes_nothing_twice() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
     sleep(Duration::from_secs(1)).await;
     // The origin is seen, the copies are not, and fetching the state anew hangs as well.
-    fake.set_faults(Faults {
-        mute: Some(("configmaps", fake.revision() + 1)),
+    server.set_faults(Faults {
+        mute: Some(("configmaps", server.revision() + 1)),
         hang: vec!["Watch"],
         ..Faults::default()
     });
-    fake.put(&origin("a", 3));
+    server.put(&origin("a", 3));
     sleep(Duration::from_secs(600)).await;
-    assert_eq!(copies(&fake), 3);
-    fake.set_faults(Faults::default());
-    let all_there = async || reported(&fake, "a").as_deref() == Some("3");
+    assert_eq!(copies(&server), 3);
+    server.set_faults(Faults::default());
+    let all_there = async || reported(&server, "a").as_deref() == Some("3");
     eventually("all are seen", all_there).await;
-    assert_eq!(copies(&fake), 3);
+    assert_eq!(copies(&server), 3);
     process.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_that_a_round_has_waited_for_make_no_round_of_their_own() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
     sleep(Duration::from_secs(1)).await;
-    let before = fake.revision();
+    let before = server.revision();
     let mute_after = |revision| Faults {
         mute: Some(("configmaps", revision)),
         ..Faults::default()
     };
-    fake.set_faults(mute_after(before + 1));
+    server.set_faults(mute_after(before + 1));
     let mut origin = origin("a", 3);
     origin.data.insert("there".into(), "3".into());
-    fake.put(&origin);
-    eventually("all are made", async || copies(&fake) == 3).await;
+    server.put(&origin);
+    eventually("all are made", async || copies(&server) == 3).await;
     // The first of three wakes the key; its round waits for the others.
-    fake.set_faults(mute_after(before + 2));
+    server.set_faults(mute_after(before + 2));
     sleep(Duration::from_millis(50)).await;
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     sleep(Duration::from_secs(1)).await;
     let rounds = process.rounds.lock()["a"];
     assert_eq!(rounds, 2, "create, then nothing left");
@@ -262,11 +256,11 @@ async fn changes_that_a_round_has_waited_for_make_no_round_of_their_own() {
 /// Checks I9.
 #[tokio::test(start_paused = true)]
 async fn at_the_start_each_object_is_looked_at_once() {
-    let fake = fake();
+    let server = server().await;
     for n in 0..20 {
-        fake.put(&origin(&format!("o{n}"), 0));
+        server.put(&origin(&format!("o{n}"), 0));
     }
-    let process = Process::start(&fake, "copies-0");
+    let process = Process::start(&server, "copies-0");
     eventually("all were looked at", async || {
         process.rounds.lock().len() == 20
     })
@@ -278,17 +272,17 @@ async fn at_the_start_each_object_is_looked_at_once() {
 /// Checks R4.
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_is_bound_to_fail_costs_one_call_per_round() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
-    eventually("it leads", async || fake.calls("Create") == 1).await;
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
+    eventually("it leads", async || server.calls("Create") == 1).await;
     let refusal = ApiError::new(Reason::Forbidden, "exceeded quota");
-    fake.set_faults(Faults {
-        refuse_creates: Some(refusal),
+    server.set_faults(Faults {
+        refuse: Some(("Create", refusal)),
         ..Faults::default()
     });
-    fake.put(&origin("a", 500));
+    server.put(&origin("a", 500));
     sleep(Duration::from_secs(10)).await;
-    let (calls, rounds) = (fake.calls("Create") - 1, process.rounds.lock()["a"]);
+    let (calls, rounds) = (server.calls("Create") - 1, process.rounds.lock()["a"]);
     assert!(
         rounds > 3 && rounds < 15 && calls == rounds,
         "{calls} calls, {rounds} rounds"
@@ -298,9 +292,9 @@ async fn a_plan_that_is_bound_to_fail_costs_one_call_per_round() {
 /// Checks K9: nothing will ever be created there, so nothing is tried again.
 #[tokio::test(start_paused = true)]
 async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
-    eventually("it leads", async || fake.calls("Create") == 1).await;
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
+    eventually("it leads", async || server.calls("Create") == 1).await;
     let cause = StatusCause {
         reason: NAMESPACE_TERMINATING.into(),
         ..StatusCause::default()
@@ -310,13 +304,13 @@ async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {
         ..StatusDetails::default()
     };
     let refusal = ApiError::new(Reason::Forbidden, "it is being terminated");
-    fake.set_faults(Faults {
-        refuse_creates: Some(refusal.with_details(details)),
+    server.set_faults(Faults {
+        refuse: Some(("Create", refusal.with_details(details))),
         ..Faults::default()
     });
-    fake.put(&origin("a", 500));
+    server.put(&origin("a", 500));
     sleep(Duration::from_secs(60)).await;
-    let (calls, rounds) = (fake.calls("Create") - 1, process.rounds.lock()["a"]);
+    let (calls, rounds) = (server.calls("Create") - 1, process.rounds.lock()["a"]);
     assert_eq!((calls, rounds), (1, 1));
     process.stop().await;
 }
@@ -324,27 +318,27 @@ async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {
 /// Checks R3, L7.
 #[tokio::test(start_paused = true)]
 async fn a_standby_finishes_what_the_leader_has_begun() {
-    let fake = fake();
-    let first = Process::start(&fake, "copies-0");
-    eventually("it leads", async || fake.calls("Create") == 1).await;
-    let second = Process::start(&fake, "copies-1");
+    let server = server().await;
+    let first = Process::start(&server, "copies-0");
+    eventually("it leads", async || server.calls("Create") == 1).await;
+    let second = Process::start(&server, "copies-1");
     sleep(Duration::from_secs(1)).await;
     // The standby has not heard of the copies when its term begins.
-    fake.set_faults(Faults {
-        mute: Some(("configmaps", fake.revision() + 1)),
+    server.set_faults(Faults {
+        mute: Some(("configmaps", server.revision() + 1)),
         ..Faults::default()
     });
-    fake.put(&origin("a", 50));
-    eventually("it is at it", async || copies(&fake) > 0).await;
+    server.put(&origin("a", 50));
+    eventually("it is at it", async || copies(&server) > 0).await;
     first.task.abort();
     let begin = Instant::now();
     eventually("all are there", async || {
-        reported(&fake, "a").as_deref() == Some("50")
+        reported(&server, "a").as_deref() == Some("50")
     })
     .await;
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(copies(&fake), 50);
+    assert_eq!(copies(&server), 50);
     assert!(begin.elapsed() < Duration::from_secs(80));
     second.stop().await;
 }
@@ -352,37 +346,33 @@ async fn a_standby_finishes_what_the_leader_has_begun() {
 /// Checks L4.
 #[tokio::test(start_paused = true)]
 async fn a_fenced_write_ends_the_term() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
     sleep(Duration::from_secs(1)).await;
     // Another leads, which this one does not see.
-    fake.set_faults(Faults {
-        mute: Some(("leases.coordination.k8s.io", fake.revision())),
+    server.set_faults(Faults {
+        mute: Some(("leases.coordination.k8s.io", server.revision())),
         ..Faults::default()
     });
-    let mut lease: Lease = fake.get("setpoint-system", "copies").unwrap();
+    let mut lease: Lease = server.get("setpoint-system", "copies").unwrap();
     lease.spec.holder_identity = Some("another".into());
-    let cause = Cause {
-        lease_term: Some(7),
-        ..Cause::default()
-    };
-    fake.put_because(&lease, cause);
+    server.client("another").update(&lease).await.unwrap();
     for n in 0..10 {
-        fake.put(&origin(&format!("o{n}"), 5));
+        server.put(&origin(&format!("o{n}"), 5));
         sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(copies(&fake), 0);
-    let (looked_at, tried) = (process.rounds.lock().len(), fake.calls("Create") - 1);
+    assert_eq!(copies(&server), 0);
+    let (looked_at, tried) = (process.rounds.lock().len(), server.calls("Create") - 1);
     assert_eq!((looked_at, tried), (1, 1), "one refusal is enough");
     process.task.abort();
 }
 
 #[tokio::test(start_paused = true)]
 async fn shutdown_finishes_the_round_and_releases_the_lease() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
-    fake.put(&origin("a", 200));
-    eventually("it is at it", async || copies(&fake) > 0).await;
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
+    server.put(&origin("a", 200));
+    eventually("it is at it", async || copies(&server) > 0).await;
     let begin = Instant::now();
     process.stop().await;
     assert!(
@@ -390,21 +380,21 @@ async fn shutdown_finishes_the_round_and_releases_the_lease() {
         "{:?}",
         begin.elapsed()
     );
-    assert_eq!(copies(&fake), 200);
-    let lease: Lease = fake.get("setpoint-system", "copies").unwrap();
+    assert_eq!(copies(&server), 200);
+    let lease: Lease = server.get("setpoint-system", "copies").unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some(""));
 }
 
 /// Checks I11: a round that panics is a failed one, of its key alone.
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_rounds_panic_backs_off_and_delays_nobody() {
-    let fake = fake();
-    let process = Process::start(&fake, "copies-0");
-    fake.put(&origin("poison", 3));
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
+    server.put(&origin("poison", 3));
     let begin = Instant::now();
-    fake.put(&origin("a", 3));
+    server.put(&origin("a", 3));
     eventually("the other is done", async || {
-        reported(&fake, "a").as_deref() == Some("3")
+        reported(&server, "a").as_deref() == Some("3")
     })
     .await;
     assert!(begin.elapsed() < Duration::from_secs(1));

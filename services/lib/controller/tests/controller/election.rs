@@ -7,26 +7,26 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use setpoint_controller::{Term, election};
 use setpoint_proto::core::Namespace;
-use setpoint_proto::{ApiError, Cause, Reason};
+use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Faults, config_map, eventually};
-use crate::office::{LEASE, Office, Replica, fake, lease, until_leads};
+use crate::office::{LEASE, Office, Replica, lease, server, until_leads};
+use crate::server::{Faults, Server, config_map, eventually};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_takes_a_released_lease_at_once() {
-    let (fake, office) = (fake(), Office::default());
-    let first = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let first = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
     assert!(
-        lease(&fake)
+        lease(&server)
             .spec
             .holder_identity
             .unwrap()
             .starts_with("a-0_")
     );
-    let _second = Replica::start(fake.gateway("b"), &office, "a-1");
+    let _second = Replica::start(server.client("b"), &office, "a-1");
     sleep(Duration::from_secs(60)).await;
 
     let took = first.stop().await;
@@ -43,17 +43,17 @@ async fn a_standby_takes_a_released_lease_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_costs_no_calls() {
-    let (fake, office) = (fake(), Office::default());
-    let leader = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let leader = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    let _standby = Replica::start(fake.gateway("b"), &office, "a-1");
+    let _standby = Replica::start(server.client("b"), &office, "a-1");
     sleep(Duration::from_secs(1)).await;
-    let calls = || fake.calls("Get") + fake.calls("Create");
-    let (before, renewals) = (calls(), fake.calls("Update"));
+    let calls = || server.calls("Get") + server.calls("Create");
+    let (before, renewals) = (calls(), server.calls("Update"));
     sleep(Duration::from_secs(20)).await;
     assert_eq!(calls(), before);
     assert_eq!(
-        fake.calls("Update") - renewals,
+        server.calls("Update") - renewals,
         10,
         "one renewal per retry period, by the leader"
     );
@@ -62,42 +62,42 @@ async fn a_standby_costs_no_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_namespace_is_created() {
-    let (fake, office) = (Fake::start(), Office::default());
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (Server::start().await, Office::default());
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    assert!(fake.get::<Namespace>("", "setpoint-system").is_some());
+    assert!(server.get::<Namespace>("", "setpoint-system").is_some());
 }
 
 /// Checks L3, L11.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_hangs_ends_leadership_before_the_lease_expires() {
-    let (fake, office) = (fake(), Office::default());
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
     sleep(Duration::from_secs(7)).await;
-    let last_sign_of_life = fake.revision();
-    fake.set_faults(Faults {
+    let last_sign_of_life = server.revision();
+    server.set_faults(Faults {
         hang: vec!["Update"],
         ..Faults::default()
     });
     let begin = Instant::now();
     eventually("work has ended", async || office.leader().is_none()).await;
     assert!(begin.elapsed() < LEASE, "{:?}", begin.elapsed());
-    assert_eq!(fake.revision(), last_sign_of_life);
+    assert_eq!(server.revision(), last_sign_of_life);
 }
 
 /// Checks L3, L8.
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_renewals_hang_has_stopped_when_another_takes_over() {
-    let (fake, office) = (fake(), Office::default());
+    let (server, office) = (server().await, Office::default());
     let names = ["a-0", "a-1", "a-2"];
-    let _replicas = names.map(|name| Replica::start(fake.gateway(name), &office, name));
+    let _replicas = names.map(|name| Replica::start(server.client(name), &office, name));
     eventually("there is a leader", async || office.leader().is_some()).await;
     for _ in 0..9 {
         let leader = office.leader().unwrap();
         let stuck = names.into_iter().find(|name| **name == leader).unwrap();
         let begin = Instant::now();
-        fake.set_faults(Faults {
+        server.set_faults(Faults {
             hang: vec![stuck],
             ..Faults::default()
         });
@@ -122,58 +122,60 @@ async fn a_leader_whose_renewals_hang_has_stopped_when_another_takes_over() {
 /// Checks L4, L5.
 #[tokio::test(start_paused = true)]
 async fn writes_of_a_former_term_are_refused() {
-    let (fake, office) = (fake(), Office::default());
-    let first = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let first = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    let fenced = fake.gateway("late").under(&office.fences.lock()[0]);
+    let fenced = server.client("late").under(&office.fences.lock()[0]);
     fenced.create(&config_map("in-time")).await.unwrap();
     first.stop().await;
+    let _second = Replica::start(server.client("b"), &office, "a-1");
+    until_leads(&office, "a-1").await;
     let late = fenced.create(&config_map("late")).await.unwrap_err();
     assert!(late.is_fenced());
-    assert_eq!(fake.all::<setpoint_proto::core::ConfigMap>().len(), 1);
+    assert_eq!(server.all::<setpoint_proto::core::ConfigMap>().len(), 1);
 }
 
 /// Checks L6.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_meets_a_renewal_on_its_way_still_releases() {
-    let (fake, office) = (fake(), Office::default());
-    let only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
     // A renewal is committed, but its answer does not arrive before shutdown.
-    fake.set_faults(Faults {
+    server.set_faults(Faults {
         lose_answers: true,
         ..Faults::default()
     });
-    let revision = fake.revision();
+    let revision = server.revision();
     eventually("a renewal is on its way", async || {
-        fake.revision() > revision
+        server.revision() > revision
     })
     .await;
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     only.stop().await;
-    assert_eq!(lease(&fake).spec.holder_identity.as_deref(), Some(""));
+    assert_eq!(lease(&server).spec.holder_identity.as_deref(), Some(""));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_does_not_cost_the_lease() {
-    let (fake, office) = (fake(), Office::default());
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    fake.set_faults(Faults {
+    server.set_faults(Faults {
         lose_answers: true,
         ..Faults::default()
     });
-    let revision = fake.revision();
+    let revision = server.revision();
     eventually("a renewal is on its way", async || {
-        fake.revision() > revision
+        server.revision() > revision
     })
     .await;
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     sleep(Duration::from_secs(60)).await;
     assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
     assert_eq!(office.leader().as_deref(), Some("a-0"));
     assert_eq!(
-        fake.calls("Get"),
+        server.calls("Get"),
         1,
         "after the conflict, not after the error"
     );
@@ -181,10 +183,10 @@ async fn a_lost_answer_does_not_cost_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_lease_is_deleted_begins_another_term() {
-    let (fake, office) = (fake(), Office::default());
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    fake.remove(&lease(&fake));
+    server.remove(&lease(&server));
     let begin = Instant::now();
     eventually("the second term", async || office.fences.lock().len() == 2).await;
     assert!(begin.elapsed() < LEASE / 2, "{:?}", begin.elapsed());
@@ -192,76 +194,72 @@ async fn a_leader_whose_lease_is_deleted_begins_another_term() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_hangs_leaves_time_for_another() {
-    let (fake, office) = (fake(), Office::default());
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    fake.set_faults(Faults {
+    server.set_faults(Faults {
         hang: vec!["Update"],
         ..Faults::default()
     });
-    let calls = fake.calls("Update");
+    let calls = server.calls("Update");
     sleep(Duration::from_secs(9)).await;
-    assert_eq!(fake.calls("Update") - calls, 2);
-    fake.set_faults(Faults::default());
+    assert_eq!(server.calls("Update") - calls, 2);
+    server.set_faults(Faults::default());
     sleep(Duration::from_secs(60)).await;
     assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_is_refused_tries_again_at_its_leisure() {
-    let (fake, office) = (fake(), Office::default());
-    fake.set_faults(Faults {
-        refuse_creates: Some(ApiError::new(Reason::Forbidden, "no")),
+    let (server, office) = (server().await, Office::default());
+    server.set_faults(Faults {
+        refuse: Some(("Create", ApiError::new(Reason::Forbidden, "no"))),
         ..Faults::default()
     });
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     sleep(Duration::from_secs(20)).await;
-    let tries = fake.calls("Create");
+    let tries = server.calls("Create");
     assert!((8..=11).contains(&tries), "{tries}");
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     until_leads(&office, "a-0").await;
 }
 
-fn usurp(fake: &Fake) {
-    let mut lease = lease(fake);
+async fn usurp(server: &Server) {
+    let mut lease = lease(server);
     lease.spec.holder_identity = Some("usurper".into());
-    let cause = Cause {
-        lease_term: Some(99),
-        ..Cause::default()
-    };
-    fake.put_because(&lease, cause);
+    server.client("usurper").update(&lease).await.unwrap();
 }
 
-fn is_usurped(fake: &Fake) -> bool {
-    lease(fake).spec.holder_identity.as_deref() == Some("usurper")
+fn is_usurped(server: &Server) -> bool {
+    lease(server).spec.holder_identity.as_deref() == Some("usurper")
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_displaced_stops_as_soon_as_it_sees_that() {
-    let (fake, office) = (fake(), Office::default());
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    usurp(&fake);
+    usurp(&server).await;
     let stopped = eventually("it stops", async || office.leader().is_none());
     timeout(Duration::from_millis(100), stopped).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    assert!(is_usurped(&fake), "the lease of another is not released");
+    assert!(is_usurped(&server), "the lease of another is not released");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_learns_of_its_displacement_by_renewing_leaves_the_lease_alone() {
-    let (fake, office) = (fake(), Office::default());
-    let _only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let _only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    fake.set_faults(Faults {
-        mute: Some(("leases.coordination.k8s.io", fake.revision())),
+    server.set_faults(Faults {
+        mute: Some(("leases.coordination.k8s.io", server.revision())),
         ..Faults::default()
     });
-    usurp(&fake);
+    usurp(&server).await;
     let stopped = eventually("it stops", async || office.leader().is_none());
     timeout(Duration::from_secs(3), stopped).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    assert!(is_usurped(&fake), "the lease of another is not released");
+    assert!(is_usurped(&server), "the lease of another is not released");
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,25 +268,25 @@ async fn without_election_work_begins_at_once_and_without_a_fence() {
         leader_elect: false,
         ..election::Settings::default()
     };
-    let fake = Fake::start();
-    fake.set_faults(Faults {
+    let server = Server::start().await;
+    server.set_faults(Faults {
         hang: vec!["Create", "Update", "Watch"],
         ..Faults::default()
     });
-    let gateway = fake.gateway("a");
+    let gateway = server.client("a");
     let work = |term: Term| {
         let gateway = gateway.under(&term.fence);
         async move { assert_eq!(gateway.writer(), "a") }
     };
     let stop = CancellationToken::new();
-    let run = election::run(fake.gateway("a"), settings, "test", "a-0", stop, work);
+    let run = election::run(server.client("a"), settings, "test", "a-0", stop, work);
     timeout(Duration::from_secs(1), run).await.unwrap().unwrap();
 }
 
 /// Work that panics ends its term; the Lease is free at once, and the process contends anew.
 #[tokio::test(start_paused = true)]
 async fn work_that_panics_ends_the_term_and_the_next_one_begins() {
-    let fake = fake();
+    let server = server().await;
     let terms = Arc::new(Mutex::new(Vec::new()));
     let begun = terms.clone();
     let work = move |term: Term| {
@@ -306,7 +304,7 @@ async fn work_that_panics_ends_the_term_and_the_next_one_begins() {
     let settings = election::Settings::default();
     let stop = CancellationToken::new();
     let run = election::run(
-        fake.gateway("a"),
+        server.client("a"),
         settings,
         "test",
         "a-0",

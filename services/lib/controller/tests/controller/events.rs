@@ -6,23 +6,28 @@ use setpoint_controller::{Recorder, events};
 use setpoint_model::Meta;
 use setpoint_proto::core::{ConfigMap, Event, ObjectReference};
 
-use crate::fake::{Fake, Faults, config_map, eventually};
+use crate::server::{Faults, Server, config_map, eventually};
 
 #[tokio::test(start_paused = true)]
 async fn repetitions_are_counted_in_one_event() {
-    let fake = Fake::start();
-    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
-    let about = events::reference_to(&fake.put(&config_map("a")));
+    let server = Server::start().await;
+    let recorder = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
+    let about = events::reference_to(&server.put(&config_map("a")));
     for n in 1..=3 {
         recorder.warning(&about, "Failed", "no luck");
         eventually("it is written", async || {
-            fake.all::<Event>()
+            server
+                .all::<Event>()
                 .first()
                 .is_some_and(|event| event.count == n)
         })
         .await;
     }
-    let [event] = &fake.all::<Event>()[..] else {
+    let [event] = &server.all::<Event>()[..] else {
         panic!("there is one Event")
     };
     assert_eq!(
@@ -32,7 +37,7 @@ async fn repetitions_are_counted_in_one_event() {
     assert_eq!(event.involved_object.name, "a");
     assert_eq!(event.metadata.namespace, "default");
     assert_eq!(event.reporting_instance, "test-controller-0");
-    assert_eq!((fake.calls("Create"), fake.calls("Patch")), (1, 2));
+    assert_eq!((server.calls("Create"), server.calls("Patch")), (1, 2));
 }
 
 #[test]
@@ -56,43 +61,55 @@ fn an_object_and_its_metadata_give_the_same_reference() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_told_is_written_after_the_work_and_repetitions_meanwhile_are_one_write() {
-    let fake = Fake::start();
-    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
-    let about = events::reference_to(&fake.put(&config_map("a")));
+    let server = Server::start().await;
+    let recorder = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
+    let about = events::reference_to(&server.put(&config_map("a")));
     for _ in 0..3 {
         recorder.normal(&about, "Created", "it is there");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(fake.calls("Create"), 0, "the work comes first");
-    eventually("it is written", async || fake.all::<Event>().len() == 1).await;
-    assert_eq!(fake.all::<Event>()[0].count, 3);
-    assert_eq!((fake.calls("Create"), fake.calls("Patch")), (1, 0));
+    assert_eq!(server.calls("Create"), 0, "the work comes first");
+    eventually("it is written", async || server.all::<Event>().len() == 1).await;
+    assert_eq!(server.all::<Event>()[0].count, 3);
+    assert_eq!((server.calls("Create"), server.calls("Patch")), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_told_is_written_before_the_end_and_nothing_after_it() {
-    let fake = Fake::start();
-    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
-    let about = events::reference_to(&fake.put(&config_map("a")));
+    let server = Server::start().await;
+    let recorder = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
+    let about = events::reference_to(&server.put(&config_map("a")));
     for n in 0..3 {
         recorder.normal(&about, "Created", format!("pod {n}"));
     }
     let clone = recorder.clone();
     recorder.finish().await;
-    assert_eq!(fake.all::<Event>().len(), 3);
+    assert_eq!(server.all::<Event>().len(), 3);
     clone.normal(&about, "Created", "too late");
     clone.finish().await;
-    assert_eq!(fake.all::<Event>().len(), 3);
+    assert_eq!(server.all::<Event>().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_a_gateway_that_hangs() {
-    let fake = Fake::start();
-    fake.set_faults(Faults {
+    let server = Server::start().await;
+    server.set_faults(Faults {
         hang: vec!["Create"],
         ..Faults::default()
     });
-    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let recorder = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
     recorder.normal(
         &events::reference_to(&config_map("a")),
         "Created",
@@ -105,25 +122,33 @@ async fn the_end_does_not_wait_for_a_gateway_that_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_was_cleaned_up_begins_anew() {
-    let fake = Fake::start();
-    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
-    let about = events::reference_to(&fake.put(&config_map("a")));
+    let server = Server::start().await;
+    let recorder = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
+    let about = events::reference_to(&server.put(&config_map("a")));
     recorder.normal(&about, "Created", "it is there");
-    eventually("it is written", async || fake.all::<Event>().len() == 1).await;
-    fake.remove(&fake.all::<Event>()[0]);
+    eventually("it is written", async || server.all::<Event>().len() == 1).await;
+    server.remove(&server.all::<Event>()[0]);
     recorder.normal(&about, "Created", "it is there");
-    eventually("it is written", async || fake.all::<Event>().len() == 1).await;
-    assert_eq!(fake.all::<Event>()[0].count, 1);
+    eventually("it is written", async || server.all::<Event>().len() == 1).await;
+    assert_eq!(server.all::<Event>()[0].count, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_hangs_costs_events_and_nothing_else() {
-    let fake = Fake::start();
-    fake.set_faults(Faults {
+    let server = Server::start().await;
+    server.set_faults(Faults {
         hang: vec!["Create"],
         ..Faults::default()
     });
-    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let recorder = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
     let about = events::reference_to(&config_map("a"));
     for n in 0..10_000 {
         recorder.normal(&about, "Created", format!("pod {n}"));
@@ -132,21 +157,26 @@ async fn a_gateway_that_hangs_costs_events_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_about_one_object_is_few_events() {
-    let fake = Fake::start();
-    let recorder = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
+    let server = Server::start().await;
+    let recorder = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
     let about = events::reference_to(&config_map("a"));
     for n in 0..1000 {
         recorder.normal(&about, "Created", format!("pod {n}"));
     }
     eventually("all are counted", async || {
-        fake.all::<Event>()
+        server
+            .all::<Event>()
             .iter()
             .map(|event| event.count)
             .sum::<i32>()
             == 1000
     })
     .await;
-    let events = fake.all::<Event>();
+    let events = server.all::<Event>();
     assert_eq!(events.len(), 10);
     let combined = |event: &&Event| {
         event
@@ -164,15 +194,22 @@ async fn a_flood_about_one_object_is_few_events() {
 
 #[tokio::test(start_paused = true)]
 async fn every_event_names_the_loop_that_reports_and_its_instance() {
-    let fake = Fake::start();
+    let server = Server::start().await;
     let about = events::reference_to(&config_map("a"));
-    let of_service = Recorder::new(fake.gateway("test"), "test-controller", "test-controller-0");
-    let of_node = Recorder::on_node(fake.gateway("test"), "kubelet", "node-7");
+    let of_service = Recorder::new(
+        server.client("test"),
+        "test-controller",
+        "test-controller-0",
+    );
+    let of_node = Recorder::on_node(server.client("test"), "kubelet", "node-7");
     of_service.normal(&about, "One", "it is there");
     of_node.normal(&about, "Two", "it is there");
-    eventually("both are written", async || fake.all::<Event>().len() == 2).await;
+    eventually("both are written", async || {
+        server.all::<Event>().len() == 2
+    })
+    .await;
     let told = |reason: &str| {
-        let events = fake.all::<Event>();
+        let events = server.all::<Event>();
         let event = events.iter().find(|event| event.reason == reason).unwrap();
         let source = event.source.clone();
         let (component, instance) = (&event.reporting_component, &event.reporting_instance);

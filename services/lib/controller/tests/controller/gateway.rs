@@ -10,12 +10,12 @@ use setpoint_proto::core::ConfigMap;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Faults, config_map, eventually, soon};
+use crate::server::{Faults, Server, config_map, eventually, soon};
 
 #[tokio::test(start_paused = true)]
 async fn a_write_returns_the_object_as_committed_and_its_receipt() {
-    let fake = Fake::start();
-    let gateway = fake.gateway("test");
+    let server = Server::start().await;
+    let gateway = server.client("test");
     let created = gateway.create(&config_map("a")).await.unwrap();
     assert_eq!(
         created.object.metadata.resource_version,
@@ -28,7 +28,9 @@ async fn a_write_returns_the_object_as_committed_and_its_receipt() {
         created.object
     );
 
-    gateway.update(&created.object).await.unwrap();
+    let mut changed = created.object.clone();
+    changed.data.insert("key".into(), "value".into());
+    gateway.update(&changed).await.unwrap();
     let stale = gateway.update(&created.object).await.unwrap_err();
     assert_eq!(stale.reason, Reason::Conflict);
 
@@ -45,10 +47,10 @@ async fn a_write_returns_the_object_as_committed_and_its_receipt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_complete_however_many_pages_it_has() {
-    let fake = Fake::start();
-    (0..1200).for_each(|n| _ = fake.put(&config_map(&format!("c{n:04}"))));
-    let listed = fake
-        .gateway("test")
+    let server = Server::start().await;
+    (0..1200).for_each(|n| _ = server.put(&config_map(&format!("c{n:04}"))));
+    let listed = server
+        .client("test")
         .list::<ConfigMap>(&ListOptions::default())
         .await
         .unwrap();
@@ -59,21 +61,21 @@ async fn a_list_is_complete_however_many_pages_it_has() {
             .is_sorted_by_key(|config| config.metadata.name.clone())
     );
     assert_eq!(
-        (listed.revision.raw(), fake.calls("List")),
-        (fake.revision(), 3)
+        (listed.revision.raw(), server.calls("List")),
+        (server.revision(), 3)
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_hangs_ends_in_time_and_a_quiet_watch_does_not() {
-    let fake = Fake::start();
-    let gateway = fake.gateway("test");
+    let server = Server::start().await;
+    let gateway = server.client("test");
     let informer = gateway.informer::<setpoint_controller::Whole<ConfigMap>>();
     let reader = informer.reader();
     tokio::spawn(informer.run(CancellationToken::new()));
     soon(reader.synced()).await;
 
-    fake.set_faults(Faults {
+    server.set_faults(Faults {
         hang: vec!["Create"],
         ..Faults::default()
     });
@@ -85,21 +87,21 @@ async fn a_call_that_hangs_ends_in_time_and_a_quiet_watch_does_not() {
     );
 
     sleep(Duration::from_secs(3600)).await;
-    fake.put(&config_map("b"));
+    server.put(&config_map("b"));
     eventually("it is seen", async || reader.len() == 1).await;
-    assert_eq!(fake.calls("Watch"), 1);
+    assert_eq!(server.calls("Watch"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_writes_are_fenced() {
-    let fake = Fake::start();
-    let existing = fake.put(&config_map("a"));
+    let server = Server::start().await;
+    let existing = server.put(&config_map("a"));
     let late = Fence {
         namespace: "setpoint-system".into(),
         lease: "test".into(),
         term: 3,
     };
-    let gateway = fake.gateway("test").under(&late);
+    let gateway = server.client("test").under(&late);
     gateway
         .get::<ConfigMap>(&Key::of(&existing.metadata))
         .await

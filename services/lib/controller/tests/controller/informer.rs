@@ -13,7 +13,7 @@ use setpoint_proto::meta::OwnerReference;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Faults, config_map, eventually, soon};
+use crate::server::{Faults, Server, config_map, eventually, namespace, soon};
 
 type View = Whole<ConfigMap>;
 
@@ -21,10 +21,10 @@ type View = Whole<ConfigMap>;
 type Told = Arc<Mutex<Vec<String>>>;
 
 /// An informer that runs, and what it tells.
-fn start(fake: &Fake) -> (Reader<View>, Told) {
+fn start(server: &Server) -> (Reader<View>, Told) {
     let told = Told::default();
     let notes = told.clone();
-    let informer: Informer<View> = fake.gateway("test").informer();
+    let informer: Informer<View> = server.client("test").informer();
     let reader = informer.reader();
     let cache = reader.clone();
     let informer = informer.on_event(move |delta| {
@@ -45,9 +45,8 @@ fn start(fake: &Fake) -> (Reader<View>, Told) {
     (reader, told)
 }
 
-async fn until_reached(reader: &Reader<View>, fake: &Fake) {
-    fake.bookmark();
-    let revision = Revision::from_raw(fake.revision());
+async fn until_reached(reader: &Reader<View>, server: &Server) {
+    let revision = Revision::from_raw(server.revision());
     eventually("the copy is as far as the gateway", async || {
         reader.reached() >= revision
     })
@@ -55,9 +54,9 @@ async fn until_reached(reader: &Reader<View>, fake: &Fake) {
 }
 
 /// From now on the watch says nothing.
-fn mute(fake: &Fake) {
-    fake.set_faults(Faults {
-        mute: Some(("configmaps", fake.revision())),
+fn mute(server: &Server) {
+    server.set_faults(Faults {
+        mute: Some(("configmaps", server.revision())),
         ..Faults::default()
     });
 }
@@ -69,50 +68,52 @@ fn names(reader: &Reader<View>) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn readers_see_the_state_and_then_every_change() {
-    let fake = Fake::start();
-    fake.put(&config_map("a"));
-    let (reader, told) = start(&fake);
+    let server = Server::start().await;
+    server.put(&config_map("a"));
+    let (reader, told) = start(&server);
     assert!(!reader.has_synced());
     soon(reader.synced()).await;
     assert!(reader.has_synced());
     assert_eq!(names(&reader), ["a"]);
     assert_eq!((reader.len(), reader.is_empty()), (1, false));
 
-    let b = fake.put(&config_map("b"));
-    fake.put(&b);
-    fake.remove(&b);
-    until_reached(&reader, &fake).await;
+    let b = server.put(&config_map("b"));
+    server.put(&b);
+    server.remove(&b);
+    until_reached(&reader, &server).await;
     assert_eq!(*told.lock(), ["+a", "+b", "~b", "-b"]);
     assert_eq!(names(&reader), ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_advance_what_is_reached() {
-    let fake = Fake::start();
-    let (reader, _) = start(&fake);
+    let server = Server::start().await;
+    let (reader, _) = start(&server);
     soon(reader.synced()).await;
-    fake.put(&setpoint_proto::core::Namespace::default());
-    let newest = Revision::from_raw(fake.revision());
+    server.put(&namespace("other"));
+    let newest = Revision::from_raw(server.revision());
     assert!(reader.reached() < newest);
-    fake.bookmark();
-    soon(reader.reach(newest)).await;
-    assert_eq!(fake.calls("Initial"), 1);
+    eventually("a bookmark arrives", async || reader.reached() >= newest).await;
+    assert_eq!(server.calls("Initial"), 1);
 }
 
 /// Checks I12.
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_initial_state_is_not_synced() {
-    let fake = Fake::start();
-    (0..10).for_each(|n| _ = fake.put(&config_map(&format!("c{n}"))));
-    fake.set_faults(Faults {
+    let server = Server::start().await;
+    (0..10).for_each(|n| _ = server.put(&config_map(&format!("c{n}"))));
+    server.set_faults(Faults {
         break_initial_after: Some(5),
         ..Faults::default()
     });
-    let (reader, told) = start(&fake);
-    eventually("it has tried some times", async || fake.calls("Watch") > 3).await;
+    let (reader, told) = start(&server);
+    eventually("it has tried some times", async || {
+        server.calls("Watch") > 3
+    })
+    .await;
     assert!(!reader.has_synced() && reader.is_empty() && told.lock().is_empty());
 
-    fake.set_faults(Faults::default());
+    server.set_faults(Faults::default());
     soon(reader.synced()).await;
     assert_eq!(reader.len(), 10);
     assert_eq!(told.lock().len(), 10);
@@ -121,39 +122,39 @@ async fn an_interrupted_initial_state_is_not_synced() {
 /// Checks I3.
 #[tokio::test(start_paused = true)]
 async fn a_broken_watch_is_resumed_without_fetching_the_state_again() {
-    let fake = Fake::start();
-    let (reader, told) = start(&fake);
+    let server = Server::start().await;
+    let (reader, told) = start(&server);
     soon(reader.synced()).await;
     for n in 0..5 {
-        fake.break_watches();
-        fake.put(&config_map(&format!("c{n}")));
+        server.break_watches();
+        server.put(&config_map(&format!("c{n}")));
         eventually("the change arrives", async || reader.len() == n + 1).await;
     }
-    assert_eq!(fake.calls("Initial"), 1);
+    assert_eq!(server.calls("Initial"), 1);
     assert_eq!(*told.lock(), ["+c0", "+c1", "+c2", "+c3", "+c4"]);
 }
 
 /// Checks I5.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_missed_while_away_is_told_and_the_rest_is_not_told_twice() {
-    let fake = Fake::start();
-    let [gone, kept, changed] = ["gone", "kept", "changed"].map(|n| fake.put(&config_map(n)));
-    let (reader, told) = start(&fake);
+    let server = Server::start().await;
+    let [gone, kept, changed] = ["gone", "kept", "changed"].map(|n| server.put(&config_map(n)));
+    let (reader, told) = start(&server);
     soon(reader.synced()).await;
     told.lock().clear();
 
-    mute(&fake);
-    fake.remove(&gone);
-    fake.put(&changed);
-    fake.put(&config_map("new"));
-    fake.compact();
-    fake.set_faults(Faults::default());
-    fake.break_watches();
+    mute(&server);
+    server.remove(&gone);
+    server.put(&changed);
+    server.put(&config_map("new"));
+    server.compact();
+    server.set_faults(Faults::default());
+    server.break_watches();
     eventually("the state is fetched anew", async || {
-        fake.calls("Initial") == 2
+        server.calls("Initial") == 2
     })
     .await;
-    until_reached(&reader, &fake).await;
+    until_reached(&reader, &server).await;
 
     let mut told = told.lock().clone();
     told.sort();
@@ -164,61 +165,61 @@ async fn a_deletion_missed_while_away_is_told_and_the_rest_is_not_told_twice() {
 /// Checks I4.
 #[tokio::test(start_paused = true)]
 async fn another_uid_under_the_same_name_is_a_deletion_and_an_addition() {
-    let fake = Fake::start();
+    let server = Server::start().await;
     let mut object = config_map("a");
     object.metadata.uid = "first".into();
-    fake.put(&object);
-    let (reader, told) = start(&fake);
+    server.put(&object);
+    let (reader, told) = start(&server);
     soon(reader.synced()).await;
 
     // As one change, when deletion and creation were merged on the way.
     object.metadata.uid = "second".into();
-    fake.put(&object);
-    until_reached(&reader, &fake).await;
+    server.put(&object);
+    until_reached(&reader, &server).await;
     assert_eq!(*told.lock(), ["+a", "-a", "+a"]);
 
     // And found out only when the state is fetched anew.
-    mute(&fake);
+    mute(&server);
     object.metadata.uid = "third".into();
-    fake.put(&object);
-    fake.compact();
-    fake.set_faults(Faults::default());
-    fake.break_watches();
+    server.put(&object);
+    server.compact();
+    server.set_faults(Faults::default());
+    server.break_watches();
     eventually("the state is fetched anew", async || {
-        fake.calls("Initial") == 2
+        server.calls("Initial") == 2
     })
     .await;
-    until_reached(&reader, &fake).await;
+    until_reached(&reader, &server).await;
     assert_eq!(told.lock()[3..], ["-a", "+a"]);
 }
 
 /// Checks I1.
 #[tokio::test(start_paused = true)]
 async fn a_half_open_connection_is_found_out_and_the_watch_resumed() {
-    let fake = Fake::start();
-    let (reader, told) = start(&fake);
+    let server = Server::start().await;
+    let (reader, told) = start(&server);
     soon(reader.synced()).await;
     let cut = Instant::now();
-    fake.cut_wires();
-    fake.put(&config_map("a"));
+    server.cut_wires();
+    server.put(&config_map("a"));
     eventually("the change arrives", async || reader.len() == 1).await;
     assert!(
         cut.elapsed() < Duration::from_secs(11),
         "{:?}",
         cut.elapsed()
     );
-    assert_eq!(fake.calls("Initial"), 1);
+    assert_eq!(server.calls("Initial"), 1);
     assert_eq!(*told.lock(), ["+a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_a_revision_of_another_kind_ends_without_a_bookmark() {
-    let fake = Fake::start();
-    fake.put(&config_map("a"));
-    let (reader, told) = start(&fake);
+    let server = Server::start().await;
+    server.put(&config_map("a"));
+    let (reader, told) = start(&server);
     soon(reader.synced()).await;
-    fake.put(&setpoint_proto::core::Namespace::default());
-    let newest = Revision::from_raw(fake.revision());
+    server.put(&namespace("other"));
+    let newest = Revision::from_raw(server.revision());
     let waited = timeout(Duration::from_secs(1), reader.reach(newest)).await;
     waited.expect("the state is fetched anew after a short silence");
     assert_eq!(*told.lock(), ["+a"]);
@@ -226,20 +227,20 @@ async fn waiting_for_a_revision_of_another_kind_ends_without_a_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_what_does_not_exist_ends_when_the_state_was_fetched_once_more() {
-    let fake = Fake::start();
-    let (reader, _) = start(&fake);
+    let server = Server::start().await;
+    let (reader, _) = start(&server);
     soon(reader.synced()).await;
     let beyond = Revision::from_raw(1_000_000);
     soon(reader.reach(beyond)).await;
     sleep(Duration::from_secs(30)).await;
-    assert_eq!(fake.calls("Initial"), 2);
+    assert_eq!(server.calls("Initial"), 2);
     assert!(reader.reached() < beyond);
 }
 
 #[tokio::test(start_paused = true)]
 async fn indexes_follow_the_objects() {
-    let fake = Fake::start();
-    let (reader, _) = start(&fake);
+    let server = Server::start().await;
+    let (reader, _) = start(&server);
     let owned_by = |uid: &str| {
         let mut object = config_map("a");
         object.metadata.uid = "a".into();
@@ -250,19 +251,19 @@ async fn indexes_follow_the_objects() {
         }];
         object
     };
-    fake.put(&owned_by("first"));
+    server.put(&owned_by("first"));
     soon(reader.synced()).await;
     assert_eq!(reader.owned_by("first").len(), 1);
 
-    let object = fake.put(&owned_by("second"));
-    until_reached(&reader, &fake).await;
+    let object = server.put(&owned_by("second"));
+    until_reached(&reader, &server).await;
     assert!(reader.owned_by("first").is_empty());
     assert_eq!(reader.owned_by("second").len(), 1);
     assert_eq!(reader.in_namespace("default").len(), 1);
     assert!(reader.in_namespace("defaul").is_empty());
 
-    fake.remove(&object);
-    until_reached(&reader, &fake).await;
+    server.remove(&object);
+    until_reached(&reader, &server).await;
     assert!(reader.owned_by("second").is_empty() && reader.in_namespace("default").is_empty());
 }
 
@@ -287,8 +288,8 @@ impl setpoint_controller::View for Tagged {
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_found_by_their_tags_and_visited_with_their_causes() {
-    let fake = Fake::start();
-    let informer: Informer<Tagged> = fake.gateway("test").informer();
+    let server = Server::start().await;
+    let informer: Informer<Tagged> = server.client("test").informer();
     let reader = informer.reader();
     tokio::spawn(informer.run(CancellationToken::new()));
     soon(reader.synced()).await;
@@ -301,10 +302,10 @@ async fn objects_are_found_by_their_tags_and_visited_with_their_causes() {
         writer: "writer".into(),
         ..Cause::default()
     };
-    fake.put(&config_map("a"));
-    fake.put(&tagged("b", "x"));
-    fake.put(&tagged("c", "x"));
-    fake.put_because(&tagged("d", "y"), cause);
+    server.put(&config_map("a"));
+    server.put(&tagged("b", "x"));
+    server.put(&tagged("c", "x"));
+    server.put_because(&tagged("d", "y"), cause);
     eventually("all are there", async || reader.len() == 4).await;
     let found = |tag: &str| {
         let found = reader.tagged(tag);
@@ -322,8 +323,8 @@ async fn objects_are_found_by_their_tags_and_visited_with_their_causes() {
     });
     assert_eq!(caused, ["a ", "b ", "c ", "d writer"]);
 
-    fake.put(&tagged("b", "y"));
-    fake.remove(&tagged("c", "x"));
+    server.put(&tagged("b", "y"));
+    server.remove(&tagged("c", "x"));
     eventually("one is gone", async || reader.len() == 3).await;
     assert_eq!((found("x"), found("y").len()), (Vec::new(), 2));
 }
@@ -331,10 +332,10 @@ async fn objects_are_found_by_their_tags_and_visited_with_their_causes() {
 /// A handler that panics misses a change; other handlers, other changes and the cache do not.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_stops_nothing_else() {
-    let fake = Fake::start();
+    let server = Server::start().await;
     let told = Told::default();
     let (careful, later) = (told.clone(), told.clone());
-    let informer: Informer<View> = fake.gateway("test").informer();
+    let informer: Informer<View> = server.client("test").informer();
     let reader = informer.reader();
     let name = |delta: &Delta<View>| delta.new.as_ref().unwrap().meta.key.name.clone();
     let informer = informer
@@ -345,9 +346,9 @@ async fn a_handler_that_panics_stops_nothing_else() {
         .on_event(move |delta| later.lock().push(format!("second {}", name(delta))));
     tokio::spawn(informer.run(CancellationToken::new()));
     soon(reader.synced()).await;
-    fake.put(&config_map("poison"));
-    fake.put(&config_map("a"));
-    until_reached(&reader, &fake).await;
+    server.put(&config_map("poison"));
+    server.put(&config_map("a"));
+    until_reached(&reader, &server).await;
     assert_eq!(*told.lock(), ["second poison", "first a", "second a"]);
     assert_eq!(names(&reader), ["a", "poison"]);
 }
@@ -378,15 +379,15 @@ impl setpoint_controller::View for Poisoned {
 
 #[tokio::test(start_paused = true)]
 async fn an_informer_that_panics_fetches_the_state_anew() {
-    let fake = Fake::start();
-    let informer: Informer<Poisoned> = fake.gateway("test").informer();
+    let server = Server::start().await;
+    let informer: Informer<Poisoned> = server.client("test").informer();
     let reader = informer.reader();
     tokio::spawn(informer.run(CancellationToken::new()));
     soon(reader.synced()).await;
-    fake.put(&config_map("unreadable"));
-    fake.put(&config_map("a"));
-    fake.put(&config_map("poison"));
+    server.put(&config_map("unreadable"));
+    server.put(&config_map("a"));
+    server.put(&config_map("poison"));
     eventually("all that can be read is there", async || reader.len() == 2).await;
     assert!(POISON.load(Ordering::Relaxed) > 1);
-    assert_eq!(fake.calls("Initial"), 2);
+    assert_eq!(server.calls("Initial"), 2);
 }

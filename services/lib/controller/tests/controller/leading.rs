@@ -7,32 +7,32 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Faults, eventually};
-use crate::office::{Office, Replica, fake, until_leads};
+use crate::office::{Office, Replica, server, until_leads};
+use crate::server::{Faults, eventually};
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_and_a_release_that_are_refused_are_tried_again_without_a_look_at_the_lease() {
-    let (fake, office) = (fake(), Office::default());
-    let only = Replica::start(fake.gateway("a"), &office, "a-0");
+    let (server, office) = (server().await, Office::default());
+    let only = Replica::start(server.client("a"), &office, "a-0");
     until_leads(&office, "a-0").await;
-    fake.set_faults(Faults {
-        refuse_updates: Some(ApiError::new(Reason::Forbidden, "no")),
+    server.set_faults(Faults {
+        refuse: Some(("Update", ApiError::new(Reason::Forbidden, "no"))),
         ..Faults::default()
     });
     sleep(Duration::from_secs(5)).await;
-    let renewals = fake.calls("Update");
+    let renewals = server.calls("Update");
     assert!(renewals > 2, "{renewals}");
     assert_eq!(office.leader().as_deref(), Some("a-0"));
     only.stop().await;
-    assert_eq!(fake.calls("Update") - renewals, 5);
-    assert_eq!(fake.calls("Get"), 0);
+    assert_eq!(server.calls("Update") - renewals, 5);
+    assert_eq!(server.calls("Get"), 0);
 }
 
 /// Checks L3: others may lead 15 s after the last renewal, which is given up 10 s after it.
 #[tokio::test(start_paused = true)]
 async fn work_that_heeds_the_loss_of_its_term_can_end_in_order_until_others_may_lead() {
     for (seconds, in_order) in [(4, true), (6, false)] {
-        let fake = fake();
+        let server = server().await;
         let (begun, ended) = (CancellationToken::new(), CancellationToken::new());
         let (begin, end) = (begun.clone(), ended.clone());
         let work = move |term: Term| {
@@ -45,10 +45,10 @@ async fn work_that_heeds_the_loss_of_its_term_can_end_in_order_until_others_may_
             }
         };
         let (settings, stop) = (election::Settings::default(), CancellationToken::new());
-        let run = election::run(fake.gateway("a"), settings, "test", "a-0", stop, work);
+        let run = election::run(server.client("a"), settings, "test", "a-0", stop, work);
         let run = tokio::spawn(run);
         begun.cancelled().await;
-        fake.set_faults(Faults {
+        server.set_faults(Faults {
             hang: vec!["Update"],
             ..Faults::default()
         });
@@ -71,8 +71,8 @@ fn leads(lease: &str) -> Option<bool> {
 #[tokio::test(start_paused = true)]
 async fn the_metrics_tell_whether_a_process_leads() {
     for leader_elect in [false, true] {
-        let fake = fake();
-        fake.set_faults(Faults {
+        let server = server().await;
+        server.set_faults(Faults {
             hang: vec!["Watch"],
             ..Faults::default()
         });
@@ -81,7 +81,7 @@ async fn the_metrics_tell_whether_a_process_leads() {
             ..election::Settings::default()
         };
         let (lease, stop) = (format!("measured-{leader_elect}"), CancellationToken::new());
-        let (gateway, name) = (fake.gateway("a"), lease.clone());
+        let (gateway, name) = (server.client("a"), lease.clone());
         let run = async move {
             let work = async |_: Term| std::future::pending().await;
             election::run(gateway, settings, &name, "a-0", stop, work).await
@@ -89,7 +89,7 @@ async fn the_metrics_tell_whether_a_process_leads() {
         let run = tokio::spawn(run);
         sleep(Duration::from_secs(1)).await;
         assert_eq!(leads(&lease), Some(!leader_elect));
-        fake.set_faults(Faults::default());
+        server.set_faults(Faults::default());
         eventually("it leads", async || leads(&lease) == Some(true)).await;
         run.abort();
     }

@@ -1,4 +1,4 @@
-//! The machinery against a small gateway in the same process, in paused time.
+//! The controller library against a gateway in the same process, in paused time.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,11 +12,11 @@ mod clocks;
 mod controller;
 mod election;
 mod events;
-mod fake;
 mod gateway;
 mod informer;
 mod leading;
 mod membership;
 mod office;
 mod queue;
+mod server;
 mod trace;

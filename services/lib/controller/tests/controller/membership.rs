@@ -6,51 +6,51 @@ use setpoint_controller::Membership;
 use setpoint_proto::coordination::Lease;
 use tokio::time::sleep;
 
-use crate::fake::{Fake, Faults, eventually};
+use crate::server::{Faults, Server, eventually};
 
-fn lease(fake: &Fake, name: &str) -> Option<Lease> {
-    fake.get("setpoint-replicas", name)
+fn lease(server: &Server, name: &str) -> Option<Lease> {
+    server.get("setpoint-replicas", name)
 }
 
-fn announce(fake: &Fake, instance: &str, address: &str) -> Membership {
-    Membership::announce(fake.gateway(instance), "scheduler", instance, address)
+fn announce(server: &Server, instance: &str, address: &str) -> Membership {
+    Membership::announce(server.client(instance), "scheduler", instance, address)
 }
 
-async fn until_there(fake: &Fake, name: &str) -> Lease {
-    eventually(name, async || lease(fake, name).is_some()).await;
-    lease(fake, name).unwrap()
+async fn until_there(server: &Server, name: &str) -> Lease {
+    eventually(name, async || lease(server, name).is_some()).await;
+    lease(server, name).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_is_found_by_its_lease_until_it_takes_leave() {
-    let fake = Fake::start();
-    let membership = announce(&fake, "scheduler-My.host", "10.0.0.7:8080");
-    let there = until_there(&fake, "scheduler-my.host").await;
+    let server = Server::start().await;
+    let membership = announce(&server, "scheduler-My.host", "10.0.0.7:8080");
+    let there = until_there(&server, "scheduler-my.host").await;
     assert_eq!(there.metadata.labels["setpoint.dev/service"], "scheduler");
     let address = &there.metadata.annotations["setpoint.dev/address"];
     assert_eq!(address, "10.0.0.7:8080");
     let holder = there.spec.holder_identity.as_deref();
     assert_eq!(holder, Some("scheduler-My.host"));
-    let before = fake.calls("Update");
+    let before = server.calls("Update");
     sleep(Duration::from_secs(100)).await;
     assert_eq!(
-        fake.calls("Update") - before,
+        server.calls("Update") - before,
         10,
         "one renewal in ten seconds"
     );
     membership.leave().await;
-    assert!(lease(&fake, "scheduler-my.host").is_none());
+    assert!(lease(&server, "scheduler-my.host").is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_later_life_under_the_same_name_takes_its_lease_over() {
-    let fake = Fake::start();
-    let first = announce(&fake, "a-0", "10.0.0.1:1");
-    until_there(&fake, "a-0").await;
+    let server = Server::start().await;
+    let first = announce(&server, "a-0", "10.0.0.1:1");
+    until_there(&server, "a-0").await;
     drop(first);
-    let _second = announce(&fake, "a-0", "10.0.0.2:2");
+    let _second = announce(&server, "a-0", "10.0.0.2:2");
     eventually("the new address", async || {
-        let lease = lease(&fake, "a-0").unwrap();
+        let lease = lease(&server, "a-0").unwrap();
         lease.metadata.annotations["setpoint.dev/address"] == "10.0.0.2:2"
     })
     .await;
@@ -58,18 +58,18 @@ async fn a_later_life_under_the_same_name_takes_its_lease_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_whose_renewals_hang_is_back_when_they_no_longer_do() {
-    let fake = Fake::start();
-    let membership = announce(&fake, "a-0", "10.0.0.1:1");
-    until_there(&fake, "a-0").await;
+    let server = Server::start().await;
+    let membership = announce(&server, "a-0", "10.0.0.1:1");
+    until_there(&server, "a-0").await;
     let hang = vec!["Update", "Get"];
-    fake.set_faults(Faults {
+    server.set_faults(Faults {
         hang,
         ..Faults::default()
     });
     sleep(Duration::from_secs(120)).await;
-    fake.set_faults(Faults::default());
-    let revision = fake.revision();
-    eventually("it is renewed", async || fake.revision() > revision).await;
+    server.set_faults(Faults::default());
+    let revision = server.revision();
+    eventually("it is renewed", async || server.revision() > revision).await;
     membership.leave().await;
-    assert!(lease(&fake, "a-0").is_none());
+    assert!(lease(&server, "a-0").is_none());
 }

@@ -6,12 +6,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use setpoint_controller::{Client, Fence, Term, election};
 use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::Namespace;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, eventually, soon};
+use crate::server::{Server, eventually, namespace, soon};
 
 /// As long as a Lease lasts unless set otherwise.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -92,16 +91,14 @@ impl Replica {
     }
 }
 
-pub fn fake() -> Fake {
-    let fake = Fake::start();
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = "setpoint-system".into();
-    fake.put(&namespace);
-    fake
+pub async fn server() -> Server {
+    let server = Server::start().await;
+    server.put(&namespace("setpoint-system"));
+    server
 }
 
-pub fn lease(fake: &Fake) -> Lease {
-    fake.get("setpoint-system", "test").unwrap()
+pub fn lease(server: &Server) -> Lease {
+    server.get("setpoint-system", "test").unwrap()
 }
 
 pub async fn until_leads(office: &Office, name: &str) {

@@ -10,7 +10,7 @@ use setpoint_controller::{Queue, Ticket};
 use setpoint_proto::Cause;
 use tokio::time::{Instant, advance};
 
-use crate::fake::soon;
+use crate::server::soon;
 
 pub fn queue() -> Queue<u32> {
     Queue::new("test", Limiter::default())

@@ -8,8 +8,9 @@ use setpoint_proto::Cause;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::trace::now_ns;
 
-use crate::controller::{Process, copies, fake, origin, reported};
-use crate::fake::eventually;
+use crate::controller::{Process, copies, origin, reported};
+use crate::office::server;
+use crate::server::eventually;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -36,16 +37,16 @@ fn trace_of(cause: &Cause) -> String {
 #[tokio::test(start_paused = true)]
 async fn every_write_of_a_cascade_is_in_the_trace_of_its_first() {
     global::set_tracer_provider(SdkTracerProvider::builder().build());
-    let fake = fake();
+    let server = server().await;
     // One object before the controller starts, one after: a cascade goes on where another left it.
-    fake.put_because(&origin("before", 3), because(TRACE));
-    let _process = Process::start(&fake, "copies-0");
-    eventually("all are there", async || copies(&fake) == 3).await;
-    fake.put_because(&origin("after", 4), because(TRACE));
-    let done = async || reported(&fake, "after").as_deref() == Some("4");
+    server.put_because(&origin("before", 3), because(TRACE));
+    let _process = Process::start(&server, "copies-0");
+    eventually("all are there", async || copies(&server) == 3).await;
+    server.put_because(&origin("after", 4), because(TRACE));
+    let done = async || reported(&server, "after").as_deref() == Some("4");
     eventually("all are there", done).await;
-    for object in fake.all::<ConfigMap>() {
-        let cause = fake.cause(&object).unwrap();
+    for object in server.all::<ConfigMap>() {
+        let cause = server.cause(&object).unwrap();
         assert_eq!(trace_of(&cause), TRACE, "{}", object.metadata.name);
         assert_eq!(cause.began_ns, began(), "{}", object.metadata.name);
         let is_copy = !object.metadata.owner_references.is_empty();
@@ -57,13 +58,13 @@ async fn every_write_of_a_cascade_is_in_the_trace_of_its_first() {
 /// Without a tracer there are no spans, but whoever brought a trace finds it in every write that came of theirs.
 #[tokio::test(start_paused = true)]
 async fn a_trace_goes_on_where_nobody_traces() {
-    let fake = fake();
-    let _process = Process::start(&fake, "copies-0");
-    fake.put_because(&origin("web", 3), because(TRACE));
-    let done = async || reported(&fake, "web").as_deref() == Some("3");
+    let server = server().await;
+    let _process = Process::start(&server, "copies-0");
+    server.put_because(&origin("web", 3), because(TRACE));
+    let done = async || reported(&server, "web").as_deref() == Some("3");
     eventually("all are there", done).await;
-    for object in fake.all::<ConfigMap>() {
-        let cause = fake.cause(&object).unwrap();
+    for object in server.all::<ConfigMap>() {
+        let cause = server.cause(&object).unwrap();
         assert_eq!(trace_of(&cause), TRACE, "{}", object.metadata.name);
     }
 }

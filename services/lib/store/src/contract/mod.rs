@@ -1,10 +1,7 @@
 //! The contracts of [`Store`] and of [`Cache`](crate::cache::Cache), as suites of tests for every implementation.
 //!
 //! Run them with [`store_contract!`](crate::store_contract) and [`cache_contract!`](crate::cache_contract).
-#![allow(
-    clippy::unwrap_used,
-    reason = "only tests use this module: a panic is a failed test"
-)]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 pub mod cache;
 mod faulty;

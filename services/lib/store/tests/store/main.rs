@@ -1,8 +1,5 @@
 //! The contract suites on each implementation, and failures of etcd.
-#![allow(
-    clippy::unwrap_used,
-    reason = "what is not as it should be is a failure"
-)]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod check;
 mod differential;

@@ -22,7 +22,7 @@ impl OnEtcd {
         Self { store, process }
     }
 
-    /// The same with a short timeout of calls.
+    /// As [`start`](Self::start), with a short timeout of calls.
     pub async fn with_short_timeout() -> Self {
         let process = setpoint_testkit::Etcd::start().await;
         let settings = etcd::Settings {

@@ -15,7 +15,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const WEIGHTS: std::ops::RangeInclusive<i32> = 1..=100;
 
-/// Finds what is wrong with affinity of any kind.
+/// Validates node affinity, Pod affinity and Pod anti-affinity.
 pub fn validate(affinity: &Affinity, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(nodes) = &affinity.node_affinity {
         validate_nodes(nodes, &path.field("nodeAffinity"), errors);
@@ -45,7 +45,7 @@ fn validate_nodes(affinity: &NodeAffinity, path: &FieldPath<'_>, errors: &mut Fi
     for (index, preference) in list.iter().enumerate() {
         let path = preferred.index(index);
         validate_weight(preference.weight, &path, errors);
-        // That the values are labels' is asked of what is required only.
+        // Upstream validates the values of required terms only.
         validate_term(
             &preference.preference,
             false,
@@ -76,7 +76,7 @@ fn validate_term(
         let path = expressions.index(index);
         validate_operator(requirement, &path, errors);
         let key = requirement.key.as_str();
-        errors.all_invalid(&path.field("key"), key, names::validate_label_key(key));
+        errors.check(&path.field("key"), key, names::validate_label_key);
         if strict {
             label_selector::validate_values(&requirement.values, &path.field("values"), errors);
         }
@@ -113,7 +113,7 @@ fn validate_operator(
 
 const NO_OPERATOR: &str = "not a valid selector operator";
 
-/// Of a node's fields only its name can be asked for.
+/// Validates a requirement on a field of a node; the only field is its name.
 fn validate_field(
     requirement: &NodeSelectorRequirement,
     path: &FieldPath<'_>,
@@ -135,8 +135,7 @@ fn validate_field(
         return;
     }
     for (index, name) in requirement.values.iter().enumerate() {
-        let wrong = names::validate_dns_subdomain(name);
-        errors.all_invalid(&values.index(index), name, wrong);
+        errors.check(&values.index(index), name, names::validate_dns_subdomain);
     }
 }
 
@@ -171,8 +170,7 @@ fn validate_pod_term(term: &PodAffinityTerm, path: &FieldPath<'_>, errors: &mut 
     let namespaces = term.namespace_selector.as_ref();
     label_selector::validate(namespaces, &path.field("namespaceSelector"), errors);
     for name in &term.namespaces {
-        let wrong = names::validate_dns_label(name);
-        errors.all_invalid(&path.field("namespace"), name, wrong);
+        errors.check(&path.field("namespace"), name, names::validate_dns_label);
     }
     let keys = (&*term.match_label_keys, &*term.mismatch_label_keys);
     spread::validate_label_keys(keys.0, keys.1, selector, path, errors);
@@ -180,5 +178,5 @@ fn validate_pod_term(term: &PodAffinityTerm, path: &FieldPath<'_>, errors: &mut 
     if key.is_empty() {
         errors.required(&at, "can not be empty");
     }
-    errors.all_invalid(&at, key, names::validate_label_key(key));
+    errors.check(&at, key, names::validate_label_key);
 }

@@ -1,4 +1,4 @@
-//! Claims that a Pod brings with it, one for each of its ephemeral volumes.
+//! Validation of the PersistentVolumeClaims that are created for the ephemeral volumes of a Pod.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,6 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::meta::ObjectMeta;
 
-use super::volume::require;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::{label_selector, metadata};
@@ -22,14 +21,14 @@ const ACCESS_MODES: &[&str] = &[
 ];
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
-/// The names of the claims that are created for the Pod `pod`.
-pub fn created(volumes: &[Volume], pod: &str) -> BTreeSet<String> {
+/// Returns the names of the claims that are created for a Pod.
+pub fn created_names(volumes: &[Volume], pod: &str) -> BTreeSet<String> {
     let ephemeral = |volume: &&Volume| volume.volume_source.ephemeral.is_some();
     let name = |volume: &Volume| format!("{pod}-{}", volume.name);
     volumes.iter().filter(ephemeral).map(name).collect()
 }
 
-/// Finds what is wrong with the name of the claim that is created for a volume of the Pod `pod`.
+/// Validates the name of the claim that is created for a volume of the Pod `pod`.
 pub fn validate_name(volume: &Volume, pod: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if volume.volume_source.ephemeral.is_none() || volume.name.is_empty() || pod.is_empty() {
         return;
@@ -41,15 +40,15 @@ pub fn validate_name(volume: &Volume, pod: &str, path: &FieldPath<'_>, errors: &
     }
 }
 
-/// Finds a claim of the user's that has the name of one of those that are created.
-pub fn forbid_created(
+/// Forbids a reference to a claim that is created for an ephemeral volume of the same Pod.
+pub fn forbid_reference(
     source: &VolumeSource,
-    created: &BTreeSet<String>,
+    created_names: &BTreeSet<String>,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
     if let Some(claim) = &source.persistent_volume_claim
-        && created.contains(&claim.claim_name)
+        && created_names.contains(&claim.claim_name)
     {
         let path = path.field("persistentVolumeClaim");
         let detail = "must not reference a PVC that gets created for an ephemeral volume";
@@ -57,7 +56,7 @@ pub fn forbid_created(
     }
 }
 
-/// Finds what is wrong with the template of a claim.
+/// Validates the template of a claim.
 pub fn validate(
     template: &PersistentVolumeClaimTemplate,
     path: &FieldPath<'_>,
@@ -69,7 +68,7 @@ pub fn validate(
     label_selector::validate(spec.selector.as_ref(), &path.field("selector"), errors);
     validate_size(spec, &path.field("resources"), errors);
     let mode = spec.volume_mode.as_deref();
-    errors.one_of_if_given(&path.field("volumeMode"), mode, VOLUME_MODES);
+    errors.one_of(&path.field("volumeMode"), mode, VOLUME_MODES);
     for (class, field) in [
         (&spec.storage_class_name, "storageClassName"),
         (
@@ -78,14 +77,13 @@ pub fn validate(
         ),
     ] {
         if let Some(name) = class.as_deref().filter(|name| !name.is_empty()) {
-            let wrong = names::validate_dns_subdomain(name);
-            errors.all_invalid(&path.field(field), name, wrong);
+            errors.check(&path.field(field), name, names::validate_dns_subdomain);
         }
     }
     validate_data(spec, &path, errors);
 }
 
-/// The created claim gets labels and annotations of its template, and nothing else.
+/// Validates the metadata of the template: it may have only labels and annotations.
 fn validate_metadata(meta: &ObjectMeta, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     metadata::validate_annotations(&meta.annotations, &path.field("annotations"), errors);
     metadata::validate_labels(&meta.labels, &path.field("labels"), errors);
@@ -121,16 +119,14 @@ fn validate_access(modes: &[String], path: &FieldPath<'_>, errors: &mut FieldErr
         errors.required(path, "at least 1 access mode is required");
     }
     for mode in modes {
-        if !ACCESS_MODES.contains(&mode.as_str()) {
-            errors.unsupported(path, mode, ACCESS_MODES);
-        }
+        errors.one_of(path, mode.as_str(), ACCESS_MODES);
     }
-    let (alone, others): (Vec<&str>, Vec<&str>) = modes
+    let (pod_only, others): (Vec<&str>, Vec<&str>) = modes
         .iter()
         .map(String::as_str)
         .filter(|mode| ACCESS_MODES.contains(mode))
         .partition(|mode| *mode == "ReadWriteOncePod");
-    if !alone.is_empty() && !others.is_empty() {
+    if !pod_only.is_empty() && !others.is_empty() {
         let detail = "may not use ReadWriteOncePod with other access modes";
         errors.forbidden(path, detail);
     }
@@ -151,7 +147,7 @@ fn validate_size(spec: &PersistentVolumeClaimSpec, path: &FieldPath<'_>, errors:
     }
 }
 
-/// Validates the source of a volume's data, which two fields may set.
+/// Validates `dataSource` and `dataSourceRef`, which must be equal if both are set.
 fn validate_data(spec: &PersistentVolumeClaimSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let old = spec.data_source.as_ref();
     let old = old.map(|old| (old.api_group.as_deref(), &*old.kind, &*old.name));
@@ -162,8 +158,8 @@ fn validate_data(spec: &PersistentVolumeClaimSpec, path: &FieldPath<'_>, errors:
             continue;
         };
         let path = path.field(field);
-        require(name, &path.field("name"), errors);
-        require(kind, &path.field("kind"), errors);
+        errors.not_empty(&path.field("name"), name);
+        errors.not_empty(&path.field("kind"), kind);
         match group.unwrap_or_default() {
             "" if kind != "PersistentVolumeClaim" => {
                 let detail =
@@ -172,8 +168,11 @@ fn validate_data(spec: &PersistentVolumeClaimSpec, path: &FieldPath<'_>, errors:
             }
             "" => {}
             group => {
-                let wrong = names::validate_dns_subdomain(group);
-                errors.all_invalid(&path.field("apiGroup"), group, wrong);
+                errors.check(
+                    &path.field("apiGroup"),
+                    group,
+                    names::validate_dns_subdomain,
+                );
             }
         }
     }

@@ -1,46 +1,51 @@
-//! Validates a container.
+//! Validation of containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_model::names;
-use setpoint_proto::core::{Container, PodSpec, Probe, VolumeSource};
+use setpoint_proto::core::{Container, ContainerRestartRule, PodSpec, Probe, VolumeSource};
 
-use super::{env, handler, mounts, ports, probe, resources, restart, security};
+use super::{env, handler, mounts, ports, resources, security};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-const PULL: &[&str] = &["Always", "IfNotPresent", "Never"];
-const MESSAGE: &[&str] = &["FallbackToLogsOnError", "File"];
+const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
+const MESSAGE_POLICIES: &[&str] = &["FallbackToLogsOnError", "File"];
+const RESTART_POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
+const RESTART_ACTIONS: &[&str] = &["Restart", "RestartAllContainers"];
+const EXIT_CODE_OPERATORS: &[&str] = &["In", "NotIn"];
+const RESTART_RULES_MAX: usize = 20;
+const EXIT_CODES_MAX: usize = 255;
 
-/// The fields of a Pod that apply to all of its containers.
-pub struct Surroundings<'s> {
+/// The parts of a Pod on which the validation of its containers depends.
+pub struct PodContext<'s> {
     pub spec: &'s PodSpec,
     /// The volumes that may be mounted.
     pub volumes: &'s BTreeMap<&'s str, &'s VolumeSource>,
-    /// The claims that may be named.
+    /// The claims that may be used.
     pub claims: &'s BTreeSet<&'s str>,
 }
 
-/// Finds what is wrong with a container of either list.
+/// Validates a container or an init container.
 pub fn validate(
     container: &Container,
-    around: &Surroundings<'_>,
+    pod: &PodContext<'_>,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
-    match container.name.as_str() {
-        "" => errors.required(&path.field("name"), ""),
-        name => errors.all_invalid(&path.field("name"), name, names::validate_dns_label(name)),
-    }
-    if container.image.is_empty() {
-        errors.required(&path.field("image"), "");
-    }
+    let name = path.field("name");
+    errors.check_required(&name, &container.name, names::validate_dns_label);
+    errors.not_empty(&path.field("image"), &container.image);
     let policy = path.field("terminationMessagePolicy");
-    errors.one_of(&policy, &container.termination_message_policy, MESSAGE);
+    errors.one_of_or_empty(
+        &policy,
+        &container.termination_message_policy,
+        MESSAGE_POLICIES,
+    );
     ports::validate(&container.ports, &path.field("ports"), errors);
     env::validate(&container.env, &path.field("env"), errors);
     env::validate_sources(&container.env_from, &path.field("envFrom"), errors);
-    mounts::validate(container, around.volumes, path, errors);
+    mounts::validate(container, pod.volumes, path, errors);
     validate_pull_policy(
         &container.image_pull_policy,
         &path.field("imagePullPolicy"),
@@ -48,21 +53,21 @@ pub fn validate(
     );
     let at = path.field("resources");
     resources::validate(&container.resources, &at, errors);
-    resources::validate_claims(&container.resources.claims, around.claims, &at, errors);
+    resources::validate_claims(&container.resources.claims, pod.claims, &at, errors);
     resources::validate_resize(
         container,
-        &around.spec.restart_policy,
+        &pod.spec.restart_policy,
         &path.field("resizePolicy"),
         errors,
     );
-    let host_users = around.spec.host_users != Some(false);
+    let host_users = pod.spec.host_users != Some(false);
     let at = path.field("securityContext");
     security::validate(container.security_context.as_ref(), host_users, &at, errors);
-    restart::validate(container, path, errors);
+    validate_restart_policy(container, path, errors);
 }
 
-/// Finds what is wrong with the probes and hooks of a container that goes on.
-pub fn validate_life(
+/// Validates the probes and hooks of a container that is kept running.
+pub fn validate_lifecycle_and_probes(
     container: &Container,
     spec: &PodSpec,
     path: &FieldPath<'_>,
@@ -72,12 +77,16 @@ pub fn validate_life(
         handler::validate_lifecycle(lifecycle, spec, &path.field("lifecycle"), errors);
     }
     for (probe, name) in probes(container) {
-        probe::validate(probe, name, &path.field(name), errors);
+        validate_probe(probe, name, &path.field(name), errors);
     }
 }
 
-/// Probes and hooks are not for a container that others wait for.
-pub fn forbid_life(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Forbids probes and hooks of an init container that is not a sidecar.
+pub fn forbid_lifecycle_and_probes(
+    container: &Container,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let hooks = container.lifecycle.as_ref().map(|_| "lifecycle");
     let probes = probes(container).map(|(_, name)| name);
     for field in hooks.into_iter().chain(probes) {
@@ -87,11 +96,11 @@ pub fn forbid_life(container: &Container, path: &FieldPath<'_>, errors: &mut Fie
     resources::forbid_restarts(container, &path.field("resizePolicy"), errors);
 }
 
-/// When an image is fetched.
+/// Validates an image pull policy.
 pub fn validate_pull_policy(policy: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match policy {
         "" => errors.required(path, ""),
-        policy => errors.one_of(path, policy, PULL),
+        policy => errors.one_of_or_empty(path, policy, PULL_POLICIES),
     }
 }
 
@@ -103,4 +112,81 @@ fn probes(container: &Container) -> impl Iterator<Item = (&Probe, &'static str)>
     ];
     let given = |(probe, name): (Option<_>, _)| Some((probe?, name));
     probes.into_iter().filter_map(given)
+}
+
+/// Validates the probe in the field `name`.
+fn validate_probe(probe: &Probe, name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    handler::validate_probe(&probe.handler, path, errors);
+    for (number, field) in [
+        (probe.initial_delay_seconds, "initialDelaySeconds"),
+        (probe.timeout_seconds, "timeoutSeconds"),
+        (probe.period_seconds, "periodSeconds"),
+        (probe.success_threshold, "successThreshold"),
+        (probe.failure_threshold, "failureThreshold"),
+    ] {
+        errors.non_negative(&path.field(field), number);
+    }
+    validate_probe_grace(
+        probe,
+        name,
+        &path.field("terminationGracePeriodSeconds"),
+        errors,
+    );
+    // The other probes end with their first success.
+    if name != "readinessProbe" && probe.success_threshold != 1 {
+        let at = path.field("successThreshold");
+        errors.invalid(&at, probe.success_threshold, "must be 1");
+    }
+}
+
+fn validate_probe_grace(probe: &Probe, name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    let Some(grace) = probe.termination_grace_period_seconds else {
+        return;
+    };
+    if grace <= 0 {
+        errors.invalid(path, grace, "must be greater than 0");
+    }
+    if name == "readinessProbe" {
+        errors.invalid(path, grace, "must not be set for readinessProbes");
+    }
+}
+
+/// Validates the restart policy of a container and its rules.
+fn validate_restart_policy(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    let at = path.field("restartPolicy");
+    match container.restart_policy.as_deref() {
+        None if !container.restart_policy_rules.is_empty() => {
+            let detail = "must specify restartPolicy when restart rules are used";
+            errors.required(&at, detail);
+        }
+        policy => errors.one_of(&at, policy, RESTART_POLICIES),
+    }
+    let rules = path.field("restartPolicyRules");
+    errors.at_most(
+        &rules,
+        container.restart_policy_rules.len(),
+        RESTART_RULES_MAX,
+    );
+    for (index, rule) in container.restart_policy_rules.iter().enumerate() {
+        validate_restart_rule(rule, &rules.index(index), errors);
+    }
+}
+
+fn validate_restart_rule(
+    rule: &ContainerRestartRule,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    errors.one_of(&path.field("action"), rule.action.as_str(), RESTART_ACTIONS);
+    let at = path.field("exitCodes");
+    let Some(codes) = &rule.exit_codes else {
+        errors.required(&at, "must be specified");
+        return;
+    };
+    errors.one_of(
+        &at.field("operator"),
+        codes.operator.as_str(),
+        EXIT_CODE_OPERATORS,
+    );
+    errors.at_most(&at.field("values"), codes.values.len(), EXIT_CODES_MAX);
 }

@@ -1,17 +1,18 @@
-//! The defaults of a Pod's spec.
+//! The defaults of the spec of a Pod.
 
 use setpoint_proto::core::{Container, EnvVar, PodSpec, Probe, ResourceRequirements, Volume};
 
 use super::{remote, resources};
+use crate::registry::validation::set_default;
 
-/// Permissions of projected files: 0644.
+/// The default mode of projected files.
 const FILE_MODE: i32 = 0o644;
 
-/// For a Pod and for a template alike.
+/// Sets the defaults of the spec of a Pod or a template.
 pub fn fill_defaults(spec: &mut PodSpec) {
-    unless_set(&mut spec.restart_policy, "Always");
-    unless_set(&mut spec.dns_policy, "ClusterFirst");
-    unless_set(&mut spec.scheduler_name, "default-scheduler");
+    set_default(&mut spec.restart_policy, "Always");
+    set_default(&mut spec.dns_policy, "ClusterFirst");
+    set_default(&mut spec.scheduler_name, "default-scheduler");
     spec.termination_grace_period_seconds.get_or_insert(30);
     spec.security_context.get_or_insert_default();
     fill_service_account(spec);
@@ -21,28 +22,22 @@ pub fn fill_defaults(spec: &mut PodSpec) {
     resources::canonicalise(&mut spec.overhead);
 }
 
-/// For a Pod only: templates are left alone, or a change of these rules would roll every Deployment.
+/// Sets the defaults of a Pod that templates do not get: a change of these rules would roll out every Deployment.
 pub fn fill_pod_defaults(spec: &mut PodSpec) {
     spec.enable_service_links.get_or_insert(true);
     if let Some(grace) = &mut spec.termination_grace_period_seconds {
-        // An old way to say: as soon as possible.
+        // A negative grace period is an old form of "as soon as possible".
         *grace = if *grace < 0 { 1 } else { *grace };
     }
     for container in spec.init_containers.iter_mut().chain(&mut spec.containers) {
-        request_what_is_limited(&mut container.resources);
+        default_requests_to_limits(&mut container.resources);
         let ports = container.ports.iter_mut();
         let unset = ports.filter(|port| spec.host_network && port.host_port == 0);
         unset.for_each(|port| port.host_port = port.container_port);
     }
 }
 
-fn unless_set(field: &mut String, value: &str) {
-    if field.is_empty() {
-        value.clone_into(field);
-    }
-}
-
-/// The account has two names, an old one and a new one, kept alike.
+/// Sets the old and the new field of the service account to the same name.
 fn fill_service_account(spec: &mut PodSpec) {
     if spec.service_account_name.is_empty() {
         spec.service_account_name.clone_from(&spec.service_account);
@@ -50,7 +45,7 @@ fn fill_service_account(spec: &mut PodSpec) {
     spec.service_account.clone_from(&spec.service_account_name);
 }
 
-fn request_what_is_limited(resources: &mut ResourceRequirements) {
+fn default_requests_to_limits(resources: &mut ResourceRequirements) {
     for (name, limit) in &resources.limits {
         if !resources.requests.contains_key(name) {
             resources.requests.insert(name.clone(), limit.clone());
@@ -60,14 +55,14 @@ fn request_what_is_limited(resources: &mut ResourceRequirements) {
 
 fn fill_container(container: &mut Container) {
     let pull = pull_policy(&container.image);
-    unless_set(&mut container.image_pull_policy, pull);
-    unless_set(
+    set_default(&mut container.image_pull_policy, pull);
+    set_default(
         &mut container.termination_message_path,
         "/dev/termination-log",
     );
-    unless_set(&mut container.termination_message_policy, "File");
+    set_default(&mut container.termination_message_policy, "File");
     for port in &mut container.ports {
-        unless_set(&mut port.protocol, "TCP");
+        set_default(&mut port.protocol, "TCP");
     }
     container.env.iter_mut().for_each(fill_env);
     resources::canonicalise(&mut container.resources.limits);
@@ -88,7 +83,7 @@ fn fill_container(container: &mut Container) {
     }
 }
 
-/// An image that names no version, or the latest one, may change under its name.
+/// Returns the default pull policy: `Always` for an image without a tag or digest, or with the tag `latest`.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or_default();
     let latest = match name.split_once('@') {
@@ -102,20 +97,20 @@ fn pull_policy(image: &str) -> &'static str {
 fn fill_env(variable: &mut EnvVar) {
     let source = variable.value_from.as_mut();
     if let Some(field) = source.and_then(|source| source.field_ref.as_mut()) {
-        unless_set(&mut field.api_version, "v1");
+        set_default(&mut field.api_version, "v1");
     }
 }
 
 fn fill_probe(probe: &mut Probe) {
-    let unless_zero = |field: &mut i32, value| {
+    let set_default = |field: &mut i32, value| {
         if *field == 0 {
             *field = value;
         }
     };
-    unless_zero(&mut probe.timeout_seconds, 1);
-    unless_zero(&mut probe.period_seconds, 10);
-    unless_zero(&mut probe.success_threshold, 1);
-    unless_zero(&mut probe.failure_threshold, 3);
+    set_default(&mut probe.timeout_seconds, 1);
+    set_default(&mut probe.period_seconds, 10);
+    set_default(&mut probe.success_threshold, 1);
+    set_default(&mut probe.failure_threshold, 3);
     if let Some(http) = &mut probe.handler.http_get {
         fill_http(http);
     }
@@ -125,8 +120,8 @@ fn fill_probe(probe: &mut Probe) {
 }
 
 fn fill_http(http: &mut setpoint_proto::core::HttpGetAction) {
-    unless_set(&mut http.path, "/");
-    unless_set(&mut http.scheme, "HTTP");
+    set_default(&mut http.path, "/");
+    set_default(&mut http.scheme, "HTTP");
 }
 
 fn fill_volume(volume: &mut Volume) {
@@ -146,13 +141,13 @@ fn fill_volume(volume: &mut Volume) {
             .items
             .iter_mut()
             .filter_map(|item| item.field_ref.as_mut());
-        fields.for_each(|field| unless_set(&mut field.api_version, "v1"));
+        fields.for_each(|field| set_default(&mut field.api_version, "v1"));
     }
     if let Some(host_path) = &mut source.host_path {
         host_path.r#type.get_or_insert_default();
     }
     if let Some(image) = &mut source.image {
-        unless_set(&mut image.pull_policy, pull_policy(&image.reference));
+        set_default(&mut image.pull_policy, pull_policy(&image.reference));
     }
     let claim = source.ephemeral.as_mut();
     if let Some(claim) = claim.and_then(|ephemeral| ephemeral.volume_claim_template.as_mut()) {
@@ -188,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_named_version_is_not_pulled_again() {
+    fn only_images_with_a_version_default_to_if_not_present() {
         for (image, policy) in [
             ("nginx", "Always"),
             ("nginx:latest", "Always"),
@@ -202,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_written_in_one_way() {
+    fn quantities_are_canonicalised() {
         let mut container = Container::default();
         container.resources.limits = [("cpu".into(), Quantity::new("0.5"))].into();
         container.resources.requests = [("memory".into(), Quantity::new("1024Mi"))].into();
@@ -212,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_requests_what_it_is_limited_to_but_its_template_is_left_alone() {
+    fn requests_default_to_limits_in_pods_but_not_in_templates() {
         let mut container = Container::default();
         container.resources.limits = [("cpu".into(), Quantity::new("1"))].into();
         let mut spec = spec(container);
@@ -222,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_twice_changes_nothing() {
+    fn defaults_are_idempotent() {
         let container = Container {
             liveness_probe: Some(Probe::default()),
             ..Default::default()

@@ -1,4 +1,4 @@
-//! Names and addresses that a Pod has and knows.
+//! Validation of host names and DNS settings of a Pod.
 
 use setpoint_model::names;
 use setpoint_proto::core::{PodDnsConfig, PodSpec};
@@ -11,16 +11,16 @@ const POLICIES: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Default"
 const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
 const SEARCH_LIST_MAX: usize = 2048;
-/// The longest name that a Linux host can have.
+/// The longest host name on Linux.
 const HOST_NAME_MAX: usize = 64;
 
-/// Finds what is wrong with the names of a Pod and with how it resolves others'.
+/// Validates DNS policy and settings, host names and host aliases.
 pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    errors.one_of(&path.field("dnsPolicy"), &spec.dns_policy, POLICIES);
+    errors.one_of_or_empty(&path.field("dnsPolicy"), &spec.dns_policy, POLICIES);
     validate_config(spec, &path.field("dnsConfig"), errors);
     for (name, field) in [(&spec.hostname, "hostname"), (&spec.subdomain, "subdomain")] {
         if !name.is_empty() {
-            errors.all_invalid(&path.field(field), name, names::validate_dns_label(name));
+            errors.check(&path.field(field), name, names::validate_dns_label);
         }
     }
     validate_override(spec, &path.field("hostnameOverride"), errors);
@@ -30,8 +30,7 @@ pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) 
         ip::validate(&alias.ip, &path.field("ip"), errors);
         let path = path.field("hostnames");
         for (index, name) in alias.hostnames.iter().enumerate() {
-            let wrong = names::validate_dns_subdomain(name);
-            errors.all_invalid(&path.index(index), name, wrong);
+            errors.check(&path.index(index), name, names::validate_dns_subdomain);
         }
     }
 }
@@ -83,8 +82,11 @@ fn validate_searches(searches: &[String], path: &FieldPath<'_>, errors: &mut Fie
     for (index, search) in searches.iter().enumerate() {
         let name = search.strip_suffix('.').unwrap_or(search);
         if search != "." {
-            let wrong = names::validate_dns_subdomain_with_underscores(name);
-            errors.all_invalid(&path.index(index), name, wrong);
+            errors.check(
+                &path.index(index),
+                name,
+                names::validate_dns_subdomain_with_underscores,
+            );
         }
     }
 }
@@ -102,5 +104,5 @@ fn validate_override(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErr
     if name.len() > HOST_NAME_MAX {
         errors.too_long(path, HOST_NAME_MAX);
     }
-    errors.all_invalid(path, name, names::validate_dns_subdomain(name));
+    errors.check(path, name, names::validate_dns_subdomain);
 }

@@ -1,4 +1,4 @@
-//! The fields of a Pod that its containers may read.
+//! Validation of the downward API: fields and resources of a Pod in files and environment variables.
 
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
@@ -8,7 +8,7 @@ use super::paths;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// The fields of its Pod that a file may hold.
+/// The fields that a file may have.
 const FIELDS: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -16,7 +16,7 @@ const FIELDS: &[&str] = &[
     "metadata.namespace",
     "metadata.uid",
 ];
-/// All that can be shown anywhere.
+/// The fields that any use of the downward API may have.
 const KNOWN: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -42,17 +42,15 @@ const RESOURCES: &[&str] = &[
     "requests.ephemeral-storage",
     "requests.memory",
 ];
-/// Units in which bytes are shown.
+/// The divisors of resources in bytes.
 const BYTES: &[&str] = &[
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 
-/// Finds what is wrong with a file that shows a field or a resource.
+/// Validates a file with a field or a resource.
 pub fn validate_file(file: &DownwardApiVolumeFile, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("path");
-    if file.path.is_empty() {
-        errors.required(&at, "");
-    }
+    errors.not_empty(&at, &file.path);
     paths::validate_not_reserved(&file.path, &at, errors);
     match (&file.field_ref, &file.resource_field_ref) {
         (None, None) => {
@@ -77,10 +75,10 @@ pub fn validate_file(file: &DownwardApiVolumeFile, path: &FieldPath<'_>, errors:
     paths::validate_mode(file.mode, &path.field("mode"), errors);
 }
 
-/// Finds what is wrong with a field of the Pod that is to be shown; `shown` are those that can be shown here.
+/// Validates a field reference; `supported` are the fields that may be used here.
 pub fn validate_field(
     selector: &ObjectFieldSelector,
-    shown: &[&str],
+    supported: &[&str],
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
@@ -96,12 +94,12 @@ pub fn validate_field(
         Some((field, key)) => (field, Some(key)),
         None => (text, None),
     };
-    if let Some(reason) = not_converted(&selector.api_version, field, key) {
+    if let Some(reason) = conversion_error(&selector.api_version, field, key) {
         let detail = format!("error converting fieldPath: {reason}");
         errors.invalid(&at, text, detail);
         return;
     }
-    // An old name of it.
+    // The former name of the field.
     let field = if field == "spec.host" {
         "spec.nodeName"
     } else {
@@ -113,15 +111,15 @@ pub fn validate_field(
             errors.all_invalid(path, key, wrong);
         }
         ("metadata.labels", Some(key)) => {
-            errors.all_invalid(path, key, names::validate_qualified_name(key));
+            errors.check(path, key, names::validate_qualified_name);
         }
-        (field, None) if !shown.contains(&field) => errors.unsupported(&at, field, shown),
+        (field, None) => errors.one_of(&at, field, supported),
         _ => {}
     }
 }
 
-/// Why no field of a Pod is meant.
-fn not_converted(version: &str, field: &str, key: Option<&str>) -> Option<String> {
+/// Returns why the reference cannot be converted to a field of a Pod.
+fn conversion_error(version: &str, field: &str, key: Option<&str>) -> Option<String> {
     let with_keys = ["metadata.annotations", "metadata.labels"].contains(&field);
     match key {
         _ if version != "v1" => Some(format!("unsupported pod version: {version}")),
@@ -133,7 +131,7 @@ fn not_converted(version: &str, field: &str, key: Option<&str>) -> Option<String
     }
 }
 
-/// Finds what is wrong with a resource that is to be shown.
+/// Validates a resource reference.
 pub fn validate_resource(
     selector: &ResourceFieldSelector,
     path: &FieldPath<'_>,
@@ -145,8 +143,8 @@ pub fn validate_resource(
     let at = path.field("resource");
     if resource.is_empty() {
         errors.required(&at, "");
-    } else if !pages && !RESOURCES.contains(&resource) {
-        errors.unsupported(&at, resource, RESOURCES);
+    } else if !pages {
+        errors.one_of(&at, resource, RESOURCES);
     }
     let Ok(divisor) = Amount::parse(&selector.divisor.string) else {
         return;

@@ -1,4 +1,4 @@
-//! The environment of a container.
+//! Validation of the environment of a container.
 
 use setpoint_model::names;
 use setpoint_proto::core::{EnvFromSource, EnvVar, EnvVarSource, FileKeySelector};
@@ -7,7 +7,7 @@ use super::{downward, paths};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// The fields of its Pod that a variable may hold.
+/// The fields of the Pod that a variable may have.
 const FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -21,7 +21,7 @@ const FIELDS: &[&str] = &[
 ];
 const ONE_SOURCE: &str = "may not have more than one field specified at a time";
 
-/// Finds what is wrong with variables.
+/// Validates environment variables.
 pub fn validate(env: &[EnvVar], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, variable) in env.iter().enumerate() {
         let path = path.index(index);
@@ -91,12 +91,8 @@ fn validate_source(
 }
 
 fn validate_key(name: &str, key: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let wrong = names::validate_dns_subdomain(name);
-    errors.all_invalid(&path.field("name"), name, wrong);
-    match key {
-        "" => errors.required(&path.field("key"), ""),
-        key => errors.all_invalid(&path.field("key"), key, names::validate_config_key(key)),
-    }
+    errors.check(&path.field("name"), name, names::validate_dns_subdomain);
+    errors.check_required(&path.field("key"), key, names::validate_config_key);
 }
 
 fn validate_file_key(source: &FileKeySelector, path: &FieldPath<'_>, errors: &mut FieldErrors) {
@@ -105,17 +101,14 @@ fn validate_file_key(source: &FileKeySelector, path: &FieldPath<'_>, errors: &mu
         key => validate_name(key, &path.field("key"), errors),
     }
     let at = path.field("volumeName");
-    match source.volume_name.as_str() {
-        "" => errors.required(&at, ""),
-        name => errors.all_invalid(&at, name, names::validate_dns_label(name)),
-    }
+    errors.check_required(&at, &source.volume_name, names::validate_dns_label);
     match source.path.as_str() {
         "" => errors.required(&path.field("path"), ""),
         file => paths::validate_no_backsteps(file, &path.field("path"), errors),
     }
 }
 
-/// Finds what is wrong with objects that give all their keys as variables. Upstream names the list as the field.
+/// Validates `envFrom`. Upstream names the list as the field.
 pub fn validate_sources(sources: &[EnvFromSource], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, source) in sources.iter().enumerate() {
         let at = path.index(index);
@@ -124,11 +117,13 @@ pub fn validate_sources(sources: &[EnvFromSource], path: &FieldPath<'_>, errors:
         }
         if let Some(map) = &source.config_map_ref {
             let name = &map.local_object_reference.name;
-            validate_reference(name, &at.field("configMapRef").field("name"), errors);
+            let at = at.field("configMapRef");
+            errors.check_required(&at.field("name"), name, names::validate_dns_subdomain);
         }
         if let Some(secret) = &source.secret_ref {
             let name = &secret.local_object_reference.name;
-            validate_reference(name, &at.field("secretRef").field("name"), errors);
+            let at = at.field("secretRef");
+            errors.check_required(&at.field("name"), name, names::validate_dns_subdomain);
         }
         match (&source.config_map_ref, &source.secret_ref) {
             (None, None) => {
@@ -138,12 +133,5 @@ pub fn validate_sources(sources: &[EnvFromSource], path: &FieldPath<'_>, errors:
             (Some(_), Some(_)) => errors.invalid(path, "", ONE_SOURCE),
             _ => {}
         }
-    }
-}
-
-fn validate_reference(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    match name {
-        "" => errors.required(path, ""),
-        name => errors.all_invalid(path, name, names::validate_dns_subdomain(name)),
     }
 }

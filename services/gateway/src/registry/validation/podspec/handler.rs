@@ -1,4 +1,4 @@
-//! Ways to ask or tell a container something: a command, a request, a connection, a pause.
+//! Validation of the handlers of probes and lifecycle hooks, and of the stop signal.
 
 use setpoint_proto::core::{
     ExecAction, GrpcAction, HttpGetAction, Lifecycle, LifecycleHandler, PodSpec, ProbeHandler,
@@ -11,7 +11,7 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
 const SCHEMES: &[&str] = &["HTTP", "HTTPS"];
-/// Signals with names of their own; real-time signals are told by [`is_real_time`].
+/// The signals other than the numbered real-time signals, for which see [`is_real_time`].
 const SIGNALS: &[&str] = &[
     "SIGABRT",
     "SIGALRM",
@@ -52,9 +52,9 @@ const SIGNALS: &[&str] = &[
 ];
 const WINDOWS_SIGNALS: &[&str] = &["SIGKILL", "SIGTERM"];
 
-/// All ways there are, of which a handler takes one.
+/// The handler of a probe or a hook: one of these fields is set.
 #[derive(Default)]
-struct Ways<'h> {
+struct Handler<'h> {
     exec: Option<&'h ExecAction>,
     http: Option<&'h HttpGetAction>,
     tcp: Option<&'h TcpSocketAction>,
@@ -62,19 +62,19 @@ struct Ways<'h> {
     sleep: Option<(&'h SleepAction, Option<i64>)>,
 }
 
-/// Finds what is wrong with the handler of a probe.
+/// Validates the handler of a probe.
 pub fn validate_probe(handler: &ProbeHandler, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let ways = Ways {
+    let handler = Handler {
         exec: handler.exec.as_ref(),
         http: handler.http_get.as_ref(),
         tcp: handler.tcp_socket.as_ref(),
         grpc: handler.grpc.as_ref(),
         sleep: None,
     };
-    validate(&ways, path, errors);
+    validate(&handler, path, errors);
 }
 
-/// Finds what is wrong with hooks and the signal to stop.
+/// Validates lifecycle hooks and the stop signal.
 pub fn validate_lifecycle(
     lifecycle: &Lifecycle,
     spec: &PodSpec,
@@ -87,7 +87,7 @@ pub fn validate_lifecycle(
         (&lifecycle.pre_stop, "preStop"),
     ] {
         if let Some(hook) = hook {
-            validate(&ways_of(hook, grace), &path.field(field), errors);
+            validate(&hook_handler(hook, grace), &path.field(field), errors);
         }
     }
     if let Some(signal) = &lifecycle.stop_signal {
@@ -96,8 +96,8 @@ pub fn validate_lifecycle(
     }
 }
 
-fn ways_of(hook: &LifecycleHandler, grace: Option<i64>) -> Ways<'_> {
-    Ways {
+fn hook_handler(hook: &LifecycleHandler, grace: Option<i64>) -> Handler<'_> {
+    Handler {
         exec: hook.exec.as_ref(),
         http: hook.http_get.as_ref(),
         tcp: hook.tcp_socket.as_ref(),
@@ -106,39 +106,39 @@ fn ways_of(hook: &LifecycleHandler, grace: Option<i64>) -> Ways<'_> {
     }
 }
 
-/// Of several ways the first is judged, the others are refused.
-fn validate(ways: &Ways<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Validates the first field that is set, and forbids the others.
+fn validate(handler: &Handler<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let given = [
-        ("exec", ways.exec.is_some()),
-        ("httpGet", ways.http.is_some()),
-        ("tcpSocket", ways.tcp.is_some()),
-        ("grpc", ways.grpc.is_some()),
-        ("sleep", ways.sleep.is_some()),
+        ("exec", handler.exec.is_some()),
+        ("httpGet", handler.http.is_some()),
+        ("tcpSocket", handler.tcp.is_some()),
+        ("grpc", handler.grpc.is_some()),
+        ("sleep", handler.sleep.is_some()),
     ];
     let mut given = given.into_iter().filter(|(_, given)| *given);
     let Some((first, _)) = given.next() else {
         errors.required(path, "must specify a handler type");
         return;
     };
-    validate_way(ways, &path.field(first), errors);
+    validate_action(handler, &path.field(first), errors);
     for (field, _) in given {
         let detail = "may not specify more than 1 handler type";
         errors.forbidden(&path.field(field), detail);
     }
 }
 
-fn validate_way(ways: &Ways<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    if let Some(exec) = ways.exec {
+fn validate_action(handler: &Handler<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    if let Some(exec) = handler.exec {
         if exec.command.is_empty() {
             errors.required(&path.field("command"), "");
         }
-    } else if let Some(http) = ways.http {
+    } else if let Some(http) = handler.http {
         validate_http(http, path, errors);
-    } else if let Some(tcp) = ways.tcp {
+    } else if let Some(tcp) = handler.tcp {
         validate_port(&tcp.port, &path.field("port"), errors);
-    } else if let Some(grpc) = ways.grpc {
+    } else if let Some(grpc) = handler.grpc {
         ports::validate_number(grpc.port, &path.field("port"), errors);
-    } else if let Some((sleep, Some(grace))) = ways.sleep
+    } else if let Some((sleep, Some(grace))) = handler.sleep
         && !(0..=grace).contains(&sleep.seconds)
     {
         let detail =
@@ -148,13 +148,9 @@ fn validate_way(ways: &Ways<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors)
 }
 
 fn validate_http(http: &HttpGetAction, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    if http.path.is_empty() {
-        errors.required(&path.field("path"), "");
-    }
+    errors.not_empty(&path.field("path"), &http.path);
     validate_port(&http.port, &path.field("port"), errors);
-    if !SCHEMES.contains(&http.scheme.as_str()) {
-        errors.unsupported(&path.field("scheme"), &http.scheme, SCHEMES);
-    }
+    errors.one_of(&path.field("scheme"), http.scheme.as_str(), SCHEMES);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     for header in &http.http_headers {
         let name = header.name.as_str();
@@ -168,7 +164,7 @@ fn validate_http(http: &HttpGetAction, path: &FieldPath<'_>, errors: &mut FieldE
 
 fn validate_port(port: &IntOrString, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match port.as_str() {
-        Some(name) => errors.all_invalid(path, name, ports::check_name(name)),
+        Some(name) => errors.check(path, name, ports::check_name),
         None => ports::validate_number(port.int_val, path, errors),
     }
 }
@@ -179,17 +175,13 @@ fn validate_signal(signal: &str, os: Option<&str>, path: &FieldPath<'_>, errors:
             let detail = "may not be set for containers with empty `spec.os.name`";
             errors.forbidden(path, detail);
         }
-        Some("windows") if !WINDOWS_SIGNALS.contains(&signal) => {
-            errors.unsupported(path, signal, WINDOWS_SIGNALS);
-        }
-        Some("linux") if !SIGNALS.contains(&signal) && !is_real_time(signal) => {
-            errors.unsupported(path, signal, SIGNALS);
-        }
+        Some("windows") => errors.one_of(path, signal, WINDOWS_SIGNALS),
+        Some("linux") if !is_real_time(signal) => errors.one_of(path, signal, SIGNALS),
         Some(_) => {}
     }
 }
 
-/// `SIGRTMIN+1` to `SIGRTMIN+15`, and `SIGRTMAX-1` to `SIGRTMAX-14`.
+/// Returns whether the signal is one of `SIGRTMIN+1` to `SIGRTMIN+15` and `SIGRTMAX-1` to `SIGRTMAX-14`.
 fn is_real_time(signal: &str) -> bool {
     let within = |prefix, most: u8| {
         let number: Option<u8> = signal

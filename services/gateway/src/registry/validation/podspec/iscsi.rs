@@ -1,18 +1,17 @@
-//! Disks behind iSCSI, and the names that it has for them.
+//! Validation of iSCSI volumes and their qualified names.
 
 use setpoint_proto::core::{IscsiVolumeSource, Volume};
 
 use super::remote;
-use super::volume::require;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// The longest name of a volume and its portal together.
+/// The largest total length of the volume name and the portal.
 const PORTAL_MAX: usize = 64;
 
-/// Finds what is wrong with a disk behind iSCSI.
+/// Validates an iSCSI volume.
 pub fn validate(volume: &IscsiVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    require(&volume.target_portal, &path.field("targetPortal"), errors);
+    errors.not_empty(&path.field("targetPortal"), &volume.target_portal);
     let at = path.field("iqn");
     match volume.iqn.as_str() {
         "" => errors.required(&at, ""),
@@ -45,7 +44,7 @@ fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// Whether the text is a month, a domain and a name in it, as `2015-02.example.com:disk`.
+/// Returns whether the text is a month, a domain and a name, as in `2015-02.example.com:disk`.
 fn is_qualified(rest: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
     let (month, rest) = rest.split_once('.').unwrap_or_default();
@@ -62,14 +61,14 @@ fn is_qualified(rest: &str) -> bool {
         && !name.contains(odd)
 }
 
-/// Whether the text is a mark of three letters, any letter after it, and `length` letters and digits.
+/// Returns whether the text is a prefix of three letters, a separator, and `length` letters and digits.
 fn is_coded(name: &str, length: usize) -> bool {
     let mut rest = name.chars().skip(4);
     let plain = |letter: char| letter.is_ascii_alphanumeric();
     name.chars().count() == length.saturating_add(4) && rest.all(plain)
 }
 
-/// An initiator's name is made of the volume's and the portal's.
+/// Validates the length of the initiator name, which is made of those of the volume and the portal.
 pub fn validate_initiator(volume: &Volume, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let Some(source) = &volume.volume_source.iscsi else {
         return;

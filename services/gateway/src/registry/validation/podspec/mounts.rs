@@ -1,4 +1,4 @@
-//! Where a container finds its volumes.
+//! Validation of volume mounts and volume devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const READ_ONLY: &[&str] = &["Disabled", "Enabled", "IfPossible"];
 
 type Volumes<'v> = BTreeMap<&'v str, &'v VolumeSource>;
 
-/// Finds what is wrong with a container's mounts and devices.
+/// Validates the mounts and devices of a container.
 pub fn validate(
     container: &Container,
     volumes: &Volumes<'_>,
@@ -37,15 +37,11 @@ fn validate_mounts(
     for (index, mount) in container.volume_mounts.iter().enumerate() {
         let entry = path.index(index);
         let (name, at) = (entry.field("name"), entry.field("mountPath"));
-        if mount.name.is_empty() {
-            errors.required(&name, "");
-        }
+        errors.not_empty(&name, &mount.name);
         if !volumes.contains_key(mount.name.as_str()) {
             errors.not_found(&name, &mount.name);
         }
-        if mount.mount_path.is_empty() {
-            errors.required(&at, "");
-        }
+        errors.not_empty(&at, &mount.mount_path);
         if !paths.insert(mount.mount_path.as_str()) {
             errors.invalid(&at, &mount.mount_path, "must be unique");
         }
@@ -57,28 +53,28 @@ fn validate_mounts(
             let detail = "must not already exist as a path in volumeDevices";
             errors.invalid(&at, &mount.mount_path, detail);
         }
-        validate_part(mount, &entry, path, errors);
-        validate_manner(mount, container, path, errors);
+        validate_sub_path(mount, &entry, path, errors);
+        validate_mount_options(mount, container, path, errors);
     }
 }
 
-/// The part of the volume that is mounted. Upstream names most problems after the list.
-fn validate_part(
+/// Validates the sub-path of a mount. Upstream names the list as the field of most errors.
+fn validate_sub_path(
     mount: &VolumeMount,
     entry: &FieldPath<'_>,
     list: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
-    let (part, expr) = (mount.sub_path.as_str(), mount.sub_path_expr.as_str());
-    paths::validate_descending(part, &list.field("subPath"), errors);
+    let (sub_path, expr) = (mount.sub_path.as_str(), mount.sub_path_expr.as_str());
+    paths::validate_descending(sub_path, &list.field("subPath"), errors);
     paths::validate_descending(expr, &list.field("subPathExpr"), errors);
-    if !part.is_empty() && !expr.is_empty() {
+    if !sub_path.is_empty() && !expr.is_empty() {
         let detail = "subPathExpr and subPath are mutually exclusive";
         errors.invalid(&entry.field("subPathExpr"), expr, detail);
     }
 }
 
-fn validate_manner(
+fn validate_mount_options(
     mount: &VolumeMount,
     container: &Container,
     path: &FieldPath<'_>,
@@ -96,10 +92,7 @@ fn validate_manner(
                 "Bidirectional mount propagation is available only to privileged containers";
             errors.forbidden(&at, detail);
         }
-        Some(other) if !PROPAGATIONS.contains(&other) => {
-            errors.unsupported(&at, other, PROPAGATIONS);
-        }
-        _ => {}
+        other => errors.one_of(&at, other, PROPAGATIONS),
     }
     let at = path.field("recursiveReadOnly");
     match mount.recursive_read_only.as_deref() {
@@ -136,9 +129,7 @@ fn validate_devices(
             errors.invalid(&name, &device.name, "must be unique");
         }
         validate_device_source(device, volumes, &name, errors);
-        if device.device_path.is_empty() {
-            errors.required(&at, "");
-        }
+        errors.not_empty(&at, &device.device_path);
         if !paths.insert(&device.device_path) {
             errors.invalid(&at, &device.device_path, "must be unique");
         }

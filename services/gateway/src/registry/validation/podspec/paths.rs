@@ -1,12 +1,12 @@
-//! Paths of files that must stay below a folder.
+//! Validation of file paths and modes.
 
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// Permissions that a file may be given.
+/// The valid file modes.
 const MODES: std::ops::RangeInclusive<i32> = 0..=0o777;
 
-/// A path within a folder, which it never leaves.
+/// Validates a path that must stay within its folder.
 pub fn validate_descending(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if text.starts_with('/') {
         errors.invalid(path, text, "must be a relative path");
@@ -14,14 +14,14 @@ pub fn validate_descending(text: &str, path: &FieldPath<'_>, errors: &mut FieldE
     validate_no_backsteps(text, path, errors);
 }
 
-/// A path without `..` as one of its parts.
+/// Validates that no segment of a path is `..`.
 pub fn validate_no_backsteps(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if has_backsteps(text) {
         errors.invalid(path, text, "must not contain '..'");
     }
 }
 
-/// As [`validate_descending`]; names that begin with two dots are the node's own.
+/// As [`validate_descending`], and validates that the path does not start with `..`, which node agents reserve.
 pub fn validate_not_reserved(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     validate_descending(text, path, errors);
     if text.starts_with("..") && !text.starts_with("../") {
@@ -29,7 +29,7 @@ pub fn validate_not_reserved(text: &str, path: &FieldPath<'_>, errors: &mut Fiel
     }
 }
 
-/// Permissions, if they are given.
+/// Validates a file mode, if it is set.
 pub fn validate_mode(mode: Option<i32>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(mode) = mode
         && !MODES.contains(&mode)
@@ -39,7 +39,7 @@ pub fn validate_mode(mode: Option<i32>, path: &FieldPath<'_>, errors: &mut Field
     }
 }
 
-/// Is `..` one of its parts?
+/// Returns whether a segment of a path is `..`.
 pub fn has_backsteps(text: &str) -> bool {
     text.split('/').any(|part| part == "..")
 }

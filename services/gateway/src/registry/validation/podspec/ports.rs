@@ -1,4 +1,4 @@
-//! The ports of a container.
+//! Validation of container ports.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use setpoint_proto::core::ContainerPort;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// The protocols there are.
+/// The protocols of ports.
 pub const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
-/// Is every port a port, and its name a name of its own?
+/// Validates the ports of a container.
 pub fn validate(ports: &[ContainerPort], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
@@ -30,18 +30,18 @@ pub fn validate(ports: &[ContainerPort], path: &FieldPath<'_>, errors: &mut Fiel
         if port.host_port != 0 {
             validate_number(port.host_port, &path.field("hostPort"), errors);
         }
-        errors.one_of(&path.field("protocol"), &port.protocol, PROTOCOLS);
+        errors.one_of_or_empty(&path.field("protocol"), &port.protocol, PROTOCOLS);
     }
 }
 
-/// Validates the number of a port.
+/// Validates a port number.
 pub fn validate_number(number: i32, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !(1..=65535).contains(&number) {
         errors.invalid(path, number, "must be between 1 and 65535, inclusive");
     }
 }
 
-/// Returns the problems of the name of a port (RFC 6335).
+/// Returns the errors of the name of a port (RFC 6335).
 pub fn check_name(name: &str) -> Vec<String> {
     let wrong = |wrong: bool, what: &str| wrong.then(|| what.to_owned());
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_have_numbers_in_range() {
+    fn port_numbers_are_in_range() {
         assert_eq!(complaints("", 80), "[]");
         assert!(complaints("", 0).starts_with("[ports[0].containerPort: Required value"));
         assert!(complaints("", 65_536).contains("must be between 1 and 65535, inclusive"));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_ports_have_a_letter_and_at_most_15() {
+    fn port_names_follow_rfc_6335() {
         for right in [
             "telnet",
             "re-mail-ck",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_have_names_of_their_own() {
+    fn port_names_are_unique() {
         assert_eq!(
             complaints("http", 80),
             r#"ports[1].name: Duplicate value: "http""#

@@ -1,4 +1,4 @@
-//! Volumes whose files come from several sources.
+//! Validation of projected volumes.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use setpoint_proto::core::{
     VolumeProjection,
 };
 
-use super::volume::{require, validate_items};
+use super::volume::validate_items;
 use super::{downward, paths};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::label_selector;
 
-/// The bounds of a token's lifetime, in seconds.
-const TOKEN: std::ops::RangeInclusive<i64> = 600..=1 << 32;
+/// The bounds of the lifetime of a token, in seconds.
+const TOKEN_LIFETIME: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 
-/// Finds what is wrong with a projected volume.
+/// Validates a projected volume.
 pub fn validate(volume: &ProjectedVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     paths::validate_mode(volume.default_mode, &path.field("defaultMode"), errors);
     let mut files = Files {
@@ -29,7 +29,7 @@ pub fn validate(volume: &ProjectedVolumeSource, path: &FieldPath<'_>, errors: &m
     }
 }
 
-/// The files that there are already; a second one in the same place is a problem of the volume.
+/// The paths of the files so far. A duplicate is an error of the volume.
 struct Files<'v, 'p> {
     list: &'p FieldPath<'p>,
     seen: BTreeSet<&'v str>,
@@ -61,7 +61,7 @@ fn validate_source<'v>(
     ];
     for (field, name, items) in keys.into_iter().flatten() {
         let path = path.field(field);
-        require(name, &path.field("name"), errors);
+        errors.not_empty(&path.field("name"), name);
         validate_items(items, &path.field("items"), errors);
         items.iter().for_each(|item| files.add(&item.path, errors));
     }
@@ -94,7 +94,7 @@ fn validate_source<'v>(
     }
 }
 
-/// Upstream names the volume's path, not the source's, as the field of the token's.
+/// Validates a token. Upstream names a path of the volume, not of the source, as the field of its path.
 fn validate_token(
     token: &ServiceAccountTokenProjection,
     path: &FieldPath<'_>,
@@ -103,19 +103,19 @@ fn validate_token(
 ) {
     let at = path.field("expirationSeconds");
     let seconds = token.expiration_seconds.unwrap_or_default();
-    if seconds < *TOKEN.start() {
+    if seconds < *TOKEN_LIFETIME.start() {
         errors.invalid(
             &at,
             seconds,
             "may not specify a duration less than 10 minutes",
         );
     }
-    if seconds > *TOKEN.end() {
+    if seconds > *TOKEN_LIFETIME.end() {
         let detail = "may not specify a duration larger than 2^32 seconds";
         errors.invalid(&at, seconds, detail);
     }
     let at = list.field("path");
-    require(&token.path, &at, errors);
+    errors.not_empty(&at, &token.path);
     paths::validate_not_reserved(&token.path, &at, errors);
 }
 
@@ -147,6 +147,6 @@ fn validate_bundle(
         }
     }
     let at = path.field("path");
-    require(&bundle.path, &at, errors);
+    errors.not_empty(&at, &bundle.path);
     paths::validate_not_reserved(&bundle.path, &at, errors);
 }

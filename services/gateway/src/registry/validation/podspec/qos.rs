@@ -3,11 +3,11 @@
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, PodSpec};
 
-/// `Guaranteed` when every container's cpu and memory are limited to what they request, `BestEffort` when none says
-/// anything of them, else `Burstable`.
+/// Returns the class: `Guaranteed` if the limits of CPU and memory of every container equal its requests, `BestEffort` if
+/// no container has any, otherwise `Burstable`.
 pub fn qos_class(spec: &PodSpec) -> &'static str {
     let containers = || spec.init_containers.iter().chain(&spec.containers);
-    if containers().all(says_nothing) {
+    if containers().all(is_unspecified) {
         "BestEffort"
     } else if containers().all(is_guaranteed) {
         "Guaranteed"
@@ -16,18 +16,19 @@ pub fn qos_class(spec: &PodSpec) -> &'static str {
     }
 }
 
-const MEASURED: [&str; 2] = ["cpu", "memory"];
+const COMPUTE_RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-fn says_nothing(container: &Container) -> bool {
+fn is_unspecified(container: &Container) -> bool {
     let resources = &container.resources;
-    let said = |name| resources.limits.contains_key(name) || resources.requests.contains_key(name);
-    !MEASURED.into_iter().any(said)
+    let specified =
+        |name| resources.limits.contains_key(name) || resources.requests.contains_key(name);
+    !COMPUTE_RESOURCES.into_iter().any(specified)
 }
 
 fn is_guaranteed(container: &Container) -> bool {
     let resources = &container.resources;
     let amount = |quantity: &setpoint_proto::meta::Quantity| Amount::parse(&quantity.string).ok();
-    MEASURED
+    COMPUTE_RESOURCES
         .into_iter()
         .all(|name| match resources.limits.get(name) {
             None => false,
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_follows_from_requests_and_limits() {
+    fn the_class_follows_from_requests_and_limits() {
         assert_eq!(class(&[], &[]), "BestEffort");
         assert_eq!(class(&[], &[("cpu", "1")]), "Burstable");
         let both = [("cpu", "1"), ("memory", "1Gi")];

@@ -1,4 +1,4 @@
-//! Volumes of storage systems that Kubernetes once mounted itself.
+//! Defaults and validation of the in-tree volume types of storage systems.
 
 use setpoint_model::names;
 use setpoint_proto::core::{
@@ -6,10 +6,10 @@ use setpoint_proto::core::{
     LocalObjectReference, QuobyteVolumeSource, StorageOsVolumeSource, VolumeSource,
 };
 
-use super::volume::require;
 use super::{iscsi, paths};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
+use crate::registry::validation::set_default;
 
 const CACHING: &[&str] = &["None", "ReadOnly", "ReadWrite"];
 const AZURE_KINDS: &[&str] = &["Dedicated", "Managed", "Shared"];
@@ -19,23 +19,18 @@ const MANAGED_DISKS: &[&str] = &[
 const BLOB_DISKS: &[&str] =
     &["https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"];
 const TENANT_MAX: usize = 64;
-const BYTE: std::ops::RangeInclusive<i32> = 0..=255;
-const REGISTRIES: &str = "must be a host:port pair or multiple pairs separated by commas";
+const BYTE_RANGE: std::ops::RangeInclusive<i32> = 0..=255;
+const REGISTRY_FORM: &str = "must be a host:port pair or multiple pairs separated by commas";
 
-/// Says what the user left unsaid.
+/// Sets the defaults of a volume source.
 pub fn fill_defaults(source: &mut VolumeSource) {
-    let unless_set = |field: &mut String, value: &str| {
-        if field.is_empty() {
-            value.clone_into(field);
-        }
-    };
     if let Some(volume) = &mut source.iscsi {
-        unless_set(&mut volume.iscsi_interface, "default");
+        set_default(&mut volume.iscsi_interface, "default");
     }
     if let Some(volume) = &mut source.rbd {
-        unless_set(&mut volume.pool, "rbd");
-        unless_set(&mut volume.user, "admin");
-        unless_set(&mut volume.keyring, "/etc/ceph/keyring");
+        set_default(&mut volume.pool, "rbd");
+        set_default(&mut volume.user, "admin");
+        set_default(&mut volume.keyring, "/etc/ceph/keyring");
     }
     if let Some(disk) = &mut source.azure_disk {
         disk.caching_mode.get_or_insert_with(|| "ReadWrite".into());
@@ -44,34 +39,34 @@ pub fn fill_defaults(source: &mut VolumeSource) {
         disk.kind.get_or_insert_with(|| "Shared".into());
     }
     if let Some(volume) = &mut source.scale_io {
-        unless_set(&mut volume.storage_mode, "ThinProvisioned");
-        unless_set(&mut volume.fs_type, "xfs");
+        set_default(&mut volume.storage_mode, "ThinProvisioned");
+        set_default(&mut volume.fs_type, "xfs");
     }
 }
 
-/// Finds what is wrong with the first of the sources, in the order in which upstream looks at them.
+/// Validates the first source that is set, in upstream's order.
 pub fn validate(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(git) = &source.git_repo {
-        require(&git.repository, &path.field("repository"), errors);
+        errors.not_empty(&path.field("repository"), &git.repository);
         paths::validate_descending(&git.directory, &path.field("directory"), errors);
     } else if let Some(disk) = &source.gce_persistent_disk {
-        require(&disk.pd_name, &path.field("pdName"), errors);
+        errors.not_empty(&path.field("pdName"), &disk.pd_name);
         validate_partition(disk.partition, path, errors);
     } else if let Some(disk) = &source.aws_elastic_block_store {
-        require(&disk.volume_id, &path.field("volumeID"), errors);
+        errors.not_empty(&path.field("volumeID"), &disk.volume_id);
         validate_partition(disk.partition, path, errors);
     } else if let Some(volume) = &source.iscsi {
         iscsi::validate(volume, path, errors);
     } else if let Some(volume) = &source.glusterfs {
-        require(&volume.endpoints, &path.field("endpoints"), errors);
-        require(&volume.path, &path.field("path"), errors);
+        errors.not_empty(&path.field("endpoints"), &volume.endpoints);
+        errors.not_empty(&path.field("path"), &volume.path);
     } else if let Some(volume) = &source.flocker {
         validate_flocker(volume, path, errors);
     } else if let Some(volume) = &source.rbd {
         require_any(&volume.monitors, &path.field("monitors"), errors);
-        require(&volume.image, &path.field("image"), errors);
+        errors.not_empty(&path.field("image"), &volume.image);
     } else if let Some(disk) = &source.cinder {
-        require(&disk.volume_id, &path.field("volumeID"), errors);
+        errors.not_empty(&path.field("volumeID"), &disk.volume_id);
         validate_secret(disk.secret_ref.as_ref(), path, errors);
     } else if let Some(volume) = &source.cephfs {
         require_any(&volume.monitors, &path.field("monitors"), errors);
@@ -82,28 +77,28 @@ pub fn validate(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldE
     } else if let Some(volume) = &source.flex_volume {
         validate_flex(volume, path, errors);
     } else {
-        validate_later(source, path, errors);
+        validate_other(source, path, errors);
     }
 }
 
-fn validate_later(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+fn validate_other(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(volume) = &source.azure_file {
-        require(&volume.secret_name, &path.field("secretName"), errors);
-        require(&volume.share_name, &path.field("shareName"), errors);
+        errors.not_empty(&path.field("secretName"), &volume.secret_name);
+        errors.not_empty(&path.field("shareName"), &volume.share_name);
     } else if let Some(disk) = &source.vsphere_volume {
-        require(&disk.volume_path, &path.field("volumePath"), errors);
+        errors.not_empty(&path.field("volumePath"), &disk.volume_path);
     } else if let Some(disk) = &source.photon_persistent_disk {
-        require(&disk.pd_id, &path.field("pdID"), errors);
+        errors.not_empty(&path.field("pdID"), &disk.pd_id);
     } else if let Some(volume) = &source.portworx_volume {
-        require(&volume.volume_id, &path.field("volumeID"), errors);
+        errors.not_empty(&path.field("volumeID"), &volume.volume_id);
     } else if let Some(disk) = &source.azure_disk {
         validate_azure(disk, path, errors);
     } else if let Some(disk) = &source.storageos {
         validate_storage_os(disk, path, errors);
     } else if let Some(volume) = &source.scale_io {
-        require(&volume.gateway, &path.field("gateway"), errors);
-        require(&volume.system, &path.field("system"), errors);
-        require(&volume.volume_name, &path.field("volumeName"), errors);
+        errors.not_empty(&path.field("gateway"), &volume.gateway);
+        errors.not_empty(&path.field("system"), &volume.system);
+        errors.not_empty(&path.field("volumeName"), &volume.volume_name);
     }
 }
 
@@ -120,13 +115,13 @@ fn validate_secret(
 ) {
     if let Some(secret) = secret {
         let path = path.field("secretRef");
-        require(&secret.name, &path.field("name"), errors);
+        errors.not_empty(&path.field("name"), &secret.name);
     }
 }
 
-/// Zero is a partition too: that of a disk without any.
+/// Validates a partition; 0 is a disk without partitions, although the message excludes it.
 fn validate_partition(partition: i32, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    if !BYTE.contains(&partition) {
+    if !BYTE_RANGE.contains(&partition) {
         let detail = "must be between 1 and 255, inclusive";
         errors.invalid(&path.field("partition"), partition, detail);
     }
@@ -134,12 +129,12 @@ fn validate_partition(partition: i32, path: &FieldPath<'_>, errors: &mut FieldEr
 
 fn validate_azure(disk: &AzureDiskVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (uri, at) = (disk.disk_uri.as_str(), path.field("diskURI"));
-    require(&disk.disk_name, &path.field("diskName"), errors);
-    require(uri, &at, errors);
+    errors.not_empty(&path.field("diskName"), &disk.disk_name);
+    errors.not_empty(&at, uri);
     let caching = disk.caching_mode.as_deref();
-    errors.one_of_if_given(&path.field("cachingMode"), caching, CACHING);
+    errors.one_of(&path.field("cachingMode"), caching, CACHING);
     let kind = disk.kind.as_deref();
-    errors.one_of_if_given(&path.field("kind"), kind, AZURE_KINDS);
+    errors.one_of(&path.field("kind"), kind, AZURE_KINDS);
     match kind {
         Some("Managed") if !uri.starts_with("/subscriptions/") => {
             errors.unsupported(&at, uri, MANAGED_DISKS);
@@ -156,21 +151,21 @@ fn validate_storage_os(
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
-    require(&disk.volume_name, &path.field("volumeName"), errors);
+    errors.not_empty(&path.field("volumeName"), &disk.volume_name);
     for (name, field) in [
         (&disk.volume_name, "volumeName"),
         (&disk.volume_namespace, "volumeNamespace"),
     ] {
         if !name.is_empty() {
-            errors.all_invalid(&path.field(field), name, names::validate_dns_label(name));
+            errors.check(&path.field(field), name, names::validate_dns_label);
         }
     }
     validate_secret(disk.secret_ref.as_ref(), path, errors);
 }
 
-/// The number of a unit within a disk.
+/// Validates a logical unit number.
 pub fn validate_lun(lun: i32, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    if !BYTE.contains(&lun) {
+    if !BYTE_RANGE.contains(&lun) {
         let detail = "must be between 0 and 255, inclusive";
         errors.invalid(&path.field("lun"), lun, detail);
     }
@@ -203,7 +198,7 @@ fn validate_fc(volume: &FcVolumeSource, path: &FieldPath<'_>, errors: &mut Field
 fn validate_quobyte(volume: &QuobyteVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let at = path.field("registry");
     if volume.registry.is_empty() {
-        errors.required(&at, REGISTRIES);
+        errors.required(&at, REGISTRY_FORM);
     } else if volume.tenant.len() > TENANT_MAX {
         let detail = "must be a UUID and may not exceed a length of 64 characters";
         errors.required(&path.field("tenant"), detail);
@@ -213,13 +208,13 @@ fn validate_quobyte(volume: &QuobyteVolumeSource, path: &FieldPath<'_>, errors: 
             .split(',')
             .filter(|pair| !is_host_and_port(pair));
         for _ in wrong {
-            errors.invalid(&at, &volume.registry, REGISTRIES);
+            errors.invalid(&at, &volume.registry, REGISTRY_FORM);
         }
     }
-    require(&volume.volume, &path.field("volume"), errors);
+    errors.not_empty(&path.field("volume"), &volume.volume);
 }
 
-/// Whether the text is `host:port`, where an address with colons is in brackets.
+/// Returns whether the text is `host:port`, where an IPv6 address is in brackets.
 fn is_host_and_port(pair: &str) -> bool {
     let (host, port) = match pair.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => match rest.strip_prefix(':') {
@@ -253,7 +248,7 @@ fn validate_flocker(volume: &FlockerVolumeSource, path: &FieldPath<'_>, errors: 
 }
 
 fn validate_flex(volume: &FlexVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    require(&volume.driver, &path.field("driver"), errors);
+    errors.not_empty(&path.field("driver"), &volume.driver);
     let at = path.field("options");
     for key in volume.options.keys() {
         let domain = key.split_once('/').map_or(&**key, |(domain, _)| domain);

@@ -1,4 +1,4 @@
-//! Amounts that containers ask for and are limited to.
+//! Validation of resource requests and limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use setpoint_proto::meta::Quantity;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// Resources without a domain that are counted.
-const COUNTED: [&str; 9] = [
+/// The resources of quotas that count objects.
+const OBJECT_COUNTS: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -22,7 +22,7 @@ const COUNTED: [&str; 9] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// Resources without a domain that are measured, but not of containers.
+/// The resources of quotas that are amounts.
 const OF_QUOTAS: [&str; 8] = [
     "storage",
     "requests.cpu",
@@ -36,12 +36,12 @@ const OF_QUOTAS: [&str; 8] = [
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const OF_PODS: &[&str] = &["cpu", "hugepages-", "memory"];
 const RESIZABLE: &[&str] = &["cpu", "memory"];
-const RESIZE: &[&str] = &["NotRequired", "RestartContainer"];
-const PAGES: &str = "hugepages-";
+const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
+const HUGE_PAGES: &str = "hugepages-";
 
 type Amounts = BTreeMap<String, Quantity>;
 
-/// Writes every amount in the one way in which Kubernetes writes it.
+/// Converts quantities to their canonical form.
 pub fn canonicalise(amounts: &mut Amounts) {
     for quantity in amounts.values_mut() {
         if let Ok(amount) = Amount::parse(&quantity.string) {
@@ -50,12 +50,12 @@ pub fn canonicalise(amounts: &mut Amounts) {
     }
 }
 
-/// Finds what is wrong with the resources of a container.
+/// Validates the resources of a container.
 pub fn validate(resources: &ResourceRequirements, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     validate_with(resources, validate_name, path, errors);
 }
 
-/// Finds what is wrong with the resources of a whole Pod.
+/// Validates the resources of a Pod as a whole.
 pub fn validate_of_pod(
     resources: &ResourceRequirements,
     spec: &PodSpec,
@@ -70,12 +70,12 @@ pub fn validate_of_pod(
         let detail = "claims may not be set for Resources at pod-level";
         errors.forbidden(&path.field("claims"), detail);
     }
-    validate_with(resources, validate_pods_name, path, errors);
-    validate_shares(resources, spec, path, errors);
+    validate_with(resources, validate_pod_name, path, errors);
+    validate_containers_fit(resources, spec, path, errors);
 }
 
-/// Containers request no more together, and have no more alone, than their Pod says.
-fn validate_shares(
+/// Validates that the containers fit into the resources of their Pod.
+fn validate_containers_fit(
     resources: &ResourceRequirements,
     spec: &PodSpec,
     path: &FieldPath<'_>,
@@ -94,7 +94,7 @@ fn validate_shares(
     });
     let at = path.field("limits");
     for (name, own) in exceeded(&resources.limits, &limited) {
-        if name.starts_with(PAGES) {
+        if name.starts_with(HUGE_PAGES) {
             let detail = "must be greater than or equal to aggregate container limits";
             errors.invalid(&at.key(name), own, detail);
         }
@@ -102,11 +102,11 @@ fn validate_shares(
     validate_limits(&resources.limits, spec, &path.field("containers"), errors);
 }
 
-/// The amounts of a Pod that are less than its containers' together.
-fn exceeded<'a>(of_pod: &'a Amounts, together: &Resources) -> Vec<(&'a String, &'a Quantity)> {
+/// Returns the amounts of a Pod that are less than the sum of its containers.
+fn exceeded<'a>(of_pod: &'a Amounts, sum: &Resources) -> Vec<(&'a String, &'a Quantity)> {
     let own = Resources::of_list(of_pod);
     let none = Resources::default();
-    let lacking = own.lacking(&none, together);
+    let lacking = own.lacking(&none, sum);
     lacking
         .filter_map(|name| of_pod.get_key_value(name))
         .collect()
@@ -151,7 +151,7 @@ fn validate_with(
                 Err(error) => errors.invalid(&path, quantity, error),
                 Ok(amount) => {
                     validate_amount(name, amount, quantity, &path, errors);
-                    validate_pages(name, amount, &path, errors);
+                    validate_huge_pages(name, amount, &path, errors);
                 }
             }
         }
@@ -159,12 +159,12 @@ fn validate_with(
     validate_requests(resources, &limits, &requests, errors);
     let names = || resources.limits.keys().chain(resources.requests.keys());
     let measured = names().any(|name| ["cpu", "memory"].contains(&name.as_str()));
-    if !measured && names().any(|name| name.starts_with(PAGES)) {
+    if !measured && names().any(|name| name.starts_with(HUGE_PAGES)) {
         errors.forbidden(path, "HugePages require cpu or memory");
     }
 }
 
-/// No request is above its limit; what cannot be shared is requested in full.
+/// Validates that no request exceeds its limit, and that requests of resources that cannot be overcommitted equal it.
 fn validate_requests(
     resources: &ResourceRequirements,
     limits: &FieldPath<'_>,
@@ -173,12 +173,12 @@ fn validate_requests(
 ) {
     let amount = |quantity: &Quantity| Amount::parse(&quantity.string).ok();
     for (name, request) in &resources.requests {
-        let shared = is_native(name) && !name.starts_with(PAGES);
+        let overcommitable = is_native(name) && !name.starts_with(HUGE_PAGES);
         match resources.limits.get(name) {
-            None if !shared => {
+            None if !overcommitable => {
                 errors.required(limits, "Limit must be set for non overcommitable resources");
             }
-            Some(limit) if !shared && amount(request) != amount(limit) => {
+            Some(limit) if !overcommitable && amount(request) != amount(limit) => {
                 let detail = format!("must be equal to {name} limit of {limit}");
                 errors.invalid(requests, request, detail);
             }
@@ -191,7 +191,7 @@ fn validate_requests(
     }
 }
 
-/// No amount is negative, and what is not cut into parts is whole.
+/// Validates that an amount is not negative, and an integer if the resource is not divisible.
 pub fn validate_amount(
     name: &str,
     amount: Amount,
@@ -203,14 +203,14 @@ pub fn validate_amount(
         errors.invalid(path, quantity, "must be greater than or equal to 0");
     }
     let whole = amount == Amount::from_value(amount.value());
-    if !whole && (COUNTED.contains(&name) || is_extended(name)) {
+    if !whole && (OBJECT_COUNTS.contains(&name) || is_extended(name)) {
         errors.invalid(path, quantity, "must be an integer");
     }
 }
 
-/// Pages are whole ones.
-fn validate_pages(name: &str, amount: Amount, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let Some(size) = name.strip_prefix(PAGES) else {
+/// Validates that an amount of huge pages is a multiple of the page size.
+fn validate_huge_pages(name: &str, amount: Amount, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    let Some(size) = name.strip_prefix(HUGE_PAGES) else {
         return;
     };
     let size = Amount::parse(size).map_or(0, Amount::value);
@@ -221,12 +221,12 @@ fn validate_pages(name: &str, amount: Amount, path: &FieldPath<'_>, errors: &mut
     }
 }
 
-/// Whether Kubernetes itself defines the resource.
+/// Returns whether the resource is defined by Kubernetes.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether the resource is an extended one.
+/// Returns whether the resource is an extended one.
 fn is_extended(name: &str) -> bool {
     let in_quotas = format!("requests.{name}");
     !is_native(name)
@@ -237,7 +237,7 @@ fn is_extended(name: &str) -> bool {
 fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     validate_any_name(name, path, errors);
     if !name.contains('/') {
-        if !OF_CONTAINERS.contains(&name) && !name.starts_with(PAGES) {
+        if !OF_CONTAINERS.contains(&name) && !name.starts_with(HUGE_PAGES) {
             let detail = "must be a standard resource for containers";
             errors.invalid(path, name, detail);
         }
@@ -247,10 +247,10 @@ fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     }
 }
 
-fn validate_pods_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+fn validate_pod_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let before = errors.count();
     validate_any_name(name, path, errors);
-    let known = ["cpu", "memory"].contains(&name) || name.starts_with(PAGES);
+    let known = ["cpu", "memory"].contains(&name) || name.starts_with(HUGE_PAGES);
     if errors.count() == before && !known {
         errors.unsupported(path, name, OF_PODS);
     }
@@ -261,16 +261,16 @@ fn validate_any_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors)
     let right = wrong.is_empty();
     errors.all_invalid(path, name, wrong);
     let standard = OF_CONTAINERS.contains(&name)
-        || COUNTED.contains(&name)
+        || OBJECT_COUNTS.contains(&name)
         || OF_QUOTAS.contains(&name)
-        || name.starts_with(PAGES);
+        || name.starts_with(HUGE_PAGES);
     if right && !name.contains('/') && !standard {
         let detail = "must be a standard resource type or fully qualified";
         errors.invalid(path, name, detail);
     }
 }
 
-/// A container uses claims that its Pod has, each once.
+/// Validates that a container names claims of its Pod, each once.
 pub fn validate_claims(
     claims: &[ResourceClaim],
     known: &BTreeSet<&str>,
@@ -286,12 +286,15 @@ pub fn validate_claims(
             continue;
         }
         if !claim.request.is_empty() {
-            let wrong = names::validate_dns_label(&claim.request);
-            errors.all_invalid(&at.field("request"), &claim.request, wrong);
+            errors.check(
+                &at.field("request"),
+                &claim.request,
+                names::validate_dns_label,
+            );
         }
         let first = seen.range((name, "")..).next();
         let first = first.filter(|(other, _)| *other == name);
-        // A claim without a request means all of its requests.
+        // A claim without a request stands for all of its requests.
         let whole = claim.request.is_empty() || first == Some(&(name, ""));
         let repeated = whole && first.is_some();
         if !seen.insert((name, claim.request.as_str())) || repeated {
@@ -319,10 +322,10 @@ pub fn validate_resize(
         if !seen.insert(name) {
             errors.duplicate(&path.index(index), name);
         }
-        for (value, known) in [(name, RESIZABLE), (restart, RESIZE)] {
+        for (value, known) in [(name, RESIZABLE), (restart, RESIZE_POLICIES)] {
             match value {
                 "" => errors.required(path, ""),
-                value => errors.one_of(path, value, known),
+                value => errors.one_of_or_empty(path, value, known),
             }
         }
         if restart_policy == "Never" && restart != "NotRequired" {
@@ -332,7 +335,7 @@ pub fn validate_resize(
     }
 }
 
-/// Finds resources whose change would restart a container that others wait for.
+/// Forbids resize policies that would restart an init container.
 pub fn forbid_restarts(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, policy) in container.resize_policy.iter().enumerate() {
         if policy.restart_policy == "RestartContainer" {
@@ -361,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_may_request_more_than_the_limit() {
+    fn a_request_may_not_exceed_its_limit() {
         assert_eq!(complaints(("cpu", "100m"), ("cpu", "1")), "[]");
         assert_eq!(
             complaints(("cpu", "2"), ("cpu", "1")),
@@ -370,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_has_a_known_or_a_full_name() {
+    fn resource_names_are_standard_or_qualified_and_amounts_not_negative() {
         let complaint = complaints(("gpu", "1"), ("memory", "1"));
         assert!(complaint.contains("must be a standard resource type or fully qualified"));
         let complaint = complaints(("cpu", "-1"), ("memory", "1"));

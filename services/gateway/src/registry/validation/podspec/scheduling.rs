@@ -1,4 +1,4 @@
-//! Validates the fields of a Pod that restrict its nodes.
+//! Validation of tolerations, affinity, topology spread and scheduling gates.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,10 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
 const OPERATORS: &[&str] = &["Equal", "Exists"];
-const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+/// The effects of taints.
+pub const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// Finds what is wrong with tolerations, affinity, spreading and gates.
+/// Validates the fields of a Pod about scheduling.
 pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let tolerations = path.field("tolerations");
     for (index, toleration) in spec.tolerations.iter().enumerate() {
@@ -34,7 +35,7 @@ fn validate_toleration(toleration: &Toleration, path: &FieldPath<'_>, errors: &m
     let (key, value) = (toleration.key.as_str(), toleration.value.as_str());
     let (at, operator) = (path.field("operator"), toleration.operator.as_str());
     if !key.is_empty() {
-        errors.all_invalid(&path.field("key"), key, names::validate_label_key(key));
+        errors.check(&path.field("key"), key, names::validate_label_key);
     } else if operator != "Exists" {
         let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
         errors.invalid(&at, operator, detail);
@@ -57,16 +58,16 @@ fn validate_toleration(toleration: &Toleration, path: &FieldPath<'_>, errors: &m
                 "value must be empty when `operator` is 'Exists'",
             );
         }
-        other => errors.one_of(&at, other, OPERATORS),
+        other => errors.one_of_or_empty(&at, other, OPERATORS),
     }
-    errors.one_of(&path.field("effect"), &toleration.effect, EFFECTS);
+    errors.one_of_or_empty(&path.field("effect"), &toleration.effect, EFFECTS);
 }
 
 fn validate_gates(gates: &[PodSchedulingGate], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (index, gate) in gates.iter().enumerate() {
         let (path, name) = (path.index(index), gate.name.as_str());
-        errors.all_invalid(&path, name, names::validate_qualified_name(name));
+        errors.check(&path, name, names::validate_qualified_name);
         if !seen.insert(name) {
             errors.duplicate(&path, name);
         }

@@ -1,10 +1,10 @@
-//! Validates the security contexts of Pods and containers.
+//! Validation of security contexts.
 
 use setpoint_proto::core::{
     AppArmorProfile, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext,
 };
 
-use super::validate::lists;
+use super::validate::for_each_container;
 use super::{paths, windows};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
@@ -13,13 +13,13 @@ const PROC_MOUNTS: &[&str] = &["Default", "Unmasked"];
 const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 const FS_GROUP_CHANGES: &[&str] = &["Always", "OnRootMismatch"];
 const GROUP_POLICIES: &[&str] = &["Merge", "Strict"];
-/// Upstream knows `MountOption` too, behind a feature gate that is off.
+/// Upstream also has `MountOption`, behind a feature gate that is off.
 const SE_LINUX_CHANGES: &[&str] = &["Recursive"];
-/// The longest path of a file, less the zero at its end.
+/// The longest file path on Linux, without its terminating zero byte.
 const PATH_MAX: usize = 4095;
 const SYSCTL_MAX: usize = 253;
 
-/// Finds what is wrong with the security context of a container.
+/// Validates the security context of a container.
 pub fn validate(
     context: Option<&SecurityContext>,
     host_users: bool,
@@ -41,7 +41,7 @@ pub fn validate(
     validate_app_armor(profile, &path.field("appArmorProfile"), errors);
 }
 
-/// Finds what is wrong with the security context of a Pod, and with what it shares with its node.
+/// Validates the security context of a Pod and its use of host namespaces.
 pub fn validate_pod(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     validate_host_users(spec, path, errors);
     let path = path.field("securityContext");
@@ -81,7 +81,7 @@ pub fn validate_pod(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErro
             SE_LINUX_CHANGES,
         ),
     ] {
-        errors.one_of_if_given(&path.field(name), policy.as_deref(), known);
+        errors.one_of(&path.field(name), policy.as_deref(), known);
     }
     let seccomp = context.seccomp_profile.as_ref();
     validate_seccomp(seccomp, &path.field("seccompProfile"), errors);
@@ -91,7 +91,7 @@ pub fn validate_pod(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErro
     validate_app_armor(profile, &path.field("appArmorProfile"), errors);
 }
 
-/// A user's or group's number.
+/// Validates the id of a user or group, if it is set.
 pub fn validate_id(id: Option<i64>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(id) = id
         && !(0..=i64::from(i32::MAX)).contains(&id)
@@ -113,15 +113,11 @@ fn validate_host_users(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldE
             errors.forbidden(&path.field(field), NOT_WITHOUT_HOST_USERS);
         }
     }
-    for (list, field) in lists(spec) {
-        let path = path.field(field);
-        for (index, container) in list.iter().enumerate() {
-            if !container.volume_devices.is_empty() {
-                let path = path.index(index);
-                errors.forbidden(&path.field("volumeDevices"), NOT_WITHOUT_HOST_USERS);
-            }
+    for_each_container(spec, path, |container, _, path| {
+        if !container.volume_devices.is_empty() {
+            errors.forbidden(&path.field("volumeDevices"), NOT_WITHOUT_HOST_USERS);
         }
-    }
+    });
 }
 
 const NOT_WITHOUT_HOST_USERS: &str = "when `hostUsers` is false";
@@ -133,7 +129,7 @@ fn validate_proc_mount(
     errors: &mut FieldErrors,
 ) {
     let mount = context.proc_mount.as_deref();
-    errors.one_of_if_given(path, mount, PROC_MOUNTS);
+    errors.one_of(path, mount, PROC_MOUNTS);
     if host_users && mount == Some("Unmasked") {
         errors.invalid(path, mount, "`hostUsers` must be false to use `Unmasked`");
     }
@@ -222,7 +218,7 @@ fn validate_profile_type(
     let at = path.field("type");
     match r#type {
         "" => errors.required(&at, &format!("type is required when {field} is set")),
-        other => errors.one_of(&at, other, PROFILES),
+        other => errors.one_of_or_empty(&at, other, PROFILES),
     }
 }
 

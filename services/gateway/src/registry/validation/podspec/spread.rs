@@ -1,4 +1,4 @@
-//! Validates topology spread constraints.
+//! Validation of topology spread constraints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,29 +13,29 @@ use crate::registry::validation::label_selector;
 const UNSATISFIABLE: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
 const POLICIES: &[&str] = &["Honor", "Ignore"];
 
-/// Finds what is wrong with constraints.
+/// Validates topology spread constraints.
 pub fn validate(
     constraints: &[TopologySpreadConstraint],
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
-    // The last of its like is named as the only one, as upstream does.
+    // As upstream, all duplicates except the last are reported.
     let last: BTreeMap<_, _> = (0..)
         .zip(constraints)
-        .map(|(at, one)| (like(one), at))
+        .map(|(at, one)| (unique_key(one), at))
         .collect();
     for (index, constraint) in constraints.iter().enumerate() {
         let path = path.index(index);
         validate_constraint(constraint, &path, errors);
-        if last.get(&like(constraint)) != Some(&index) {
-            let (key, when) = like(constraint);
+        if last.get(&unique_key(constraint)) != Some(&index) {
+            let (key, when) = unique_key(constraint);
             let at = path.field("{topologyKey, whenUnsatisfiable}");
             errors.duplicate(&at, format!("{{{key}, {when}}}"));
         }
     }
 }
 
-fn like(constraint: &TopologySpreadConstraint) -> (&str, &str) {
+fn unique_key(constraint: &TopologySpreadConstraint) -> (&str, &str) {
     (&constraint.topology_key, &constraint.when_unsatisfiable)
 }
 
@@ -49,9 +49,7 @@ fn validate_constraint(
         errors.required(&path.field("topologyKey"), "can not be empty");
     }
     let when = constraint.when_unsatisfiable.as_str();
-    if !UNSATISFIABLE.contains(&when) {
-        errors.unsupported(&path.field("whenUnsatisfiable"), when, UNSATISFIABLE);
-    }
+    errors.one_of(&path.field("whenUnsatisfiable"), when, UNSATISFIABLE);
     if let Some(domains) = constraint.min_domains {
         let at = path.field("minDomains");
         errors.positive(&at, domains);
@@ -65,14 +63,14 @@ fn validate_constraint(
         (&constraint.node_affinity_policy, "nodeAffinityPolicy"),
         (&constraint.node_taints_policy, "nodeTaintsPolicy"),
     ] {
-        errors.one_of_if_given(&path.field(field), policy.as_deref(), POLICIES);
+        errors.one_of(&path.field(field), policy.as_deref(), POLICIES);
     }
     let selector = constraint.label_selector.as_ref();
     validate_label_keys(&constraint.match_label_keys, &[], selector, path, errors);
     label_selector::validate(selector, &path.field("labelSelector"), errors);
 }
 
-/// Finds what is wrong with keys whose values a Pod shares, or does not share, with those that are selected.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` against the label selector.
 pub fn validate_label_keys(
     matching: &[String],
     mismatching: &[String],
@@ -124,6 +122,6 @@ fn validate_keys(
         return;
     }
     for (index, key) in keys.iter().enumerate() {
-        errors.all_invalid(&path.index(index), key, names::validate_label_key(key));
+        errors.check(&path.index(index), key, names::validate_label_key);
     }
 }

@@ -1,18 +1,29 @@
-//! Fields that are for one operating system only.
+//! Validation of fields that apply to one operating system only.
 
 use setpoint_proto::core::{PodSecurityContext, PodSpec, SecurityContext};
 
-use super::validate::lists;
+use super::validate::for_each_container;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-/// Finds fields that are not for the operating system that the Pod names.
+/// A field that is forbidden, and whether it is set.
+type Field = (bool, &'static str);
+
+/// Forbids fields that do not apply to the operating system of the Pod.
 pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match spec.os.as_ref().map(|os| os.name.as_str()) {
-        Some("linux") => visit(spec, path, &forbid_windows, errors),
+        Some("linux") => {
+            let field = "windowsOptions";
+            let of_pod =
+                |context: &PodSecurityContext| vec![(context.windows_options.is_some(), field)];
+            let of_container =
+                |context: &SecurityContext| vec![(context.windows_options.is_some(), field)];
+            let detail = "windows options cannot be set for a linux pod";
+            forbid_in_contexts(spec, of_pod, of_container, detail, path, errors);
+        }
         Some("windows") => {
             let detail = "cannot be set for a windows pod";
-            for (given, field) in [
+            let fields = [
                 (spec.host_users.is_some(), "hostUsers"),
                 (spec.host_pid, "hostPID"),
                 (spec.host_ipc, "hostIPC"),
@@ -20,64 +31,43 @@ pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) 
                     spec.share_process_namespace.is_some(),
                     "shareProcessNamespace",
                 ),
-            ] {
-                if given {
-                    errors.forbidden(&path.field(field), detail);
-                }
-            }
-            visit(spec, path, &forbid_linux, errors);
+            ];
+            forbid(&fields, detail, path, errors);
+            let (of_pod, of_container) = (linux_pod_fields, linux_container_fields);
+            forbid_in_contexts(spec, of_pod, of_container, detail, path, errors);
         }
         _ => {}
     }
 }
 
-/// A security context, of a Pod or of one of its containers.
-enum Context<'c> {
-    OfPod(&'c PodSecurityContext),
-    OfContainer(&'c SecurityContext),
-}
-
-type Visit<'v> = &'v dyn Fn(&Context<'_>, &FieldPath<'_>, &mut FieldErrors);
-
-fn visit(spec: &PodSpec, path: &FieldPath<'_>, forbid: Visit<'_>, errors: &mut FieldErrors) {
+/// Forbids fields in the security contexts of the Pod and its containers.
+fn forbid_in_contexts(
+    spec: &PodSpec,
+    of_pod: impl Fn(&PodSecurityContext) -> Vec<Field>,
+    of_container: impl Fn(&SecurityContext) -> Vec<Field>,
+    detail: &str,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     if let Some(context) = &spec.security_context {
         let path = path.field("securityContext");
-        forbid(&Context::OfPod(context), &path, errors);
+        forbid(&of_pod(context), detail, &path, errors);
     }
-    for (list, field) in lists(spec) {
-        let path = path.field(field);
-        for (index, container) in list.iter().enumerate() {
-            if let Some(context) = &container.security_context {
-                let path = path.index(index);
-                let path = path.field("securityContext");
-                forbid(&Context::OfContainer(context), &path, errors);
-            }
+    for_each_container(spec, path, |container, _, path| {
+        if let Some(context) = &container.security_context {
+            let path = path.field("securityContext");
+            forbid(&of_container(context), detail, &path, errors);
         }
+    });
+}
+
+fn forbid(fields: &[Field], detail: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    for (_, field) in fields.iter().filter(|(set, _)| *set) {
+        errors.forbidden(&path.field(field), detail);
     }
 }
 
-fn forbid_windows(context: &Context<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let options = match context {
-        Context::OfPod(context) => &context.windows_options,
-        Context::OfContainer(context) => &context.windows_options,
-    };
-    if options.is_some() {
-        let detail = "windows options cannot be set for a linux pod";
-        errors.forbidden(&path.field("windowsOptions"), detail);
-    }
-}
-
-fn forbid_linux(context: &Context<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let given = match context {
-        Context::OfPod(context) => of_linux_pods(context),
-        Context::OfContainer(context) => of_linux_containers(context),
-    };
-    for (_, field) in given.into_iter().filter(|(given, _)| *given) {
-        errors.forbidden(&path.field(field), "cannot be set for a windows pod");
-    }
-}
-
-fn of_linux_pods(context: &PodSecurityContext) -> Vec<(bool, &'static str)> {
+fn linux_pod_fields(context: &PodSecurityContext) -> Vec<Field> {
     vec![
         (context.app_armor_profile.is_some(), "appArmorProfile"),
         (context.se_linux_options.is_some(), "seLinuxOptions"),
@@ -105,7 +95,7 @@ fn of_linux_pods(context: &PodSecurityContext) -> Vec<(bool, &'static str)> {
     ]
 }
 
-fn of_linux_containers(context: &SecurityContext) -> Vec<(bool, &'static str)> {
+fn linux_container_fields(context: &SecurityContext) -> Vec<Field> {
     vec![
         (context.app_armor_profile.is_some(), "appArmorProfile"),
         (context.se_linux_options.is_some(), "seLinuxOptions"),

@@ -1,4 +1,4 @@
-//! Validates a Pod's spec.
+//! Validation of the spec of a Pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use setpoint_proto::core::{
     Container, Pod, PodResourceClaim, PodSpec, ResourceRequirements, VolumeSource,
 };
 
-use super::container::{self, Surroundings};
+use super::container::{self, PodContext};
 use super::{annotations, dns, resources, scheduling, security, system, volume, windows};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 
-const RESTART: &[&str] = &["Always", "OnFailure", "Never"];
-const PREEMPT: &[&str] = &["PreemptLowerPriority", "Never"];
+const RESTART_POLICIES: &[&str] = &["Always", "OnFailure", "Never"];
+const PREEMPTION_POLICIES: &[&str] = &["PreemptLowerPriority", "Never"];
 const SYSTEMS: &[&str] = &["linux", "windows"];
 
-/// Finds what is wrong with a Pod that is no template.
+/// Validates a Pod.
 pub fn validate_pod(pod: &Pod, errors: &mut FieldErrors) {
     let (meta, path, spec) = (
         FieldPath::root("metadata"),
@@ -33,12 +33,9 @@ pub fn validate_pod(pod: &Pod, errors: &mut FieldErrors) {
         }
     }
     validate_spec(spec, Some(&pod.metadata.name), &path, errors);
-    for (list, field) in lists(spec) {
-        let path = path.field(field);
-        for (index, container) in list.iter().enumerate() {
-            validate_image(container, &path.index(index), errors);
-        }
-    }
+    for_each_container(spec, &path, |container, _, path| {
+        validate_image(container, path, errors);
+    });
     validate_tokens(spec, &path.field("volumes"), errors);
     let images = spec
         .volumes
@@ -56,7 +53,7 @@ pub fn validate_pod(pod: &Pod, errors: &mut FieldErrors) {
     }
 }
 
-/// The images of templates are looked at when Pods are made of them.
+/// Validates the image of a container. Those of templates are validated when Pods are created.
 fn validate_image(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if container.image.trim() != container.image {
         let detail = "must not have leading or trailing whitespace";
@@ -64,7 +61,7 @@ fn validate_image(container: &Container, path: &FieldPath<'_>, errors: &mut Fiel
     }
 }
 
-/// A token is an account's.
+/// Forbids projected service account tokens without a service account.
 fn validate_tokens(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if !spec.service_account_name.is_empty() {
         return;
@@ -85,12 +82,12 @@ fn validate_tokens(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldError
     }
 }
 
-/// Finds what is wrong with a template's spec that has its defaults.
+/// Validates the spec of a template.
 pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     validate_spec(spec, None, path, errors);
 }
 
-/// Finds what is wrong with the spec of the Pod `pod`, or of a template.
+/// Validates the spec of the Pod `pod`; `None` for a template.
 fn validate_spec(
     spec: &PodSpec,
     pod: Option<&str>,
@@ -99,14 +96,14 @@ fn validate_spec(
 ) {
     let volumes = volume::validate(&spec.volumes, pod, &path.field("volumes"), errors);
     let claims = validate_claims(&spec.resource_claims, &path.field("resourceClaims"), errors);
-    let around = Surroundings {
+    let pod_context = PodContext {
         spec,
         volumes: &volumes,
         claims: &claims,
     };
-    validate_containers(&around, path, errors);
+    validate_containers(&pod_context, path, errors);
     validate_host_ports(spec, path, errors);
-    validate_files(spec, &volumes, path, errors);
+    validate_file_variables(spec, &volumes, path, errors);
     validate_policies(spec, path, errors);
     security::validate_pod(spec, path, errors);
     windows::validate_host_processes(spec, path, errors);
@@ -118,97 +115,99 @@ fn validate_spec(
     scheduling::validate(spec, path, errors);
 }
 
-/// Both lists of containers.
-pub fn lists(spec: &PodSpec) -> [(&[Container], &'static str); 2] {
-    [
+/// Calls `visit` with each container, the field name of its list, and its path.
+pub fn for_each_container<'s>(
+    spec: &'s PodSpec,
+    path: &FieldPath<'_>,
+    mut visit: impl FnMut(&'s Container, &'static str, &FieldPath<'_>),
+) {
+    let lists = [
         (&spec.containers, "containers"),
         (&spec.init_containers, "initContainers"),
-    ]
+    ];
+    for (list, field) in lists {
+        let path = path.field(field);
+        for (index, container) in list.iter().enumerate() {
+            visit(container, field, &path.index(index));
+        }
+    }
 }
 
-fn validate_containers(around: &Surroundings<'_>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let spec = around.spec;
+fn validate_containers(
+    pod_context: &PodContext<'_>,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    let spec = pod_context.spec;
     if spec.containers.is_empty() {
         errors.required(&path.field("containers"), "");
     }
     let mut seen = BTreeSet::new();
-    for (list, field) in lists(spec) {
-        let path = path.field(field);
-        for (index, one) in list.iter().enumerate() {
-            let path = path.index(index);
-            container::validate(one, around, &path, errors);
-            if !seen.insert(one.name.as_str()) && !one.name.is_empty() {
-                errors.duplicate(&path.field("name"), &one.name);
-            }
-            let goes_on = field == "containers" || one.restart_policy.as_deref() == Some("Always");
-            match goes_on {
-                true => container::validate_life(one, spec, &path, errors),
-                false => container::forbid_life(one, &path, errors),
-            }
+    for_each_container(spec, path, |one, field, path| {
+        container::validate(one, pod_context, path, errors);
+        if !seen.insert(one.name.as_str()) && !one.name.is_empty() {
+            errors.duplicate(&path.field("name"), &one.name);
         }
-    }
+        let restartable = field == "containers" || one.restart_policy.as_deref() == Some("Always");
+        match restartable {
+            true => container::validate_lifecycle_and_probes(one, spec, path, errors),
+            false => container::forbid_lifecycle_and_probes(one, path, errors),
+        }
+    });
 }
 
-/// A port of the node leads to one port of one container. Containers that run one after another may share one.
+/// Validates that host ports are unique. Init containers run one after another, so they may have the same ones.
 fn validate_host_ports(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mut taken = BTreeSet::new();
-    for (list, field) in lists(spec) {
-        let path = path.field(field);
-        for (index, container) in list.iter().enumerate() {
-            if field == "initContainers" {
-                taken.clear();
-            }
+    for_each_container(spec, path, |container, field, path| {
+        if field == "initContainers" {
+            taken.clear();
+        }
+        let path = path.field("ports");
+        for (index, port) in container.ports.iter().enumerate() {
             let path = path.index(index);
-            let path = path.field("ports");
-            for (index, port) in container.ports.iter().enumerate() {
-                let path = path.index(index);
-                let at = path.field("hostPort");
-                let place = (&port.protocol, &port.host_ip, port.host_port);
-                if port.host_port != 0 && !taken.insert(place) {
-                    let place = format!("{}/{}/{}", place.0, place.1, place.2);
-                    errors.duplicate(&at, place);
-                }
-                let leads_elsewhere = ![0, port.container_port].contains(&port.host_port);
-                if spec.host_network && field == "containers" && leads_elsewhere {
-                    let detail = "must match `containerPort` when `hostNetwork` is true";
-                    errors.invalid(&at, port.host_port, detail);
-                }
+            let at = path.field("hostPort");
+            let address = (&port.protocol, &port.host_ip, port.host_port);
+            if port.host_port != 0 && !taken.insert(address) {
+                let address = format!("{}/{}/{}", address.0, address.1, address.2);
+                errors.duplicate(&at, address);
+            }
+            let differs = ![0, port.container_port].contains(&port.host_port);
+            if spec.host_network && field == "containers" && differs {
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                errors.invalid(&at, port.host_port, detail);
             }
         }
-    }
+    });
 }
 
-/// Variables that stand in files of a volume name an empty one, which another container fills.
-fn validate_files(
+/// Validates that variables from files name an `emptyDir` volume.
+fn validate_file_variables(
     spec: &PodSpec,
     volumes: &BTreeMap<&str, &VolumeSource>,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
-    for (list, field) in lists(spec) {
-        let path = path.field(field);
-        for (index, container) in list.iter().enumerate() {
+    for_each_container(spec, path, |container, _, path| {
+        let path = path.field("env");
+        for (index, variable) in container.env.iter().enumerate() {
+            let source = variable.value_from.as_ref();
+            let Some(file) = source.and_then(|source| source.file_key_ref.as_ref()) else {
+                continue;
+            };
             let path = path.index(index);
-            let path = path.field("env");
-            for (index, variable) in container.env.iter().enumerate() {
-                let source = variable.value_from.as_ref();
-                let Some(file) = source.and_then(|source| source.file_key_ref.as_ref()) else {
-                    continue;
-                };
-                let path = path.index(index);
-                let path = path.field("valueFrom");
-                let path = path.field("fileKeyRef");
-                let (at, name) = (path.field("volumeName"), file.volume_name.as_str());
-                match volumes.get(name) {
-                    None => errors.not_found(&at, name),
-                    Some(source) if source.empty_dir.is_none() => {
-                        errors.invalid(&at, name, "referenced volume must be of type emptyDir");
-                    }
-                    Some(_) => {}
+            let path = path.field("valueFrom");
+            let path = path.field("fileKeyRef");
+            let (at, name) = (path.field("volumeName"), file.volume_name.as_str());
+            match volumes.get(name) {
+                None => errors.not_found(&at, name),
+                Some(source) if source.empty_dir.is_none() => {
+                    errors.invalid(&at, name, "referenced volume must be of type emptyDir");
                 }
+                Some(_) => {}
             }
         }
-    }
+    });
 }
 
 fn validate_claims<'c>(
@@ -225,7 +224,7 @@ fn validate_claims<'c>(
         } else if !seen.insert(name) {
             errors.duplicate(&at, name);
         } else {
-            errors.all_invalid(&at, name, names::validate_dns_label(name));
+            errors.check(&at, name, names::validate_dns_label);
         }
         let given = (
             &claim.resource_claim_name,
@@ -248,8 +247,7 @@ fn validate_claims<'c>(
             (given.1, "resourceClaimTemplateName"),
         ] {
             if let Some(name) = name {
-                let wrong = names::validate_dns_subdomain(name);
-                errors.all_invalid(&path.field(field), name, wrong);
+                errors.check(&path.field(field), name, names::validate_dns_subdomain);
             }
         }
     }
@@ -257,21 +255,28 @@ fn validate_claims<'c>(
 }
 
 fn validate_policies(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    errors.one_of(&path.field("restartPolicy"), &spec.restart_policy, RESTART);
+    errors.one_of_or_empty(
+        &path.field("restartPolicy"),
+        &spec.restart_policy,
+        RESTART_POLICIES,
+    );
     match spec.preemption_policy.as_deref() {
         Some("") => errors.required(&path.field("preemptionPolicy"), ""),
-        policy => errors.one_of_if_given(&path.field("preemptionPolicy"), policy, PREEMPT),
+        policy => errors.one_of(&path.field("preemptionPolicy"), policy, PREEMPTION_POLICIES),
     }
     let at = path.field("os");
     match spec.os.as_ref().map(|os| os.name.as_str()) {
         Some("") => errors.required(&at.field("name"), ""),
-        name => errors.one_of_if_given(&at, name, SYSTEMS),
+        name => errors.one_of(&at, name, SYSTEMS),
     }
     let gates = path.field("readinessGates");
     for (index, gate) in spec.readiness_gates.iter().enumerate() {
         let path = gates.index(index);
-        let wrong = names::validate_qualified_name(&gate.condition_type);
-        errors.all_invalid(&path.field("conditionType"), &gate.condition_type, wrong);
+        errors.check(
+            &path.field("conditionType"),
+            &gate.condition_type,
+            names::validate_qualified_name,
+        );
     }
 }
 
@@ -282,16 +287,15 @@ fn validate_names(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors
         (&spec.priority_class_name, "priorityClassName"),
     ] {
         if !name.is_empty() {
-            errors.all_invalid(
-                &path.field(field),
-                name,
-                names::validate_dns_subdomain(name),
-            );
+            errors.check(&path.field(field), name, names::validate_dns_subdomain);
         }
     }
     if let Some(name) = &spec.runtime_class_name {
-        let wrong = names::validate_dns_subdomain(name);
-        errors.all_invalid(&path.field("runtimeClassName"), name, wrong);
+        errors.check(
+            &path.field("runtimeClassName"),
+            name,
+            names::validate_dns_subdomain,
+        );
     }
     metadata::validate_labels(&spec.node_selector, &path.field("nodeSelector"), errors);
 }

@@ -1,4 +1,4 @@
-//! The volumes of a Pod.
+//! Validation of the volumes of a Pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,15 @@ const HOST_PATHS: &[&str] = &[
     "Socket",
 ];
 
-/// Finds what is wrong with volumes of the Pod `pod`, which a template does not know yet, and answers with those that
-/// may be mounted.
+/// Validates the volumes of the Pod `pod` (`None` for a template), and returns the valid ones, which may be mounted.
 pub fn validate<'v>(
     volumes: &'v [Volume],
     pod: Option<&str>,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) -> BTreeMap<&'v str, &'v VolumeSource> {
-    let mut right = BTreeMap::new();
-    let created = pod.map_or_else(BTreeSet::new, |pod| claim::created(volumes, pod));
+    let mut valid = BTreeMap::new();
+    let created_names = pod.map_or_else(BTreeSet::new, |pod| claim::created_names(volumes, pod));
     for (index, volume) in volumes.iter().enumerate() {
         let path = path.index(index);
         let before = errors.count();
@@ -42,35 +41,32 @@ pub fn validate<'v>(
         }
         iscsi::validate_initiator(volume, &path, errors);
         let (at, name) = (path.field("name"), volume.name.as_str());
-        match name {
-            "" => errors.required(&at, ""),
-            name => errors.all_invalid(&at, name, names::validate_dns_label(name)),
-        }
-        if right.contains_key(name) {
+        errors.check_required(&at, name, names::validate_dns_label);
+        if valid.contains_key(name) {
             errors.duplicate(&at, name);
         }
         if errors.count() == before {
-            right.insert(name, &volume.volume_source);
+            valid.insert(name, &volume.volume_source);
         }
-        claim::forbid_created(&volume.volume_source, &created, &path, errors);
+        claim::forbid_reference(&volume.volume_source, &created_names, &path, errors);
     }
-    right
+    valid
 }
 
-/// Of several sources the first is judged, the others are refused.
+/// Validates the first source that is set, and forbids the others.
 fn validate_source(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let given = kinds(source);
+    let given = types(source);
     let mut given = given.into_iter().filter(|(_, given)| *given);
     let Some((first, _)) = given.next() else {
         errors.required(path, "must specify a volume type");
         return;
     };
-    // The fields that upstream names are not always those of the API.
-    let judged = match first {
+    // Upstream's field names in errors are not always those of the API.
+    let field = match first {
         "gcePersistentDisk" => "persistentDisk",
         other => other,
     };
-    validate_kind(source, first, &path.field(judged), errors);
+    validate_type(source, first, &path.field(field), errors);
     for (field, _) in given {
         let detail = "may not specify more than 1 volume type";
         let field = match field {
@@ -82,8 +78,8 @@ fn validate_source(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut Fie
     }
 }
 
-/// Every kind of source, in the order in which they are looked at, and whether it is given.
-fn kinds(source: &VolumeSource) -> [(&'static str, bool); 30] {
+/// Returns the types of sources in upstream's order, and whether each is set.
+fn types(source: &VolumeSource) -> [(&'static str, bool); 30] {
     [
         ("emptyDir", source.empty_dir.is_some()),
         ("hostPath", source.host_path.is_some()),
@@ -127,27 +123,27 @@ fn kinds(source: &VolumeSource) -> [(&'static str, bool); 30] {
     ]
 }
 
-fn validate_kind(
+fn validate_type(
     source: &VolumeSource,
-    kind: &str,
+    r#type: &str,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
-    match kind {
-        "emptyDir" | "hostPath" | "nfs" | "image" => validate_plain(source, path, errors),
-        "secret" | "configMap" | "downwardAPI" => validate_files(source, path, errors),
+    match r#type {
+        "emptyDir" | "hostPath" | "nfs" | "image" => validate_local(source, path, errors),
+        "secret" | "configMap" | "downwardAPI" => validate_file_source(source, path, errors),
         "persistentVolumeClaim" | "csi" | "ephemeral" => validate_storage(source, path, errors),
         "projected" => {
             if let Some(projected) = &source.projected {
                 projected::validate(projected, path, errors);
             }
         }
-        // No node mounts the others, and says so when it is asked to.
+        // The node agent mounts none of the others; it reports that when a Pod uses one.
         _ => remote::validate(source, path, errors),
     }
 }
 
-fn validate_plain(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+fn validate_local(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let limit = source.empty_dir.as_ref();
     let limit = limit.and_then(|directory| directory.size_limit.as_ref());
     let limit = limit.and_then(|limit| Amount::parse(&limit.string).ok());
@@ -161,11 +157,11 @@ fn validate_plain(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut Fiel
             return;
         }
         paths::validate_no_backsteps(&host.path, &at, errors);
-        errors.one_of_if_given(&path.field("type"), host.r#type.as_deref(), HOST_PATHS);
+        errors.one_of(&path.field("type"), host.r#type.as_deref(), HOST_PATHS);
     } else if let Some(nfs) = &source.nfs {
-        require(&nfs.server, &path.field("server"), errors);
+        errors.not_empty(&path.field("server"), &nfs.server);
         let at = path.field("path");
-        require(&nfs.path, &at, errors);
+        errors.not_empty(&at, &nfs.path);
         if !nfs.path.starts_with('/') {
             errors.invalid(&at, &nfs.path, "must be an absolute path");
         }
@@ -175,22 +171,22 @@ fn validate_plain(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut Fiel
     }
 }
 
-fn validate_files(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+fn validate_file_source(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let mode = path.field("defaultMode");
     let items = path.field("items");
     if let Some(secret) = &source.secret {
-        require(&secret.secret_name, &path.field("secretName"), errors);
+        errors.not_empty(&path.field("secretName"), &secret.secret_name);
         paths::validate_mode(secret.default_mode, &mode, errors);
         validate_items(&secret.items, &items, errors);
     } else if let Some(map) = &source.config_map {
         let name = &map.local_object_reference.name;
-        require(name, &path.field("name"), errors);
+        errors.not_empty(&path.field("name"), name);
         paths::validate_mode(map.default_mode, &mode, errors);
         validate_items(&map.items, &items, errors);
     } else if let Some(downward) = &source.downward_api {
         paths::validate_mode(downward.default_mode, &mode, errors);
         for file in &downward.items {
-            // Upstream names the volume, not the file.
+            // Upstream names the volume, not the file, as the field.
             downward::validate_file(file, path, errors);
         }
     }
@@ -198,7 +194,7 @@ fn validate_files(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut Fiel
 
 fn validate_storage(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if let Some(claim) = &source.persistent_volume_claim {
-        require(&claim.claim_name, &path.field("claimName"), errors);
+        errors.not_empty(&path.field("claimName"), &claim.claim_name);
     } else if let Some(csi) = &source.csi {
         validate_csi(csi, path, errors);
     } else if let Some(ephemeral) = &source.ephemeral {
@@ -228,28 +224,20 @@ fn validate_csi(csi: &CsiVolumeSource, path: &FieldPath<'_>, errors: &mut FieldE
                 errors.required(&at.field("name"), "");
             }
             name => {
-                let wrong = names::validate_dns_subdomain(name);
-                errors.all_invalid(&path.field("name"), name, wrong);
+                errors.check(&path.field("name"), name, names::validate_dns_subdomain);
             }
         }
     }
 }
 
-/// Finds what is wrong with keys that become files.
+/// Validates the keys of a ConfigMap or Secret that become files.
 pub fn validate_items(items: &[KeyToPath], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, item) in items.iter().enumerate() {
         let path = path.index(index);
         let at = path.field("path");
-        require(&item.key, &path.field("key"), errors);
-        require(&item.path, &at, errors);
+        errors.not_empty(&path.field("key"), &item.key);
+        errors.not_empty(&at, &item.path);
         paths::validate_not_reserved(&item.path, &at, errors);
         paths::validate_mode(item.mode, &path.field("mode"), errors);
-    }
-}
-
-/// A text that may not be empty.
-pub fn require(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    if text.is_empty() {
-        errors.required(path, "");
     }
 }

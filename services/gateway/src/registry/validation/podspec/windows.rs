@@ -1,22 +1,22 @@
-//! Validates the Windows options of containers.
+//! Validation of Windows options.
 
 use setpoint_model::names;
 use setpoint_proto::core::{PodSpec, SecurityContext, WindowsSecurityContextOptions};
 
-use super::validate::lists;
+use super::validate::for_each_container;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
 const CREDENTIALS_MAX: usize = 64 << 10;
 const DOMAIN_MAX: usize = 255;
 const USER_MAX: usize = 104;
-/// The longest label of a domain.
+/// The longest label of a domain name.
 const LABEL_MAX: usize = 63;
 const NETBIOS_MAX: usize = 15;
 const NOT_IN_NETBIOS: &str = "\\/:*?\"<>|";
 const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
 
-/// Finds what is wrong with options of a Pod or of a container.
+/// Validates the Windows options of a Pod or a container.
 pub fn validate(
     options: Option<&WindowsSecurityContextOptions>,
     path: &FieldPath<'_>,
@@ -26,8 +26,11 @@ pub fn validate(
         return;
     };
     if let Some(name) = &options.gmsa_credential_spec_name {
-        let wrong = names::validate_dns_subdomain(name);
-        errors.all_invalid(&path.field("gmsaCredentialSpecName"), name, wrong);
+        errors.check(
+            &path.field("gmsaCredentialSpecName"),
+            name,
+            names::validate_dns_subdomain,
+        );
     }
     if let Some(credentials) = &options.gmsa_credential_spec {
         let at = path.field("gmsaCredentialSpec");
@@ -46,7 +49,7 @@ pub fn validate(
     }
 }
 
-/// Returns the problems of the name of a user, with or without a domain and a backslash before it.
+/// Returns the errors of a user name, optionally with a domain and a backslash before it.
 fn check_user_name(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string"];
@@ -62,7 +65,7 @@ fn check_user_name(name: &str) -> Vec<&'static str> {
         None => (None, name),
     };
     let wrong = |wrong: bool, what: &'static str| wrong.then_some(what);
-    let idle = |letter: char| ". ".contains(letter);
+    let is_filler = |letter: char| ". ".contains(letter);
     [
         wrong(
             domain.is_some_and(|domain| domain.len() > DOMAIN_MAX),
@@ -78,7 +81,7 @@ fn check_user_name(name: &str) -> Vec<&'static str> {
             "runAsUserName's User length must not be longer than 104 characters",
         ),
         wrong(
-            !user.is_empty() && user.chars().all(idle),
+            !user.is_empty() && user.chars().all(is_filler),
             "runAsUserName's User cannot contain only periods or spaces",
         ),
         wrong(
@@ -108,30 +111,26 @@ fn is_domain(domain: &str) -> bool {
     })
 }
 
-/// Finds what is wrong with containers that are processes of their node: all are, or none, and they use its network.
+/// Validates host processes: either all containers are host processes or none, and they use the host network.
 pub fn validate_host_processes(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let of_pod = spec.security_context.as_ref();
     let of_pod = of_pod.and_then(|context| context.windows_options.as_ref()?.host_process);
     let (mut all, mut some) = (true, false);
-    for (list, field) in lists(spec) {
-        let path = path.field(field);
-        for (index, container) in list.iter().enumerate() {
-            let own = host_process(container.security_context.as_ref());
-            if let (Some(of_pod), Some(own)) = (of_pod, own)
-                && of_pod != own
-            {
-                let path = path.index(index);
-                let path = path.field("securityContext");
-                let path = path.field("windowsOptions");
-                let detail = format!(
-                    "pod hostProcess value must be identical if both are specified, was {of_pod}"
-                );
-                errors.invalid(&path.field("hostProcess"), own, detail);
-            }
-            let is_one = own.or(of_pod).unwrap_or_default();
-            (all, some) = (all && is_one, some || is_one);
+    for_each_container(spec, path, |container, _, path| {
+        let own = host_process(container.security_context.as_ref());
+        if let (Some(of_pod), Some(own)) = (of_pod, own)
+            && of_pod != own
+        {
+            let path = path.field("securityContext");
+            let path = path.field("windowsOptions");
+            let detail = format!(
+                "pod hostProcess value must be identical if both are specified, was {of_pod}"
+            );
+            errors.invalid(&path.field("hostProcess"), own, detail);
         }
-    }
+        let is_host_process = own.or(of_pod).unwrap_or_default();
+        (all, some) = (all && is_host_process, some || is_host_process);
+    });
     if some && !all {
         let detail = "If pod contains any hostProcess containers then all containers must be \
             HostProcess containers";

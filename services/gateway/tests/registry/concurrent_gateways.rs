@@ -1,4 +1,4 @@
-//! Several gateways over one store: what one has not yet heard of must not mislead it.
+//! Tests of several gateways over one store, some with stale caches.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use setpoint_proto::core::{ConfigMap, Namespace, Service, ServicePort};
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_store::contract::objects::NAMESPACE;
 
-use crate::world::World;
+use crate::gateway::TestGateway;
 
 fn service(name: &str) -> Service {
     let mut service = Service::default();
@@ -29,14 +29,14 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn what_one_gateway_has_given_no_other_gives() {
-    let first = World::start().await;
-    let second = first.beside().await;
+async fn a_value_allocated_by_one_gateway_is_taken_for_another() {
+    let first = TestGateway::start().await;
+    let second = first.another().await;
     second.store.hold();
-    let given = first.create(&service("a")).await.unwrap();
+    let allocated = first.create(&service("a")).await.unwrap();
     let mut same = service("b");
-    same.spec.cluster_ip.clone_from(&given.spec.cluster_ip);
-    same.spec.ports[0].node_port = given.spec.ports[0].node_port;
+    same.spec.cluster_ip.clone_from(&allocated.spec.cluster_ip);
+    same.spec.ports[0].node_port = allocated.spec.ports[0].node_port;
     let (created, ()) = tokio::join!(second.create(&same), async { second.store.release() });
     let refused = created.unwrap_err();
     assert_eq!(refused.reason, Reason::Invalid);
@@ -44,10 +44,10 @@ async fn what_one_gateway_has_given_no_other_gives() {
 }
 
 #[tokio::test]
-async fn of_two_gateways_that_give_the_same_at_once_one_gives_it() {
-    let first = World::start().await;
-    let second = first.beside().await;
-    let ask = async |gateway: &World, side: &str, n: usize| {
+async fn only_one_of_two_concurrent_allocations_of_a_value_succeeds() {
+    let first = TestGateway::start().await;
+    let second = first.another().await;
+    let ask = async |gateway: &TestGateway, side: &str, n: usize| {
         let mut service = service(&format!("{side}{n}"));
         service.spec.cluster_ip = format!("10.96.7.{n}");
         gateway.create(&service).await
@@ -61,9 +61,9 @@ async fn of_two_gateways_that_give_the_same_at_once_one_gives_it() {
 }
 
 #[tokio::test]
-async fn many_services_at_once_all_get_something_of_their_own() {
-    let first = World::start().await;
-    let gateways = [first.beside().await, first.beside().await];
+async fn concurrently_created_services_get_different_values() {
+    let first = TestGateway::start().await;
+    let gateways = [first.another().await, first.another().await];
     let created = (0..60).map(|n| {
         let gateway = &gateways[n % 2];
         async move { gateway.create(&service(&format!("s{n}"))).await.unwrap() }
@@ -74,29 +74,29 @@ async fn many_services_at_once_all_get_something_of_their_own() {
     assert_eq!((addresses.len(), ports.len()), (60, 60));
 }
 
-/// Checks S6: an update that changes nothing as far as this gateway knows does change what another one wrote.
+/// Checks S6: an update that equals a stale cached object is compared with the stored one.
 #[tokio::test]
-async fn an_update_that_seems_to_change_nothing_is_looked_at_twice() {
-    let first = World::start().await;
+async fn an_update_equal_to_a_stale_object_is_written() {
+    let first = TestGateway::start().await;
     first.create(&config_map("a", "old")).await.unwrap();
-    let second = first.beside().await;
+    let second = first.another().await;
     second.store.hold();
     first.update(&config_map("a", "new")).await.unwrap();
     second.update(&config_map("a", "old")).await.unwrap();
-    let stands: ConfigMap = first.get("a").await.unwrap();
-    assert_eq!(stands.data["value"], "old");
+    let stored: ConfigMap = first.get("a").await.unwrap();
+    assert_eq!(stored.data["value"], "old");
 }
 
-/// Checks S7: the second gateway has not yet heard that the namespace is gone.
+/// Checks S7: the cache of the second gateway still has the namespace.
 #[tokio::test]
-async fn nothing_is_born_in_a_namespace_that_another_gateway_has_ended() {
-    let first = World::start().await;
-    let second = first.beside().await;
+async fn no_object_is_created_in_a_namespace_that_another_gateway_deleted() {
+    let first = TestGateway::start().await;
+    let second = first.another().await;
     second.store.hold();
-    let house = tokio_util::sync::CancellationToken::new();
+    let stop = tokio_util::sync::CancellationToken::new();
     let event_ttl = std::time::Duration::from_secs(3600);
-    let keeper = first.registry.clone();
-    tokio::spawn(keeper.run_background(event_ttl, house.clone(), |_| |_| ()));
+    let registry = first.registry.clone();
+    tokio::spawn(registry.run_background(event_ttl, stop.clone(), |_| |_| ()));
     first
         .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
         .await
@@ -104,5 +104,5 @@ async fn nothing_is_born_in_a_namespace_that_another_gateway_has_ended() {
     first.gone::<Namespace>(NAMESPACE).await;
     let refused = second.create(&config_map("a", "1")).await.unwrap_err();
     assert_eq!(refused.reason, Reason::NotFound);
-    house.cancel();
+    stop.cancel();
 }

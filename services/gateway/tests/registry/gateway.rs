@@ -1,4 +1,4 @@
-//! A registry over a store in memory, and small objects to put into it.
+//! A registry over a store in memory, and small objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,28 +22,28 @@ use setpoint_store::contract::objects::{NAMESPACE, kind};
 use setpoint_store::{Memory, Store};
 use tokio::time::timeout;
 
-/// A registry, the store below it, and the one namespace that every test needs.
-pub struct World {
+/// A registry over a faulty store, with the namespace [`NAMESPACE`].
+pub struct TestGateway {
     pub store: Arc<FaultyStore>,
     pub registry: Arc<Registry>,
 }
 
-impl World {
+impl TestGateway {
     pub async fn start() -> Self {
         Self::start_over(Arc::new(Memory::default())).await
     }
 
-    /// A world over this store.
+    /// Starts over a store.
     pub async fn start_over(store: Arc<dyn Store>) -> Self {
-        let world = Self::over(store).await;
+        let gateway = Self::over(store).await;
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
-        world.create(&namespace).await.unwrap();
-        world
+        gateway.create(&namespace).await.unwrap();
+        gateway
     }
 
-    /// Another gateway over the same store, with a line of its own to it.
-    pub async fn beside(&self) -> Self {
+    /// Returns another gateway over the same store, with faults of its own.
+    pub async fn another(&self) -> Self {
         Self::over(self.store.clone()).await
     }
 
@@ -90,7 +90,7 @@ impl World {
         )
     }
 
-    /// Updates whatever there is, also what nobody may update unseen.
+    /// Updates an object with the current resourceVersion.
     pub async fn replace<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
         let mut object = object.clone();
         let stored: T = self.get(&Resource::meta(&object).name).await?;
@@ -101,7 +101,7 @@ impl World {
         self.update(&object).await
     }
 
-    /// Reports a status as the controllers do, who know little of the rest.
+    /// Updates only the status, as controllers do.
     pub async fn report<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
         let target = target::<T>(&Resource::meta(object).name, "status");
         let object = Box::new(object.clone());
@@ -173,7 +173,7 @@ impl World {
         self.until::<T>(name, true).await;
     }
 
-    /// Waits until an object of any namespace is as wanted.
+    /// Waits for an object in any namespace that meets a condition.
     pub async fn seen<T: Resource>(&self, wanted: impl Fn(&T) -> bool) -> T {
         let spec = WatchSpec {
             filter: Filter::all(kind::<T>(), ""),
@@ -197,7 +197,7 @@ impl World {
         };
         timeout(Duration::from_secs(60), seen)
             .await
-            .expect("it comes to that")
+            .expect("the condition is met in time")
     }
 
     async fn until<T: Resource>(&self, name: &str, wanted: bool) {
@@ -224,24 +224,24 @@ impl World {
         };
         timeout(Duration::from_secs(60), seen)
             .await
-            .expect("it comes to that");
+            .expect("the condition is met in time");
     }
 }
 
-/// Where objects of a kind and name are.
+/// Returns the target of an object in [`NAMESPACE`], or of a cluster-scoped one.
 pub fn target<T: Resource>(name: &str, part: &str) -> Target {
     let kind = kind::<T>();
     let namespace = if kind.namespaced { NAMESPACE } else { "" };
     Target::new(kind, namespace, name, part).unwrap()
 }
 
-/// The answer as its own type.
+/// Returns the object of a response as its own type.
 pub fn typed<T: 'static>(response: ObjectResponse) -> Result<T, ApiError> {
     let object = response.into_object()?.into_any().downcast::<T>();
-    Ok(*object.expect("an answer is of the kind that was asked for"))
+    Ok(*object.expect("the response has the expected kind"))
 }
 
-/// A container that says no more than it must.
+/// Returns a container with the required fields.
 pub fn container() -> Container {
     Container {
         name: "web".into(),
@@ -250,7 +250,7 @@ pub fn container() -> Container {
     }
 }
 
-/// A Pod of one container.
+/// Returns a Pod with one container.
 pub fn pod(name: &str) -> Pod {
     let mut pod = Pod::default();
     pod.metadata.name = name.into();
@@ -258,7 +258,7 @@ pub fn pod(name: &str) -> Pod {
     pod
 }
 
-/// A Deployment whose Pods are labelled with its name.
+/// Returns a Deployment whose Pods have its name as a label.
 pub fn deployment(name: &str) -> Deployment {
     let mut web = Deployment::default();
     web.metadata.name = name.into();
@@ -272,7 +272,7 @@ pub fn deployment(name: &str) -> Deployment {
     web
 }
 
-/// A ReplicaSet like that, owned by `owner`.
+/// Returns a ReplicaSet owned by a Deployment.
 pub fn replica_set(name: &str, owner: &Deployment) -> ReplicaSet {
     let like = deployment(name).spec;
     let mut set = ReplicaSet::default();

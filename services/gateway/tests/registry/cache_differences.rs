@@ -1,4 +1,4 @@
-//! Differences between the cache and its store.
+//! Tests of Events about differences between the cache and its store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use setpoint_store::contract::objects::{config_map, enveloped, key_of, kind};
 use setpoint_store::{Memory, Store as _, Write, keys};
 use tokio::time::{sleep, timeout};
 
-const LONG: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Checks S8.
 #[tokio::test(start_paused = true)]
@@ -47,8 +47,8 @@ async fn a_difference_is_recorded_as_an_event() {
         }
     };
     let event = tokio::select! {
-        () = recorded => unreachable!("it follows the cache"),
-        event = timeout(LONG, seen) => event.unwrap(),
+        () = recorded => unreachable!("it runs until dropped"),
+        event = timeout(TIMEOUT, seen) => event.unwrap(),
     };
     let event: &Event = event.downcast_ref().unwrap();
     assert_eq!(event.reason, "CacheInconsistent");
