@@ -189,7 +189,9 @@ fn restarted(kubectl: &Kubectl, name: &str, times: u64) -> Result<(), String> {
 fn kill_container(cluster: &Cluster, kubectl: &Kubectl, name: &str) {
     let pod = kubectl.json(&format!("get pod {name} -n production"));
     let id = text(&pod, "/status/containerStatuses/0/containerID");
-    let attempt = id.strip_prefix("process://").expect("the container is a process");
+    let attempt = id
+        .strip_prefix("process://")
+        .expect("the container is a process");
     let note = cluster
         .node(text(&pod, "/spec/nodeName"))
         .join("pods")

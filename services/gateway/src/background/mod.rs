@@ -2,7 +2,7 @@
 
 mod cache_differences;
 mod garbage_collector;
-mod system_namespaces;
+mod system_objects;
 mod ttl;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::registry::Registry;
 const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
 
 impl Registry {
-    /// Creates the initial namespaces; then runs the garbage collector and the deletion of expired objects until `shutdown`.
+    /// Creates the initial namespaces and priority classes; then runs the garbage collector and the deletion of expired objects until `shutdown`.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
     /// health of the task; that of the namespaces gets `Ok` once they exist.
@@ -38,7 +38,7 @@ impl Registry {
                     namespaces(state);
                 }
             };
-            supervise("namespaces", failing, || self.create_namespaces()).await;
+            supervise("namespaces", failing, || self.create_system_objects()).await;
             namespaces(Ok(()));
             tokio::join!(
                 supervise("garbage-collector", collector, || garbage_collector::run(

@@ -5,12 +5,16 @@
 
 pub(crate) mod age;
 mod configmap;
+mod controllerrevision;
 mod deployment;
 mod event;
 mod lease;
 mod namespace;
 mod node;
 mod pod;
+mod podtemplate;
+pub(crate) mod priorityclass;
+mod rbac;
 mod replicaset;
 mod secret;
 pub(crate) mod service;

@@ -1,5 +1,7 @@
 //! Validation, scale and table cells that workloads share: replicas, a selector, and a template that it must match.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use setpoint_model::selector::Selector;
 use setpoint_proto::core::PodTemplateSpec;
@@ -70,7 +72,7 @@ pub(super) fn validate(
     match selector.map(Selector::from_label_selector).transpose() {
         Ok(parsed) if !malformed => {
             validate_labels(parsed.as_ref(), template, &path, errors);
-            validate_template(template, &path, errors);
+            validate_workload_template(template, &path, errors);
         }
         _ => errors.invalid(&at, selector, "invalid label selector"),
     }
@@ -121,7 +123,27 @@ pub(super) fn validate_available(
     }
 }
 
-fn validate_template(template: &PodTemplateSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+fn validate_workload_template(
+    template: &PodTemplateSpec,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    validate_template(template, path, errors);
+    let path = path.field("spec");
+    let policy = template.spec.restart_policy.as_str();
+    errors.one_of_or_empty(&path.field("restartPolicy"), policy, &["Always"]);
+    if template.spec.active_deadline_seconds.is_some() {
+        let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
+        errors.forbidden(&path.field("activeDeadlineSeconds"), detail);
+    }
+}
+
+/// Validates a template of Pods.
+pub(super) fn validate_template(
+    template: &PodTemplateSpec,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     // Kubernetes leaves `metadata` out of the paths of these two fields.
     let (meta, annotations) = (&template.metadata, path.field("annotations"));
     metadata::validate_labels(&meta.labels, &path.field("labels"), errors);
@@ -133,12 +155,6 @@ fn validate_template(template: &PodTemplateSpec, path: &FieldPath<'_>, errors: &
     if !template.spec.ephemeral_containers.is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
         errors.forbidden(&path.field("ephemeralContainers"), detail);
-    }
-    let policy = template.spec.restart_policy.as_str();
-    errors.one_of_or_empty(&path.field("restartPolicy"), policy, &["Always"]);
-    if template.spec.active_deadline_seconds.is_some() {
-        let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
-        errors.forbidden(&path.field("activeDeadlineSeconds"), detail);
     }
 }
 
@@ -155,6 +171,17 @@ pub(super) fn cell(
         "Selector" => self::selector(selector),
         _ => return None,
     })
+}
+
+/// Returns labels as a cell.
+pub(super) fn labels(labels: &BTreeMap<String, String>) -> Value {
+    match labels.is_empty() {
+        true => "<none>".into(),
+        false => {
+            let pairs = labels.iter().map(|(key, value)| format!("{key}={value}"));
+            pairs.collect::<Vec<_>>().join(",").into()
+        }
+    }
 }
 
 fn join<'a>(words: impl Iterator<Item = &'a str>) -> Value {

@@ -1,21 +1,20 @@
 //! Admission of new Pods: the service account, priority class and runtime class that they name must exist (upstream: the
 //! admission plugins ServiceAccount, Priority and RuntimeClass).
 
+use std::fmt::Display;
+
 use setpoint_codec::kind_of;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, ServiceAccount};
+use setpoint_proto::scheduling::PriorityClass;
 
+use crate::kinds::priorityclass;
 use crate::registry::validation::podspec::MIRROR;
 use crate::registry::{AtLeast, Registry, Target, errors};
 
 /// The account that every namespace has in Kubernetes. It need not exist here.
 const DEFAULT_ACCOUNT: &str = "default";
-/// The built-in priority classes; there are no others yet.
-const SYSTEM_PRIORITIES: [(&str, i32); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
-];
 
 /// Checks the objects that a new Pod names, and completes it from them.
 ///
@@ -29,9 +28,8 @@ pub(super) async fn admit(
     if !pod.metadata.annotations.contains_key(MIRROR) {
         check_account(pod, target, registry).await?;
     }
-    let forbidden = |why: String| errors::forbidden(target, &why, None);
-    set_priority(pod).map_err(forbidden)?;
-    check_runtime(pod).map_err(forbidden)
+    set_priority(pod, target, registry).await?;
+    check_runtime(pod).map_err(|why| errors::forbidden(target, &why, None))
 }
 
 async fn check_account(pod: &Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
@@ -54,23 +52,68 @@ async fn check_account(pod: &Pod, target: &Target, registry: &Registry) -> Resul
     Err(errors::forbidden(target, &why, None))
 }
 
-/// Sets the priority of the class that the Pod names. A priority without a class is kept.
-fn set_priority(pod: &mut Pod) -> Result<(), String> {
-    let class = pod.spec.priority_class_name.as_str();
-    if class.is_empty() {
+/// Sets the priority and the preemption policy of the class that the Pod names, or of the default class. Without both, a
+/// given priority is kept.
+async fn set_priority(pod: &mut Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
+    let Some(class) = find_class(&pod.spec.priority_class_name, target, registry).await? else {
         return Ok(());
-    }
-    let known = SYSTEM_PRIORITIES.iter().find(|(name, _)| *name == class);
-    let Some((_, computed)) = known else {
-        return Err(format!("no PriorityClass with name {class} was found"));
     };
-    match pod.spec.priority {
-        Some(given) if given != *computed => Err(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+    let spec = &mut pod.spec;
+    take("integer", "priority", &mut spec.priority, class.value)
+        .and_then(|()| match class.preemption_policy {
+            Some(policy) => take(
+                "string",
+                "PreemptionPolicy",
+                &mut spec.preemption_policy,
+                policy,
+            ),
+            None => Ok(()),
+        })
+        .map_err(|why| errors::forbidden(target, &why, None))?;
+    spec.priority_class_name = class.metadata.name;
+    Ok(())
+}
+
+/// Returns the class of this name, or the default class, if there is one, without a name.
+async fn find_class(
+    name: &str,
+    target: &Target,
+    registry: &Registry,
+) -> Result<Option<PriorityClass>, ApiError> {
+    let named = |class: &PriorityClass| class.metadata.name == name;
+    if let Some(class) = priorityclass::system_classes().find(named) {
+        return Ok(Some(class));
+    }
+    let mut classes = priorityclass::all(registry, AtLeast::Any).await?;
+    if name.is_empty() {
+        return Ok(priorityclass::default(&classes).cloned());
+    }
+    if !classes.iter().any(named) {
+        classes = priorityclass::all(registry, AtLeast::Newest).await?;
+    }
+    match classes.into_iter().find(named) {
+        Some(class) => Ok(Some(class)),
+        None => {
+            let why = format!("no PriorityClass with name {name} was found");
+            Err(errors::forbidden(target, &why, None))
+        }
+    }
+}
+
+/// Sets a field to the value of the priority class; one that is given must be equal.
+fn take<T: PartialEq + Display>(
+    of: &str,
+    field: &str,
+    given: &mut Option<T>,
+    computed: T,
+) -> Result<(), String> {
+    match given {
+        Some(given) if *given != computed => Err(format!(
+            "the {of} value of {field} ({given}) must not be provided in pod spec; priority admission controller \
             computed {computed} from the given PriorityClass name"
         )),
         _ => {
-            pod.spec.priority = Some(*computed);
+            *given = Some(computed);
             Ok(())
         }
     }

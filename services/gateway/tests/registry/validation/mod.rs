@@ -9,6 +9,7 @@ mod plain;
 mod pod;
 mod pod_changes;
 mod pod_status;
+mod rbac;
 mod service;
 mod status;
 mod storage;
