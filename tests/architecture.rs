@@ -33,6 +33,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
+    // Hosts controllers, and is the only service that knows others.
+    (
+        "controller-manager",
+        &[
+            "controller",
+            "deployment-controller",
+            "host",
+            "replicaset-controller",
+        ],
+    ),
     ("deployment-controller", SERVICE),
     ("replicaset-controller", SERVICE),
     ("scheduler", SERVICE),

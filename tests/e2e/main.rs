@@ -2,6 +2,7 @@
 
 mod busy;
 mod clock;
+mod controller_manager;
 mod docker;
 mod engine;
 mod events;

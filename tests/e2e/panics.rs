@@ -16,7 +16,7 @@ const SIZE: Size = Size {
 const CLIENTS: usize = 5;
 
 /// The tasks of all services that are restarted after a panic, except that of a Docker engine.
-const TASKS: [&str; 17] = [
+const TASKS: [&str; 16] = [
     "cache-consistent-read",
     "cache-differences",
     "cache-reflector",
@@ -33,7 +33,6 @@ const TASKS: [&str; 17] = [
     "leader",
     "membership",
     "namespaces",
-    "scheduling",
 ];
 
 /// Each task of each process panics at its first start.

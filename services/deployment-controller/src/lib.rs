@@ -19,7 +19,7 @@ mod world;
 
 pub use deployment::{DeploymentView, Strategy};
 pub use plan::{Action, plan};
-pub use reconciler::{Deployments, start};
+pub use reconciler::{CONTROLLER, Deployments};
 pub use set::ReplicaSetView;
 pub use status::{Report, status};
 pub use world::World;

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
+use setpoint_deployment_controller::CONTROLLER;
 use setpoint_host as host;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
-    host::run(
-        "deployment-controller",
-        setpoint_deployment_controller::start,
-    )
+    host::run(CONTROLLER.name, |host, settings| {
+        CONTROLLER.start(host, settings)
+    })
     .await
 }

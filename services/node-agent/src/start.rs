@@ -158,7 +158,7 @@ fn controller<R: Runtime>(
         nodes: by_name.collect(),
         pods: informer.reader(),
     };
-    let controller = Controller::new(replica.host.service(), agent, replica.client.clone());
+    let controller = replica.controller(agent);
     let agent = controller.reconciler();
     let ours = Arc::clone(&agent);
     controller
@@ -171,7 +171,6 @@ fn controller<R: Runtime>(
         .sweeps(move || agent.executor.runtime.pods())
         .unelected()
         .settings(settings.controller())
-        .decision_log(&replica.decision_log)
 }
 
 /// Returns an informer over the Pods of these nodes: a single node watches only its own Pods, several share one watch

@@ -16,7 +16,7 @@ mod world;
 pub use backoff::REJECTED_KEPT;
 pub use plan::{Action, BURST, plan};
 pub use pod::{Admission, Phase, PodView};
-pub use reconciler::{ReplicaSets, start};
+pub use reconciler::{CONTROLLER, ReplicaSets};
 pub use set::ReplicaSetView;
 pub use status::status;
 pub use world::World;

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use setpoint_host as host;
+use setpoint_replicaset_controller::CONTROLLER;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
-    host::run(
-        "replicaset-controller",
-        setpoint_replicaset_controller::start,
-    )
+    host::run(CONTROLLER.name, |host, settings| {
+        CONTROLLER.start(host, settings)
+    })
     .await
 }

@@ -2,10 +2,9 @@
 
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
-    Client, Controller, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
+    Client, Hosted, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
     Replica,
 };
-use setpoint_host::Host;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::{ApiError, Resource as _, core};
@@ -22,13 +21,14 @@ pub struct ReplicaSets {
     pub events: Recorder,
 }
 
-/// Runs the controller until shutdown.
-///
-/// # Errors
-/// If the gateway's address is not a URI, or if the election's settings are invalid.
-pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
-    let service = host.service();
-    let replica = Replica::join(host, &settings.gateway, service, ReplicaSet::RESOURCE)?;
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted = Hosted {
+    name: "replicaset-controller",
+    resource: ReplicaSet::RESOURCE,
+    run: |replica, settings| Box::pin(run(replica, settings)),
+};
+
+async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
     let (sets, pods) = (
         replica.informer::<ReplicaSetView>(),
         replica.informer::<PodView>(),
@@ -39,9 +39,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         events: replica.events.clone(),
     };
     let owners = sets.reader();
-    let controller = Controller::new(service, reconciler, replica.client.clone())
-        .for_(sets)
-        .owns(pods, owners);
+    let controller = replica.controller(reconciler).for_(sets).owns(pods, owners);
     replica.run(controller, settings).await
 }
 

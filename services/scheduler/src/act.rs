@@ -44,7 +44,8 @@ async fn report(
     now: Timestamp,
 ) -> Result<Receipt, ApiError> {
     let wants = pod.wants.as_ref();
-    let Some(status) = wants.and_then(|wants| status::refused(&wants.status, message, now)) else {
+    let Some(status) = wants.and_then(|wants| status::unschedulable(&wants.status, message, now))
+    else {
         return Ok(Receipt::none());
     };
     let skeleton = Pod {

@@ -12,7 +12,7 @@ use crate::pod::{NodeWants, PodView};
 use crate::ports::HostPort;
 use crate::snapshot::NodeInfo;
 
-/// Why a node cannot take a Pod, in upstream's words.
+/// A reason why a node cannot take a Pod, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FilterReason {
     /// Cordoned.
@@ -57,8 +57,8 @@ impl fmt::Display for FilterReason {
     }
 }
 
-/// What speaks against `node`. Nothing does: the Pod fits. As upstream, the first filter that objects is heard;
-/// only resources are all named.
+/// Returns the reasons why `node` cannot take the Pod; none if the Pod fits. As upstream, only the first filter that
+/// rejects it is reported, but every resource that is short.
 pub fn reasons(
     pod: &PodView,
     wants: &NodeWants,
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn objections_are_worded_as_upstream() {
+    fn reasons_are_worded_as_upstream() {
         let wording = [
             (FilterReason::Unschedulable, "node(s) were unschedulable"),
             (

@@ -30,7 +30,7 @@ pub enum Action {
         pod: Arc<PodView>,
         /// One sentence, as upstream words it.
         message: String,
-        /// What speaks against the nodes one by one, for as many as anybody reads.
+        /// The reasons against the nodes one by one, for as many as anybody reads.
         against: Vec<(String, Vec<FilterReason>)>,
     },
 }
@@ -70,8 +70,8 @@ fn plan_by(snapshot: &Snapshot, decide: Decide) -> Plan<Action> {
             Err(_) => {}
         }
     }
-    for (turn, (pod, wants)) in undecided.into_iter().enumerate() {
-        let tie = snapshot.seed.wrapping_add(turn as u64);
+    for (n, (pod, wants)) in undecided.into_iter().enumerate() {
+        let tie = snapshot.seed.wrapping_add(n as u64);
         let decided = catch_unwind("schedule", || decide(snapshot, &mut nodes, pod, wants, tie));
         plan.steps.extend(decided);
     }
@@ -86,8 +86,8 @@ fn retry(
     pod: &Arc<PodView>,
     wants: &Wants,
 ) -> Option<Step<Action>> {
-    let doubted = snapshot.assumed.get(&pod.meta.key)?;
-    let node = nodes.iter_mut().find(|node| node.view.name() == doubted)?;
+    let assumed = snapshot.assumed.get(&pod.meta.key)?;
+    let node = nodes.iter_mut().find(|node| node.view.name() == assumed)?;
     let fits = reasons(pod, &wants.node, node, &snapshot.existing).is_empty();
     node.take(pod);
     fits.then(|| Step {

@@ -1,6 +1,6 @@
 //! Wires the scheduler together and runs it.
 
-use setpoint_controller::{Controller, QueueHandle, Replica};
+use setpoint_controller::{QueueHandle, Replica};
 use setpoint_host::Host;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
@@ -18,7 +18,7 @@ use crate::unschedulable::Unschedulable;
 /// # Errors
 /// If the gateway's address is no URI, or the election's settings cannot work.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
-    let (service, name) = (host.service(), settings.scheduler_name.clone());
+    let name = settings.scheduler_name.clone();
     let replica = Replica::join(host, &settings.gateway, &name, Pod::RESOURCE)?;
     let (pods, nodes) = (
         replica.informer::<PodView>(),
@@ -34,7 +34,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         assumed: Assumed::default(),
         queue: queue.clone(),
     };
-    let controller = Controller::new(service, scheduler, replica.client.clone());
+    let controller = replica.controller(scheduler);
     let scheduler = controller.reconciler();
     metrics::watch(&scheduler);
     let (on_pod, on_node) = (scheduler.clone(), scheduler.clone());

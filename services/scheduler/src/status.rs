@@ -1,13 +1,13 @@
-//! Status: what a waiting Pod tells its user. Pure.
+//! Status: the condition of an unschedulable Pod. Pure.
 
 use jiff::Timestamp;
 use setpoint_model::condition;
 use setpoint_proto::core::{PodCondition, PodStatus};
 
-/// The status with the refusal in it, or `None` if it says so already.
-pub fn refused(status: &PodStatus, message: &str, now: Timestamp) -> Option<PodStatus> {
+/// Returns the status with the condition, or `None` if it has that already.
+pub fn unschedulable(status: &PodStatus, message: &str, now: Timestamp) -> Option<PodStatus> {
     let mut status = status.clone();
-    let refusal = PodCondition {
+    let unschedulable = PodCondition {
         r#type: "PodScheduled".to_owned(),
         status: "False".to_owned(),
         reason: "Unschedulable".to_owned(),
@@ -15,7 +15,7 @@ pub fn refused(status: &PodStatus, message: &str, now: Timestamp) -> Option<PodS
         last_transition_time: now.into(),
         ..Default::default()
     };
-    condition::set(&mut status.conditions, refusal).then_some(status)
+    condition::set(&mut status.conditions, unschedulable).then_some(status)
 }
 
 #[cfg(test)]
@@ -23,9 +23,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_a_condition_that_is_written_once() {
+    fn the_condition_is_written_once() {
         let now = Timestamp::from_second(7).expect("a time");
-        let status = refused(&PodStatus::default(), "no room", now).expect("it is new");
+        let status = unschedulable(&PodStatus::default(), "no room", now).expect("it is new");
         let condition = &status.conditions[0];
         assert_eq!(
             (&*condition.r#type, &*condition.status),
@@ -36,7 +36,7 @@ mod tests {
             ("Unschedulable", "no room")
         );
         assert_eq!(condition.last_transition_time, now.into());
-        assert_eq!(refused(&status, "no room", now), None);
-        assert!(refused(&status, "too many pods", now).is_some());
+        assert_eq!(unschedulable(&status, "no room", now), None);
+        assert!(unschedulable(&status, "too many pods", now).is_some());
     }
 }

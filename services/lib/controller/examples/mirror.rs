@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
-    Client, Controller, Inputs, Outcome, Owns, Plan, Reader, Receipt, Reconciler, Replica, View,
-    Whole, reference,
+    Client, Inputs, Outcome, Owns, Plan, Reader, Receipt, Reconciler, Replica, View, Whole,
+    reference,
 };
 use setpoint_host::{self as host, Host};
 use setpoint_model::{Key, Meta};
@@ -161,7 +161,8 @@ async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             secrets: secrets.reader(),
         },
     );
-    let controller = Controller::new("mirror", reconciler, replica.client.clone())
+    let controller = replica
+        .controller(reconciler)
         .for_(sources)
         .owns(secrets, owners);
     replica.run(controller, settings).await

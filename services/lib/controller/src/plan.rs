@@ -6,10 +6,11 @@ use setpoint_proto::ApiError;
 
 /// The actions of a reconcile, and when to repeat it without a change.
 ///
-/// The steps do not depend on each other. A plan that needs an order holds the first part; the next round does the rest.
+/// The steps do not depend on each other, unless [`CONCURRENCY`](crate::Reconciler::CONCURRENCY) is 1. A plan that needs an
+/// order otherwise holds the first part; the next reconcile does the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<A> {
-    /// Carried out side by side, in this order as far as there is one.
+    /// Started in this order.
     pub steps: Vec<Step<A>>,
     /// The time after which the reconcile is repeated without a change.
     pub again: Option<Duration>,

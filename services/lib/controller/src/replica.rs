@@ -1,9 +1,13 @@
 //! A replica of a service that works through the gateway: its client, the Lease that announces it, its Events, its
 //! decision log, and the checks of its readiness.
 
+use std::sync::Arc;
+
 use setpoint_host::Host;
 use tokio::sync::watch;
 
+use crate::client::ListOptions;
+use crate::informer::SharedInformers;
 use crate::{Client, Controller, DecisionLog, Informer, Membership, Reconciler, Recorder, View};
 use crate::{client, runtime};
 
@@ -17,7 +21,11 @@ pub struct Replica {
     pub events: Recorder,
     /// The log of its decisions, served beside health and metrics.
     pub decision_log: DecisionLog,
-    membership: Membership,
+    /// The name of its Lease and its metrics.
+    name: &'static str,
+    informers: Arc<SharedInformers>,
+    /// `None` for one of several controllers of a process that is announced as a whole.
+    membership: Option<Membership>,
 }
 
 impl Replica {
@@ -52,19 +60,46 @@ impl Replica {
             client,
             events,
             decision_log,
-            membership,
+            name: service,
+            informers: Arc::default(),
+            membership: Some(membership),
             host,
         }
     }
 
-    /// Returns an informer over all objects of the view's kind.
-    pub fn informer<V: View>(&self) -> Informer<V> {
-        self.client.informer()
+    /// Returns the replica of a controller that this process hosts under a name of its own: same connection, informers
+    /// and decision log, other writer and component of Events.
+    pub(crate) fn hosting(&self, name: &'static str, resource: &'static str) -> Self {
+        let client = self.client.writing_as(name);
+        Self {
+            events: Recorder::new(client.clone(), name, self.host.instance()),
+            client,
+            decision_log: self.decision_log.of_kind(resource),
+            name,
+            informers: self.informers.clone(),
+            membership: None,
+            host: self.host.clone(),
+        }
     }
 
-    /// Makes the process ready once `synced` is true.
+    /// Returns an informer over all objects of the view's kind, shared by the controllers of the process.
+    pub fn informer<V: View>(&self) -> Informer<V> {
+        let all = ListOptions::default();
+        self.informers.informer(&self.client, all)
+    }
+
+    /// Returns a controller of the replica's name.
+    pub fn controller<R: Reconciler>(&self, reconciler: R) -> Controller<R> {
+        Controller::new(self.name, reconciler, self.client.clone()).decision_log(&self.decision_log)
+    }
+
+    /// Makes the process ready once `synced` is true, among other conditions.
     pub fn ready_when(&self, synced: watch::Receiver<bool>) {
-        self.host.health().check("informers").pass_when(synced);
+        let check = match &self.membership {
+            Some(_) => "informers".to_owned(),
+            None => format!("informers of {}", self.name),
+        };
+        self.host.health().check(check).pass_when(synced);
     }
 
     /// Runs a controller until the process shuts down, then leaves.
@@ -76,9 +111,7 @@ impl Replica {
         controller: Controller<R>,
         settings: runtime::Settings,
     ) -> anyhow::Result<()> {
-        let controller = controller
-            .settings(settings)
-            .decision_log(&self.decision_log);
+        let controller = controller.settings(settings);
         self.ready_when(controller.ready());
         let (instance, shutdown) = (self.host.instance().to_owned(), self.host.shutdown());
         controller.run(instance, shutdown).await?;
@@ -88,6 +121,11 @@ impl Replica {
 
     /// Writes the last Events and removes the Lease that announces the replica.
     pub async fn leave(self) {
-        tokio::join!(self.membership.leave(), self.events.finish());
+        let leave = async {
+            if let Some(membership) = self.membership {
+                membership.leave().await;
+            }
+        };
+        tokio::join!(leave, self.events.finish());
     }
 }

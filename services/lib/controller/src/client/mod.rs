@@ -91,6 +91,15 @@ impl Client {
         }
     }
 
+    /// Returns a client of the same connection that writes as `writer`.
+    #[must_use]
+    pub fn writing_as(&self, writer: &str) -> Self {
+        Self {
+            writer: writer.into(),
+            ..self.clone()
+        }
+    }
+
     /// Returns an informer over all objects of the view's kind.
     pub fn informer<V: View>(&self) -> Informer<V> {
         Informer::new(self.clone())

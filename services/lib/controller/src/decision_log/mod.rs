@@ -37,13 +37,14 @@ const SUBJECTS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct DecisionLog {
     shared: Arc<Shared>,
+    /// The kind of the reconciled objects.
+    resource: &'static str,
 }
 
 #[derive(Debug)]
 struct Shared {
     service: String,
     instance: String,
-    resource: &'static str,
     capacity: usize,
     objects: Mutex<Objects>,
 }
@@ -72,16 +73,24 @@ impl DecisionLog {
             shared: Arc::new(Shared {
                 service: service.to_owned(),
                 instance: instance.to_owned(),
-                resource,
                 capacity,
                 objects: Mutex::default(),
             }),
+            resource,
+        }
+    }
+
+    /// Returns the same log, for a controller of the same process that reconciles objects of another kind.
+    pub(crate) fn of_kind(&self, resource: &'static str) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            resource,
         }
     }
 
     /// Begins the record of a reconcile.
     pub fn open(&self, ticket: &Ticket<Key>) -> Note {
-        let subject = ticket.key.clone().in_resource(self.shared.resource);
+        let subject = ticket.key.clone().in_resource(self.resource);
         Note::new(self.clone(), subject, ticket)
     }
 

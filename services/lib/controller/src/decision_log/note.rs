@@ -91,7 +91,7 @@ impl Note {
         self.step(&Report, "the status is not what it was", None);
     }
 
-    /// Sets that the object waits even though the steps are executed: they only say that it does.
+    /// Sets that the object waits even though its steps are executed: they only report that it does.
     pub fn waits(&mut self) {
         self.waits = true;
     }

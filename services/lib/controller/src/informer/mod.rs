@@ -12,6 +12,7 @@
 mod phase;
 mod progress;
 mod reader;
+mod shared;
 mod store;
 mod watching;
 
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use progress::{Moment, Progress};
 pub use reader::Reader;
+pub use shared::SharedInformers;
 
 use crate::client::ListOptions;
 use crate::{Client, View};
@@ -43,6 +45,7 @@ pub struct Delta<V> {
 }
 
 type Handler<V> = Box<dyn FnMut(&Delta<V>) + Send>;
+type Handlers<V> = Arc<parking_lot::Mutex<Vec<Handler<V>>>>;
 
 /// Keeps a cache of the objects of the view's kind, which its [`Reader`]s read.
 ///
@@ -52,7 +55,9 @@ pub struct Informer<V> {
     selection: ListOptions,
     phase: Phase<V>,
     cache: Arc<Cache<V>>,
-    handlers: Vec<Handler<V>>,
+    handlers: Handlers<V>,
+    /// Held by the one that runs of several that share a copy.
+    running: Arc<Mutex<()>>,
 }
 
 impl<V: View> Informer<V> {
@@ -62,23 +67,39 @@ impl<V: View> Informer<V> {
             selection: ListOptions::default(),
             phase: Phase::Empty,
             cache: Arc::default(),
-            handlers: Vec::new(),
+            handlers: Handlers::default(),
+            running: Arc::default(),
         }
     }
 
-    /// Restricts the cache to the selected objects.
+    /// Returns an informer of the selected objects.
     #[must_use]
-    pub fn only(mut self, selection: ListOptions) -> Self {
-        self.selection = selection;
-        self
+    pub fn only(self, selection: ListOptions) -> Self {
+        Self {
+            selection,
+            ..Self::new(self.gateway)
+        }
+    }
+
+    /// Returns another informer of the same cache and handlers. Of those that run, one watches; if it ends, another
+    /// continues.
+    pub(crate) fn share(&self) -> Self {
+        Self {
+            gateway: self.gateway.clone(),
+            selection: self.selection.clone(),
+            phase: Phase::Empty,
+            cache: self.cache.clone(),
+            handlers: self.handlers.clone(),
+            running: self.running.clone(),
+        }
     }
 
     /// Calls `handler` with every change, in order, after the cache shows it.
     ///
     /// It runs in the informer's task and should only enqueue work. If it panics, it misses that change.
     #[must_use]
-    pub fn on_event(mut self, handler: impl FnMut(&Delta<V>) + Send + 'static) -> Self {
-        self.handlers.push(Box::new(handler));
+    pub fn on_event(self, handler: impl FnMut(&Delta<V>) + Send + 'static) -> Self {
+        self.handlers.lock().push(Box::new(handler));
         self
     }
 
@@ -92,9 +113,15 @@ impl<V: View> Informer<V> {
     /// After a panic it relists; readers see the former cache until then.
     pub async fn run(self, shutdown: CancellationToken) {
         let tasks = self.gateway.tasks().clone();
+        let running = self.running.clone();
         let informer = Mutex::new(self);
         let start = || async { informer.lock().await.keep_watching().await };
-        let watching = tasks.supervise("informer", V::Object::RESOURCE, start);
+        let watching = async {
+            let _alone = running.lock().await;
+            tasks
+                .supervise("informer", V::Object::RESOURCE, start)
+                .await;
+        };
         shutdown.run_until_cancelled(watching).await;
     }
 }

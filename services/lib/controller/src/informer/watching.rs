@@ -101,7 +101,7 @@ impl<V: View> Informer<V> {
 
     fn notify(&mut self, deltas: &[Delta<V>], revision: Revision) {
         for delta in deltas {
-            for handler in &mut self.handlers {
+            for handler in &mut *self.handlers.lock() {
                 let _ = catch_unwind("event-handler", || handler(delta));
             }
         }

@@ -27,7 +27,7 @@ pub(super) fn recent(controller: &'static str) -> Arc<Recent> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counts {
-    rounds: u32,
+    reconciles: u32,
     noops: u32,
     changes: u32,
 }
@@ -35,7 +35,7 @@ struct Counts {
 impl Counts {
     fn plus(self, other: Self) -> Self {
         Self {
-            rounds: self.rounds + other.rounds,
+            reconciles: self.reconciles + other.reconciles,
             noops: self.noops + other.noops,
             changes: self.changes + other.changes,
         }
@@ -54,8 +54,8 @@ struct Periods {
 }
 
 impl Recent {
-    pub(super) fn round(&self) {
-        self.0.lock().at(Instant::now()).rounds += 1;
+    pub(super) fn reconcile(&self) {
+        self.0.lock().at(Instant::now()).reconciles += 1;
     }
 
     pub(super) fn noop(&self) {
@@ -130,18 +130,18 @@ impl Collector for Ratios {
         self.noop.reset();
         for (controller, recent) in self.controllers.lock().iter() {
             let Counts {
-                rounds,
+                reconciles,
                 noops,
                 changes,
             } = recent.counts();
-            let rounds = f64::from(rounds);
+            let reconciles = f64::from(reconciles);
             if changes > 0 {
                 let gauge = self.per_change.with_label_values(&[*controller]);
-                gauge.set(rounds / f64::from(changes));
+                gauge.set(reconciles / f64::from(changes));
             }
-            if rounds > 0.0 {
+            if reconciles > 0.0 {
                 let gauge = self.noop.with_label_values(&[*controller]);
-                gauge.set(f64::from(noops) / rounds);
+                gauge.set(f64::from(noops) / reconciles);
             }
         }
         let mut all = self.per_change.collect();
@@ -158,10 +158,10 @@ mod tests {
     fn what_is_long_ago_no_longer_counts() {
         let start = Instant::now();
         let mut periods = Periods::default();
-        periods.at(start).rounds += 4;
+        periods.at(start).reconciles += 4;
         periods.at(start + PERIOD / 2).changes += 1;
         let one = Counts {
-            rounds: 4,
+            reconciles: 4,
             noops: 0,
             changes: 1,
         };

@@ -70,7 +70,7 @@ pub struct Reconciles {
 }
 
 impl Reconciles {
-    /// Those of the controller of this name, which has so many workers.
+    /// Returns the metrics of the controller of this name, with this number of workers.
     pub fn new(controller: &'static str, workers: usize) -> Self {
         let label = &[controller];
         let workers = i64::try_from(workers).unwrap_or(i64::MAX);
@@ -91,7 +91,7 @@ impl Reconciles {
         }
     }
 
-    /// A round begins; it ends when the result is dropped.
+    /// Begins a reconcile, which ends when the result is dropped.
     pub fn begin(&self) -> Active {
         self.active.inc();
         Active {
@@ -100,34 +100,34 @@ impl Reconciles {
         }
     }
 
-    /// A round has ended like this: `success`, `error`, `requeue` or `requeue_after`.
+    /// Counts a reconcile by its result: `success`, `error`, `requeue` or `requeue_after`.
     pub fn ended(&self, result: &'static str) {
         TOTAL.with_label_values(&[self.controller, result]).inc();
-        self.recent.round();
+        self.recent.reconcile();
         if result == "error" {
             self.errors.inc();
         }
     }
 
-    /// A round found nothing to do.
+    /// Counts a reconcile that found nothing to do.
     pub fn noop(&self) {
         self.noops.inc();
         self.recent.noop();
     }
 
-    /// A round panicked.
+    /// Counts a reconcile that panicked.
     pub fn panicked(&self) {
         self.panics.inc();
     }
 
-    /// An object that the controller reconciles has a new generation.
+    /// Counts a new generation of an object that the controller reconciles.
     pub fn changed(&self) {
         self.changes.inc();
         self.recent.change();
     }
 }
 
-/// A round that is under way.
+/// A reconcile in progress.
 pub struct Active {
     workers: IntGauge,
     _time: HistogramTimer,

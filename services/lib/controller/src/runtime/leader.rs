@@ -1,4 +1,4 @@
-//! A term of a controller, from its first sweep to its last reconcile.
+//! A term of a controller, from its first sweep to its last reconcile. A controller without election has one term.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -30,7 +30,7 @@ impl Default for Settings {
         Self {
             gateway: client::Settings::default(),
             election: election::Settings::default(),
-            // Worker mostly wait for the gateway: some at once fill the time.
+            // Workers mostly wait for the gateway: some at once fill the time.
             workers: 8,
             limiter: Limiter::default(),
             // Reconcilers are made to miss nothing; this repairs what they missed nevertheless.

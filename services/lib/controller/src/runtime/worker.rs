@@ -75,7 +75,7 @@ impl<R: Reconciler> Worker<R> {
             tickets.into_iter().for_each(Ticket::retry);
             return Ok(());
         }
-        let looked = Instant::now();
+        let observed = Instant::now();
         tickets.iter_mut().for_each(Ticket::catch_up);
         let inputs =
             |ticket: &Ticket<Key>| (ticket.key.clone(), self.inputs(self.seeds.get(&ticket.key)));
@@ -83,7 +83,7 @@ impl<R: Reconciler> Worker<R> {
         let worlds = self.reconciler.observe_all(&inputs);
         let work = tickets.into_iter().zip(inputs).zip(worlds);
         let work = work
-            .map(|((ticket, (_, inputs)), world)| self.reconcile(ticket, inputs, world, looked));
+            .map(|((ticket, (_, inputs)), world)| self.reconcile(ticket, inputs, world, observed));
         let work: Vec<_> = work.map(|work| self.guard(work)).collect();
         futures::stream::iter(work)
             .buffer_unordered(self.concurrency)
@@ -120,13 +120,16 @@ impl<R: Reconciler> Worker<R> {
         ticket: Ticket<Key>,
         inputs: Inputs,
         world: Option<R::World>,
-        looked: Instant,
+        observed: Instant,
     ) -> Result<(), Fenced> {
         let _active = self.metrics.begin();
         let mut note = self.decision_log.open(&ticket);
         let mut outcome = match world {
             None => self.nothing_to_do(Outcome::default()),
-            Some(world) => self.decide(&ticket, inputs, world, looked, &mut note).await,
+            Some(world) => {
+                self.decide(&ticket, inputs, world, observed, &mut note)
+                    .await
+            }
         };
         let failed = outcome.failed.as_ref();
         self.seeds.keep(&ticket.key, inputs.seed, failed.is_some());
@@ -141,14 +144,14 @@ impl<R: Reconciler> Worker<R> {
         ticket: &Ticket<Key>,
         inputs: Inputs,
         world: R::World,
-        looked: Instant,
+        observed: Instant,
         note: &mut Note,
     ) -> Outcome<R::Action> {
         let planned = Outcome::of(R::plan(&world));
         note.about(R::meta(&world));
         if planned.plan.is_empty() && R::status(&world, &planned).is_none() {
             if Settings::get().noop_rounds {
-                self.cascade(ticket, &world, &planned.plan, looked)
+                self.cascade(ticket, &world, &planned.plan, observed)
                     .ended("noop", None);
             }
             if R::converged(&world) {
@@ -156,7 +159,7 @@ impl<R: Reconciler> Worker<R> {
             }
             return self.nothing_to_do(planned);
         }
-        let cascade = self.cascade(ticket, &world, &planned.plan, looked);
+        let cascade = self.cascade(ticket, &world, &planned.plan, observed);
         note.belongs(&cascade);
         let work = self.converge(ticket, inputs, world, planned, note);
         let (world, outcome) = cascade.run(work).await;
@@ -185,6 +188,9 @@ impl<R: Reconciler> Worker<R> {
     ) -> (R::World, Outcome<R::Action>) {
         let key = &ticket.key;
         for _ in 0..R::PASSES {
+            if outcome.failed.is_some() || outcome.plan.is_empty() {
+                break;
+            }
             let steps = outcome.plan.steps.iter();
             steps.for_each(|step| R::describe(&world, step, note));
             outcome = self.execute(key, &world, outcome).await;
@@ -194,14 +200,14 @@ impl<R: Reconciler> Worker<R> {
             let written = self.barrier.awaits(key);
             let next = (!written).then(|| self.reconciler.observe(key, self.inputs(inputs.seed)));
             let Some(next) = next.flatten() else {
-                ticket.unfinished(false);
+                // What was written comes back, or nothing is left.
+                if outcome.failed.is_none() {
+                    ticket.unfinished(false);
+                }
                 return (world, outcome);
             };
             world = next;
             outcome.plan = R::plan(&world);
-            if outcome.failed.is_some() || outcome.plan.is_empty() {
-                break;
-            }
         }
         let outcome = self.report(key, &world, outcome, note).await;
         if outcome.failed.is_none() {
@@ -315,7 +321,7 @@ impl<R: Reconciler> Worker<R> {
         ticket: &Ticket<Key>,
         world: &R::World,
         plan: &Plan<R::Action>,
-        looked: Instant,
+        observed: Instant,
     ) -> Cascade {
         let reconcile = match (R::SPAN, plan.steps.first()) {
             (Some(name), Some(step)) => {
@@ -323,7 +329,7 @@ impl<R: Reconciler> Worker<R> {
             }
             _ => SpanBuilder::from_name("reconcile"),
         };
-        let cascade = Cascade::begin(reconcile, ticket, looked);
+        let cascade = Cascade::begin(reconcile, ticket, observed);
         cascade.about(&self.kind, R::meta(world));
         cascade
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use setpoint_controller::client::ListOptions;
+use setpoint_controller::informer::SharedInformers;
 use setpoint_controller::{Delta, Informer, Reader, View as _, Whole};
 use setpoint_model::{Key, Meta, Revision};
 use setpoint_proto::Cause;
@@ -43,6 +45,46 @@ fn start(server: &Server) -> (Reader<View>, Told) {
     });
     tokio::spawn(informer.run(CancellationToken::new()));
     (reader, told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_views_and_selections_share_one_watch_that_outlives_its_first_user() {
+    let (server, all) = (Server::start().await, SharedInformers::default());
+    let gateway = server.client("test");
+    let informer = |namespace: &str| {
+        let only = ListOptions {
+            namespace: namespace.to_owned(),
+            ..ListOptions::default()
+        };
+        all.informer::<View>(&gateway, only)
+    };
+    let handled = Arc::new(AtomicUsize::new(0));
+    let start = |informer: Informer<View>| {
+        let (reader, handled, stop) =
+            (informer.reader(), handled.clone(), CancellationToken::new());
+        let informer = informer.on_event(move |_| _ = handled.fetch_add(1, Ordering::Relaxed));
+        tokio::spawn(informer.run(stop.clone()));
+        (reader, stop)
+    };
+    let (first, second) = (start(informer("")), start(informer("")));
+    server.put(&config_map("a"));
+    eventually("both caches have the object", async || {
+        first.0.len() + second.0.len() == 2
+    })
+    .await;
+    assert_eq!(
+        (server.calls("Watch"), handled.load(Ordering::Relaxed)),
+        (1, 2)
+    );
+    start(informer("other"));
+    eventually("another selection is watched", async || {
+        server.calls("Watch") == 2
+    })
+    .await;
+    first.1.cancel();
+    sleep(Duration::from_secs(1)).await;
+    server.put(&config_map("b"));
+    eventually("the second continues", async || second.0.len() == 2).await;
 }
 
 async fn until_reached(reader: &Reader<View>, server: &Server) {

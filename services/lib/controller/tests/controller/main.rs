@@ -17,6 +17,7 @@ mod informer;
 mod leading;
 mod membership;
 mod office;
+mod parameters;
 mod queue;
 mod server;
 mod trace;
