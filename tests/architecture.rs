@@ -1,17 +1,17 @@
-//! Which crate may know which: the picture of DESIGN, asserted.
+//! The allowed dependencies between the crates of this workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// A crate, and the crates of ours that it may depend on. What is not listed is forbidden.
+/// Each crate, and the crates of the workspace that it may depend on outside of tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("proto", &[]),
-    // Selectors, owners and conditions are what messages mean.
+    // Selectors, owners and conditions are parts of messages.
     ("model", &["proto"]),
     ("codec", &["model", "proto"]),
-    // Every process has tasks that must survive a panic, whether controllers or servers.
+    // All processes have tasks that are restarted after a panic.
     ("task", &[]),
     ("telemetry", &["proto"]),
     (
@@ -33,7 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    // Hosts controllers, and is the only service that knows others.
+    // Hosts controllers: the only service that depends on others.
     (
         "controller-manager",
         &[
@@ -48,21 +48,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scheduler", SERVICE),
     ("node-agent", SERVICE),
     ("ctl", &["codec", "host", "controller", "model", "proto"]),
-    // Any crate's tests may use it, those of the libraries included.
+    // The tests of any crate may use it.
     ("testkit", &[]),
 ];
 const SERVICE: &[&str] = &["host", "controller", "model", "proto", "task", "telemetry"];
 
-/// Crates that only tests use. Those that are not listed above may use anything.
+/// Crates that only tests use. Those that are not in `ARROWS` may depend on any crate.
 const TESTS: &[&str] = &["testkit", "tests", "fuzz"];
 
 /// Features that only tests enable.
 const TEST_FEATURES: &[&str] = &["contract", "testing"];
 
-/// Foreign crates that only one crate may use.
+/// External crates that only one crate may use.
 const ONLY: &[(&str, &str)] = &[("etcd-client", "store"), ("prost-build", "proto")];
 
-/// Crates without I/O and tracing, and what they must not use. The services of `proto` need tonic.
+/// Crates without I/O and tracing, and the dependencies that they must not have. The services of `proto` need tonic.
 const PURE: &[(&str, &[&str])] = &[
     ("model", &["tokio", "tonic", "axum", "hyper"]),
     (
@@ -71,7 +71,7 @@ const PURE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Each crate's dependencies outside tests, by short name.
+/// Returns the dependencies of each crate outside of its tests, by short name.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     packages().iter().map(arrows_of).collect()
 }
@@ -97,7 +97,7 @@ fn arrows_of(package: &Value) -> (String, BTreeSet<String>) {
     (short(&package["name"]), names.collect())
 }
 
-/// The dependencies of a package outside its tests.
+/// Returns the dependencies of a package outside of its tests.
 fn shipped(package: &Value) -> impl Iterator<Item = &Value> {
     let dependencies = package["dependencies"].as_array().expect("dependencies");
     dependencies.iter().filter(|one| one["kind"] != "dev")
@@ -109,16 +109,13 @@ fn short(name: &Value) -> String {
 }
 
 #[test]
-fn crates_know_only_whom_they_may() {
+fn crates_depend_on_allowed_crates_only() {
     let dependencies = dependencies();
     let ours: BTreeSet<_> = dependencies.keys().cloned().collect();
     for (name, uses) in &dependencies {
         let allowed = ARROWS.iter().find(|(crate_name, _)| crate_name == name);
         let Some((_, allowed)) = allowed else {
-            assert!(
-                TESTS.contains(&name.as_str()),
-                "{name} is not in the picture"
-            );
+            assert!(TESTS.contains(&name.as_str()), "{name} is not in ARROWS");
             continue;
         };
         for used in uses.intersection(&ours) {
@@ -131,7 +128,7 @@ fn crates_know_only_whom_they_may() {
 }
 
 #[test]
-fn nothing_ships_what_only_tests_use() {
+fn crates_of_tests_are_dependencies_of_tests_only() {
     for (name, uses) in dependencies() {
         let is_test = |name: &str| TESTS.contains(&name);
         let ships = |used: &String| is_test(used) && !is_test(&name);
@@ -143,7 +140,7 @@ fn nothing_ships_what_only_tests_use() {
 }
 
 #[test]
-fn nothing_ships_a_feature_that_only_tests_enable() {
+fn features_of_tests_are_enabled_by_tests_only() {
     for package in packages() {
         let name = short(&package["name"]);
         for dependency in shipped(&package) {
@@ -161,7 +158,7 @@ fn nothing_ships_a_feature_that_only_tests_enable() {
 }
 
 #[test]
-fn the_store_and_the_code_generator_are_each_known_to_one_crate() {
+fn the_etcd_client_and_the_code_generator_have_one_user_each() {
     for (name, uses) in dependencies() {
         for (foreign, owner) in ONLY {
             let may = name == *owner || TESTS.contains(&name.as_str());

@@ -1,4 +1,4 @@
-//! Act: carry a decision out.
+//! Act: executes a decision.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::plan::Action;
 use crate::pod::PodView;
 use crate::status;
 
-/// Performs one action.
+/// Executes an action.
 ///
 /// # Errors
-/// What the gateway answered. `Conflict` and `NotFound` say that the Pod is no longer as it was observed.
+/// The error of the gateway. `Conflict` and `NotFound` mean that the Pod has changed since it was observed.
 pub async fn act(
     gateway: &Client,
     events: &Recorder,
@@ -36,7 +36,7 @@ pub async fn act(
     }
 }
 
-/// Writes the condition, unless the Pod says so already.
+/// Writes the condition, unless the Pod has it already.
 async fn report(
     gateway: &Client,
     pod: &Arc<PodView>,

@@ -1,6 +1,6 @@
-//! Required anti-affinity of Pods that have a node already.
+//! Required anti-affinity of Pods that have a node.
 //!
-//! This scheduler binds no such Pod, but one may have been created with its `spec.nodeName`.
+//! This scheduler does not bind such Pods, but they may be created with a `spec.nodeName`.
 
 use setpoint_model::{Meta, Selector};
 use setpoint_proto::core::{PodAffinityTerm, PodSpec};
@@ -8,10 +8,10 @@ use setpoint_proto::core::{PodAffinityTerm, PodSpec};
 /// A term of an existing Pod: Pods that it repels may not run in the same domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Nodes with the same value of this label are one domain.
+    /// The label whose values are the domains.
     pub topology_key: String,
     selector: Selector,
-    /// `None` for every namespace.
+    /// The namespaces of the Pods; `None` for all.
     namespaces: Option<Vec<String>>,
 }
 
@@ -34,7 +34,7 @@ impl Term {
         terms.map(|term| Self::of(term, namespace)).collect()
     }
 
-    /// Where less is known than upstream knows (labels of namespaces, `matchLabelKeys`), the term repels more.
+    /// Fields that are not evaluated here (labels of namespaces, `matchLabelKeys`) count as matching.
     fn of(term: &PodAffinityTerm, namespace: &str) -> Self {
         let selector = term.label_selector.as_ref();
         let selector = selector.map(|labels| {
@@ -51,7 +51,7 @@ impl Term {
         }
     }
 
-    /// Returns whether this keeps the Pod out of its domain.
+    /// Returns whether the term keeps the Pod out of the domain.
     pub fn repels(&self, pod: &Meta) -> bool {
         let namespaces = self.namespaces.as_ref();
         namespaces.is_none_or(|namespaces| namespaces.contains(&pod.key.namespace))

@@ -9,14 +9,14 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::pod::PodView;
 
-/// A binding that was not answered may still be committed, so its Pod counts as placed until a later binding succeeds,
-/// or the cache shows the Pod bound or gone.
+/// The bindings without a response. They may still be committed, so each counts until a later binding of the Pod succeeds,
+/// or the Pod is bound or deleted in the cache.
 #[derive(Debug, Default)]
 pub struct Assumed {
     bindings: Mutex<HashMap<Key, Binding>>,
 }
 
-/// A Pod and the node that it was to be bound to.
+/// A Pod, and the node in its binding.
 #[derive(Clone, Debug)]
 pub struct Binding {
     /// The Pod as it was observed.
@@ -25,7 +25,7 @@ pub struct Binding {
     pub node: String,
 }
 
-/// Returns whether a binding that failed like this may still be made: the gateway did not say that it was refused.
+/// Returns whether a binding that failed with this error may still be committed.
 pub const fn is_in_doubt(error: &ApiError) -> bool {
     match error.reason {
         Reason::BadRequest
@@ -46,7 +46,7 @@ pub const fn is_in_doubt(error: &ApiError) -> bool {
 }
 
 impl Assumed {
-    /// Adds a binding without a definite answer.
+    /// Adds a binding whose outcome is unknown.
     pub fn add(&self, pod: &Arc<PodView>, node: &str) {
         let binding = Binding {
             pod: pod.clone(),
@@ -56,17 +56,17 @@ impl Assumed {
         self.bindings.lock().insert(key, binding);
     }
 
-    /// Forgets the binding of a Pod that is known to be bound, or gone. Returns whether there was one in doubt.
+    /// Removes the binding of a Pod that is bound or deleted. Returns whether there was one.
     pub fn resolve(&self, pod: &Key) -> bool {
         self.bindings.lock().remove(pod).is_some()
     }
 
-    /// Forgets all bindings.
+    /// Removes all bindings.
     pub fn clear(&self) {
         self.bindings.lock().clear();
     }
 
-    /// Returns the bindings that the cache does not decide: their Pods are there, and without a node.
+    /// Returns the bindings whose Pods exist in the cache without a node.
     pub fn unresolved(&self, cached: impl Fn(&Key) -> Option<Arc<PodView>>) -> Vec<Binding> {
         let undecided = |binding: &&Binding| {
             let pod = cached(&binding.pod.meta.key);
@@ -96,7 +96,7 @@ mod tests {
         })
     }
 
-    /// Checks C2: until the cache shows where the Pod is, its binding counts.
+    /// Checks C2: a binding counts until the cache has the node of the Pod.
     #[test]
     fn a_doubtful_binding_counts_while_the_cache_shows_its_pod_unbound() {
         let assumed = Assumed::default();

@@ -1,4 +1,4 @@
-//! The scheduling cycle: one snapshot and one plan for all Pods that wait, bound concurrently.
+//! The scheduling cycle: one snapshot and one plan for all waiting Pods; the bindings are concurrent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::pod::PodView;
 use crate::snapshot::Snapshot;
 use crate::unschedulable::{LONGEST_WAIT, Observed, Refusal, Unschedulable};
 
-/// The delay until a Pod is decided on again if that panicked.
+/// The delay after a decision that panicked.
 const PANICKED: Duration = Duration::from_secs(10);
 
-/// Decides on Pods.
+/// The reconciler of Pods without a node.
 pub struct Scheduler {
-    /// Pods that name another scheduler are left alone.
+    /// The `spec.schedulerName` of the Pods that it schedules.
     pub name: String,
     /// The Pods.
     pub pods: Reader<PodView>,
@@ -40,22 +40,22 @@ pub struct Scheduler {
     pub events: Recorder,
     /// Pods that fit nowhere.
     pub unschedulable: Unschedulable,
-    /// Bindings that were not answered.
+    /// Bindings without a response.
     pub assumed: Assumed,
     /// The queue of the current term.
     pub queue: QueueHandle,
 }
 
-/// A Pod and the decision on it.
+/// A Pod and its decision.
 pub struct Decided {
     pod: Arc<PodView>,
     /// `None` without a decision.
     step: Option<Step<Action>>,
-    /// Whether deciding panicked.
+    /// Whether the decision panicked.
     panicked: bool,
     /// The number of nodes.
     nodes: usize,
-    /// When the Pod was there to be scheduled.
+    /// The time since which the Pod could be scheduled.
     since: Timestamp,
     now: Timestamp,
     observed: Observed,
@@ -116,8 +116,8 @@ impl Reconciler for Scheduler {
         &decided.pod.meta
     }
 
-    /// A Pod without a decision needs none (it has a node, is gated, or is being deleted), so that its next change brings
-    /// it back; or deciding on it has panicked.
+    /// Without a decision, the Pod needs none (it has a node, is gated or is being deleted) until it changes, or its decision
+    /// has panicked.
     fn plan(decided: &Decided) -> Plan<Action> {
         let mut plan = Plan::default();
         plan.steps.extend(decided.step.clone());
@@ -129,7 +129,7 @@ impl Reconciler for Scheduler {
         plan
     }
 
-    /// Adds the decision and its grounds.
+    /// Records the decision and the verdicts on the nodes.
     fn describe(decided: &Decided, step: &Step<Action>, note: &mut Note) {
         match &step.action {
             Action::Bind { node, score, .. } => {
@@ -186,7 +186,7 @@ impl Reconciler for Scheduler {
                 warn!(pod = %key, %error, "the binding may still be made");
                 self.assumed.add(pod, node);
             }
-            // Others may have been found unschedulable for its place.
+            // Other Pods may have been unschedulable because of this one.
             (Err(_), Action::Bind { .. }) => self.unschedulable.wake(&self.queue),
             (Err(_), Action::MarkUnschedulable { .. }) => {}
         }
@@ -214,13 +214,13 @@ impl Decided {
 }
 
 impl Scheduler {
-    /// Returns whether a Pod waits for a node from this scheduler.
+    /// Returns whether the Pod waits for this scheduler.
     pub fn is_ours(&self, pod: &PodView) -> bool {
         let wants = pod.wants.as_ref();
         wants.is_some_and(|wants| wants.scheduler == self.name)
     }
 
-    /// Returns whether a changed Pod must be decided on.
+    /// Returns whether a changed Pod needs a decision.
     pub fn needs_decision(&self, change: &Delta<PodView>) -> bool {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         new.is_some_and(|new| {
@@ -228,7 +228,7 @@ impl Scheduler {
         })
     }
 
-    /// Wakes the Pods to which a change of another one has given room, and forgets a Pod that needs no decision.
+    /// Wakes unschedulable Pods after a change that frees resources, and removes a Pod that needs no decision.
     pub fn pod_changed(&self, change: &Delta<PodView>) {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         let Some(pod) = old.or(new) else { return };
@@ -243,7 +243,7 @@ impl Scheduler {
         }
     }
 
-    /// Wakes the Pods that may fit on a changed node.
+    /// Wakes unschedulable Pods if they may fit on the changed node.
     pub fn node_changed(&self, change: &Delta<NodeView>) {
         let old = change.old.as_deref();
         let better = |new: &NodeView| old.is_none_or(|old| new.offers_more_than(old));
@@ -261,7 +261,7 @@ impl Scheduler {
             resolvable: wants.is_some_and(|wants| wants.node.unsupported.is_empty()),
         };
         self.unschedulable.add(key, refusal, *observed, &self.queue);
-        // Its last change may have come before it was added.
+        // The Pod may have changed before it was added.
         let cached = self
             .pods
             .get(key)
@@ -271,7 +271,7 @@ impl Scheduler {
         }
     }
 
-    /// The Pod's binding is known: it is bound, or gone. One that was in doubt kept room on a node, which others may want.
+    /// Removes a Pod that is bound or deleted. If its binding was assumed, its resources may be free now: wakes the others.
     fn resolve(&self, pod: &Key) {
         self.unschedulable.remove(pod);
         if self.assumed.resolve(pod) {
@@ -280,7 +280,7 @@ impl Scheduler {
     }
 }
 
-/// Awaits a write. A panic says as little about its outcome as a connection that broke.
+/// Awaits a write. After a panic its outcome is unknown, as after a lost connection.
 async fn answered(
     write: impl Future<Output = Result<Receipt, ApiError>>,
 ) -> Result<Receipt, ApiError> {
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Checks C2: a binding that panicked may have been made.
+    /// Checks C2: a binding that panicked may have been committed.
     #[tokio::test]
     async fn a_binding_that_panics_is_in_doubt() {
         let (scheduler, pod) = (scheduler(), Arc::new(PodView::default()));
@@ -358,7 +358,7 @@ mod tests {
         assert!(!scheduler.is_ours(&PodView::default()));
     }
 
-    /// Checks C1 and F3: room that a failed binding gives back is for those that were found unschedulable for it.
+    /// Checks C1 and F3: a failed binding wakes the Pods that were unschedulable because of it.
     #[tokio::test(start_paused = true)]
     async fn a_binding_that_is_refused_wakes_others_and_one_in_doubt_does_not() {
         let (scheduler, pod) = (scheduler(), Arc::new(PodView::default()));

@@ -1,4 +1,4 @@
-//! Which nodes a Pod can run on, and what speaks against the others.
+//! Filters the nodes that a Pod can run on, and returns the reasons against the others.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -15,21 +15,21 @@ use crate::snapshot::NodeInfo;
 /// A reason why a node cannot take a Pod, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FilterReason {
-    /// Cordoned.
+    /// The node is cordoned.
     Unschedulable,
-    /// It has a taint that the Pod does not tolerate.
+    /// The node has a taint that the Pod does not tolerate.
     Taint(String),
-    /// Its labels are not those that the Pod asks for.
+    /// The labels of the node do not match the Pod's selector or affinity.
     Affinity,
-    /// One of its Pods has a port that the Pod asks for.
+    /// A host port of the Pod is in use.
     Ports,
-    /// A Pod on it, or in the same domain, repels the Pod.
+    /// The required anti-affinity of a Pod in the same domain matches the Pod.
     AntiAffinity,
-    /// The Pod has a constraint in this field that is not evaluated here; ours, as upstream evaluates them all.
+    /// This field of the Pod has a constraint that is not evaluated. Upstream evaluates all of them.
     Unsupported(&'static str),
-    /// It runs as many Pods as it may.
+    /// The node has its maximum number of Pods.
     TooManyPods,
-    /// It has too little of a resource left.
+    /// The node has too little of this resource left.
     Insufficient(String),
 }
 
@@ -103,7 +103,7 @@ fn is_repelled(pod: &PodView, node: &NodeView, existing: &[Existing]) -> bool {
     })
 }
 
-/// The taint that stands for `spec.unschedulable`.
+/// Returns the taint that `spec.unschedulable` implies.
 fn cordon() -> Taint {
     Taint {
         key: "node.kubernetes.io/unschedulable".to_owned(),
@@ -122,7 +122,7 @@ fn untolerated<'a>(wants: &NodeWants, node: &'a NodeView) -> Option<&'a Taint> {
     taints.find(|taint| !tolerates(&wants.tolerations, taint))
 }
 
-/// Whether one of the tolerations tolerates the taint.
+/// Returns whether one of the tolerations tolerates the taint.
 pub fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| {
         let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
@@ -142,7 +142,7 @@ fn is_wanted(wants: &NodeWants, node: &NodeView) -> bool {
     selected && terms.is_none_or(|terms| terms.iter().any(|term| matches(term, node)))
 }
 
-/// A term without any requirement matches nothing.
+/// Returns whether a term matches; one without requirements matches nothing.
 fn matches(term: &NodeSelectorTerm, node: &NodeView) -> bool {
     let (expressions, fields) = (&term.match_expressions, &term.match_fields);
     let name = |key: &str| (key == "metadata.name").then(|| node.name());

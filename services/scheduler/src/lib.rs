@@ -1,9 +1,8 @@
 //! Finds a node for every Pod: filter, score, bind.
 //!
-//! One leader decides on all waiting Pods in one pure plan, each Pod seeing what those before it took. The next cycle
-//! starts only when the cache shows what the last one bound, so that no Pod must be assumed to be where it was bound to,
-//! unless the binding was not answered. A Pod that fits nowhere is unschedulable until a node or a Pod changes in a way
-//! that matters.
+//! One leader decides on all waiting Pods in one pure plan; each decision includes those before it. The next cycle starts
+//! when the cache has the bindings of the last one, so that only bindings without a response are assumed. A Pod that no
+//! node fits is unschedulable until a relevant change of a node or of another Pod.
 
 mod act;
 mod anti_affinity;

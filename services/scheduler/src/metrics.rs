@@ -1,4 +1,4 @@
-//! The scheduler's metrics, by upstream's names, labels and buckets.
+//! The scheduler's metrics, with upstream's names, labels and buckets.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -42,7 +42,7 @@ fn doubling(from: f64, count: usize) -> Vec<f64> {
     exponential_buckets(from, 2.0, count).expect("start and factor are positive")
 }
 
-/// A decision was carried out, or could not be.
+/// Counts a decision, executed or failed.
 pub fn attempted(profile: &str, action: &Action, failed: Option<&ApiError>, began: Timestamp) {
     let result = match (failed, action) {
         (Some(_), _) => "error",
@@ -55,9 +55,9 @@ pub fn attempted(profile: &str, action: &Action, failed: Option<&ApiError>, bega
     duration.observe(seconds_since(began));
 }
 
-/// A Pod that was there since then has its node, after so many attempts.
+/// Counts a Pod that was bound, with its attempts and the time since which it could be scheduled.
 pub fn placed(attempts: u32, since: Timestamp) {
-    // As upstream has it: more than a few are all alike.
+    // As upstream: above this number the label is the same.
     let label = match attempts {
         0..15 => attempts.to_string(),
         _ => "15+".to_owned(),
@@ -72,7 +72,7 @@ fn seconds_since(then: Timestamp) -> f64 {
     passed.as_secs_f64().max(0.0)
 }
 
-/// Exports the number of Pods that wait for this scheduler, as it is when metrics are read.
+/// Exports the number of waiting Pods, measured at each scrape.
 pub fn watch(scheduler: &Arc<Scheduler>) {
     static PENDING: LazyLock<Pending> = LazyLock::new(|| {
         let pending = Pending::new();
@@ -92,7 +92,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// A standby has none.
+    /// Counts the waiting Pods; none on a standby.
     fn of(scheduler: &Scheduler) -> Self {
         let Some(load) = scheduler.queue.load() else {
             return Self::default();

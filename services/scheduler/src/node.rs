@@ -6,23 +6,23 @@ use setpoint_controller::View;
 use setpoint_model::{Meta, Resources, condition, quantity::Amount};
 use setpoint_proto::core::{Node, Taint};
 
-/// Set by upstream's node-lifecycle controller on nodes that do not report; taken from the Ready condition here.
+/// The taint that upstream's node-lifecycle controller sets on nodes that do not report; derived from the Ready condition.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-/// A node as the scheduler sees it.
+/// The fields of a node that the scheduler reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeView {
-    /// Its identity and labels.
+    /// The metadata and labels.
     pub meta: Meta,
-    /// The resources that Pods may take of it.
+    /// The allocatable resources.
     pub allocatable: Resources,
-    /// The number of Pods that it takes.
+    /// The maximum number of Pods.
     pub max_pods: i64,
-    /// Cordoned.
+    /// Whether it is cordoned.
     pub unschedulable: bool,
-    /// Taints that keep new Pods away.
+    /// Taints with the effect NoSchedule or NoExecute.
     pub taints: Vec<Taint>,
-    /// Taints (`PreferNoSchedule`) for which other nodes are better.
+    /// Taints with the effect PreferNoSchedule.
     pub discouraging: Vec<Taint>,
 }
 
@@ -63,17 +63,17 @@ fn not_ready() -> Taint {
 }
 
 impl NodeView {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.meta.key.name
     }
 
-    /// Its labels.
+    /// Returns the labels.
     pub fn labels(&self) -> &BTreeMap<String, String> {
         &self.meta.labels
     }
 
-    /// May Pods that did not fit on `earlier` fit now? A heartbeat says no.
+    /// Returns whether a Pod that did not fit on `earlier` may fit now. False for a heartbeat.
     pub fn offers_more_than(&self, earlier: &Self) -> bool {
         (self.unschedulable, &self.taints) != (earlier.unschedulable, &earlier.taints)
             || (&self.allocatable, self.max_pods) != (&earlier.allocatable, earlier.max_pods)
@@ -140,7 +140,7 @@ mod tests {
         );
     }
 
-    /// Checks C6: what may let a Pod fit wakes it, and a heartbeat does not.
+    /// Checks C6: a change that may let a Pod fit wakes it, a heartbeat does not.
     #[test]
     fn a_node_offers_more_when_something_that_filters_look_at_has_changed() {
         let before = node("True", Vec::new());

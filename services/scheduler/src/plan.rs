@@ -1,4 +1,4 @@
-//! Plan: the best node for each Pod in order, each seeing what the ones before it took. Pure.
+//! Plan: the best node for each Pod in order; each decision includes those before it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use crate::snapshot::{NodeInfo, Snapshot};
 /// One idempotent write.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Put the Pod on a node.
+    /// Binds the Pod to a node.
     Bind {
-        /// Unbound so far.
+        /// The Pod, which has no node.
         pod: Arc<PodView>,
-        /// By name.
+        /// The name of the node.
         node: String,
-        /// The score.
+        /// The score of the node.
         score: i64,
     },
-    /// Write the reason why no node fits into the Pod's condition.
+    /// Writes the reason why no node fits into the condition of the Pod.
     MarkUnschedulable {
-        /// Still unbound.
+        /// The Pod, which has no node.
         pod: Arc<PodView>,
-        /// One sentence, as upstream words it.
+        /// The message of the condition, in upstream's words.
         message: String,
-        /// The reasons against the nodes one by one, for as many as anybody reads.
+        /// The reasons against each node, for some of the nodes.
         against: Vec<(String, Vec<FilterReason>)>,
     },
 }
 
-/// The most nodes that are named one by one.
+/// The maximum number of nodes whose reasons are listed.
 const TOLD: usize = 32;
 
 impl Action {
-    /// The Pod that it is about.
+    /// Returns the Pod.
     pub fn pod(&self) -> &Arc<PodView> {
         match self {
             Self::Bind { pod, .. } | Self::MarkUnschedulable { pod, .. } => pod,
@@ -47,9 +47,8 @@ impl Action {
     }
 }
 
-/// Decides for every pending Pod. A Pod that is being deleted, gated or placed already needs no decision.
-///
-/// A Pod on which it panics gets none.
+/// Decides on every pending Pod. One that is being deleted, is gated or has a node gets no decision, nor does one whose
+/// decision panics.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     plan_by(snapshot, decide)
 }
@@ -78,8 +77,8 @@ fn plan_by(snapshot: &Snapshot, decide: Decide) -> Plan<Action> {
     plan
 }
 
-/// Binds a Pod whose binding is in doubt to the same node again, so that it does not matter whether it was made. A node
-/// that objects by now keeps its room nevertheless.
+/// Binds a Pod with an assumed binding to the same node again, so that the outcome of the first binding does not matter. If
+/// the node no longer fits, its resources stay reserved.
 fn retry(
     snapshot: &Snapshot,
     nodes: &mut [NodeInfo],
@@ -144,7 +143,7 @@ fn against(
     .collect()
 }
 
-/// The index and the score of the best node; or, in one sentence, why there is none.
+/// Returns the index and the score of the best node, or the message why no node fits.
 fn best(
     pod: &PodView,
     wants: &Wants,
@@ -163,7 +162,7 @@ fn best(
         }
     }
     let most = Most::among(pod, fitting.iter().map(|&n| &nodes[n]));
-    let rank = |&n: &usize| (score(pod, &nodes[n], most), scatter(n as u64, tie));
+    let rank = |&n: &usize| (score(pod, &nodes[n], most), tie_break(n as u64, tie));
     fitting
         .into_iter()
         .max_by_key(rank)
@@ -171,8 +170,8 @@ fn best(
         .ok_or_else(|| sentence(nodes.len(), &against))
 }
 
-/// A fixed shuffle, so that equally good nodes are chosen equally often, and a seed makes it repeatable.
-fn scatter(n: u64, tie: u64) -> u64 {
+/// Returns a hash of the node's index and the seed, which breaks ties evenly and, for a seed, repeatably.
+fn tie_break(n: u64, tie: u64) -> u64 {
     const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
     let mixed = (n ^ tie).wrapping_mul(MIX);
     mixed.rotate_left(32).wrapping_mul(MIX)

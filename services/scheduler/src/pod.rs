@@ -12,52 +12,52 @@ use crate::anti_affinity::Term;
 use crate::ports::HostPort;
 use crate::unsupported;
 
-/// A Pod as the scheduler sees it: what it takes, and, while it has no node, what it asks of one.
+/// The fields of a Pod that the scheduler reads: the resources, and the requirements while it has no node.
 #[derive(Clone, Debug, Default)]
 pub struct PodView {
-    /// Its identity.
+    /// The metadata.
     pub meta: Meta,
-    /// The resources that it takes from its node.
+    /// The requested resources.
     pub requests: Resources,
-    /// Its CPU and memory where nodes are compared: not zero if it requests none.
+    /// CPU and memory for scores; not zero if none are requested.
     pub nonzero: Resources,
-    /// Ports of its node.
+    /// Host ports.
     pub ports: Vec<HostPort>,
-    /// Required anti-affinity, once it has a node.
+    /// Required anti-affinity; set if it has a node.
     pub repels: Vec<Term>,
-    /// Its node; `None` while it waits for one.
+    /// The node; `None` while it waits.
     pub node: Option<String>,
-    /// It has ended and takes nothing any more.
+    /// Whether it has ended and uses no resources.
     pub ended: bool,
-    /// Only while it waits for a node.
+    /// The requirements; `None` if it has a node.
     pub wants: Option<Box<Wants>>,
 }
 
 /// The requirements of a waiting Pod.
 #[derive(Clone, Debug, Default)]
 pub struct Wants {
-    /// Of its node.
+    /// The requirements on the node.
     pub node: NodeWants,
-    /// Higher goes first.
+    /// The priority; higher ones are scheduled first.
     pub priority: i32,
-    /// It may not be scheduled yet.
+    /// Whether scheduling gates hold it back.
     pub gated: bool,
-    /// Whose job it is.
+    /// The name of the scheduler.
     pub scheduler: String,
-    /// Its status, to be sent back with a condition more.
+    /// The status, to which the condition is added.
     pub status: PodStatus,
 }
 
 /// The requirements of a waiting Pod on its node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeWants {
-    /// Labels that it must have.
+    /// Required labels.
     pub selector: BTreeMap<String, String>,
-    /// Required affinity: one of these terms must match. `None` asks nothing, an empty list matches no node.
+    /// Terms of required affinity, one of which must match. `None` matches every node, an empty list none.
     pub terms: Option<Vec<NodeSelectorTerm>>,
-    /// Taints that it may have.
+    /// Tolerated taints.
     pub tolerations: Vec<Toleration>,
-    /// Fields of constraints that are not evaluated here: no node is known to satisfy them.
+    /// Fields with constraints that are not evaluated. No node satisfies them.
     pub unsupported: Vec<&'static str>,
 }
 
@@ -112,18 +112,18 @@ impl Wants {
 }
 
 impl PodView {
-    /// Returns what it asks for, if it needs a decision: it waits for a node, and is neither gated nor being deleted.
+    /// Returns the requirements if the Pod needs a decision: it has no node, is not gated and is not being deleted.
     pub fn schedulable(&self) -> Option<&Wants> {
         let wants = self.wants.as_deref().filter(|wants| !wants.gated);
         wants.filter(|_| !self.meta.deleting)
     }
 
-    /// Returns the node whose resources it takes; `None` if it takes none.
+    /// Returns the node whose resources it uses; `None` if it uses none.
     pub fn occupies(&self) -> Option<&str> {
         self.node.as_deref().filter(|_| !self.ended)
     }
 
-    /// Might a node that did not suit it `earlier` suit it now? Its status does not matter to that.
+    /// Returns whether a node that did not fit `earlier` may fit now. The status does not matter.
     pub fn asks_otherwise_than(&self, earlier: &Self) -> bool {
         let asks = |pod: &Self| {
             let wants = pod.wants.as_ref();
@@ -135,7 +135,7 @@ impl PodView {
             || asks(self) != asks(earlier)
     }
 
-    /// Returns the Pod's place in the queue: a higher priority first, then the older one.
+    /// Returns the rank in the queue: by priority, then by age.
     pub fn queue_order(&self) -> QueueOrder {
         let priority = self.wants.as_ref().map_or(0, |wants| wants.priority);
         (Reverse(priority), self.meta.created, self.meta.key.clone())
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(wants.node.unsupported, ["spec.resourceClaims"]);
     }
 
-    /// Checks C6: a change of what it asks for is a new attempt, a change of its status is none.
+    /// Checks C6: a change of the requirements causes another attempt, a change of the status does not.
     #[test]
     fn a_pod_asks_otherwise_when_its_decision_may_change() {
         let before = PodView::of(pod("Pending", ""));

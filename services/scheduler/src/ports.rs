@@ -1,23 +1,23 @@
-//! Ports of the node that Pods ask for.
+//! Host ports of Pods.
 
 use setpoint_proto::core::{Container, ContainerPort, PodSpec};
 
-/// A port of the node itself that one Pod at a time can have.
+/// A host port, which one Pod of a node can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
-    /// The address; [`ANY`] for all of the node's.
+    /// The address; `ANY` for all addresses of the node.
     pub ip: String,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
-    /// The port's number.
+    /// The number.
     pub port: i32,
 }
 
-/// Stands for every address.
+/// All addresses.
 const ANY: &str = "0.0.0.0";
 
 impl HostPort {
-    /// Returns the ports of a Pod's containers, and of its sidecars; an init container has ended before they matter.
+    /// Returns the host ports of the containers and sidecars of a Pod. Those of init containers are not reserved.
     pub fn of_pod(spec: &PodSpec) -> Vec<Self> {
         let sidecar =
             |container: &&Container| container.restart_policy.as_deref() == Some("Always");
@@ -42,7 +42,7 @@ impl HostPort {
         }
     }
 
-    /// Returns whether one of them leaves no room for the other.
+    /// Returns whether the ports conflict.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         (self.port, &self.protocol) == (other.port, &other.protocol)
             && (self.ip == other.ip || self.ip == ANY || other.ip == ANY)

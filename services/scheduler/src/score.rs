@@ -8,14 +8,14 @@ use crate::filter::tolerates;
 use crate::pod::PodView;
 use crate::snapshot::NodeInfo;
 
-/// The most that one criterion gives (upstream's `MaxNodeScore`).
+/// The maximum score of a criterion (upstream: `MaxNodeScore`).
 const MAX: i64 = 100;
-/// Spreading counts twice, as upstream's default for PodTopologySpread.
+/// The weight of spreading (upstream's default for PodTopologySpread).
 const SPREAD: i64 = 2;
-/// Discouraging taints count thrice, as upstream's default for TaintToleration.
+/// The weight of taints with the effect PreferNoSchedule (upstream's default for TaintToleration).
 const TAINTS: i64 = 3;
 
-/// The most that any of the nodes that fit has, by which each node's own count is measured.
+/// The maximum counts of the nodes that fit, by which those of each node are normalized.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Most {
     siblings: i64,
@@ -23,7 +23,7 @@ pub struct Most {
 }
 
 impl Most {
-    /// Returns the most among these nodes.
+    /// Returns the maximum counts of the nodes.
     pub fn among<'a>(pod: &PodView, nodes: impl Iterator<Item = &'a NodeInfo>) -> Self {
         nodes.fold(Self::default(), |most, node| Self {
             siblings: most.siblings.max(node.siblings(pod)),
@@ -32,7 +32,8 @@ impl Most {
     }
 }
 
-/// The share of CPU and memory left once the Pod is there, how few of its siblings are, and how few taints discourage it.
+/// Returns the score of a node: the free share of CPU and memory with the Pod, the few Pods of the same controller, and the
+/// few taints with the effect PreferNoSchedule.
 pub fn score(pod: &PodView, node: &NodeInfo, most: Most) -> i64 {
     let spread = fewest(node.siblings(pod), most.siblings);
     let welcome = fewest(intolerable(pod, node), most.intolerable);
@@ -41,7 +42,7 @@ pub fn score(pod: &PodView, node: &NodeInfo, most: Most) -> i64 {
         .saturating_add(TAINTS.saturating_mul(welcome))
 }
 
-/// Counts the discouraging taints that the Pod does not tolerate.
+/// Counts the taints with the effect PreferNoSchedule that the Pod does not tolerate.
 fn intolerable(pod: &PodView, node: &NodeInfo) -> i64 {
     let tolerations = pod.wants.as_ref().map(|wants| &*wants.node.tolerations);
     let tolerations = tolerations.unwrap_or_default();
@@ -52,7 +53,7 @@ fn intolerable(pod: &PodView, node: &NodeInfo) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Returns 0 for the most of something, [`MAX`] for none of it (upstream's `DefaultNormalizeScore`, reversed).
+/// Returns [`MAX`] for a count of 0, and 0 for the maximum (upstream: `DefaultNormalizeScore`, reversed).
 fn fewest(count: i64, most: i64) -> i64 {
     let share = count.saturating_mul(MAX).checked_div(most);
     MAX.saturating_sub(share.unwrap_or_default())
@@ -65,7 +66,7 @@ fn least_allocated(pod: &PodView, node: &NodeInfo) -> i64 {
     cpu.midpoint(memory)
 }
 
-/// Returns the share of `has` that is left, from 0 to [`MAX`].
+/// Returns the free share of `has`, from 0 to [`MAX`].
 fn free(has: i64, used: i64, wants: i64) -> i64 {
     let left = has.saturating_sub(used).saturating_sub(wants).max(0);
     let share = i128::from(left).saturating_mul(i128::from(MAX));

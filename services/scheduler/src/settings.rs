@@ -14,11 +14,11 @@ pub struct Settings {
     pub gateway: client::Settings,
     /// The election of the leader.
     pub election: election::Settings,
-    /// Pods that name another scheduler are left alone.
+    /// The `spec.schedulerName` of the Pods to schedule.
     pub scheduler_name: String,
-    /// The number of Pods of one cycle.
+    /// The maximum number of Pods of a scheduling cycle.
     pub batch: usize,
-    /// Bindings under way at once.
+    /// The maximum number of concurrent bindings.
     pub concurrency: usize,
 }
 
@@ -41,7 +41,7 @@ impl Settings {
             gateway: self.gateway,
             election: self.election,
             workers: self.concurrency,
-            // A Pod whose write failed rests 10 s at most, as in upstream.
+            // A Pod whose write failed is delayed by at most 10 s, as in upstream.
             limiter: Limiter::FastSlow,
             resync: Duration::ZERO,
         }

@@ -1,4 +1,4 @@
-//! Snapshot: the nodes with what is used of them, and the Pods of one scheduling cycle.
+//! Snapshot: the nodes with their used resources, and the Pods of a scheduling cycle.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,42 +14,42 @@ use crate::pod::PodView;
 use crate::ports::HostPort;
 use crate::score::Siblings;
 
-/// Everything that the decisions of one scheduling cycle depend on.
+/// The inputs of the decisions of a scheduling cycle.
 #[derive(Debug)]
 pub struct Snapshot {
     /// All nodes, by name.
     pub nodes: Vec<NodeInfo>,
-    /// Pods to be placed, in the order of the queue.
+    /// The Pods to schedule, in the order of the queue.
     pub pending: Vec<Arc<PodView>>,
-    /// The nodes of those pending Pods whose binding may have been made; nothing is taken there for them yet.
+    /// The nodes of the assumed bindings of pending Pods. Their resources are not included in the nodes.
     pub assumed: HashMap<Key, String>,
-    /// Anti-affinity of the Pods on the nodes.
+    /// The required anti-affinity of the Pods on the nodes.
     pub existing: Vec<Existing>,
-    /// Breaks ties between equally good nodes.
+    /// The seed that breaks ties between nodes.
     pub seed: u64,
-    /// When it was observed.
+    /// The time of the observation.
     pub now: Timestamp,
 }
 
-/// A node and what is used of it.
+/// A node and its used resources.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     /// The node.
     pub view: Arc<NodeView>,
-    /// By its Pods together.
+    /// The requested resources of its Pods.
     pub used: Resources,
-    /// By its Pods together, for comparing nodes.
+    /// The CPU and memory of its Pods, for scores.
     pub nonzero: Resources,
-    /// That its Pods have.
+    /// The host ports of its Pods.
     pub ports: Vec<HostPort>,
-    /// The number.
+    /// The number of its Pods.
     pub pods: i64,
-    /// By controller; only of those that have Pods pending.
+    /// The number of its Pods by controller, of controllers with pending Pods.
     pub siblings: Siblings,
 }
 
 impl NodeInfo {
-    /// An empty node.
+    /// Returns the node without Pods.
     pub fn new(view: Arc<NodeView>) -> Self {
         Self {
             view,
@@ -61,7 +61,7 @@ impl NodeInfo {
         }
     }
 
-    /// The same node with one Pod more.
+    /// Adds a Pod to the node.
     pub fn take(&mut self, pod: &PodView) {
         self.charge(pod);
         if let Some(owner) = &pod.meta.owner {
@@ -81,7 +81,7 @@ impl NodeInfo {
         *count = count.saturating_add(1);
     }
 
-    /// The number of Pods of the same controller on the node.
+    /// Returns the number of Pods of the same controller on the node.
     pub fn siblings(&self, pod: &PodView) -> i64 {
         let owner = pod.meta.owner.as_ref();
         let count = owner.and_then(|owner| self.siblings.get(&owner.uid));
@@ -90,7 +90,7 @@ impl NodeInfo {
 }
 
 impl Snapshot {
-    /// Takes a snapshot of the caches. A Pod whose binding may have been made counts as bound, unless it is pending.
+    /// Takes a snapshot of the caches. A Pod with an assumed binding counts as bound, unless it is pending.
     pub fn take(
         nodes: &Reader<NodeView>,
         pods: &Reader<PodView>,
@@ -141,7 +141,7 @@ fn place(
         .collect();
     let mut existing = Vec::new();
     for (node, pod) in placed {
-        // A Pod on a node that is not there takes nothing from the others.
+        // A Pod on a node that does not exist.
         let Some(&n) = by_name.get(&node) else {
             continue;
         };
@@ -154,7 +154,7 @@ fn place(
     existing
 }
 
-/// A term whose topology key the node lacks holds nowhere.
+/// Returns the terms of a Pod with their domains; a term whose topology key the node does not have is left out.
 fn domains(pod: &PodView, node: &NodeView) -> impl Iterator<Item = Existing> {
     pod.repels.iter().filter_map(|term| {
         Some(Existing {

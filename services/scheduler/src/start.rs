@@ -1,4 +1,4 @@
-//! Wires the scheduler together and runs it.
+//! Starts the scheduler.
 
 use setpoint_controller::{QueueHandle, Replica};
 use setpoint_host::Host;
@@ -13,10 +13,10 @@ use crate::pod::PodView;
 use crate::settings::Settings;
 use crate::unschedulable::Unschedulable;
 
-/// Runs the scheduler until shutdown: caches from the start, decisions while it leads.
+/// Runs the scheduler until shutdown.
 ///
 /// # Errors
-/// If the gateway's address is no URI, or the election's settings cannot work.
+/// If the gateway's address is not a URI, or if the election's settings are invalid.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let name = settings.scheduler_name.clone();
     let replica = Replica::join(host, &settings.gateway, &name, Pod::RESOURCE)?;

@@ -1,4 +1,4 @@
-//! Unschedulable Pods: they wait until something that matters changes.
+//! Unschedulable Pods: they wait for a relevant change.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use tokio::time::Instant;
 /// Upstream's `podInitialBackoffSeconds` and `podMaxBackoffSeconds`.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
-/// Upstream's `podMaxInUnschedulablePodsDuration`: the insurance against a change that nobody thought of.
+/// The longest wait without a change, in case one was not recognized as relevant (upstream:
+/// `podMaxInUnschedulablePodsDuration`).
 pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// Unschedulable Pods, each with the time before which another try is not worth it.
+/// Unschedulable Pods, each with the end of its backoff.
 ///
-/// No wake-up is lost: one that comes while a Pod is being decided on counts for that Pod as soon as it is added
-/// (upstream replays its `inFlightEvents` then).
+/// No wake-up is lost: one during the decision on a Pod counts when the Pod is added (upstream replays its
+/// `inFlightEvents`).
 #[derive(Debug, Default)]
 pub struct Unschedulable {
     state: Mutex<State>,
@@ -35,7 +36,7 @@ struct Wait {
     since: Timestamp,
     attempts: u32,
     not_before: Instant,
-    /// Something has changed since the cluster was observed for its last decision.
+    /// Whether a wake-up came after the observation of its last decision.
     woken: bool,
     /// Whether a change of nodes or of other Pods can help (upstream: not `UnschedulableAndUnresolvable`).
     resolvable: bool,
@@ -45,10 +46,10 @@ struct Wait {
 #[derive(Clone, Copy, Debug)]
 pub struct Observed(u64);
 
-/// A Pod that fits nowhere.
+/// The result of a decision without a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
-    /// When the Pod became schedulable; later refusals keep the first one's.
+    /// The time since which the Pod could be scheduled. The first one is kept.
     pub since: Timestamp,
     /// Whether a change of nodes or of other Pods can help.
     pub resolvable: bool,
@@ -60,8 +61,7 @@ impl Unschedulable {
         Observed(self.state.lock().wake_ups)
     }
 
-    /// Adds a Pod that fits nowhere, as the cluster was observed. If something has changed since, it is tried again after
-    /// its backoff.
+    /// Adds a Pod that no node fits. If a wake-up came since the observation, it is tried again after its backoff.
     pub fn add(&self, key: &Key, refusal: Refusal, observed: Observed, queue: &QueueHandle) {
         let state = &mut *self.state.lock();
         let former = state.waiting.get(key);
@@ -82,14 +82,14 @@ impl Unschedulable {
         }
     }
 
-    /// Returns how often the Pod was found unschedulable so far, and since when it was there when that was first done.
+    /// Returns the number of decisions without a node, and the time since which the Pod could be scheduled.
     pub fn attempts(&self, key: &Key) -> Option<(u32, Timestamp)> {
         let state = self.state.lock();
         let wait = state.waiting.get(key);
         wait.map(|wait| (wait.attempts, wait.since))
     }
 
-    /// Removes a Pod that needs no node any more.
+    /// Removes a Pod that needs no node.
     pub fn remove(&self, key: &Key) {
         self.state.lock().waiting.remove(key);
     }
@@ -99,7 +99,7 @@ impl Unschedulable {
         self.state.lock().waiting.clear();
     }
 
-    /// Something changed: each Pod that this may help is tried again as soon as its backoff is over.
+    /// Wakes the Pods that a change may help: each is tried again at the end of its backoff.
     pub fn wake(&self, queue: &QueueHandle) {
         let now = Instant::now();
         let state = &mut *self.state.lock();
@@ -199,14 +199,14 @@ mod tests {
         let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
         pods.add(&key, REFUSAL, pods.observed(), &handle);
-        // A decision that is not written leaves no trace here.
+        // A decision that was not written has no effect here.
         pods.observed();
         assert_eq!(pods.counts(Instant::now()), (0, 1));
         pods.wake(&handle);
         assert_eq!(queue.delayed(), 1);
     }
 
-    /// Checks F5: what no node and no other Pod can change wakes nobody.
+    /// Checks F5: a Pod that no change of nodes or other Pods can help is not woken.
     #[tokio::test(start_paused = true)]
     async fn a_pod_that_no_change_can_help_is_not_woken() {
         let (pods, queue, handle) = start();

@@ -46,6 +46,18 @@ fn specific(kind: &Kind) -> Value {
             "selector": { "matchLabels": { "app": "web" } },
             "template": { "metadata": { "labels": { "app": "web" } }, "spec": pod_spec() },
         } }),
+        "PodTemplate" => json!({ "template": {
+            "metadata": { "labels": { "app": "web" } }, "spec": pod_spec(),
+        } }),
+        "ControllerRevision" => json!({ "revision": 1, "data": { "a": "b" } }),
+        "PriorityClass" => json!({ "value": 100 }),
+        "Role" | "ClusterRole" => json!({ "rules": [{
+            "verbs": ["get"], "apiGroups": [""], "resources": ["pods"],
+        }] }),
+        "RoleBinding" | "ClusterRoleBinding" => json!({
+            "roleRef": { "kind": "ClusterRole", "name": "web" },
+            "subjects": [{ "kind": "User", "name": "web" }],
+        }),
         _ => json!({}),
     }
 }

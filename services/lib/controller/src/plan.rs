@@ -1,4 +1,4 @@
-//! A plan: what to do and why, as data.
+//! Plans: actions and their reasons, as data.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Plan<A> {
 pub struct Step<A> {
     /// One idempotent write.
     pub action: A,
-    /// Why, in words for people.
+    /// The reason, as a phrase.
     pub because: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl<A> Plan<A> {
         self.again = Some(self.again.map_or(after, |again| again.min(after)));
     }
 
-    /// Whether there is no step.
+    /// Returns whether there is no step.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

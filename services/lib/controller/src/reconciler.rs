@@ -1,4 +1,4 @@
-//! The steps of a controller: two with I/O, and pure functions.
+//! The steps of a controller: pure functions, and two with I/O.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -25,7 +25,7 @@ pub struct Inputs {
 
 /// A controller as *observe → plan → act → status*.
 ///
-/// It does not learn why it runs, and reads only caches: the same world gives the same plan.
+/// It does not get the reason of a reconcile, and reads only caches: the same world gives the same plan.
 pub trait Reconciler: Send + Sync + 'static {
     /// Everything that a decision depends on.
     type World: Send + Sync;
@@ -34,10 +34,10 @@ pub trait Reconciler: Send + Sync + 'static {
     /// The status that is written.
     type Status: Send + Sync;
 
-    /// The most plans that one reconcile executes, each made from a new observation, until one is empty or fails. A plan
-    /// whose writes the caches do not hold yet is the last: their arrival wakes the key.
+    /// The maximum number of plans that a reconcile executes, each of a new observation, until one is empty or fails. It also
+    /// ends after a plan whose writes the caches have not reached; their arrival wakes the key.
     const PASSES: usize = 1;
-    /// The most steps of a plan that are executed at once; 1 keeps their order. More would wait in the gateway.
+    /// The maximum number of concurrent steps; 1 keeps their order. More would wait in the gateway.
     const CONCURRENCY: usize = 64;
     /// The name of a reconcile's span if its plans have a single step, which has no span of its own then.
     const SPAN: Option<&'static str> = None;
@@ -94,13 +94,13 @@ pub trait Reconciler: Send + Sync + 'static {
         status: Self::Status,
     ) -> impl Future<Output = Result<Receipt, ApiError>> + Send;
 
-    /// Returns whether the object is as it is to be. Until it is, changes of its key without a cause are attributed to the
-    /// causes of the reconcile.
+    /// Returns whether the object has reached its target state. Until it has, adds of its key without a cause are attributed to
+    /// the causes of the reconcile.
     fn converged(_: &Self::World) -> bool {
         true
     }
 
-    /// Returns the delay until a reconcile that failed like this is repeated; `None` for a delay that grows.
+    /// Returns the delay after this error; `None` for a delay that grows with each failure.
     fn retry_after(_: &ApiError) -> Option<Duration> {
         None
     }

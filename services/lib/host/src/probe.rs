@@ -1,4 +1,4 @@
-//! Asking a process over HTTP whether it is ready: what `<service> health` does, and who watches others.
+//! Readiness of a process over HTTP, for `<service> health` and for launchers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use tokio::time::timeout;
 
 use crate::http_client::{self, Answer};
 
-/// A process that does not answer so long is not well.
+/// The time limit of a response.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Health reports are short; more would not be one.
 const MAX_BYTES: usize = 16 << 10;
 
-/// Asks whoever listens at `listen` for its `/readyz`.
+/// Requests `/readyz` of the process that listens at `listen`.
 ///
 /// # Errors
 /// Why it is not ready, in one line.
@@ -35,7 +35,7 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-/// Asks whoever listens at `address` for its health report at `path`.
+/// Requests the health report at `path` of the process at `address`.
 ///
 /// # Errors
 /// Why it is not ready, in one line that goes on where its name left off.
@@ -104,7 +104,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_nobody_listens_nobody_is_ready() {
-        // It has the port, so that nobody else listens there, and does not listen itself.
+        // Bound without listening, so that connections to the port are refused.
         let held = TcpSocket::new_v4().unwrap();
         held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = held.local_addr().unwrap();

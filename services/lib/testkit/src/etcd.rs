@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::free_port;
 
-/// How long it may take to come up on a busy machine.
+/// The time limit of the start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running etcd; it ends with this value, and so does its data.

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::free_port;
 
-/// How long it may take to come up on a busy machine.
+/// The time limit of the start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends the registry, and removes from the engine what came from it, when dropped.
@@ -54,7 +54,7 @@ impl ImageRegistry {
         format!("{}/setpoint-test/{image}", self.address)
     }
 
-    /// Removes from the engine what is named after the registry.
+    /// Removes the images of the registry from the engine.
     pub fn forget(&self) -> bool {
         let script = format!(
             "docker images --filter reference='{}/*/*' --format '{{{{.Repository}}}}:{{{{.Tag}}}}' | xargs -r docker rmi -f",

@@ -6,16 +6,16 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use parking_lot::Mutex;
 
-/// Below those that the kernel gives to whoever asks for any: a server that was killed finds its port free again.
+/// Below the range of ephemeral ports, so that the port of a killed server stays free.
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 6_000;
 /// Shares no factor with their number, so that all are tried; and a server may have those that follow its own, too.
 const STRIDE: u16 = 1_919;
 
-/// What tells other tests which ports are taken. It goes with this process.
+/// The locks of the ports that this process has reserved. They end with the process.
 static TAKEN: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
-/// A port that nobody listens on, and that no other test gets while this process lives.
+/// Returns a free port, and reserves it among tests until this process ends.
 ///
 /// # Panics
 /// When none is left.
@@ -28,7 +28,7 @@ pub fn free_port() -> u16 {
     free.expect("loopback has a free port")
 }
 
-/// Is it free, and ours from now on?
+/// Reserves the port; returns whether it is free.
 fn take(port: u16) -> bool {
     let name = SocketAddr::from_abstract_name(format!("setpoint-test-port-{port}"));
     let Ok(taken) = UnixListener::bind_addr(&name.expect("it is short")) else {

@@ -17,7 +17,7 @@ use crate::settings::Kind;
 /// The release of Kubernetes whose kubelet this agent follows.
 const KUBELET_VERSION: &str = concat!("v1.34.0-setpoint.", env!("CARGO_PKG_VERSION"));
 
-/// Type of the condition that tells whether the configured container engine is available.
+/// Type of the condition that is true if the configured container engine is available.
 const ENGINE: &str = "ContainerEngine";
 
 /// Returns the labels that the agent sets.

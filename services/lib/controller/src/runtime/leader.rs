@@ -77,7 +77,8 @@ impl<R: Reconciler> Leader<R> {
         self.queues.iter().for_each(QueueHandle::close);
     }
 
-    /// The former leader may have written until our term began: deciding on less would repeat what it did.
+    /// Waits until the caches have reached the start of the term: the former leader may have written until then, and a decision
+    /// on older caches would repeat its writes.
     async fn catch_up(&self, barrier: &Barrier, term: &Term) {
         while timeout(CATCH_UP, barrier.all_reach(term.revision))
             .await
@@ -129,7 +130,7 @@ impl<R: Reconciler> Leader<R> {
         }
     }
 
-    /// Every key once, with the causes of its objects: a cascade that the former leader left goes on in its trace.
+    /// Adds every key once, with the causes of its objects, so that a cascade continues in its trace after a change of the leader.
     fn sweep(&self, queue: &Queue<Key>) {
         for source in &self.sources {
             source.sweep(&mut |key, cause| queue.add(key, cause.cloned()));

@@ -1,8 +1,7 @@
 //! Runs reconcilers: informers from the start, workers while the process leads.
 //!
-//! One runtime for all of them. What differs is a parameter: keys are taken one by one or in batches
-//! ([`Controller::batches`]), one leader of several replicas works or every process does ([`Controller::unelected`]), a
-//! reconcile executes one plan or several ([`Reconciler::PASSES`]).
+//! Parameters: keys are taken singly or in batches ([`Controller::batches`]), the leader of several replicas works or every
+//! process ([`Controller::unelected`]), and a reconcile executes one plan or several ([`Reconciler::PASSES`]).
 
 mod leader;
 mod settings;
@@ -42,7 +41,7 @@ pub struct Controller<R> {
 }
 
 impl<R: Reconciler> Controller<R> {
-    /// A controller that contends for the Lease of its name.
+    /// Returns a controller that contends for the Lease of its name.
     pub fn new(name: &'static str, reconciler: R, gateway: Client) -> Self {
         let core = Leader {
             name,
@@ -126,22 +125,22 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// Reconciles these keys, too, when a term begins and at each resync: keys that no informer may know.
+    /// Adds keys to reconcile when a term begins and at each resync: those that no informer may have.
     #[must_use]
     pub fn sweeps(mut self, keys: impl Fn() -> Vec<Key> + Send + Sync + 'static) -> Self {
         self.core.sources.push(Box::new(Others(keys)));
         self
     }
 
-    /// Lets others add keys to its queue through this handle.
+    /// Sets a handle through which other code adds keys to the queue.
     #[must_use]
     pub fn queue(mut self, queue: &QueueHandle) -> Self {
         self.core.queues.push(queue.clone());
         self
     }
 
-    /// Takes up to `size` keys at a time, those of the lowest ranks first. They are observed together, after the caches
-    /// hold all that the batch before has written; [`Settings::workers`] of them are worked on at once.
+    /// Takes up to `size` keys at a time, the lowest ranks first. They are observed together, when the caches have reached the
+    /// writes of the batch before; up to [`Settings::workers`] of them are reconciled concurrently.
     #[must_use]
     pub fn batches<O: Ord + Send>(
         mut self,
@@ -196,7 +195,7 @@ impl<R: Reconciler> Controller<R> {
 
     /// Runs until `shutdown`; then finishes the reconciles that run and releases the Lease.
     ///
-    /// `instance` tells replicas apart, for example `replicaset-controller-0`.
+    /// `instance` is the name of the replica, for example `replicaset-controller-0`.
     ///
     /// # Errors
     /// If the election's settings are invalid.

@@ -16,7 +16,7 @@ pub struct Settings {
     pub gateway: client::Settings,
     /// The election of the leader.
     pub election: election::Settings,
-    /// Objects worked on at once.
+    /// The maximum number of concurrent reconciles.
     pub workers: usize,
     /// The delays of keys that fail.
     pub limiter: Limiter,
@@ -30,10 +30,10 @@ impl Default for Settings {
         Self {
             gateway: client::Settings::default(),
             election: election::Settings::default(),
-            // Workers mostly wait for the gateway: some at once fill the time.
+            // Workers mostly wait for the gateway.
             workers: 8,
             limiter: Limiter::default(),
-            // Reconcilers are made to miss nothing; this repairs what they missed nevertheless.
+            // A safety net: reconcilers do not depend on it.
             resync: Duration::from_secs(600),
         }
     }
@@ -56,7 +56,7 @@ impl Settings {
     /// Checks the settings.
     ///
     /// # Errors
-    /// The reason, in one line.
+    /// The first invalid value.
     pub fn validate(&self) -> Result<(), Error> {
         self.gateway.validate()?;
         self.election.validate()?;

@@ -1,4 +1,4 @@
-//! Triggers: what adds keys to a controller's queue.
+//! Triggers: the sources of a controller's keys.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl QueueHandle {
     }
 }
 
-/// Whether the change is a new generation of a reconciled object, that is of one whose own key is added.
+/// Returns whether the change is a new generation of a reconciled object, that is, of one whose own key is added.
 fn is_new_generation<V: View>(delta: &Delta<V>, keys: &[Key]) -> bool {
     let Some(new) = delta.new.as_ref().map(|view| view.meta()) else {
         return false;
@@ -117,7 +117,7 @@ impl<V: View, K: IntoIterator<Item = Key>, F: Fn(&V) -> K + Send + Sync> Trigger
         Box::pin(self.reader.synced())
     }
 
-    /// Objects that have changed last come first: there a former leader may have left something unfinished.
+    /// Adds the objects that changed last first: the former leader may not have finished them.
     fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>)) {
         let mut found = Vec::new();
         self.reader.for_each(|view, cause| {
@@ -131,7 +131,7 @@ impl<V: View, K: IntoIterator<Item = Key>, F: Fn(&V) -> K + Send + Sync> Trigger
     }
 }
 
-/// Keys that no cache has.
+/// Keys that are in no cache.
 pub(super) struct Others<F>(pub(super) F);
 
 impl<F: Fn() -> Vec<Key> + Send + Sync> Trigger for Others<F> {

@@ -24,20 +24,20 @@ use crate::decision_log::{DecisionLog, Note};
 use crate::label::{label, verb};
 use crate::{Barrier, Client, Inputs, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
 
-/// A write was refused since the term under which it was made is over.
+/// A write was refused because its term is over.
 #[derive(Debug)]
 pub(crate) struct Fenced;
 
 /// The state that the workers of one term share.
 pub(crate) struct Worker<R> {
     pub(crate) controller: &'static str,
-    /// In lower case, as OpenTelemetry's conventions have it.
+    /// The kind in lower case, as in OpenTelemetry's conventions.
     pub(crate) kind: String,
     pub(crate) seeds: Seeds,
     pub(crate) reconciler: Arc<R>,
     pub(crate) gateway: Client,
     pub(crate) barrier: Barrier,
-    /// The most keys of a batch that are worked on at once.
+    /// The maximum number of concurrent reconciles of a batch.
     pub(crate) concurrency: usize,
     /// Whether keys are taken in batches.
     pub(crate) batched: bool,
@@ -51,13 +51,13 @@ pub(crate) struct Worker<R> {
 pub(crate) struct Seeds(Mutex<HashMap<Key, u64>>);
 
 impl Seeds {
-    /// Returns the seed of the last reconcile of the key if that failed, or another one.
+    /// Returns the seed of the last reconcile of the key if it failed, otherwise a new one.
     fn get(&self, key: &Key) -> u64 {
         let kept = self.0.lock().get(key).copied();
         kept.unwrap_or_else(rand::random)
     }
 
-    /// Keeps the seed of a reconcile that failed, until one does not.
+    /// Keeps the seed of a failed reconcile until one succeeds.
     fn keep(&self, key: &Key, seed: u64, failed: bool) {
         let mut seeds = self.0.lock();
         match failed {
@@ -68,7 +68,7 @@ impl Seeds {
 }
 
 impl<R: Reconciler> Worker<R> {
-    /// Works on keys that were taken together, and settles their tickets.
+    /// Reconciles keys that were taken together, and ends their tickets.
     pub(crate) async fn work_on(&self, mut tickets: Vec<Ticket<Key>>) -> Result<(), Fenced> {
         if !self.reached(&tickets).await {
             warn!(controller = self.controller, keys = ?keys(&tickets), "the caches lag behind own writes");
@@ -91,7 +91,7 @@ impl<R: Reconciler> Worker<R> {
             .await
     }
 
-    /// Waits until the caches hold what a decision on these keys must not miss; `false` if they take too long.
+    /// Waits until the caches have reached the writes for these keys, or all writes before a batch; `false` if they take too long.
     async fn reached(&self, tickets: &[Ticket<Key>]) -> bool {
         match tickets {
             [ticket] if !self.batched => self.barrier.reached(&ticket.key).await,
@@ -107,7 +107,7 @@ impl<R: Reconciler> Worker<R> {
         }
     }
 
-    /// A panic drops the ticket of its key, which backs off as after any failure; others of its batch go on.
+    /// Catches a panic: its ticket is dropped, so that its key backs off, and the others of the batch continue.
     async fn guard(&self, work: impl Future<Output = Result<(), Fenced>>) -> Result<(), Fenced> {
         catch_panic("reconcile", work).await.unwrap_or_else(|_| {
             self.metrics.panicked();
@@ -171,7 +171,7 @@ impl<R: Reconciler> Worker<R> {
         outcome
     }
 
-    /// Reconciles without work are counted and leave no span: most of them only look at what they did themselves.
+    /// Counts a reconcile without work, which has no span: most of them follow from own writes.
     fn nothing_to_do(&self, idle: Outcome<R::Action>) -> Outcome<R::Action> {
         self.metrics.noop();
         idle
@@ -218,7 +218,7 @@ impl<R: Reconciler> Worker<R> {
 
     /// Executes the steps concurrently: one at first, one more for each that succeeds, none after the first failure.
     ///
-    /// So a plan of hundreds of steps that exceeds a quota costs one call.
+    /// A plan of hundreds of steps that exceeds a quota costs one call.
     async fn execute(
         &self,
         key: &Key,
@@ -292,7 +292,7 @@ impl<R: Reconciler> Worker<R> {
         let reported = self.reconciler.update_status(&self.gateway, world, status);
         match report.in_scope(reported).await {
             Ok(receipt) => self.barrier.wrote(key, [receipt]),
-            // The object was deleted meanwhile, which the next reconcile observes.
+            // The object has been deleted, which the next reconcile observes.
             Err(error) if error.reason == Reason::NotFound => {}
             Err(error) => {
                 let _entered = report.enter();
@@ -339,7 +339,7 @@ fn keys(tickets: &[Ticket<Key>]) -> Vec<&Key> {
     tickets.iter().map(|ticket| &ticket.key).collect()
 }
 
-/// Returns the result of a reconcile as upstream's metrics name it.
+/// Returns the result of a reconcile, as named in upstream's metrics.
 fn verdict<A>(outcome: &Outcome<A>) -> &'static str {
     match &outcome.failed {
         None if outcome.plan.again.is_some() => "requeue_after",
@@ -348,12 +348,12 @@ fn verdict<A>(outcome: &Outcome<A>) -> &'static str {
     }
 }
 
-/// A span of one call to the gateway.
+/// Returns the span of a call to the gateway.
 fn call(name: impl Into<Cow<'static, str>>) -> SpanBuilder {
     SpanBuilder::from_name(name).with_kind(SpanKind::Client)
 }
 
-/// Being late is daily business, and repaired by looking again; other failures are worth a look.
+/// Logs a failed action: at debug if the object has changed since it was observed, which the next reconcile repairs.
 fn failed(key: &Key, action: impl Debug, error: &ApiError) {
     Span::current().set_error(error.to_string());
     let action = label(&action);

@@ -1,4 +1,4 @@
-//! The barrier rests a key until the caches hold its writes.
+//! The barrier: a key waits until the caches have reached its writes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::server::{Faults, Server, config_map, eventually, namespace, soon};
 
 /// Checks I6.
 #[tokio::test(start_paused = true)]
-async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
+async fn a_key_waits_until_the_cache_has_reached_its_write() {
     let server = Server::start().await;
     let gateway = server.client("test");
     let informer = gateway.informer::<Whole<ConfigMap>>();
@@ -44,7 +44,7 @@ async fn a_key_rests_until_the_cache_holds_what_was_written_for_it() {
 
 /// Checks I6.
 #[tokio::test(start_paused = true)]
-async fn a_key_rests_until_each_cache_holds_what_was_written_of_its_kind() {
+async fn a_key_waits_until_each_cache_has_reached_the_writes_of_its_kind() {
     let server = Server::start().await;
     let gateway = server.client("test");
     let maps = gateway.informer::<Whole<ConfigMap>>();
@@ -92,9 +92,9 @@ async fn writes_of_kinds_without_a_cache_are_nothing_to_wait_for() {
     assert_eq!(reached, Ok(true));
 }
 
-/// Checks F37: after the store was restored, nobody waits for the revisions that it has lost.
+/// Checks F37: revisions that a restored store has lost are not waited for.
 #[tokio::test(start_paused = true)]
-async fn a_key_does_not_wait_for_what_a_restored_store_has_lost() {
+async fn a_key_does_not_wait_for_a_revision_that_a_restored_store_has_lost() {
     let server = Server::start().await;
     let gateway = server.client("test");
     let informer = gateway.informer::<Whole<ConfigMap>>();
@@ -113,7 +113,7 @@ async fn a_key_does_not_wait_for_what_a_restored_store_has_lost() {
     assert!(soon(barrier.reached(&key)).await, "fetched anew");
     assert_eq!(server.calls("Initial"), 2);
 
-    // However long a fetch takes: it counts from the write, not from the wait.
+    // A relist counts from the write, not from the wait, however long it takes.
     barrier.wrote(&key, [lost]);
     server.set_faults(Faults {
         hang: vec!["Watch"],

@@ -1,4 +1,4 @@
-//! Keys that are taken several at a time.
+//! Batches of keys.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::queue::queue;
 use crate::server::soon;
 
-/// Checks C7: of all that waits, what is first by rank is taken, not what came first.
+/// Checks C7: keys are taken by rank, not in the order in which they were added.
 #[tokio::test(start_paused = true)]
 async fn a_batch_holds_the_keys_of_the_lowest_ranks() {
     let queue = queue();

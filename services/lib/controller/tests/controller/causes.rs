@@ -1,4 +1,4 @@
-//! Which causes a key has when it is taken.
+//! The causes of a key when it is taken.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::advance;
 use crate::queue::{cause, next, queue};
 
 #[tokio::test(start_paused = true)]
-async fn causes_of_a_key_that_nobody_takes_are_bounded() {
+async fn the_causes_of_a_key_that_is_not_taken_are_bounded() {
     let queue = queue();
     (0..1000).for_each(|n| queue.add(1, cause(n)));
     let oldest: Vec<_> = (0..MAX_CAUSES).filter_map(cause).collect();
@@ -49,7 +49,7 @@ async fn another_look_is_for_the_same_causes_unless_something_happens_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_unfinished_owns_what_happens_by_itself() {
+async fn adds_without_a_cause_are_attributed_to_unfinished_work() {
     let queue = queue();
     queue.add(1, cause(1));
     let ticket = next(&queue).unwrap();

@@ -1,14 +1,14 @@
-//! Elections among replicas whose clocks differ, jump or run too fast.
+//! Elections of replicas whose clocks differ, jump or run too fast.
 
 use std::time::Duration;
 
 use setpoint_proto::coordination::Lease;
 use tokio::time::{Instant, sleep};
 
-use crate::office::{LEASE, Office, Replica, lease, server, until_leads};
+use crate::leaders::{LEASE, Leaders, Replica, lease, server, until_leads};
 use crate::server::{Faults, Server, config_map, eventually};
 
-/// Writes a Lease whose term stays.
+/// Writes a Lease without a new term.
 fn put(server: &Server, lease: &Lease) {
     server.put_because(lease, server.cause(lease).unwrap_or_default());
 }
@@ -17,7 +17,7 @@ fn put(server: &Server, lease: &Lease) {
 #[tokio::test(start_paused = true)]
 async fn the_times_inside_a_lease_are_not_judged() {
     for hours in [-1000, 0, 1000] {
-        let (server, office) = (server().await, Office::default());
+        let (server, leaders) = (server().await, Leaders::default());
         let mut held = Lease::default();
         held.metadata.namespace = "setpoint-system".into();
         held.metadata.name = "test".into();
@@ -27,8 +27,8 @@ async fn the_times_inside_a_lease_are_not_judged() {
         held.spec.renew_time = Some(skewed.into());
         put(&server, &held);
         let begin = Instant::now();
-        let _only = Replica::start(server.client("a"), &office, "a-0");
-        until_leads(&office, "a-0").await;
+        let _only = Replica::start(server.client("a"), &leaders, "a-0");
+        until_leads(&leaders, "a-0").await;
         let waited = begin.elapsed();
         assert!(
             waited >= LEASE && waited < LEASE + Duration::from_secs(3),
@@ -40,13 +40,13 @@ async fn the_times_inside_a_lease_are_not_judged() {
 /// Checks L1.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_renewed_is_not_taken_however_old_its_times() {
-    let (server, office) = (server().await, Office::default());
+    let (server, leaders) = (server().await, Leaders::default());
     let mut held = Lease::default();
     held.metadata.namespace = "setpoint-system".into();
     held.metadata.name = "test".into();
     held.spec.holder_identity = Some("someone".into());
     held.spec.lease_duration_seconds = Some(15);
-    let _only = Replica::start(server.client("a"), &office, "a-0");
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
     put(&server, &held);
     for _ in 0..10 {
         put(&server, &held);
@@ -55,17 +55,17 @@ async fn a_lease_that_is_renewed_is_not_taken_however_old_its_times() {
             lease(&server).spec.holder_identity.as_deref(),
             Some("someone")
         );
-        assert!(office.leader().is_none());
+        assert!(leaders.leader().is_none());
     }
 }
 
-/// Checks L1, L2: whoever has a clock that is hours off may even write its times into the Lease.
+/// Checks L1, L2: also if a replica whose clock is hours off writes its times into the Lease.
 #[tokio::test(start_paused = true)]
-async fn a_lease_whose_times_jump_keeps_its_leader() {
-    let (server, office) = (server().await, Office::default());
-    let _leader = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
-    let _standby = Replica::start(server.client("b"), &office, "a-1");
+async fn a_leader_keeps_a_lease_whose_times_jump() {
+    let (server, leaders) = (server().await, Leaders::default());
+    let _leader = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
+    let _standby = Replica::start(server.client("b"), &leaders, "a-1");
     for hours in [-1000, 1, 1000] {
         let mut held = lease(&server);
         let skewed = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
@@ -73,20 +73,20 @@ async fn a_lease_whose_times_jump_keeps_its_leader() {
         held.spec.acquire_time = Some(skewed.into());
         put(&server, &held);
         sleep(Duration::from_secs(60)).await;
-        assert_eq!(office.leader().as_deref(), Some("a-0"), "{hours}");
+        assert_eq!(leaders.leader().as_deref(), Some("a-0"), "{hours}");
     }
-    assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
+    assert_eq!(leaders.fences.lock().len(), 1, "it is still the first term");
 }
 
-/// Checks L1: a standby whose clock runs twice as fast sees half the duration. It overlaps with a leader that hangs by no
-/// more than what the clocks differ by, and the fence holds meanwhile.
+/// Checks L1: a standby whose clock runs twice as fast waits for half the duration. It overlaps with a leader that hangs by
+/// at most the difference of the clocks, during which the fence holds.
 #[tokio::test(start_paused = true)]
 async fn a_fast_clock_makes_leaders_overlap_no_longer_than_it_is_fast() {
     let server = server().await;
-    let (slow, fast) = (Office::default(), Office::default());
+    let (slow, fast) = (Leaders::default(), Leaders::default());
     let _leader = Replica::start(server.client("a"), &slow, "a-0");
     until_leads(&slow, "a-0").await;
-    // From now on its renewals hang, and what the standby sees lasts half as long.
+    // From now on its renewals hang, and the Lease of the standby lasts half as long.
     server.set_faults(Faults {
         hang: vec!["a"],
         ..Faults::default()

@@ -1,4 +1,4 @@
-//! The reconcile loop, with a controller that wants so many copies of a ConfigMap.
+//! The reconcile loop, with a controller that keeps a number of copies of a ConfigMap.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::office::server;
+use crate::leaders::server;
 use crate::server::{Faults, Server, config_map, eventually, soon};
 
 type Config = Whole<ConfigMap>;
 
-/// Keeps `data.copies` copies of each ConfigMap that has such a number. Like a ReplicaSet, it names them at random,
-/// so that acting on an old cache makes too many.
+/// Keeps `data.copies` copies of each ConfigMap with that key. Their names are random, as those of a ReplicaSet's Pods, so
+/// that a reconcile on an old cache creates too many.
 struct Copies {
     configs: Reader<Config>,
-    rounds: Worker,
+    reconciles: Counts,
 }
 
-/// How often each key was looked at.
-pub type Worker = Arc<Mutex<BTreeMap<String, usize>>>;
+/// The number of reconciles of each key.
+pub type Counts = Arc<Mutex<BTreeMap<String, usize>>>;
 
 struct World {
     origin: Arc<Config>,
@@ -52,7 +52,7 @@ impl Reconciler for Copies {
     type Status = usize;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
-        *self.rounds.lock().entry(key.name.clone()).or_default() += 1;
+        *self.reconciles.lock().entry(key.name.clone()).or_default() += 1;
         assert_ne!(key.name, "poison");
         let origin = self.configs.get(key)?;
         let wanted = origin.object.data.get("copies")?.parse().ok()?;
@@ -128,7 +128,7 @@ fn key_of(config: &Config) -> Option<Key> {
 }
 
 pub struct Process {
-    pub rounds: Worker,
+    pub reconciles: Counts,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -137,17 +137,17 @@ impl Process {
     pub fn start(server: &Server, instance: &'static str) -> Self {
         let gateway = server.client(instance);
         let configs = gateway.informer::<Config>();
-        let rounds = Worker::default();
+        let reconciles = Counts::default();
         let copies = Copies {
             configs: configs.reader(),
-            rounds: rounds.clone(),
+            reconciles: reconciles.clone(),
         };
         let controller = Controller::new("copies", copies, gateway).watches(configs, key_of);
         let shutdown = CancellationToken::new();
         let run = controller.run(instance, shutdown.clone());
         let task = tokio::spawn(async move { run.await.unwrap() });
         Self {
-            rounds,
+            reconciles,
             shutdown,
             task,
         }
@@ -213,7 +213,7 @@ async fn a_cache_that_lags_for_ten_minutes_makes_nothing_twice() {
     let server = server().await;
     let process = Process::start(&server, "copies-0");
     sleep(Duration::from_secs(1)).await;
-    // The origin is seen, the copies are not, and fetching the state anew hangs as well.
+    // The cache has the origin but not the copies, and a relist hangs.
     server.set_faults(Faults {
         mute: Some(("configmaps", server.revision() + 1)),
         hang: vec!["Watch"],
@@ -244,13 +244,13 @@ async fn changes_that_a_round_has_waited_for_make_no_round_of_their_own() {
     origin.data.insert("there".into(), "3".into());
     server.put(&origin);
     eventually("all are made", async || copies(&server) == 3).await;
-    // The first of three wakes the key; its round waits for the others.
+    // The first of three writes wakes the key, whose reconcile waits for the others.
     server.set_faults(mute_after(before + 2));
     sleep(Duration::from_millis(50)).await;
     server.set_faults(Faults::default());
     sleep(Duration::from_secs(1)).await;
-    let rounds = process.rounds.lock()["a"];
-    assert_eq!(rounds, 2, "create, then nothing left");
+    let reconciles = process.reconciles.lock()["a"];
+    assert_eq!(reconciles, 2, "create, then nothing left");
 }
 
 /// Checks I9.
@@ -262,11 +262,17 @@ async fn at_the_start_each_object_is_looked_at_once() {
     }
     let process = Process::start(&server, "copies-0");
     eventually("all were looked at", async || {
-        process.rounds.lock().len() == 20
+        process.reconciles.lock().len() == 20
     })
     .await;
     sleep(Duration::from_secs(1)).await;
-    assert!(process.rounds.lock().values().all(|&rounds| rounds == 1));
+    assert!(
+        process
+            .reconciles
+            .lock()
+            .values()
+            .all(|&reconciles| reconciles == 1)
+    );
 }
 
 /// Checks R4.
@@ -282,14 +288,14 @@ async fn a_plan_that_is_bound_to_fail_costs_one_call_per_round() {
     });
     server.put(&origin("a", 500));
     sleep(Duration::from_secs(10)).await;
-    let (calls, rounds) = (server.calls("Create") - 1, process.rounds.lock()["a"]);
+    let (calls, reconciles) = (server.calls("Create") - 1, process.reconciles.lock()["a"]);
     assert!(
-        rounds > 3 && rounds < 15 && calls == rounds,
-        "{calls} calls, {rounds} rounds"
+        reconciles > 3 && reconciles < 15 && calls == reconciles,
+        "{calls} calls, {reconciles} reconciles"
     );
 }
 
-/// Checks K9: nothing will ever be created there, so nothing is tried again.
+/// Checks K9: creates in a namespace that is being deleted are not retried.
 #[tokio::test(start_paused = true)]
 async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {
     let server = server().await;
@@ -310,20 +316,20 @@ async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {
     });
     server.put(&origin("a", 500));
     sleep(Duration::from_secs(60)).await;
-    let (calls, rounds) = (server.calls("Create") - 1, process.rounds.lock()["a"]);
-    assert_eq!((calls, rounds), (1, 1));
+    let (calls, reconciles) = (server.calls("Create") - 1, process.reconciles.lock()["a"]);
+    assert_eq!((calls, reconciles), (1, 1));
     process.stop().await;
 }
 
 /// Checks R3, L7.
 #[tokio::test(start_paused = true)]
-async fn a_standby_finishes_what_the_leader_has_begun() {
+async fn a_standby_completes_the_work_of_the_former_leader() {
     let server = server().await;
     let first = Process::start(&server, "copies-0");
     eventually("it leads", async || server.calls("Create") == 1).await;
     let second = Process::start(&server, "copies-1");
     sleep(Duration::from_secs(1)).await;
-    // The standby has not heard of the copies when its term begins.
+    // The cache of the standby does not have the copies when its term begins.
     server.set_faults(Faults {
         mute: Some(("configmaps", server.revision() + 1)),
         ..Faults::default()
@@ -349,7 +355,7 @@ async fn a_fenced_write_ends_the_term() {
     let server = server().await;
     let process = Process::start(&server, "copies-0");
     sleep(Duration::from_secs(1)).await;
-    // Another leads, which this one does not see.
+    // Another replica leads, which this one does not observe.
     server.set_faults(Faults {
         mute: Some(("leases.coordination.k8s.io", server.revision())),
         ..Faults::default()
@@ -362,7 +368,7 @@ async fn a_fenced_write_ends_the_term() {
         sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(copies(&server), 0);
-    let (looked_at, tried) = (process.rounds.lock().len(), server.calls("Create") - 1);
+    let (looked_at, tried) = (process.reconciles.lock().len(), server.calls("Create") - 1);
     assert_eq!((looked_at, tried), (1, 1), "one refusal is enough");
     process.task.abort();
 }
@@ -385,9 +391,9 @@ async fn shutdown_finishes_the_round_and_releases_the_lease() {
     assert_eq!(lease.spec.holder_identity.as_deref(), Some(""));
 }
 
-/// Checks I11: a round that panics is a failed one, of its key alone.
+/// Checks I11: a reconcile that panics fails, without an effect on other keys.
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_rounds_panic_backs_off_and_delays_nobody() {
+async fn a_key_whose_reconciles_panic_backs_off_and_delays_no_other_key() {
     let server = server().await;
     let process = Process::start(&server, "copies-0");
     server.put(&origin("poison", 3));
@@ -399,7 +405,7 @@ async fn a_key_whose_rounds_panic_backs_off_and_delays_nobody() {
     .await;
     assert!(begin.elapsed() < Duration::from_secs(1));
     sleep(Duration::from_secs(10)).await;
-    let rounds = process.rounds.lock()["poison"];
-    assert!((5..15).contains(&rounds), "{rounds} rounds");
+    let reconciles = process.reconciles.lock()["poison"];
+    assert!((5..15).contains(&reconciles), "{reconciles} reconciles");
     process.stop().await;
 }

@@ -11,14 +11,14 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::office::{LEASE, Office, Replica, lease, server, until_leads};
+use crate::leaders::{LEASE, Leaders, Replica, lease, server, until_leads};
 use crate::server::{Faults, Server, config_map, eventually};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_takes_a_released_lease_at_once() {
-    let (server, office) = (server().await, Office::default());
-    let first = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let first = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     assert!(
         lease(&server)
             .spec
@@ -26,13 +26,13 @@ async fn a_standby_takes_a_released_lease_at_once() {
             .unwrap()
             .starts_with("a-0_")
     );
-    let _second = Replica::start(server.client("b"), &office, "a-1");
+    let _second = Replica::start(server.client("b"), &leaders, "a-1");
     sleep(Duration::from_secs(60)).await;
 
     let took = first.stop().await;
-    until_leads(&office, "a-1").await;
+    until_leads(&leaders, "a-1").await;
     assert!(took < Duration::from_secs(1), "{took:?}");
-    let terms: HashSet<_> = office
+    let terms: HashSet<_> = leaders
         .fences
         .lock()
         .iter()
@@ -43,10 +43,10 @@ async fn a_standby_takes_a_released_lease_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_costs_no_calls() {
-    let (server, office) = (server().await, Office::default());
-    let leader = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
-    let _standby = Replica::start(server.client("b"), &office, "a-1");
+    let (server, leaders) = (server().await, Leaders::default());
+    let leader = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
+    let _standby = Replica::start(server.client("b"), &leaders, "a-1");
     sleep(Duration::from_secs(1)).await;
     let calls = || server.calls("Get") + server.calls("Create");
     let (before, renewals) = (calls(), server.calls("Update"));
@@ -62,18 +62,18 @@ async fn a_standby_costs_no_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_namespace_is_created() {
-    let (server, office) = (Server::start().await, Office::default());
-    let _only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (Server::start().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     assert!(server.get::<Namespace>("", "setpoint-system").is_some());
 }
 
 /// Checks L3, L11.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_hangs_ends_leadership_before_the_lease_expires() {
-    let (server, office) = (server().await, Office::default());
-    let _only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     sleep(Duration::from_secs(7)).await;
     let last_sign_of_life = server.revision();
     server.set_faults(Faults {
@@ -81,7 +81,7 @@ async fn a_renewal_that_hangs_ends_leadership_before_the_lease_expires() {
         ..Faults::default()
     });
     let begin = Instant::now();
-    eventually("work has ended", async || office.leader().is_none()).await;
+    eventually("work has ended", async || leaders.leader().is_none()).await;
     assert!(begin.elapsed() < LEASE, "{:?}", begin.elapsed());
     assert_eq!(server.revision(), last_sign_of_life);
 }
@@ -89,20 +89,20 @@ async fn a_renewal_that_hangs_ends_leadership_before_the_lease_expires() {
 /// Checks L3, L8.
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_renewals_hang_has_stopped_when_another_takes_over() {
-    let (server, office) = (server().await, Office::default());
+    let (server, leaders) = (server().await, Leaders::default());
     let names = ["a-0", "a-1", "a-2"];
-    let _replicas = names.map(|name| Replica::start(server.client(name), &office, name));
-    eventually("there is a leader", async || office.leader().is_some()).await;
+    let _replicas = names.map(|name| Replica::start(server.client(name), &leaders, name));
+    eventually("there is a leader", async || leaders.leader().is_some()).await;
     for _ in 0..9 {
-        let leader = office.leader().unwrap();
+        let leader = leaders.leader().unwrap();
         let stuck = names.into_iter().find(|name| **name == leader).unwrap();
         let begin = Instant::now();
         server.set_faults(Faults {
             hang: vec![stuck],
             ..Faults::default()
         });
-        // The office itself asserts that there are never two.
-        let another = async || office.leader().is_some_and(|now| now != leader);
+        // `Leaders` asserts that there are never two.
+        let another = async || leaders.leader().is_some_and(|now| now != leader);
         eventually("another leads", another).await;
         assert!(
             begin.elapsed() < LEASE + Duration::from_secs(5),
@@ -110,7 +110,7 @@ async fn a_leader_whose_renewals_hang_has_stopped_when_another_takes_over() {
             begin.elapsed()
         );
     }
-    let fences = office.fences.lock();
+    let fences = leaders.fences.lock();
     let terms: HashSet<_> = fences.iter().map(|fence| fence.term).collect();
     assert_eq!(
         terms.len(),
@@ -122,14 +122,14 @@ async fn a_leader_whose_renewals_hang_has_stopped_when_another_takes_over() {
 /// Checks L4, L5.
 #[tokio::test(start_paused = true)]
 async fn writes_of_a_former_term_are_refused() {
-    let (server, office) = (server().await, Office::default());
-    let first = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
-    let fenced = server.client("late").under(&office.fences.lock()[0]);
+    let (server, leaders) = (server().await, Leaders::default());
+    let first = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
+    let fenced = server.client("late").under(&leaders.fences.lock()[0]);
     fenced.create(&config_map("in-time")).await.unwrap();
     first.stop().await;
-    let _second = Replica::start(server.client("b"), &office, "a-1");
-    until_leads(&office, "a-1").await;
+    let _second = Replica::start(server.client("b"), &leaders, "a-1");
+    until_leads(&leaders, "a-1").await;
     let late = fenced.create(&config_map("late")).await.unwrap_err();
     assert!(late.is_fenced());
     assert_eq!(server.all::<setpoint_proto::core::ConfigMap>().len(), 1);
@@ -138,9 +138,9 @@ async fn writes_of_a_former_term_are_refused() {
 /// Checks L6.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_meets_a_renewal_on_its_way_still_releases() {
-    let (server, office) = (server().await, Office::default());
-    let only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     // A renewal is committed, but its answer does not arrive before shutdown.
     server.set_faults(Faults {
         lose_answers: true,
@@ -158,9 +158,9 @@ async fn a_release_that_meets_a_renewal_on_its_way_still_releases() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_does_not_cost_the_lease() {
-    let (server, office) = (server().await, Office::default());
-    let _only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     server.set_faults(Faults {
         lose_answers: true,
         ..Faults::default()
@@ -172,8 +172,8 @@ async fn a_lost_answer_does_not_cost_the_lease() {
     .await;
     server.set_faults(Faults::default());
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
-    assert_eq!(office.leader().as_deref(), Some("a-0"));
+    assert_eq!(leaders.fences.lock().len(), 1, "it is still the first term");
+    assert_eq!(leaders.leader().as_deref(), Some("a-0"));
     assert_eq!(
         server.calls("Get"),
         1,
@@ -183,20 +183,20 @@ async fn a_lost_answer_does_not_cost_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_lease_is_deleted_begins_another_term() {
-    let (server, office) = (server().await, Office::default());
-    let _only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     server.remove(&lease(&server));
     let begin = Instant::now();
-    eventually("the second term", async || office.fences.lock().len() == 2).await;
+    eventually("the second term", async || leaders.fences.lock().len() == 2).await;
     assert!(begin.elapsed() < LEASE / 2, "{:?}", begin.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_hangs_leaves_time_for_another() {
-    let (server, office) = (server().await, Office::default());
-    let _only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     server.set_faults(Faults {
         hang: vec!["Update"],
         ..Faults::default()
@@ -206,22 +206,22 @@ async fn a_renewal_that_hangs_leaves_time_for_another() {
     assert_eq!(server.calls("Update") - calls, 2);
     server.set_faults(Faults::default());
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(office.fences.lock().len(), 1, "it is still the first term");
+    assert_eq!(leaders.fences.lock().len(), 1, "it is still the first term");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_is_refused_tries_again_at_its_leisure() {
-    let (server, office) = (server().await, Office::default());
+    let (server, leaders) = (server().await, Leaders::default());
     server.set_faults(Faults {
         refuse: Some(("Create", ApiError::new(Reason::Forbidden, "no"))),
         ..Faults::default()
     });
-    let _only = Replica::start(server.client("a"), &office, "a-0");
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
     sleep(Duration::from_secs(20)).await;
     let tries = server.calls("Create");
     assert!((8..=11).contains(&tries), "{tries}");
     server.set_faults(Faults::default());
-    until_leads(&office, "a-0").await;
+    until_leads(&leaders, "a-0").await;
 }
 
 async fn usurp(server: &Server) {
@@ -236,11 +236,11 @@ fn is_usurped(server: &Server) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_displaced_stops_as_soon_as_it_sees_that() {
-    let (server, office) = (server().await, Office::default());
-    let _only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     usurp(&server).await;
-    let stopped = eventually("it stops", async || office.leader().is_none());
+    let stopped = eventually("it stops", async || leaders.leader().is_none());
     timeout(Duration::from_millis(100), stopped).await.unwrap();
     sleep(Duration::from_secs(1)).await;
     assert!(is_usurped(&server), "the lease of another is not released");
@@ -248,15 +248,15 @@ async fn a_leader_that_is_displaced_stops_as_soon_as_it_sees_that() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_learns_of_its_displacement_by_renewing_leaves_the_lease_alone() {
-    let (server, office) = (server().await, Office::default());
-    let _only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     server.set_faults(Faults {
         mute: Some(("leases.coordination.k8s.io", server.revision())),
         ..Faults::default()
     });
     usurp(&server).await;
-    let stopped = eventually("it stops", async || office.leader().is_none());
+    let stopped = eventually("it stops", async || leaders.leader().is_none());
     timeout(Duration::from_secs(3), stopped).await.unwrap();
     sleep(Duration::from_secs(1)).await;
     assert!(is_usurped(&server), "the lease of another is not released");
@@ -283,7 +283,7 @@ async fn without_election_work_begins_at_once_and_without_a_fence() {
     timeout(Duration::from_secs(1), run).await.unwrap().unwrap();
 }
 
-/// Work that panics ends its term; the Lease is free at once, and the process contends anew.
+/// Work that panics ends its term: the Lease is free at once, and the process contends again.
 #[tokio::test(start_paused = true)]
 async fn work_that_panics_ends_the_term_and_the_next_one_begins() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! The recorder counts repetitions, and never holds up who tells.
+//! The recorder counts repetitions and never blocks.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn an_object_and_its_metadata_give_the_same_reference() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_told_is_written_after_the_work_and_repetitions_meanwhile_are_one_write() {
+async fn events_are_written_after_the_work_and_repetitions_in_one_write() {
     let server = Server::start().await;
     let recorder = Recorder::new(
         server.client("test"),
@@ -79,7 +79,7 @@ async fn what_is_told_is_written_after_the_work_and_repetitions_meanwhile_are_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_told_is_written_before_the_end_and_nothing_after_it() {
+async fn recorded_events_are_written_before_the_end_and_later_ones_are_dropped() {
     let server = Server::start().await;
     let recorder = Recorder::new(
         server.client("test"),
@@ -208,7 +208,7 @@ async fn every_event_names_the_loop_that_reports_and_its_instance() {
         server.all::<Event>().len() == 2
     })
     .await;
-    let told = |reason: &str| {
+    let changes = |reason: &str| {
         let events = server.all::<Event>();
         let event = events.iter().find(|event| event.reason == reason).unwrap();
         let source = event.source.clone();
@@ -226,6 +226,6 @@ async fn every_event_names_the_loop_that_reports_and_its_instance() {
         "test-controller",
         "test-controller-0",
     ];
-    assert_eq!(told("One"), controller);
-    assert_eq!(told("Two"), ["kubelet", "node-7", "kubelet", "node-7"]);
+    assert_eq!(changes("One"), controller);
+    assert_eq!(changes("Two"), ["kubelet", "node-7", "kubelet", "node-7"]);
 }

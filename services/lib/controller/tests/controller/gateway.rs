@@ -1,4 +1,4 @@
-//! The client: what it sends along, and how long it waits.
+//! The client: headers, trace contexts and time limits.
 
 use std::time::Duration;
 

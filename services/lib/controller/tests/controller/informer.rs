@@ -1,4 +1,4 @@
-//! What an informer guarantees, also when watches break.
+//! The guarantees of an informer, also when watches break.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,13 +19,13 @@ use crate::server::{Faults, Server, config_map, eventually, namespace, soon};
 
 type View = Whole<ConfigMap>;
 
-/// What handlers were told: `+name`, `~name` or `-name`.
-type Told = Arc<Mutex<Vec<String>>>;
+/// The changes that handlers got: `+name`, `~name` or `-name`.
+type Changes = Arc<Mutex<Vec<String>>>;
 
-/// An informer that runs, and what it tells.
-fn start(server: &Server) -> (Reader<View>, Told) {
-    let told = Told::default();
-    let notes = told.clone();
+/// Starts an informer; returns its reader and the changes that its handler gets.
+fn start(server: &Server) -> (Reader<View>, Changes) {
+    let changes = Changes::default();
+    let notes = changes.clone();
     let informer: Informer<View> = server.client("test").informer();
     let reader = informer.reader();
     let cache = reader.clone();
@@ -37,14 +37,14 @@ fn start(server: &Server) -> (Reader<View>, Told) {
             (_, None) => '-',
             _ => '~',
         };
-        // Whoever is told can already see.
+        // The cache has the change before the handler is called.
         let seen = cache.get(key).map(|seen| seen.meta.revision);
         let blind = sign != '-' && seen < Some(view.meta.revision);
         let blind = if blind { " unseen" } else { "" };
         notes.lock().push(format!("{sign}{}{blind}", key.name));
     });
     tokio::spawn(informer.run(CancellationToken::new()));
-    (reader, told)
+    (reader, changes)
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn until_reached(reader: &Reader<View>, server: &Server) {
     .await;
 }
 
-/// From now on the watch says nothing.
+/// Stops the events of the watch.
 fn mute(server: &Server) {
     server.set_faults(Faults {
         mute: Some(("configmaps", server.revision())),
@@ -112,7 +112,7 @@ fn names(reader: &Reader<View>) -> Vec<String> {
 async fn readers_see_the_state_and_then_every_change() {
     let server = Server::start().await;
     server.put(&config_map("a"));
-    let (reader, told) = start(&server);
+    let (reader, changes) = start(&server);
     assert!(!reader.has_synced());
     soon(reader.synced()).await;
     assert!(reader.has_synced());
@@ -123,12 +123,12 @@ async fn readers_see_the_state_and_then_every_change() {
     server.put(&b);
     server.remove(&b);
     until_reached(&reader, &server).await;
-    assert_eq!(*told.lock(), ["+a", "+b", "~b", "-b"]);
+    assert_eq!(*changes.lock(), ["+a", "+b", "~b", "-b"]);
     assert_eq!(names(&reader), ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_advance_what_is_reached() {
+async fn bookmarks_advance_the_revision_that_is_reached() {
     let server = Server::start().await;
     let (reader, _) = start(&server);
     soon(reader.synced()).await;
@@ -148,24 +148,24 @@ async fn an_interrupted_initial_state_is_not_synced() {
         break_initial_after: Some(5),
         ..Faults::default()
     });
-    let (reader, told) = start(&server);
+    let (reader, changes) = start(&server);
     eventually("it has tried some times", async || {
         server.calls("Watch") > 3
     })
     .await;
-    assert!(!reader.has_synced() && reader.is_empty() && told.lock().is_empty());
+    assert!(!reader.has_synced() && reader.is_empty() && changes.lock().is_empty());
 
     server.set_faults(Faults::default());
     soon(reader.synced()).await;
     assert_eq!(reader.len(), 10);
-    assert_eq!(told.lock().len(), 10);
+    assert_eq!(changes.lock().len(), 10);
 }
 
 /// Checks I3.
 #[tokio::test(start_paused = true)]
 async fn a_broken_watch_is_resumed_without_fetching_the_state_again() {
     let server = Server::start().await;
-    let (reader, told) = start(&server);
+    let (reader, changes) = start(&server);
     soon(reader.synced()).await;
     for n in 0..5 {
         server.break_watches();
@@ -173,17 +173,18 @@ async fn a_broken_watch_is_resumed_without_fetching_the_state_again() {
         eventually("the change arrives", async || reader.len() == n + 1).await;
     }
     assert_eq!(server.calls("Initial"), 1);
-    assert_eq!(*told.lock(), ["+c0", "+c1", "+c2", "+c3", "+c4"]);
+    assert_eq!(*changes.lock(), ["+c0", "+c1", "+c2", "+c3", "+c4"]);
 }
 
 /// Checks I5.
 #[tokio::test(start_paused = true)]
-async fn a_deletion_missed_while_away_is_told_and_the_rest_is_not_told_twice() {
+async fn a_deletion_missed_while_disconnected_is_reported_and_other_objects_are_not_reported_twice()
+{
     let server = Server::start().await;
     let [gone, kept, changed] = ["gone", "kept", "changed"].map(|n| server.put(&config_map(n)));
-    let (reader, told) = start(&server);
+    let (reader, changes) = start(&server);
     soon(reader.synced()).await;
-    told.lock().clear();
+    changes.lock().clear();
 
     mute(&server);
     server.remove(&gone);
@@ -198,9 +199,9 @@ async fn a_deletion_missed_while_away_is_told_and_the_rest_is_not_told_twice() {
     .await;
     until_reached(&reader, &server).await;
 
-    let mut told = told.lock().clone();
-    told.sort();
-    assert_eq!(told, ["+new", "-gone", "~changed"]);
+    let mut changes = changes.lock().clone();
+    changes.sort();
+    assert_eq!(changes, ["+new", "-gone", "~changed"]);
     assert!(reader.get(&Key::of(&kept.metadata)).is_some());
 }
 
@@ -211,16 +212,16 @@ async fn another_uid_under_the_same_name_is_a_deletion_and_an_addition() {
     let mut object = config_map("a");
     object.metadata.uid = "first".into();
     server.put(&object);
-    let (reader, told) = start(&server);
+    let (reader, changes) = start(&server);
     soon(reader.synced()).await;
 
-    // As one change, when deletion and creation were merged on the way.
+    // As one change, if the deletion and the creation were merged.
     object.metadata.uid = "second".into();
     server.put(&object);
     until_reached(&reader, &server).await;
-    assert_eq!(*told.lock(), ["+a", "-a", "+a"]);
+    assert_eq!(*changes.lock(), ["+a", "-a", "+a"]);
 
-    // And found out only when the state is fetched anew.
+    // As the result of a relist.
     mute(&server);
     object.metadata.uid = "third".into();
     server.put(&object);
@@ -232,14 +233,14 @@ async fn another_uid_under_the_same_name_is_a_deletion_and_an_addition() {
     })
     .await;
     until_reached(&reader, &server).await;
-    assert_eq!(told.lock()[3..], ["-a", "+a"]);
+    assert_eq!(changes.lock()[3..], ["-a", "+a"]);
 }
 
 /// Checks I1.
 #[tokio::test(start_paused = true)]
 async fn a_half_open_connection_is_found_out_and_the_watch_resumed() {
     let server = Server::start().await;
-    let (reader, told) = start(&server);
+    let (reader, changes) = start(&server);
     soon(reader.synced()).await;
     let cut = Instant::now();
     server.cut_wires();
@@ -251,24 +252,24 @@ async fn a_half_open_connection_is_found_out_and_the_watch_resumed() {
         cut.elapsed()
     );
     assert_eq!(server.calls("Initial"), 1);
-    assert_eq!(*told.lock(), ["+a"]);
+    assert_eq!(*changes.lock(), ["+a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_a_revision_of_another_kind_ends_without_a_bookmark() {
     let server = Server::start().await;
     server.put(&config_map("a"));
-    let (reader, told) = start(&server);
+    let (reader, changes) = start(&server);
     soon(reader.synced()).await;
     server.put(&namespace("other"));
     let newest = Revision::from_raw(server.revision());
     let waited = timeout(Duration::from_secs(1), reader.reach(newest)).await;
     waited.expect("the state is fetched anew after a short silence");
-    assert_eq!(*told.lock(), ["+a"]);
+    assert_eq!(*changes.lock(), ["+a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_what_does_not_exist_ends_when_the_state_was_fetched_once_more() {
+async fn a_wait_for_a_revision_that_does_not_exist_ends_after_a_relist() {
     let server = Server::start().await;
     let (reader, _) = start(&server);
     soon(reader.synced()).await;
@@ -309,7 +310,7 @@ async fn indexes_follow_the_objects() {
     assert!(reader.owned_by("second").is_empty() && reader.in_namespace("default").is_empty());
 }
 
-/// A view that is found by a label.
+/// A view with a label as its tag.
 struct Tagged(View);
 
 impl setpoint_controller::View for Tagged {
@@ -371,12 +372,12 @@ async fn objects_are_found_by_their_tags_and_visited_with_their_causes() {
     assert_eq!((found("x"), found("y").len()), (Vec::new(), 2));
 }
 
-/// A handler that panics misses a change; other handlers, other changes and the cache do not.
+/// A handler that panics misses that change. Other handlers, other changes and the cache are not affected.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_stops_nothing_else() {
     let server = Server::start().await;
-    let told = Told::default();
-    let (careful, later) = (told.clone(), told.clone());
+    let changes = Changes::default();
+    let (careful, later) = (changes.clone(), changes.clone());
     let informer: Informer<View> = server.client("test").informer();
     let reader = informer.reader();
     let name = |delta: &Delta<View>| delta.new.as_ref().unwrap().meta.key.name.clone();
@@ -391,11 +392,11 @@ async fn a_handler_that_panics_stops_nothing_else() {
     server.put(&config_map("poison"));
     server.put(&config_map("a"));
     until_reached(&reader, &server).await;
-    assert_eq!(*told.lock(), ["second poison", "first a", "second a"]);
+    assert_eq!(*changes.lock(), ["second poison", "first a", "second a"]);
     assert_eq!(names(&reader), ["a", "poison"]);
 }
 
-/// A view whose index panics once, which leaves the copy half-changed.
+/// A view whose index panics once, which leaves the cache half-changed.
 struct Poisoned(View);
 
 static POISON: AtomicUsize = AtomicUsize::new(0);

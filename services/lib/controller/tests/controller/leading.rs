@@ -1,4 +1,4 @@
-//! How a term ends when the Lease cannot be renewed, and what the metrics tell of it.
+//! The end of a term whose Lease cannot be renewed, and its metrics.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::office::{Office, Replica, server, until_leads};
+use crate::leaders::{Leaders, Replica, server, until_leads};
 use crate::server::{Faults, eventually};
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_and_a_release_that_are_refused_are_tried_again_without_a_look_at_the_lease() {
-    let (server, office) = (server().await, Office::default());
-    let only = Replica::start(server.client("a"), &office, "a-0");
-    until_leads(&office, "a-0").await;
+    let (server, leaders) = (server().await, Leaders::default());
+    let only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
     server.set_faults(Faults {
         refuse: Some(("Update", ApiError::new(Reason::Forbidden, "no"))),
         ..Faults::default()
@@ -22,13 +22,13 @@ async fn a_renewal_and_a_release_that_are_refused_are_tried_again_without_a_look
     sleep(Duration::from_secs(5)).await;
     let renewals = server.calls("Update");
     assert!(renewals > 2, "{renewals}");
-    assert_eq!(office.leader().as_deref(), Some("a-0"));
+    assert_eq!(leaders.leader().as_deref(), Some("a-0"));
     only.stop().await;
     assert_eq!(server.calls("Update") - renewals, 5);
     assert_eq!(server.calls("Get"), 0);
 }
 
-/// Checks L3: others may lead 15 s after the last renewal, which is given up 10 s after it.
+/// Checks L3: another replica may lead 15 s after the last renewal; the leader stops 10 s after it.
 #[tokio::test(start_paused = true)]
 async fn work_that_heeds_the_loss_of_its_term_can_end_in_order_until_others_may_lead() {
     for (seconds, in_order) in [(4, true), (6, false)] {
@@ -58,7 +58,7 @@ async fn work_that_heeds_the_loss_of_its_term_can_end_in_order_until_others_may_
     }
 }
 
-/// As the metrics have it.
+/// Returns the value of the metric.
 fn leads(lease: &str) -> Option<bool> {
     let families = prometheus::gather();
     let mut families = families.iter();
@@ -69,7 +69,7 @@ fn leads(lease: &str) -> Option<bool> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_metrics_tell_whether_a_process_leads() {
+async fn a_metric_is_1_while_a_process_leads() {
     for leader_elect in [false, true] {
         let server = server().await;
         server.set_faults(Faults {

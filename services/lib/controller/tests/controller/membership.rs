@@ -1,4 +1,4 @@
-//! Replicas say that they are there, and where, and take leave.
+//! Replicas announce themselves and their addresses, and leave.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn a_later_life_under_the_same_name_takes_its_lease_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_whose_renewals_hang_is_back_when_they_no_longer_do() {
+async fn a_replica_whose_renewals_hang_is_announced_again_when_they_succeed() {
     let server = Server::start().await;
     let membership = announce(&server, "a-0", "10.0.0.1:1");
     until_there(&server, "a-0").await;

@@ -14,7 +14,7 @@ use setpoint_proto::core::ConfigMap;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::office::server;
+use crate::leaders::server;
 use crate::server::{Faults, Server, config_map, eventually};
 
 type Config = Whole<ConfigMap>;

@@ -16,7 +16,7 @@ pub fn queue() -> Queue<u32> {
     Queue::new("test", Limiter::default())
 }
 
-/// The next key, if there is one now.
+/// Returns the next key if there is one now.
 pub fn next(queue: &Queue<u32>) -> Option<Ticket<u32>> {
     queue.next().now_or_never().flatten()
 }
@@ -62,7 +62,7 @@ async fn a_key_added_while_with_a_worker_is_taken_once_more_after_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_has_not_looked_yet_can_take_in_what_was_added_since() {
+async fn a_worker_that_has_not_observed_yet_can_take_over_later_adds() {
     let queue = queue();
     queue.add(1, cause(1));
     let mut ticket = next(&queue).unwrap();
@@ -101,7 +101,7 @@ async fn rests_grow_from_failure_to_failure_and_begin_anew_after_a_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ticket_tells_its_attempt_and_how_long_a_failure_would_rest_its_key() {
+async fn a_ticket_has_its_attempt_and_the_delay_after_a_failure() {
     let queue = queue();
     queue.add(1, None);
     for (attempt, rest) in [(1, 5), (2, 10), (3, 20)] {
@@ -209,7 +209,7 @@ async fn a_closed_queue_is_drained_by_all_its_workers_and_takes_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_that_wait_for_the_last_key_of_a_closed_queue_all_come_home() {
+async fn workers_that_wait_for_the_last_key_of_a_closed_queue_all_return() {
     let queue = queue();
     queue.add(1, None);
     let ticket = next(&queue).unwrap();
@@ -233,7 +233,7 @@ async fn workers_that_wait_for_the_last_key_of_a_closed_queue_all_come_home() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_workers_of_a_closed_queue_come_home_though_another_has_the_last_key() {
+async fn idle_workers_of_a_closed_queue_return_while_another_has_the_last_key() {
     let queue = queue();
     queue.add(1, None);
     let ticket = next(&queue).unwrap();
@@ -276,7 +276,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Whatever happens, no key is with two workers, and each that was added is taken after that.
+/// No key is with two workers, and each key that was added is taken afterwards, whatever the order of events.
 async fn obey(ops: Vec<Op>) {
     let queue = queue();
     let mut with_workers: BTreeMap<u32, Ticket<u32>> = BTreeMap::new();

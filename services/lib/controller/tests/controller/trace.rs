@@ -1,4 +1,4 @@
-//! A cascade is one trace: what a controller writes continues the trace of what made it write.
+//! A cascade is one trace: the writes of a controller continue the trace of their cause.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use setpoint_proto::core::ConfigMap;
 use setpoint_proto::trace::now_ns;
 
 use crate::controller::{Process, copies, origin, reported};
-use crate::office::server;
+use crate::leaders::server;
 use crate::server::eventually;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -23,7 +23,7 @@ fn because(trace: &str) -> Cause {
     }
 }
 
-/// A minute before this test process looked first.
+/// Returns a time one minute before the first call.
 fn began() -> i64 {
     static BEGAN: LazyLock<i64> = LazyLock::new(|| now_ns() - 60_000_000_000);
     *BEGAN
@@ -38,7 +38,7 @@ fn trace_of(cause: &Cause) -> String {
 async fn every_write_of_a_cascade_is_in_the_trace_of_its_first() {
     global::set_tracer_provider(SdkTracerProvider::builder().build());
     let server = server().await;
-    // One object before the controller starts, one after: a cascade goes on where another left it.
+    // One object before the controller starts, one after: a cascade continues after a change of the leader.
     server.put_because(&origin("before", 3), because(TRACE));
     let _process = Process::start(&server, "copies-0");
     eventually("all are there", async || copies(&server) == 3).await;
@@ -55,9 +55,9 @@ async fn every_write_of_a_cascade_is_in_the_trace_of_its_first() {
     }
 }
 
-/// Without a tracer there are no spans, but whoever brought a trace finds it in every write that came of theirs.
+/// Without a tracer there are no spans, but a trace in a request is in every write that follows from it.
 #[tokio::test(start_paused = true)]
-async fn a_trace_goes_on_where_nobody_traces() {
+async fn a_trace_continues_in_processes_without_a_tracer() {
     let server = server().await;
     let _process = Process::start(&server, "copies-0");
     server.put_because(&origin("web", 3), because(TRACE));

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 
 use super::Calls;
 
-/// What goes wrong.
+/// The injected faults.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// Calls of this name (`Watch` …) and writes of this writer are never answered.

@@ -162,7 +162,7 @@ impl Server {
     }
 }
 
-/// Returns the answer of a store in memory, which never waits.
+/// Returns the result of a call of the store in memory, which never waits.
 fn done<T>(answer: BoxFuture<'_, Result<T, Error>>) -> T {
     answer.now_or_never().unwrap().unwrap()
 }
@@ -180,7 +180,7 @@ fn object<T: Resource>(entry: &Entry) -> T {
     T::decode(envelope::with_revision(&raw, &entry.revision.to_string())).unwrap()
 }
 
-/// Waits until something is so; a minute of paused time is for ever.
+/// Waits until `check` returns true, at most a minute of paused time.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !check().await {
@@ -189,7 +189,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl Fn
     }
 }
 
-/// Waits for a future; a minute of paused time is for ever.
+/// Waits for a future, at most a minute of paused time.
 pub async fn soon<F: Future>(future: F) -> F::Output {
     let limit = Duration::from_secs(60);
     timeout(limit, future)

@@ -1,4 +1,4 @@
-//! Connections inside the process that can be cut without either end being told.
+//! Connections inside the process that can be cut without notice to either end.
 
 use std::io;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Wires {
         })
     }
 
-    /// From now on nothing passes over the present connections.
+    /// Drops all bytes on the current connections.
     pub fn cut(&self) {
         std::mem::take(&mut *self.cut.lock()).cancel();
     }
@@ -69,7 +69,7 @@ impl Wires {
 async fn carry(mut near: DuplexStream, mut far: DuplexStream, cut: CancellationToken) {
     let carried = copy_bidirectional(&mut near, &mut far);
     if cut.run_until_cancelled(carried).await.is_none() {
-        // Both ends stay open, and hear nothing of each other.
+        // Both ends stay open and receive nothing.
         std::future::pending::<()>().await;
     }
 }

@@ -64,7 +64,7 @@ pub async fn a_cache_whose_store_was_compacted_expires_its_watchers(subject: imp
     restart_after(subject, 20, true).await;
 }
 
-/// Cuts a cache off from its store for so many writes that it must relist.
+/// Cuts a cache off from its store until it must relist.
 async fn restart_after(subject: impl Subject, writes: usize, compacted: bool) {
     let store = subject.store();
     let lagging = FaultyStore::new(store.clone());

@@ -12,7 +12,7 @@ use super::fixture::{bind, cache, config_maps, pods_of, set, summary, take, unse
 use crate::contract::objects::{NAMESPACE, key_of, kind};
 use crate::contract::{FaultyStore, Subject};
 
-/// An object that no longer matches is `Deleted` for the watcher, in its last matching version; one that matches anew
+/// An object that no longer matches is `Deleted` for the watcher, in its last matching version; one that matches again
 /// is `Added`.
 pub async fn an_object_that_enters_or_leaves_a_selector_is_added_or_deleted(subject: impl Subject) {
     let store = subject.store();

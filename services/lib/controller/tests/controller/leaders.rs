@@ -1,4 +1,4 @@
-//! Replicas that do nothing but lead, and an office in which there must never be two of them.
+//! Replicas that only lead, and a record that asserts that no two of them lead at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::{Server, eventually, namespace, soon};
 
-/// As long as a Lease lasts unless set otherwise.
+/// The default duration of a Lease.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// Who works now, and every fence under which someone did.
+/// The replicas that lead now, and the fences of all terms.
 #[derive(Clone, Default)]
-pub struct Office {
+pub struct Leaders {
     present: Arc<Mutex<Vec<String>>>,
-    /// Those who led at once: seen by whoever asks, since a panic of work only ends a term.
+    /// The replicas that led at once. Recorded, since a panic of the work would only end its term.
     crowd: Arc<Mutex<Vec<String>>>,
     pub fences: Arc<Mutex<Vec<Fence>>>,
 }
 
-/// Leaves the office when its round is dropped.
-pub struct Worker(Office, String);
+/// A replica that leads; dropped when its work ends.
+pub struct Worker(Leaders, String);
 
 impl Drop for Worker {
     fn drop(&mut self) {
@@ -33,7 +33,7 @@ impl Drop for Worker {
     }
 }
 
-impl Office {
+impl Leaders {
     pub fn enter(&self, name: &str, fence: Fence) -> Worker {
         let mut present = self.present.lock();
         present.push(name.to_owned());
@@ -52,17 +52,17 @@ impl Office {
 }
 
 pub struct Replica {
-    office: Office,
+    leaders: Leaders,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Replica {
-    /// A replica whose work ends only on shutdown, and ignores that its term is lost: the hardest case.
-    pub fn start(gateway: Client, office: &Office, name: &'static str) -> Self {
+    /// Starts a replica whose work ends only on shutdown and ignores the loss of its term, which is the hardest case.
+    pub fn start(gateway: Client, leaders: &Leaders, name: &'static str) -> Self {
         let shutdown = CancellationToken::new();
-        let (stop, present) = (shutdown.clone(), office.clone());
-        let office = office.clone();
+        let (stop, present) = (shutdown.clone(), leaders.clone());
+        let leaders = leaders.clone();
         let task = tokio::spawn(async move {
             let work = |term: Term| {
                 let (stop, present) = (stop.clone(), present.clone());
@@ -76,7 +76,7 @@ impl Replica {
             run.await.unwrap();
         });
         Self {
-            office,
+            leaders,
             shutdown,
             task,
         }
@@ -86,7 +86,7 @@ impl Replica {
         let begin = Instant::now();
         self.shutdown.cancel();
         soon(self.task).await.unwrap();
-        self.office.leader();
+        self.leaders.leader();
         begin.elapsed()
     }
 }
@@ -101,6 +101,6 @@ pub fn lease(server: &Server) -> Lease {
     server.get("setpoint-system", "test").unwrap()
 }
 
-pub async fn until_leads(office: &Office, name: &str) {
-    eventually(name, async || office.leader().as_deref() == Some(name)).await;
+pub async fn until_leads(leaders: &Leaders, name: &str) {
+    eventually(name, async || leaders.leader().as_deref() == Some(name)).await;
 }
