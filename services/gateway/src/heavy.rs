@@ -32,12 +32,9 @@ mod tests {
     /// Checks F2.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn heavy_work_does_not_block_other_tasks() {
-        let (request, requests) = std::sync::mpsc::channel();
+        let (request, requested) = tokio::sync::oneshot::channel();
         let (response, responses) = std::sync::mpsc::channel();
-        tokio::spawn(async move {
-            tokio::task::yield_now().await;
-            response.send(requests.recv()).unwrap();
-        });
+        tokio::spawn(async move { response.send(requested.await).unwrap() });
         let outcome = heavy(LIGHT_MAX + 1, move || {
             request.send(7).unwrap();
             responses.recv().unwrap()
