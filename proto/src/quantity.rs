@@ -34,7 +34,7 @@ pub struct Parts<'a> {
     pub scale: Scale,
 }
 
-/// What a suffix multiplies the number by.
+/// The factor of a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Ten to this power, as one of [`DECIMAL`].

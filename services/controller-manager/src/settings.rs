@@ -22,7 +22,7 @@ pub struct Settings {
     pub gateway: client::Settings,
     /// The election of each controller's leader.
     pub election: election::Settings,
-    /// Objects worked on at once by each controller.
+    /// The maximum number of concurrent reconciles of each controller.
     pub workers: usize,
     /// The delays of keys that fail.
     pub limiter: Limiter,
@@ -80,21 +80,15 @@ fn short(hosted: &Hosted) -> &'static str {
 
 impl setpoint_host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
-        &[
-            (
-                "controllers",
-                "Which controllers to run, for example deployment,replicaset; * for all",
-            ),
-            ("workers", "Objects worked on at once by each controller"),
-            (
-                "limiter",
-                "How long a failing one rests: exponential or fast-slow",
-            ),
-            (
-                "resync",
-                "How often all are looked at without a reason; 0s for never",
-            ),
-        ]
+        const CONTROLLERS: (&str, &str) = (
+            "controllers",
+            "Controllers to run, for example deployment,replicaset; * for all",
+        );
+        const ALL: &[(&str, &str)] = {
+            let [workers, limiter, resync] = *runtime::Settings::DESCRIBE;
+            &[CONTROLLERS, workers, limiter, resync]
+        };
+        ALL
     }
 
     fn validate(&self) -> Result<(), String> {

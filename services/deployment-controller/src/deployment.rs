@@ -26,7 +26,7 @@ pub struct DeploymentView {
     pub template: PodTemplateSpec,
     /// The encoded template, for comparisons.
     pub packed: Template,
-    /// How Pods are replaced.
+    /// The update strategy.
     pub strategy: Strategy,
     /// Seconds for which a Pod must be ready to count as available.
     pub min_ready_seconds: i32,
@@ -40,7 +40,7 @@ pub struct DeploymentView {
     pub status: DeploymentStatus,
 }
 
-/// How Pods are replaced, with percentages resolved to numbers of Pods.
+/// An update strategy, with percentages resolved to numbers of Pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// All old Pods end before the first new one is created.

@@ -53,10 +53,10 @@ impl setpoint_host::Settings for Settings {
         &[
             (
                 "scheduler_name",
-                "Pods that name another scheduler are left alone",
+                "Name of the scheduler, as in spec.schedulerName of its Pods",
             ),
-            ("batch", "How many Pods one scheduling cycle decides on"),
-            ("concurrency", "How many bindings are under way at once"),
+            ("batch", "Maximum number of Pods of a scheduling cycle"),
+            ("concurrency", "Maximum number of concurrent bindings"),
         ]
     }
 

@@ -1,6 +1,7 @@
 //! PriorityClass: value and preemption policy are immutable, and names with the prefix `system-` are reserved.
 
 use jiff::Timestamp;
+use prost::Message as _;
 use serde_json::Value;
 use setpoint_codec::kind_of;
 use setpoint_proto::ApiError;
@@ -9,7 +10,7 @@ use setpoint_proto::scheduling::PriorityClass;
 use super::{Admitting, StoredKind};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
-use crate::registry::{AtLeast, Filter, Registry, Target, errors};
+use crate::registry::{AtLeast, Cached, Filter, Registry, Target, errors};
 
 /// The classes that every cluster has: name, value, description.
 const SYSTEM: [(&str, i32, &str); 2] = [
@@ -150,14 +151,12 @@ pub(super) fn default(classes: &[PriorityClass]) -> Option<&PriorityClass> {
 pub(super) async fn all(registry: &Registry, at: AtLeast) -> Result<Vec<PriorityClass>, ApiError> {
     let all = Filter::all(kind_of::<PriorityClass>(), "");
     let listed = registry.cache().list(&all, at).await?;
-    let classes = listed.items.iter().map(|item| {
-        let object = errors::readable(item.decode())?;
-        Ok(object
-            .downcast_ref::<PriorityClass>()
-            .cloned()
-            .unwrap_or_default())
-    });
-    classes.collect()
+    listed.items.iter().map(|item| of(item)).collect()
+}
+
+/// Decodes a class.
+pub(super) fn of(cached: &Cached) -> Result<PriorityClass, ApiError> {
+    errors::readable(PriorityClass::decode(cached.raw.as_ref()))
 }
 
 #[cfg(test)]

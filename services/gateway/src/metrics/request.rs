@@ -20,35 +20,27 @@ const SECONDS: &[f64] = &[
 /// The value of the label `component`: there is only one component of an API server.
 pub(super) const COMPONENT: &str = "apiserver";
 
+/// The labels of a request; the counter has its `code`, too.
+const LABELS: &[&str] = &[
+    "verb",
+    "dry_run",
+    "group",
+    "version",
+    "resource",
+    "subresource",
+    "scope",
+    "component",
+];
+
 static REQUESTS: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    let labels = [
-        "verb",
-        "dry_run",
-        "group",
-        "version",
-        "resource",
-        "subresource",
-        "scope",
-        "component",
-        "code",
-    ];
+    let labels = [LABELS, &["code"]].concat();
     let help = "Requests by verb, resource and HTTP status.";
     counters("apiserver_request_total", help, &labels)
 });
 
 static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
-    let labels = [
-        "verb",
-        "dry_run",
-        "group",
-        "version",
-        "resource",
-        "subresource",
-        "scope",
-        "component",
-    ];
     let help = "Seconds from a request to its response; watches are not observed.";
-    histograms("apiserver_request_duration_seconds", help, &labels, SECONDS)
+    histograms("apiserver_request_duration_seconds", help, LABELS, SECONDS)
 });
 
 /// The verb and the target of a request, for its labels.

@@ -9,7 +9,7 @@ use setpoint_codec::Object;
 use setpoint_gateway::in_process;
 use setpoint_gateway::registry::{
     AtLeast, Deleted, Filter, ObjectResponse, Patch, Registry, RequestContext, Start, Target,
-    WatchSpec,
+    Watch, WatchSpec,
 };
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::core::{Binding, Container, Namespace, Pod};
@@ -175,16 +175,7 @@ impl TestGateway {
 
     /// Waits for an object in any namespace that meets a condition.
     pub async fn seen<T: Resource>(&self, wanted: impl Fn(&T) -> bool) -> T {
-        let spec = WatchSpec {
-            filter: Filter::all(kind::<T>(), ""),
-            start: Start::Initial(AtLeast::Newest),
-            bookmarks: false,
-        };
-        let mut events = self
-            .registry
-            .watch(&RequestContext::default(), spec)
-            .await
-            .unwrap();
+        let mut events = self.watch::<T>(false).await;
         let seen = async {
             loop {
                 let event = events.next().await.unwrap().unwrap();
@@ -200,17 +191,19 @@ impl TestGateway {
             .expect("the condition is met in time")
     }
 
-    async fn until<T: Resource>(&self, name: &str, wanted: bool) {
+    /// Watches all objects of a kind, from their current state.
+    async fn watch<T: Resource>(&self, bookmarks: bool) -> Watch {
         let spec = WatchSpec {
             filter: Filter::all(kind::<T>(), ""),
             start: Start::Initial(AtLeast::Newest),
-            bookmarks: true,
+            bookmarks,
         };
-        let mut events = self
-            .registry
-            .watch(&RequestContext::default(), spec)
-            .await
-            .unwrap();
+        let context = RequestContext::default();
+        self.registry.watch(&context, spec).await.unwrap()
+    }
+
+    async fn until<T: Resource>(&self, name: &str, wanted: bool) {
+        let mut events = self.watch::<T>(true).await;
         let seen = async {
             let (mut there, mut complete) = (false, false);
             // Before the initial state is complete, absence means nothing.

@@ -1,4 +1,4 @@
-//! What tests of any crate share: free ports, a real etcd, a registry of images.
+//! Shared by the tests of all crates: free ports, a real etcd, a registry of images.
 #![allow(
     clippy::unwrap_used,
     reason = "only tests use this crate: a panic is a failed test"

@@ -1,4 +1,4 @@
-//! What a Pod waits for. Pure.
+//! Finds the reasons for which a Pod waits. Pure.
 
 use setpoint_model::condition;
 use setpoint_model::replicas::{NODE_AGENT, SCHEDULER};

@@ -1,4 +1,4 @@
-//! What an object waits for: a pure function of its records.
+//! Finds the reasons for which an object waits, from its records. Pure.
 
 use std::collections::BTreeSet;
 

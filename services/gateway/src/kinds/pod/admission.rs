@@ -2,16 +2,17 @@
 //! admission plugins ServiceAccount, Priority and RuntimeClass).
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use setpoint_codec::kind_of;
 use setpoint_model::Key;
-use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, ServiceAccount};
 use setpoint_proto::scheduling::PriorityClass;
+use setpoint_proto::{ApiError, Resource};
 
 use crate::kinds::priorityclass;
 use crate::registry::validation::podspec::MIRROR;
-use crate::registry::{AtLeast, Registry, Target, errors};
+use crate::registry::{AtLeast, Cached, Registry, Target, errors};
 
 /// The account that every namespace has in Kubernetes. It need not exist here.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -39,11 +40,8 @@ async fn check_account(pod: &Pod, target: &Target, registry: &Registry) -> Resul
         return Ok(());
     };
     let key = Key::new(&target.namespace, name);
-    for at in [AtLeast::Any, AtLeast::Newest] {
-        let account = registry.cache().get(kind_of::<ServiceAccount>(), &key, at);
-        if account.await?.is_some() {
-            return Ok(());
-        }
+    if find::<ServiceAccount>(&key, registry).await?.is_some() {
+        return Ok(());
     }
     let namespace = &target.namespace;
     let why = format!(
@@ -74,25 +72,34 @@ async fn set_priority(pod: &mut Pod, target: &Target, registry: &Registry) -> Re
     Ok(())
 }
 
+/// Returns an object of the cache, or of the store if it is not in the cache yet.
+async fn find<T: Resource>(
+    key: &Key,
+    registry: &Registry,
+) -> Result<Option<Arc<Cached>>, ApiError> {
+    let kind = kind_of::<T>();
+    match registry.cache().get(kind, key, AtLeast::Any).await? {
+        None => registry.cache().get(kind, key, AtLeast::Newest).await,
+        found => Ok(found),
+    }
+}
+
 /// Returns the class of this name, or the default class, if there is one, without a name.
 async fn find_class(
     name: &str,
     target: &Target,
     registry: &Registry,
 ) -> Result<Option<PriorityClass>, ApiError> {
-    let named = |class: &PriorityClass| class.metadata.name == name;
-    if let Some(class) = priorityclass::system_classes().find(named) {
-        return Ok(Some(class));
-    }
-    let mut classes = priorityclass::all(registry, AtLeast::Any).await?;
     if name.is_empty() {
+        let classes = priorityclass::all(registry, AtLeast::Any).await?;
         return Ok(priorityclass::default(&classes).cloned());
     }
-    if !classes.iter().any(named) {
-        classes = priorityclass::all(registry, AtLeast::Newest).await?;
+    let mut system = priorityclass::system_classes();
+    if let Some(class) = system.find(|class| class.metadata.name == name) {
+        return Ok(Some(class));
     }
-    match classes.into_iter().find(named) {
-        Some(class) => Ok(Some(class)),
+    match find::<PriorityClass>(&Key::new("", name), registry).await? {
+        Some(cached) => priorityclass::of(&cached).map(Some),
         None => {
             let why = format!("no PriorityClass with name {name} was found");
             Err(errors::forbidden(target, &why, None))

@@ -78,7 +78,7 @@ pub(super) fn delete_from(
 /// The position of each entry by its identity.
 type Index = HashMap<String, usize>;
 
-/// How the entries of a list are identified.
+/// The identity of the entries of a list: a merge key, or the value itself.
 #[derive(Clone, Copy)]
 enum Identity {
     Key(&'static str),

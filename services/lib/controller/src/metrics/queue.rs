@@ -123,15 +123,15 @@ impl Queues {
             ),
             (
                 "setpoint_workqueue_delayed",
-                "Keys that wait for their time, after a failure or to be looked at again.",
+                "Keys that are delayed, after a failure or until a scheduled reconcile.",
             ),
             (
                 "workqueue_unfinished_work_seconds",
-                "How long the keys that workers have now have been with them, together.",
+                "Sum of the times since the keys in progress were taken, in seconds.",
             ),
             (
                 "workqueue_longest_running_processor_seconds",
-                "How long the worker that is at its key the longest has been at it.",
+                "Longest time since a key in progress was taken, in seconds.",
             ),
         ];
         Self {

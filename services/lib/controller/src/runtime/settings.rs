@@ -41,15 +41,15 @@ impl Default for Settings {
 
 impl Settings {
     /// The descriptions of the settings for `--help`.
-    pub const DESCRIBE: &[(&str, &str)] = &[
-        ("workers", "Objects worked on at once"),
+    pub const DESCRIBE: &[(&str, &str); 3] = &[
+        ("workers", "Maximum number of concurrent reconciles"),
         (
             "limiter",
-            "How long a failing one rests: exponential or fast-slow",
+            "Delays of failing keys: exponential or fast-slow",
         ),
         (
             "resync",
-            "How often all are looked at without a reason; 0s for never",
+            "Interval of reconciles of all objects without a change; 0s for never",
         ),
     ];
 

@@ -8,14 +8,20 @@ use setpoint_proto::core::{ConfigMap, Event, ObjectReference};
 
 use crate::server::{Faults, Server, config_map, eventually};
 
-#[tokio::test(start_paused = true)]
-async fn repetitions_are_counted_in_one_event() {
+/// Starts a server, and a recorder of `test-controller-0` that writes to it.
+async fn start() -> (Server, Recorder) {
     let server = Server::start().await;
     let recorder = Recorder::new(
         server.client("test"),
         "test-controller",
         "test-controller-0",
     );
+    (server, recorder)
+}
+
+#[tokio::test(start_paused = true)]
+async fn repetitions_are_counted_in_one_event() {
+    let (server, recorder) = start().await;
     let about = events::reference_to(&server.put(&config_map("a")));
     for n in 1..=3 {
         recorder.warning(&about, "Failed", "no luck");
@@ -61,12 +67,7 @@ fn an_object_and_its_metadata_give_the_same_reference() {
 
 #[tokio::test(start_paused = true)]
 async fn events_are_written_after_the_work_and_repetitions_in_one_write() {
-    let server = Server::start().await;
-    let recorder = Recorder::new(
-        server.client("test"),
-        "test-controller",
-        "test-controller-0",
-    );
+    let (server, recorder) = start().await;
     let about = events::reference_to(&server.put(&config_map("a")));
     for _ in 0..3 {
         recorder.normal(&about, "Created", "it is there");
@@ -80,12 +81,7 @@ async fn events_are_written_after_the_work_and_repetitions_in_one_write() {
 
 #[tokio::test(start_paused = true)]
 async fn recorded_events_are_written_before_the_end_and_later_ones_are_dropped() {
-    let server = Server::start().await;
-    let recorder = Recorder::new(
-        server.client("test"),
-        "test-controller",
-        "test-controller-0",
-    );
+    let (server, recorder) = start().await;
     let about = events::reference_to(&server.put(&config_map("a")));
     for n in 0..3 {
         recorder.normal(&about, "Created", format!("pod {n}"));
@@ -122,12 +118,7 @@ async fn the_end_does_not_wait_for_a_gateway_that_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_was_cleaned_up_begins_anew() {
-    let server = Server::start().await;
-    let recorder = Recorder::new(
-        server.client("test"),
-        "test-controller",
-        "test-controller-0",
-    );
+    let (server, recorder) = start().await;
     let about = events::reference_to(&server.put(&config_map("a")));
     recorder.normal(&about, "Created", "it is there");
     eventually("it is written", async || server.all::<Event>().len() == 1).await;
@@ -157,12 +148,7 @@ async fn a_gateway_that_hangs_costs_events_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_about_one_object_is_few_events() {
-    let server = Server::start().await;
-    let recorder = Recorder::new(
-        server.client("test"),
-        "test-controller",
-        "test-controller-0",
-    );
+    let (server, recorder) = start().await;
     let about = events::reference_to(&config_map("a"));
     for n in 0..1000 {
         recorder.normal(&about, "Created", format!("pod {n}"));
