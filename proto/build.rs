@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use heck::ToUpperCamelCase as _;
 use prost_build::Config;
 use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::prost_types::field_descriptor_proto::Label;
@@ -14,6 +15,10 @@ use prost_reflect::{
 
 /// Messages whose JSON is written by hand, in `src/wellknown.rs`, `time.rs` and `number.rs`.
 const BY_HAND: &[&str] = &[
+    "k8s.authentication.v1.AttestationValue",
+    "k8s.authentication.v1.ExtraValue",
+    "k8s.authorization.v1.ExtraValue",
+    "k8s.certificates.v1.ExtraValue",
     "k8s.meta.v1.FieldsV1",
     "k8s.meta.v1.IntOrString",
     "k8s.meta.v1.MicroTime",
@@ -239,7 +244,7 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
         let entry = format!("            {path} => {:?},\n", message.full_name());
         all.push_str(&entry);
         write!(impls, "{}", body(&message, &path))?;
-        if !text(&rules, "plural").is_empty() {
+        if is_stored(&rules) {
             stored.push_str(&entry);
             write!(impls, "{}", resource(&message, &rules, &path))?;
         }
@@ -251,6 +256,11 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     ))
 }
 
+/// Returns whether objects of the kind are stored as its message.
+fn is_stored(rules: &DynamicMessage) -> bool {
+    !text(rules, "plural").is_empty() && text(rules, "view_of").is_empty() && !flag(rules, "review")
+}
+
 /// Returns a macro that calls another one with a list of kinds.
 fn list(name: &str, of: &str, kinds: &str) -> String {
     format!(
@@ -258,8 +268,11 @@ fn list(name: &str, of: &str, kinds: &str) -> String {
     )
 }
 
+/// Returns the path of a message's type. prost writes acronyms in names with one capital letter.
 fn rust_path(full_name: &str) -> String {
-    format!("$crate::{}", full_name.replace('.', "::"))
+    let (package, name) = full_name.rsplit_once('.').unwrap_or(("", full_name));
+    let module = package.replace('.', "::");
+    format!("$crate::{module}::{}", name.to_upper_camel_case())
 }
 
 fn body(message: &MessageDescriptor, path: &str) -> String {

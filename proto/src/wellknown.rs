@@ -5,8 +5,8 @@ use serde::de::{self, Deserializer};
 use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::lenient;
 use crate::meta::{FieldsV1, RawExtension, Verbs};
+use crate::{authentication, authorization, certificates, lenient};
 
 /// Bytes as base64.
 pub mod base64_bytes {
@@ -89,15 +89,25 @@ macro_rules! raw {
 }
 raw! { FieldsV1 RawExtension }
 
-impl Serialize for Verbs {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.items.serialize(serializer)
-    }
-}
+macro_rules! bare_array {
+    ($($array:ty)*) => {$(
+        impl Serialize for $array {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.items.serialize(serializer)
+            }
+        }
 
-impl<'de> Deserialize<'de> for Verbs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let items = lenient::list(deserializer)?;
-        Ok(Self { items })
-    }
+        impl<'de> Deserialize<'de> for $array {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let items = lenient::list(deserializer)?;
+                Ok(Self { items })
+            }
+        }
+    )*};
+}
+bare_array! {
+    Verbs
+    authentication::AttestationValue authentication::ExtraValue
+    authorization::ExtraValue
+    certificates::ExtraValue
 }

@@ -3,26 +3,59 @@
 //! Names and fields of a kind are in the options of its message. The rest is [`StoredKind`], whose items all have defaults,
 //! so that an ordinary kind is an empty impl. A kind without an impl does not compile.
 
+mod admissionpolicy;
 pub(crate) mod age;
+mod certificatesigningrequest;
 mod configmap;
 mod controllerrevision;
+mod cronjob;
+mod csidriver;
+mod csinode;
+mod csistoragecapacity;
+mod daemonset;
 mod deployment;
+mod deviceclass;
+mod endpoints;
+mod endpointslice;
 mod event;
+mod flowschema;
+mod horizontalpodautoscaler;
+mod ingress;
+mod ingressclass;
+mod ipaddress;
+mod job;
 mod lease;
+mod limitrange;
 mod namespace;
+mod networkpolicy;
 mod node;
+mod persistentvolume;
+mod persistentvolumeclaim;
 mod pod;
+mod poddisruptionbudget;
 mod podtemplate;
 pub(crate) mod priorityclass;
+mod prioritylevelconfiguration;
 mod rbac;
 mod replicaset;
+mod replicationcontroller;
+mod resourceclaim;
+mod resourcequota;
+mod resourceslice;
+mod runtimeclass;
 mod secret;
 pub(crate) mod service;
 mod serviceaccount;
+mod servicecidr;
+mod statefulset;
+mod storageclass;
 mod strategy;
 mod template;
 #[cfg(test)]
 mod tests;
+mod volumeattachment;
+mod volumeattributesclass;
+mod webhookconfiguration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;

@@ -37,6 +37,10 @@ pub struct Kind {
     pub holder: Option<String>,
     /// The name in storage keys.
     pub stored_as: String,
+    /// The full name of the message that is stored instead, if this is another version of it.
+    pub view_of: Option<String>,
+    /// Whether its objects are answered and never stored.
+    pub is_review: bool,
     /// The descriptor of its message.
     pub message: MessageDescriptor,
     /// The type URL in an `Any`.
@@ -96,6 +100,8 @@ impl Kind {
                 .collect(),
             indexed: optional(rules.indexed),
             holder: optional(rules.holder),
+            view_of: optional(rules.view_of),
+            is_review: rules.review,
             message,
             codec,
         }
@@ -119,9 +125,10 @@ impl Kind {
         format!("{}List", self.kind)
     }
 
-    /// Returns whether objects of this kind are stored; bodies are not.
+    /// Returns whether objects of this kind are stored as its message; bodies, reviews, and other versions of a stored
+    /// kind are not.
     pub fn is_stored(&self) -> bool {
-        !self.plural.is_empty()
+        !self.plural.is_empty() && self.view_of.is_none() && !self.is_review
     }
 
     /// Returns whether it is a body that every API group accepts, such as `DeleteOptions`.

@@ -149,7 +149,13 @@ fn scalar(message: &str) -> Option<Value> {
             "oneOf": [{ "type": "integer" }, { "type": "string" }],
         }),
         "k8s.meta.v1.FieldsV1" | "k8s.meta.v1.RawExtension" => json!({ "type": "object" }),
-        "k8s.meta.v1.Verbs" => json!({ "type": "array", "items": { "type": "string" } }),
+        "k8s.meta.v1.Verbs"
+        | "k8s.authentication.v1.AttestationValue"
+        | "k8s.authentication.v1.ExtraValue"
+        | "k8s.authorization.v1.ExtraValue"
+        | "k8s.certificates.v1.ExtraValue" => {
+            json!({ "type": "array", "items": { "type": "string" } })
+        }
         _ => return None,
     })
 }

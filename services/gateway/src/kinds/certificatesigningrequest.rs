@@ -1,0 +1,7 @@
+//! CertificateSigningRequest.
+
+use setpoint_proto::certificates::CertificateSigningRequest;
+
+use super::StoredKind;
+
+impl StoredKind for CertificateSigningRequest {}

@@ -1,0 +1,7 @@
+//! CronJob.
+
+use setpoint_proto::batch::CronJob;
+
+use super::StoredKind;
+
+impl StoredKind for CronJob {}

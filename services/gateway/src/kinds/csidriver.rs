@@ -1,0 +1,7 @@
+//! CsiDriver.
+
+use setpoint_proto::storage::CsiDriver;
+
+use super::StoredKind;
+
+impl StoredKind for CsiDriver {}

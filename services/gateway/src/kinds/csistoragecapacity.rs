@@ -1,0 +1,7 @@
+//! CsiStorageCapacity.
+
+use setpoint_proto::storage::CsiStorageCapacity;
+
+use super::StoredKind;
+
+impl StoredKind for CsiStorageCapacity {}

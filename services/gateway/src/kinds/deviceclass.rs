@@ -1,0 +1,7 @@
+//! DeviceClass.
+
+use setpoint_proto::resource::DeviceClass;
+
+use super::StoredKind;
+
+impl StoredKind for DeviceClass {}

@@ -1,0 +1,7 @@
+//! IngressClass.
+
+use setpoint_proto::networking::IngressClass;
+
+use super::StoredKind;
+
+impl StoredKind for IngressClass {}

@@ -1,0 +1,7 @@
+//! IpAddress.
+
+use setpoint_proto::networking::IpAddress;
+
+use super::StoredKind;
+
+impl StoredKind for IpAddress {}

@@ -1,0 +1,7 @@
+//! Job.
+
+use setpoint_proto::batch::Job;
+
+use super::StoredKind;
+
+impl StoredKind for Job {}

@@ -1,0 +1,7 @@
+//! LimitRange.
+
+use setpoint_proto::core::LimitRange;
+
+use super::StoredKind;
+
+impl StoredKind for LimitRange {}

@@ -1,0 +1,7 @@
+//! PersistentVolume.
+
+use setpoint_proto::core::PersistentVolume;
+
+use super::StoredKind;
+
+impl StoredKind for PersistentVolume {}

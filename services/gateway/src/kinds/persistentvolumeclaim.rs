@@ -1,0 +1,7 @@
+//! PersistentVolumeClaim.
+
+use setpoint_proto::core::PersistentVolumeClaim;
+
+use super::StoredKind;
+
+impl StoredKind for PersistentVolumeClaim {}

@@ -1,0 +1,7 @@
+//! PodDisruptionBudget.
+
+use setpoint_proto::policy::PodDisruptionBudget;
+
+use super::StoredKind;
+
+impl StoredKind for PodDisruptionBudget {}

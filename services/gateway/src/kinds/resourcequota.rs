@@ -1,0 +1,7 @@
+//! ResourceQuota.
+
+use setpoint_proto::core::ResourceQuota;
+
+use super::StoredKind;
+
+impl StoredKind for ResourceQuota {}

@@ -1,0 +1,7 @@
+//! RuntimeClass.
+
+use setpoint_proto::node::RuntimeClass;
+
+use super::StoredKind;
+
+impl StoredKind for RuntimeClass {}

@@ -1,0 +1,7 @@
+//! ServiceCidr.
+
+use setpoint_proto::networking::ServiceCidr;
+
+use super::StoredKind;
+
+impl StoredKind for ServiceCidr {}

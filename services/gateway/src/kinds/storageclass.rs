@@ -1,0 +1,7 @@
+//! StorageClass.
+
+use setpoint_proto::storage::StorageClass;
+
+use super::StoredKind;
+
+impl StoredKind for StorageClass {}
