@@ -128,6 +128,46 @@ async fn every_verb_works() {
 }
 
 #[tokio::test]
+async fn a_configuration_can_be_applied() {
+    let (mut client, _gateway) = gateway().await;
+    let apply = |manager: &str, value: &str, force: bool| {
+        PatchRequest {
+        resource: "configmaps".into(),
+        namespace: NAMESPACE.into(),
+        name: "a".into(),
+        r#type: patch_request::Type::Apply.into(),
+        patch: format!(
+            r#"{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "a"}}, "data": {{"x": "{value}"}}}}"#
+        )
+        .into(),
+        field_manager: manager.into(),
+        force,
+        ..Default::default()
+    }
+    };
+    client.patch(apply("one", "1", false)).await.unwrap();
+    let error = failed(client.patch(apply("two", "2", false)).await);
+    assert_eq!(error.reason, Reason::Conflict);
+    assert_eq!(error.details.unwrap().causes[0].field, ".data.x");
+    let taken = read(
+        client
+            .patch(apply("two", "2", true))
+            .await
+            .unwrap()
+            .into_inner(),
+    );
+    assert_eq!(taken.data["x"], "2");
+    let names = taken
+        .metadata
+        .managed_fields
+        .iter()
+        .map(|entry| entry.manager.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["two"]);
+    let error = failed(client.patch(apply("", "2", true)).await);
+    assert_eq!(error.reason, Reason::Invalid);
+}
+
+#[tokio::test]
 async fn a_watch_sends_the_state_and_then_each_change() {
     let (mut client, _gateway) = gateway().await;
     client.create(create(&config_map("a", "1"))).await.unwrap();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use setpoint_model::Verb;
-use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::{
     CreateRequest, DeleteRequest, GetRequest, ListRequest, ListResponse, Object, PatchRequest,
-    UpdateRequest, WatchRequest,
+    UpdateRequest, WatchRequest, patch_request,
 };
+use setpoint_proto::{ApiError, Reason};
 use tonic::{Request, Response, Status};
 
 use super::request::{at_least, bad_request, collection, context, filter, named, object, target};
@@ -129,12 +129,17 @@ impl Service {
             &request.name,
             &request.subresource,
         )?;
+        if request.r#type() == patch_request::Type::Apply && request.field_manager.is_empty() {
+            let message = "fieldManager: Required value: is required for apply patch";
+            return Err(ApiError::new(Reason::Invalid, message));
+        }
         let parse = || serde_json::from_slice(&request.patch);
         let body = heavy(request.patch.len(), parse).await;
         let patch = Patch {
             r#type: request.r#type(),
             body: body.map_err(|error| bad_request(error.to_string()))?,
             bytes: request.patch.len(),
+            force: request.force,
             check: |_, _| Ok(Vec::new()),
         };
         let context = context(&metadata, request.trace)?

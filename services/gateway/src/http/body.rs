@@ -9,11 +9,13 @@ use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use setpoint_codec::{Kind, Object, envelope, strict};
+use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
 use super::write_options::FieldValidation;
 use super::yaml::{self, YAML};
+use crate::registry;
 
 /// The maximum size of a body in bytes, as upstream. It is about twice as much as etcd accepts.
 const LIMIT: usize = 3 << 20;
@@ -120,7 +122,10 @@ fn from_json(
         named.api_version.as_deref().unwrap_or_default(),
         named.kind.as_deref().unwrap_or_default(),
     )?;
-    let object = expected.from_json(body)?;
+    let mut object = expected.from_json(body)?;
+    if resets_managers(expected, body) {
+        object.meta_mut().managed_fields = vec![ManagedFieldsEntry::default()];
+    }
     let warnings = match validation {
         FieldValidation::Ignore => Vec::new(),
         _ => strict::unknown_fields(expected, body),
@@ -136,6 +141,13 @@ fn from_json(
         ));
     }
     Ok(DecodedBody { object, warnings })
+}
+
+/// Returns whether an object has an empty list of managed fields. Only objects that name the field are read again.
+fn resets_managers(kind: &Kind, body: &[u8]) -> bool {
+    kind.is_stored()
+        && std::str::from_utf8(body).is_ok_and(|text| text.contains("\"managedFields\""))
+        && serde_json::from_slice(body).is_ok_and(|document| registry::resets_managers(&document))
 }
 
 fn from_protobuf(expected: &'static Kind, body: &Bytes) -> Result<DecodedBody, ApiError> {

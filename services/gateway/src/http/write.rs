@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use http::{HeaderMap, StatusCode};
+use serde_json::Value;
 use setpoint_codec::{Kind, Object, strict};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
@@ -10,18 +11,21 @@ use super::body::{self, DecodedBody};
 use super::discovery::subresource_kind;
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
+use super::query::Query;
 use super::response::ApiResponse;
 use super::route::Route;
 use super::write_options::{self, FieldValidation};
+use super::yaml;
 use crate::heavy::heavy;
 use crate::registry::{Check, Patch};
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// The media types of patches.
-pub(super) const PATCHES: [&str; 3] = [JSON, MERGE, STRATEGIC];
+pub(super) const PATCHES: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
 
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
@@ -64,25 +68,53 @@ pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiErro
     let target = request.route.target()?;
     let of = patch_type(&request.headers)?;
     let check = check(FieldValidation::from_query(&request.query, "PatchOptions")?);
-    if request.query.get("force").is_some() {
-        let detail = "may not be specified for non-apply patch";
-        return Err(write_options::forbidden("PatchOptions", "force", detail));
-    }
+    check_apply_options(&request.query, of)?;
     let body = body::read(request.body).await?;
     let bytes = body.len();
-    let body = heavy(bytes, || serde_json::from_slice(&body)).await;
-    let body = body.map_err(|error| {
-        ApiError::new(Reason::BadRequest, format!("error decoding patch: {error}"))
-    })?;
+    let body = heavy(bytes, || patch_body(of, &body)).await?;
     let patch = Patch {
         r#type: of,
         body,
         bytes,
+        force: request.query.flag("force"),
         check,
     };
     let response = request.registry.patch(&context, &target, &patch).await?;
     let warnings = response.warnings.clone();
-    Ok(encoder.object(response)?.with_warnings(&warnings))
+    let status = match response.created {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    let response = encoder.object(response)?.with_status(status);
+    Ok(response.with_warnings(&warnings))
+}
+
+/// Checks the options that only an applied configuration may have, or must have.
+fn check_apply_options(query: &Query, of: Type) -> Result<(), ApiError> {
+    let options = "PatchOptions";
+    if of == Type::Apply && query.get("fieldManager").is_none() {
+        let detail = "is required for apply patch";
+        return Err(write_options::required(options, "fieldManager", detail));
+    }
+    if of != Type::Apply && query.get("force").is_some() {
+        let detail = "may not be specified for non-apply patch";
+        return Err(write_options::forbidden(options, "force", detail));
+    }
+    Ok(())
+}
+
+/// Decodes a patch. Configurations are YAML, which includes JSON.
+fn patch_body(of: Type, body: &[u8]) -> Result<Value, ApiError> {
+    let bad = |problem: String| ApiError::new(Reason::BadRequest, problem);
+    if of != Type::Apply {
+        let json = serde_json::from_slice(body);
+        return json.map_err(|error| bad(format!("error decoding patch: {error}")));
+    }
+    if let Ok(json) = serde_json::from_slice(body) {
+        return Ok(json);
+    }
+    let json = yaml::read(body).map_err(|error| bad(format!("error decoding YAML: {error}")))?;
+    serde_json::from_slice(&json).map_err(|error| bad(format!("error decoding YAML: {error}")))
 }
 
 async fn decode(
@@ -130,6 +162,7 @@ fn patch_type(headers: &HeaderMap) -> Result<Type, ApiError> {
         JSON => Ok(Type::Json),
         MERGE => Ok(Type::Merge),
         STRATEGIC => Ok(Type::Strategic),
+        APPLY => Ok(Type::Apply),
         _ => Err(body::unsupported(&PATCHES)),
     }
 }

@@ -55,9 +55,27 @@ pub(super) fn context(query: &Query, headers: &HeaderMap) -> Result<RequestConte
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
     // The default field manager is the name of the program.
     let agent = header(USER_AGENT.as_str()).unwrap_or("unknown");
-    let agent = agent.split('/').next().unwrap_or(agent);
-    let manager = query.get("fieldManager").unwrap_or(agent).to_owned();
+    let manager = match query.get("fieldManager") {
+        Some(manager) => manager.to_owned(),
+        None => manager_of(agent),
+    };
     Ok(RequestContext::from_headers(header)?.by(manager))
+}
+
+/// Returns the printable part of the program's name in a user agent, as long as a manager's name may be.
+fn manager_of(agent: &str) -> String {
+    let name = agent.split('/').next().unwrap_or(agent);
+    let printable = name.chars().filter(|letter| is_printable(*letter));
+    let mut size = 0;
+    let fitting = printable.take_while(|letter| {
+        size += letter.len_utf8();
+        size <= MANAGER_MAX
+    });
+    fitting.collect()
+}
+
+fn is_printable(letter: char) -> bool {
+    !letter.is_control() && (!letter.is_whitespace() || letter == ' ')
 }
 
 /// Checks that the name of a field manager is short and printable.
@@ -67,9 +85,10 @@ fn check_manager(name: &str, of: &str) -> Result<(), ApiError> {
         let message = format!("Too long: may not be more than {MANAGER_MAX} bytes");
         return Err(refused(of, field, "FieldValueTooLong", message));
     }
-    let unprintable =
-        |letter: char| letter.is_control() || (letter.is_whitespace() && letter != ' ');
-    match name.char_indices().find(|(_, letter)| unprintable(*letter)) {
+    match name
+        .char_indices()
+        .find(|(_, letter)| !is_printable(*letter))
+    {
         None => Ok(()),
         Some((at, letter)) => {
             let code = u32::from(letter);
@@ -111,6 +130,16 @@ pub(super) fn invalid(of: &str, field: &str, detail: &str) -> ApiError {
         field,
         "FieldValueInvalid",
         format!("Invalid value: {detail}"),
+    )
+}
+
+/// Returns the error of a parameter that must be set.
+pub(super) fn required(of: &str, field: &str, detail: &str) -> ApiError {
+    refused(
+        of,
+        field,
+        "FieldValueRequired",
+        format!("Required value: {detail}"),
     )
 }
 

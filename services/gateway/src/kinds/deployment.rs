@@ -6,12 +6,14 @@ use setpoint_proto::apps::{Deployment, DeploymentStrategy, RollingUpdateDeployme
 use setpoint_proto::meta::IntOrString;
 
 use super::template;
-use super::{Replicas, Role, StoredKind};
+use super::{Paths, Replicas, Role, StoredKind};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
 
 impl StoredKind for Deployment {
+    const STATUS_RESETS: Paths = &[&["spec"], &["metadata", "labels"]];
+
     template::workload_items!();
 
     fn fill_defaults(&mut self) {

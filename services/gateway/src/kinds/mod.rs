@@ -100,6 +100,8 @@ pub(crate) struct Replicas<'a> {
     pub selector: Option<&'a LabelSelector>,
 }
 
+/// Paths of fields.
+pub(crate) type Paths = &'static [&'static [&'static str]];
 /// An admission that is under way.
 pub(crate) type Admitting<'a> = BoxFuture<'a, Result<(), ApiError>>;
 /// An allocation that is under way; `None` if nothing was allocated.
@@ -115,6 +117,8 @@ pub(crate) trait StoredKind: Resource {
     const DELETES_COLLECTIONS: bool = true;
     /// The role of its objects in running containers.
     const ROLE: Role = Role::Other;
+    /// The fields that a write of the status restores, whatever it sends, so that nobody comes to own them by it.
+    const STATUS_RESETS: Paths = &[&["spec"]];
     /// The meaning of its writes.
     const WRITES: Writes = Writes::Changes;
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use setpoint_model::{condition, pod};
 use setpoint_proto::core::{Pod, PodCondition};
 
-use super::{Admitting, Role, StoredKind};
+use super::{Admitting, Paths, Role, StoredKind};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
@@ -24,6 +24,11 @@ const DEFAULT_GRACE_PERIOD: i64 = 30;
 impl StoredKind for Pod {
     const ROLE: Role = Role::Pod;
     const COUNTS_GENERATIONS: bool = true;
+    const STATUS_RESETS: Paths = &[
+        &["spec"],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "ownerReferences"],
+    ];
 
     fn fill_defaults(&mut self) {
         podspec::fill_defaults(&mut self.spec);

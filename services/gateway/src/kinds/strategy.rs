@@ -12,7 +12,7 @@ use setpoint_model::Verb;
 use setpoint_proto::coordination::LeaseSpec;
 use setpoint_proto::{Resource, for_each_stored_kind};
 
-use super::{Admitting, Allocating, Replicas, Role, StoredKind, Writes};
+use super::{Admitting, Allocating, Paths, Replicas, Role, StoredKind, Writes};
 use crate::flow_control::PriorityLevel;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::{Registry, Target};
@@ -40,6 +40,7 @@ strategy! {
     fn deletes_collections() -> bool => T::DELETES_COLLECTIONS;
     fn role() -> Role => T::ROLE;
     fn writes() -> Writes => T::WRITES;
+    fn status_resets() -> Paths => T::STATUS_RESETS;
     fn priority_level(verb: Verb, namespace: &str) -> Option<PriorityLevel> => T::priority_level(verb, namespace);
     fn fill_defaults(new: &mut dyn Object) => typed_mut::<T>(new).fill_defaults();
     fn prepare_create(new: &mut dyn Object) => typed_mut::<T>(new).prepare_create();

@@ -107,7 +107,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         match path.is_dir() {
-            true if ["kinds", "contract"].contains(&name) => {}
+            true if ["kinds", "contract", "tests"].contains(&name) => {}
             true => find(&path, files),
             false if name == "tests.rs" => {}
             false => files.push(path),

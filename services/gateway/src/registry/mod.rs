@@ -27,6 +27,7 @@ pub use response::ObjectResponse;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub use target::{Subresource, Target};
 pub use verbs::delete::Deleted;
+pub(crate) use verbs::patch::resets_managers;
 pub use verbs::patch::{Check, Patch};
 pub use verbs::read::{List, ListParams, RevisionMatch};
 pub(crate) use write::allocation::Allocation;

@@ -23,6 +23,8 @@ pub struct ObjectResponse {
     pub cause: Option<Cause>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
+    /// Whether a request that updates has created the object.
+    pub created: bool,
     object: Option<Box<dyn Object>>,
 }
 
@@ -36,6 +38,12 @@ impl ObjectResponse {
             Some(object) => Ok(object),
             None => errors::readable(self.kind.decode(&self.raw)),
         }
+    }
+
+    /// Returns the response of a request that has created the object.
+    pub(crate) fn having_created(mut self) -> Self {
+        self.created = true;
+        self
     }
 
     /// Returns the gRPC message.
@@ -70,6 +78,7 @@ impl ObjectResponse {
             revision,
             cause,
             warnings: Vec::new(),
+            created: false,
             object: Some(object),
         }
     }
@@ -82,6 +91,7 @@ impl ObjectResponse {
             revision,
             cause: None,
             warnings: Vec::new(),
+            created: false,
             object: Some(object),
         }
     }
@@ -95,6 +105,7 @@ impl From<&Arc<Cached>> for ObjectResponse {
             revision: cached.revision,
             cause: cached.cause(),
             warnings: Vec::new(),
+            created: false,
             object: None,
         }
     }

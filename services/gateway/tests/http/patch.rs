@@ -1,4 +1,4 @@
-//! The three types of patches.
+//! Patches that are not applied configurations.
 
 use serde_json::json;
 
@@ -113,14 +113,14 @@ async fn other_patches_are_not_supported() {
     let api = Api::start().await;
     api.configmap("a").await;
     let path = format!("{CONFIGMAPS}/a");
-    for of in ["apply-patch+yaml", "json"] {
+    for of in ["apply-patch+cbor", "json"] {
         let message = api
             .patch(&path, of, json!({}))
             .await
             .refused(415, "UnsupportedMediaType");
         assert_eq!(
             message,
-            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
         );
     }
 }

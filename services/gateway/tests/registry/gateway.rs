@@ -135,6 +135,7 @@ impl TestGateway {
             r#type,
             body,
             bytes: 0,
+            force: false,
             check: |_, _| Ok(Vec::new()),
         };
         typed(

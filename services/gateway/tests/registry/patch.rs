@@ -10,7 +10,7 @@ use setpoint_store::contract::objects::config_map;
 use crate::gateway::{TestGateway, deployment};
 
 #[tokio::test]
-async fn all_patch_types_but_apply_are_supported() {
+async fn patches_change_what_they_name() {
     let gateway = TestGateway::start().await;
     gateway.create(&deployment("web")).await.unwrap();
     let merged = gateway
@@ -92,7 +92,7 @@ async fn a_patch_with_an_invalid_result_or_type_is_refused() {
         .unwrap_err();
     assert_eq!(error.reason, Reason::BadRequest);
     let error = gateway
-        .patch::<Deployment>("web", Type::Apply, json!({}))
+        .patch::<Deployment>("web", Type::Unspecified, json!({}))
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::UnsupportedMediaType);

@@ -29,6 +29,7 @@ async fn patch(
         r#type: Type::Merge,
         body,
         bytes: 0,
+        force: false,
         check: |_, _| Ok(Vec::new()),
     };
     let target = target::<Deployment>("web", "scale");

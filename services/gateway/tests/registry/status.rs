@@ -22,6 +22,10 @@ async fn report_status_changes_only_the_status() {
     let reported = gateway.report(&report).await.unwrap();
     let mut expected = web.clone();
     expected.status.replicas = 1;
+    let managers = &reported.metadata.managed_fields;
+    let parts = managers.iter().map(|entry| entry.subresource.as_str());
+    assert_eq!(parts.collect::<Vec<_>>(), ["", "status"]);
+    expected.metadata.managed_fields.clone_from(managers);
     expected.metadata.resource_version = reported.metadata.resource_version.clone();
     assert_eq!(reported, expected);
     assert_ne!(

@@ -1,6 +1,9 @@
 //! A kind: its names, options and decoders.
 
+use std::sync::OnceLock;
+
 use prost_reflect::MessageDescriptor;
+use serde_json::Value;
 use setpoint_proto::options::{self, KindRules, Scope};
 
 use crate::object::Codec;
@@ -49,6 +52,7 @@ pub struct Kind {
     pub traced: String,
     codec: Codec,
     json_head: String,
+    empty: OnceLock<Value>,
 }
 
 /// A column of the table that kubectl prints.
@@ -104,6 +108,7 @@ impl Kind {
             is_review: rules.review,
             message,
             codec,
+            empty: OnceLock::new(),
         }
     }
 
@@ -170,6 +175,15 @@ impl Kind {
                 self,
                 crate::json_error::wrong_type(self, &last_wins, &error),
             )
+        })
+    }
+
+    /// Returns the JSON of an object of this kind that has no field set.
+    pub fn empty_document(&'static self) -> &'static Value {
+        self.empty.get_or_init(|| {
+            let object = self.decode(&[]);
+            let object = object.expect("no bytes are the encoding of an empty message");
+            serde_json::from_slice(&object.to_json()).expect("an object is written as JSON")
         })
     }
 

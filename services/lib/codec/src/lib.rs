@@ -6,6 +6,7 @@
 pub mod diff;
 pub mod envelope;
 mod error;
+pub mod fields;
 mod json_error;
 mod kind;
 mod kinds;

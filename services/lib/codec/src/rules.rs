@@ -10,6 +10,37 @@ use setpoint_proto::options::{FieldRules, Patch};
 
 use crate::kinds::{extension, options, pool};
 
+/// The messages that server-side apply owns as a whole.
+const ATOMIC: &[&str] = &[
+    "k8s.admissionregistration.v1.MatchResources",
+    "k8s.admissionregistration.v1.NamedRuleWithOperations",
+    "k8s.admissionregistration.v1.ParamKind",
+    "k8s.admissionregistration.v1.ParamRef",
+    "k8s.admissionregistration.v1.Variable",
+    "k8s.autoscaling.v1.CrossVersionObjectReference",
+    "k8s.core.v1.ConfigMapKeySelector",
+    "k8s.core.v1.EndpointAddress",
+    "k8s.core.v1.EndpointPort",
+    "k8s.core.v1.FileKeySelector",
+    "k8s.core.v1.LocalObjectReference",
+    "k8s.core.v1.NodeSelector",
+    "k8s.core.v1.NodeSelectorTerm",
+    "k8s.core.v1.ObjectFieldSelector",
+    "k8s.core.v1.ObjectReference",
+    "k8s.core.v1.ResourceFieldSelector",
+    "k8s.core.v1.ScopeSelector",
+    "k8s.core.v1.SecretKeySelector",
+    "k8s.core.v1.SecretReference",
+    "k8s.core.v1.TopologySelectorTerm",
+    "k8s.core.v1.TypedLocalObjectReference",
+    "k8s.discovery.v1.EndpointPort",
+    "k8s.meta.v1.LabelSelector",
+    "k8s.meta.v1.OwnerReference",
+    "k8s.networking.v1.ServiceBackendPort",
+    "k8s.rbac.v1.RoleRef",
+    "k8s.rbac.v1.Subject",
+];
+
 /// The rules of all messages.
 #[derive(Debug)]
 pub struct Rules {
@@ -23,6 +54,8 @@ pub struct Message {
     pub name: String,
     /// Whether its JSON may have `kind` and `apiVersion`.
     pub has_kind: bool,
+    /// Whether server-side apply owns it as a whole (upstream: `structType=atomic`).
+    pub is_atomic: bool,
     fields: BTreeMap<String, Field>,
 }
 
@@ -73,6 +106,7 @@ impl Message {
         Self {
             name: message.name().to_owned(),
             has_kind: message.options().has_extension(&extension("setpoint.kind")),
+            is_atomic: ATOMIC.contains(&message.full_name()),
             fields,
         }
     }

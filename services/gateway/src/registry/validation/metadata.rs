@@ -38,7 +38,7 @@ pub fn prepare_create(
     meta.deletion_timestamp = None;
     meta.deletion_grace_period_seconds = None;
     meta.generation = 0;
-    clear_unsupported(meta);
+    meta.self_link.clear();
     Ok(())
 }
 
@@ -60,7 +60,7 @@ pub fn prepare_update(
     }
     meta.generation = old.generation;
     meta.resource_version.clear();
-    clear_unsupported(meta);
+    meta.self_link.clear();
     Ok(())
 }
 
@@ -108,12 +108,6 @@ pub(crate) fn match_target(meta: &mut ObjectMeta, target: &Target) -> Result<(),
 
 fn bad<T>(message: impl Into<String>) -> Result<T, ApiError> {
     Err(ApiError::new(Reason::BadRequest, message))
-}
-
-/// Clears the field managers, which are not recorded before there is server-side apply, and the obsolete `selfLink`.
-fn clear_unsupported(meta: &mut ObjectMeta) {
-    meta.self_link.clear();
-    meta.managed_fields.clear();
 }
 
 /// Validates the metadata of an object, after its name was generated.

@@ -10,6 +10,7 @@ use crate::kinds::{self, Strategy};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::metadata;
 use crate::registry::write::fencing;
+use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{
@@ -18,6 +19,15 @@ use crate::registry::{
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;
+
+/// The manager of the fields of a new object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The manager of the request.
+    Creator,
+    /// Those that the object names.
+    Recorded,
+}
 
 /// An object that is ready to be written, with the preconditions of the write.
 struct Draft {
@@ -43,7 +53,19 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        self.create_by(context, target, object, Owner::Creator)
+            .await
+    }
+
+    /// Like [`Self::create`], with a given owner of the fields.
+    pub(crate) async fn create_by(
+        &self,
+        context: &RequestContext,
+        target: &Target,
         mut object: Box<dyn Object>,
+        owner: Owner,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Create, target)?;
         match target.subresource {
@@ -56,6 +78,9 @@ impl Registry {
             object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
         if generated_name {
             generate_name(&mut *object);
+        }
+        if owner == Owner::Creator {
+            field_manager::created(context, &mut *object);
         }
         let mut target = target.clone();
         target.name.clone_from(&object.meta().name);

@@ -1,5 +1,6 @@
 //! The verbs of the API, as methods of [`Registry`](super::Registry).
 
+pub(crate) mod apply;
 pub(crate) mod binding;
 pub(crate) mod create;
 #[warn(clippy::arithmetic_side_effects)]

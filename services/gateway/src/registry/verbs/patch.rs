@@ -1,8 +1,9 @@
-//! The verb `patch`: JSON patch, merge patch and strategic merge patch.
+//! The verb `patch`: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
 use setpoint_model::Verb;
+use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
@@ -10,6 +11,7 @@ use crate::kinds;
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{Precondition, complete_update};
 use crate::registry::write::current::Current;
+use crate::registry::write::field_manager;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 
 /// Checks the JSON of a patched object before it is decoded. Returns warnings.
@@ -23,12 +25,15 @@ pub struct Patch {
     pub body: Value,
     /// The length of the body in bytes.
     pub bytes: usize,
+    /// Whether fields of other managers are taken from them, when a configuration is applied.
+    pub force: bool,
     /// The check of the patched object.
     pub check: Check,
 }
 
 impl Registry {
-    /// Patches an object, its status or its scale. A patch without a resourceVersion applies to the current object.
+    /// Patches an object, its status or its scale. A patch without a resourceVersion applies to the current object. A
+    /// configuration that is applied may create the object.
     ///
     /// # Errors
     /// `Conflict` when the patch has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
@@ -42,18 +47,27 @@ impl Registry {
         if target.subresource == Subresource::Binding {
             return Err(errors::not_allowed());
         }
+        if patch.r#type == Type::Apply {
+            return self.apply(context, target, patch).await;
+        }
         let whole = Target::whole(target.kind, &target.key());
         let mut warnings = Vec::new();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             let new;
             (new, warnings) = patch.apply(target, old)?;
-            if target.subresource != Subresource::Scale {
-                return complete_update(target, old, slot.insert(new));
-            }
-            let scaled = slot.insert(old.object.clone_box());
-            let replicas = scale::replicas_of(&*new, target)?;
-            kinds::of(target.kind).set_replicas(&mut **scaled, replicas);
-            complete_update(&whole, old, scaled)
+            let new = if target.subresource == Subresource::Scale {
+                let scaled = slot.insert(old.object.clone_box());
+                let replicas = scale::replicas_of(&*new, target)?;
+                kinds::of(target.kind).set_replicas(&mut **scaled, replicas);
+                complete_update(&whole, old, scaled)?;
+                scaled
+            } else {
+                let new = slot.insert(new);
+                complete_update(target, old, new)?;
+                new
+            };
+            field_manager::updated(context, target.subresource, &*old.object, &mut **new);
+            Ok(())
         };
         let updated = self
             .guaranteed_update(context, &whole, None, patch.bytes, &mut mutate)
@@ -84,7 +98,10 @@ impl Patch {
         let patched = self.apply_to(kind, document)?;
         let json = patched.to_string();
         let warnings = (self.check)(kind, json.as_bytes())?;
-        let new = kind.from_json(json.as_bytes())?;
+        let mut new = kind.from_json(json.as_bytes())?;
+        if resets_managers(&patched) {
+            new.meta_mut().managed_fields = vec![ManagedFieldsEntry::default()];
+        }
         Precondition::of(&*new).check(target, old)?;
         Ok((new, warnings))
     }
@@ -102,4 +119,13 @@ impl Patch {
         };
         Ok(patched)
     }
+}
+
+/// Returns whether a document has an empty list of managed fields, which ends their tracking. Messages cannot tell it from
+/// a missing one, but from one empty entry, which means the same.
+pub(crate) fn resets_managers(document: &Value) -> bool {
+    let managers = document.pointer("/metadata/managedFields");
+    managers
+        .and_then(Value::as_array)
+        .is_some_and(Vec::is_empty)
 }

@@ -11,6 +11,7 @@ use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::scale;
 use crate::registry::write::current::Current;
+use crate::registry::write::field_manager;
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
@@ -72,7 +73,9 @@ impl Registry {
             let new = slot.as_mut();
             let new = new.expect("the slot has the object of the request");
             complete(new.meta_mut(), old.object.meta());
-            complete_update(target, old, new)
+            complete_update(target, old, new)?;
+            field_manager::updated(context, target.subresource, &*old.object, &mut **new);
+            Ok(())
         };
         let updated = self
             .guaranteed_update(context, target, Some(object), 0, &mut mutate)
@@ -93,7 +96,9 @@ impl Registry {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
             kinds::of(target.kind).set_replicas(&mut **new, replicas);
-            complete_update(&whole, old, new)
+            complete_update(&whole, old, new)?;
+            field_manager::updated(context, target.subresource, &*old.object, &mut **new);
+            Ok(())
         };
         let updated = self
             .guaranteed_update(context, &whole, None, 0, &mut mutate)

@@ -4,6 +4,7 @@ pub(crate) mod allocation;
 pub(crate) mod current;
 #[warn(clippy::arithmetic_side_effects)]
 pub(crate) mod fencing;
+pub(crate) mod field_manager;
 pub(crate) mod guaranteed_update;
 pub(crate) mod namespace_lifecycle;
 pub(crate) mod retry;

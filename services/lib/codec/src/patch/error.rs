@@ -1,6 +1,10 @@
 //! Errors of patches.
 
+use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
+
+/// The message of all patches that cannot be applied. The cause of the error has the reason.
+const UNPROCESSABLE: &str = "the server rejected our request due to an error in our request";
 
 /// An error in applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,11 +22,20 @@ pub enum Error {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        let reason = match &error {
-            Error::Malformed(_) => Reason::BadRequest,
-            Error::Unfit(_) => Reason::Invalid,
-            Error::TooLarge(_) => Reason::RequestEntityTooLarge,
-        };
-        Self::new(reason, error.to_string())
+        match error {
+            Error::Malformed(message) => Self::new(Reason::BadRequest, message),
+            Error::TooLarge(message) => Self::new(Reason::RequestEntityTooLarge, message),
+            Error::Unfit(message) => {
+                let cause = StatusCause {
+                    reason: "FieldValueInvalid".into(),
+                    message,
+                    field: "patch".into(),
+                };
+                Self::new(Reason::Invalid, UNPROCESSABLE).with_details(StatusDetails {
+                    causes: vec![cause],
+                    ..Default::default()
+                })
+            }
+        }
     }
 }

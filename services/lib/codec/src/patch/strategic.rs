@@ -157,14 +157,15 @@ fn retain_keys(
     let Some(retained) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
     };
-    let malformed = || Error::Malformed("invalid patch format of retainKeys list".to_owned());
+    let malformed = || Error::Malformed("invalid patch format of retainKeys".to_owned());
     let names = retained.as_array().ok_or_else(malformed)?;
     let kept: HashSet<_> = names.iter().filter_map(Value::as_str).collect();
     let is_not_retained = |(key, value): (&String, &Value)| {
         !(value.is_null() || is_directive(key) || kept.contains(key.as_str()))
     };
     if patch.iter().any(is_not_retained) {
-        return Err(malformed());
+        let message = "patch content doesn't match retainKeys list";
+        return Err(Error::Unfit(message.to_owned()));
     }
     budget.spend(original.keys().map(String::len).sum())?;
     original.retain(|key, _| kept.contains(key.as_str()));

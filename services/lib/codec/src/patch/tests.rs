@@ -153,7 +153,7 @@ fn retained_keys_drop_the_others() {
         json!({"spec": {"strategy": {"$retainKeys": ["rollingUpdate"], "type": "Recreate"}}});
     assert!(matches!(
         strategic(kind("deployments.apps"), document, patch),
-        Err(Error::Malformed(_))
+        Err(Error::Unfit(_))
     ));
 }
 
@@ -201,12 +201,18 @@ fn an_order_with_a_null_keeps_the_list() {
 fn malformed_patches_are_bad_requests_and_unfit_ones_are_invalid() {
     for (error, reason) in [
         (Error::Malformed("m".into()), Reason::BadRequest),
-        (Error::Unfit("m".into()), Reason::Invalid),
         (Error::TooLarge("m".into()), Reason::RequestEntityTooLarge),
     ] {
         let error = ApiError::from(error);
         assert_eq!((error.reason, &*error.message), (reason, "m"));
     }
+    let error = ApiError::from(Error::Unfit("m".into()));
+    assert_eq!(error.reason, Reason::Invalid);
+    assert_eq!(
+        error.message,
+        "the server rejected our request due to an error in our request"
+    );
+    assert_eq!(error.details.unwrap().causes[0].message, "m");
 }
 
 #[test]

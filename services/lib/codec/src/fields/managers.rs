@@ -1,0 +1,383 @@
+//! The managers of an object and the fields that each of them owns.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use setpoint_proto::meta::{FieldsV1, ManagedFieldsEntry, Time};
+
+use super::compare::Comparison;
+use super::conflict::{ApplyError, Conflicts};
+use super::remove::{remove, with_parents};
+use super::set::FieldSet;
+use super::shape::Shape;
+use super::{merge, object_set, validate};
+use crate::Kind;
+
+/// The number of managers that may have updated an object; older ones are merged (upstream:
+/// `DefaultMaxUpdateManagers`).
+const MAX_UPDATERS: usize = 10;
+/// The manager of the fields of merged managers.
+const ANCIENT: &str = "ancient-changes";
+/// The manager of the fields that an object had before it was first applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+const FIELDS_V1: &str = "FieldsV1";
+
+/// The fields of the metadata that nobody owns (upstream: `stripMetaManager`).
+const NOT_OWNED: &[&[&str]] = &[
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "clusterName"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
+];
+
+/// The way in which a manager came to own fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// By applying them.
+    Apply,
+    /// By setting them in any other way.
+    Update,
+}
+
+/// The identity of a manager. One that applies and updates counts as two.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ManagerId {
+    /// The name.
+    pub manager: String,
+    /// The operation.
+    pub operation: Operation,
+    /// The version of the API; empty for those that apply.
+    pub api_version: String,
+    /// The subresource; empty for the whole object.
+    pub subresource: String,
+}
+
+/// The fields of a manager.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Owned {
+    pub(super) set: FieldSet,
+    pub(super) api_version: String,
+    pub(super) time: Option<Time>,
+}
+
+/// All managers of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Managers {
+    pub(super) all: BTreeMap<ManagerId, Owned>,
+}
+
+/// A write by a manager.
+#[derive(Clone, Copy, Debug)]
+pub struct Edit<'a> {
+    /// The kind of the document.
+    pub kind: &'static Kind,
+    /// The name of the manager.
+    pub manager: &'a str,
+    /// The subresource; empty for the whole object.
+    pub subresource: &'a str,
+    /// The time.
+    pub now: Time,
+    /// The fields that such a write cannot change.
+    pub reset: &'a FieldSet,
+}
+
+impl Edit<'_> {
+    fn id(&self, operation: Operation) -> ManagerId {
+        let name = match self.manager {
+            "" => "unknown",
+            name => name,
+        };
+        ManagerId {
+            manager: name.to_owned(),
+            operation,
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => self.kind.api_version(),
+            },
+            subresource: self.subresource.to_owned(),
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::root(self.kind)
+    }
+
+    /// Returns the fields of a set that the manager can own.
+    fn owned(&self, set: &FieldSet) -> FieldSet {
+        let set = set.recursive_difference(self.reset);
+        static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(NOT_OWNED));
+        set.difference(&UNOWNED)
+    }
+}
+
+impl Managers {
+    /// Reads the managed fields of an object.
+    ///
+    /// # Errors
+    /// If an entry is malformed.
+    pub fn decode(entries: &[ManagedFieldsEntry]) -> Result<Self, String> {
+        let mut all = BTreeMap::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let operation = match entry.operation.as_str() {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return Err("operation must be `Apply` or `Update`".into()),
+            };
+            if entry.api_version.is_empty() {
+                return Err("apiVersion must not be empty".into());
+            }
+            match entry.fields_type.as_str() {
+                FIELDS_V1 => {}
+                "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
+                other => {
+                    return Err(format!(
+                        "invalid fieldsType {other:?} in managed fields entry {at}"
+                    ));
+                }
+            }
+            let fields = entry.fields_v1.as_ref().map(|fields| fields.raw.as_ref());
+            let id = ManagerId {
+                manager: entry.manager.clone(),
+                operation,
+                api_version: match operation {
+                    Operation::Apply => String::new(),
+                    Operation::Update => entry.api_version.clone(),
+                },
+                subresource: entry.subresource.clone(),
+            };
+            let owned = Owned {
+                set: FieldSet::from_json(fields.filter(|raw| !raw.is_empty()).unwrap_or(b"{}"))?,
+                api_version: entry.api_version.clone(),
+                time: entry.time,
+            };
+            all.insert(id, owned);
+        }
+        Ok(Self { all })
+    }
+
+    /// Returns the managed fields of an object, sorted as Kubernetes does.
+    pub fn encode(&self) -> Vec<ManagedFieldsEntry> {
+        let entries = self.all.iter().map(|(id, owned)| ManagedFieldsEntry {
+            manager: id.manager.clone(),
+            operation: format!("{:?}", id.operation),
+            api_version: owned.api_version.clone(),
+            time: owned.time,
+            fields_type: FIELDS_V1.to_owned(),
+            fields_v1: Some(FieldsV1 {
+                raw: owned.set.to_json().into(),
+            }),
+            subresource: id.subresource.clone(),
+        });
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_by(|one, two| {
+            let key = |entry: &ManagedFieldsEntry| (entry.operation.clone(), seconds(entry.time));
+            let name = |entry: &'_ ManagedFieldsEntry| {
+                let parts = [&entry.manager, &entry.api_version, &entry.subresource];
+                parts.map(String::clone)
+            };
+            (key(one), name(one)).cmp(&(key(two), name(two)))
+        });
+        entries
+    }
+
+    /// Returns whether no manager is known.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Records that a write changed `live` to `new`: the manager owns what it added and changed, and nobody else does.
+    ///
+    /// # Errors
+    /// If an entry of a list has no key.
+    pub fn update(&mut self, edit: &Edit<'_>, live: &Value, new: &Value) -> Result<(), String> {
+        self.drop_other_versions(edit.kind);
+        let comparison = Comparison::of(edit.shape(), live, new)?.without(edit.reset);
+        self.disown(&comparison, None);
+        let changed = comparison.added.union(&comparison.modified);
+        let changed = edit.owned(&changed);
+        if !changed.is_empty() {
+            let owned = self.all.entry(edit.id(Operation::Update));
+            let owned = owned.or_insert_with(|| Owned {
+                set: FieldSet::default(),
+                api_version: edit.kind.api_version(),
+                time: None,
+            });
+            owned.set = owned.set.union(&changed);
+            owned.time = Some(edit.now);
+        }
+        self.merge_oldest_updaters();
+        Ok(())
+    }
+
+    /// Records a new object.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn create(&mut self, edit: &Edit<'_>, new: &Value) -> Result<(), String> {
+        self.update(edit, edit.kind.empty_document(), new)
+    }
+
+    /// Applies a configuration to the live object, and records its ownership. Returns the new object, or `None` if it equals
+    /// the live one.
+    ///
+    /// # Errors
+    /// If the configuration does not fit the kind or, without `force`, changes a field of another manager.
+    pub fn apply(
+        &mut self,
+        edit: &Edit<'_>,
+        live: &Value,
+        config: &Value,
+        force: bool,
+    ) -> Result<Option<Value>, ApplyError> {
+        let malformed = ApplyError::Malformed;
+        validate::validate(edit.kind, config).map_err(ApplyError::Unfit)?;
+        if self.is_empty() {
+            let former = Edit {
+                manager: BEFORE_FIRST_APPLY,
+                ..*edit
+            };
+            self.create(&former, live).map_err(malformed)?;
+        }
+        self.drop_other_versions(edit.kind);
+        let shape = edit.shape();
+        let failed = |error| malformed(format!("failed to merge config: {error}"));
+        let merged = merge::merge(shape, live, config).map_err(failed)?;
+        let set = object_set::of(shape, config).map_err(malformed)?;
+        let id = edit.id(Operation::Apply);
+        let former = self.all.get(&id).cloned();
+        let owned = Owned {
+            set: set.recursive_difference(edit.reset),
+            api_version: edit.kind.api_version(),
+            time: former.as_ref().and_then(|former| former.time),
+        };
+        self.all.insert(id.clone(), owned);
+        let new = match &former {
+            Some(former) => self.prune(shape, merged, &former.set).map_err(malformed)?,
+            None => merged,
+        };
+        let comparison = Comparison::of(shape, live, &new).map_err(malformed)?;
+        let comparison = comparison.without(edit.reset);
+        if !force {
+            self.check_conflicts(&comparison, &id)?;
+        }
+        self.disown(&comparison, Some(&id));
+        let is_changed = new != *live;
+        self.strip(&id, edit, former.as_ref(), is_changed);
+        Ok(is_changed.then_some(new))
+    }
+
+    /// Removes what nobody owns from the set of a manager that has just applied, and sets its time if it changed anything.
+    fn strip(&mut self, id: &ManagerId, edit: &Edit<'_>, former: Option<&Owned>, is_changed: bool) {
+        let Some(owned) = self.all.get_mut(id) else {
+            return;
+        };
+        owned.set = edit.owned(&owned.set);
+        if is_changed || former.is_none_or(|former| former.set != owned.set) {
+            owned.time = Some(edit.now);
+        }
+        if owned.set.is_empty() {
+            self.all.remove(id);
+        }
+    }
+
+    /// Forgets the managers of versions that the kind does not have.
+    fn drop_other_versions(&mut self, kind: &Kind) {
+        let version = kind.api_version();
+        self.all.retain(|_, owned| owned.api_version == version);
+    }
+
+    /// Takes changed and removed fields from all managers but one.
+    fn disown(&mut self, comparison: &Comparison, except: Option<&ManagerId>) {
+        let changed = comparison.added.union(&comparison.modified);
+        let lost = changed.union(&comparison.removed);
+        if lost.is_empty() {
+            return;
+        }
+        for (_, owned) in self.all.iter_mut().filter(|(id, _)| Some(*id) != except) {
+            owned.set = owned.set.difference(&lost);
+        }
+        self.all
+            .retain(|id, owned| Some(id) == except || !owned.set.is_empty());
+    }
+
+    fn check_conflicts(&self, comparison: &Comparison, id: &ManagerId) -> Result<(), ApplyError> {
+        let changed = comparison.added.union(&comparison.modified);
+        let others = self.all.iter().filter(|(other, _)| *other != id);
+        let sets = others.map(|(other, owned)| (other.clone(), owned.set.intersection(&changed)));
+        let sets: BTreeMap<_, _> = sets.filter(|(_, set)| !set.is_empty()).collect();
+        match sets.is_empty() {
+            true => Ok(()),
+            false => Err(ApplyError::Conflicts(Conflicts::of(&sets))),
+        }
+    }
+
+    /// Removes the fields that the manager applied last and that nobody owns now.
+    fn prune(&self, shape: Shape, merged: Value, last: &FieldSet) -> Result<Value, String> {
+        if last.is_empty() {
+            return Ok(merged);
+        }
+        let parents = |set: &FieldSet| with_parents(Some(shape), set);
+        let last = parents(last);
+        let set = parents(&object_set::of(shape, &merged)?);
+        let pruned = remove(shape, &merged, &last);
+        // What a manager owns is kept.
+        let managed = self.all.values().map(|owned| &owned.set);
+        let managed = managed.fold(FieldSet::default(), |all, set| all.union(set));
+        let kept = parents(&object_set::of(shape, &pruned)?).union(&parents(&managed));
+        let pruned = remove(shape, &merged, &set.difference(&kept));
+        // What is in a removed entry, and was not applied last, is kept.
+        let kept = parents(&object_set::of(shape, &pruned)?);
+        Ok(remove(
+            shape,
+            &merged,
+            &set.difference(&kept).intersection(&last),
+        ))
+    }
+
+    /// Merges the managers that updated the object longest ago, if there are too many (upstream: `capManagersManager`).
+    fn merge_oldest_updaters(&mut self) {
+        let is_updater = |(id, _): &(&ManagerId, &Owned)| id.operation == Operation::Update;
+        let mut updaters: Vec<_> = self.all.iter().filter(is_updater).collect();
+        let Some(excess) = updaters
+            .len()
+            .checked_sub(MAX_UPDATERS)
+            .filter(|one| *one > 0)
+        else {
+            return;
+        };
+        updaters.sort_by_key(|(id, owned)| (seconds(owned.time), *id));
+        // Merging one more than the excess leaves one entry for all of them.
+        let oldest = updaters.into_iter().take(excess + 1);
+        let oldest: Vec<_> = oldest.map(|(id, _)| id.clone()).collect();
+        for id in oldest {
+            let Some(owned) = self.all.remove(&id) else {
+                continue;
+            };
+            let bucket = ManagerId {
+                manager: ANCIENT.to_owned(),
+                operation: Operation::Update,
+                api_version: owned.api_version.clone(),
+                subresource: String::new(),
+            };
+            let set = self
+                .all
+                .get(&bucket)
+                .map(|ancient| ancient.set.union(&owned.set));
+            let set = set.unwrap_or_else(|| owned.set.clone());
+            self.all.insert(bucket, Owned { set, ..owned });
+        }
+    }
+}
+
+fn seconds(time: Option<Time>) -> i64 {
+    time.and_then(|time| time.seconds).unwrap_or_default()
+}

@@ -1,0 +1,123 @@
+//! The managed fields of objects: what a create, an update and an apply record in them.
+
+use serde_json::Value;
+use setpoint_proto::meta::ManagedFieldsEntry;
+
+use super::conflict::ApplyError;
+use super::last_applied::{LAST_APPLIED, last_applied_of};
+use super::managers::{Edit, Managers};
+use crate::Object;
+
+/// The maximum size of the annotations with the last applied configuration, in bytes. It is left out beyond that.
+const ANNOTATIONS_MAX: usize = 256 << 10;
+
+/// Returns the JSON of an object without its managed fields, which nobody owns.
+pub fn document(object: &dyn Object) -> Value {
+    serde_json::from_slice(&bare_json(object)).unwrap_or_default()
+}
+
+fn bare_json(object: &dyn Object) -> Vec<u8> {
+    if object.meta().managed_fields.is_empty() {
+        return object.to_json();
+    }
+    let mut bare = object.clone_box();
+    bare.meta_mut().managed_fields.clear();
+    bare.to_json()
+}
+
+/// Records the creator of `object`, which owns the fields of `defaulted`: the object of the request with its defaults.
+///
+/// Malformed managed fields of the request are ignored. An object whose fields cannot be named is not tracked.
+pub fn create(edit: &Edit<'_>, object: &mut dyn Object, defaulted: &dyn Object) {
+    let sent = std::mem::take(&mut object.meta_mut().managed_fields);
+    let mut managers = Managers::decode(&sent).unwrap_or_default();
+    if managers.create(edit, &document(defaulted)).is_ok() {
+        object.meta_mut().managed_fields = managers.encode();
+    }
+}
+
+/// Records an update of `old` to `new`. If `may_replace`, the managed fields of the request replace the former ones, and an
+/// empty entry ends the tracking. An object that is not tracked is not tracked again before it is applied.
+pub fn update(edit: &Edit<'_>, old: &dyn Object, new: &mut dyn Object, may_replace: bool) {
+    let sent = std::mem::take(&mut new.meta_mut().managed_fields);
+    let live = &old.meta().managed_fields;
+    if may_replace && sent == [ManagedFieldsEntry::default()] {
+        return;
+    }
+    let replaced = Managers::decode(&sent).ok();
+    let replaced = replaced.filter(|managers| may_replace && !managers.is_empty() && sent != *live);
+    let (was, is) = (bare_json(old), bare_json(new));
+    if replaced.is_none() && was == is {
+        new.meta_mut().managed_fields.clone_from(live);
+        return;
+    }
+    let managers = replaced.or_else(|| Managers::decode(live).ok());
+    let Some(mut managers) = managers.filter(|managers| !managers.is_empty()) else {
+        return;
+    };
+    let read = |json: &[u8]| serde_json::from_slice(json).unwrap_or_default();
+    if managers.update(edit, &read(&was), &read(&is)).is_ok() {
+        new.meta_mut().managed_fields = managers.encode();
+        keep_times(old, new);
+    }
+}
+
+/// Returns `live` with a configuration applied to it.
+///
+/// # Errors
+/// If the configuration does not fit the kind or, without `force`, changes a field of another manager.
+pub fn apply(
+    edit: &Edit<'_>,
+    live: &dyn Object,
+    config: &Value,
+    force: bool,
+) -> Result<Box<dyn Object>, ApplyError> {
+    let failed = |error| ApplyError::Malformed(format!("failed to decode managed fields: {error}"));
+    let mut managers = Managers::decode(&live.meta().managed_fields).map_err(failed)?;
+    let mut object = apply_for(edit, &mut managers, live, config, force)?;
+    object.meta_mut().managed_fields = managers.encode();
+    Ok(object)
+}
+
+/// Like [`apply`], with given managers. The managed fields of the result are not set.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_for(
+    edit: &Edit<'_>,
+    managers: &mut Managers,
+    live: &dyn Object,
+    config: &Value,
+    force: bool,
+) -> Result<Box<dyn Object>, ApplyError> {
+    let document = document(live);
+    let new = managers.apply_or_upgrade(edit, &document, config, force)?;
+    let new = new.unwrap_or(document);
+    let object = edit.kind.from_json(new.to_string().as_bytes());
+    let mut object = object.map_err(|error| ApplyError::Malformed(error.to_string()))?;
+    if let Some(text) = last_applied_of(edit.manager, &new, config) {
+        let annotations = &mut object.meta_mut().annotations;
+        annotations.insert(LAST_APPLIED.to_owned(), text);
+        let size: usize = annotations
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
+        if size > ANNOTATIONS_MAX {
+            annotations.remove(LAST_APPLIED);
+        }
+    }
+    Ok(object)
+}
+
+/// Restores the times of the managed fields if nothing else has changed, so that nothing is written.
+pub fn keep_times(old: &dyn Object, new: &mut dyn Object) {
+    let (was, is) = (&old.meta().managed_fields, &new.meta().managed_fields);
+    let timeless = |entry: &ManagedFieldsEntry| ManagedFieldsEntry {
+        time: None,
+        ..entry.clone()
+    };
+    let same = was != is && was.iter().map(timeless).eq(is.iter().map(timeless));
+    if same && bare_json(old) == bare_json(new) {
+        new.meta_mut().managed_fields.clone_from(was);
+    }
+}

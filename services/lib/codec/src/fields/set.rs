@@ -1,0 +1,218 @@
+//! A set of paths of fields, as a tree.
+
+use std::cmp::Ordering;
+
+use super::element::PathElement;
+
+/// A set of paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    /// Sorted by element, without duplicates.
+    nodes: Vec<Node>,
+}
+
+/// The paths that begin with an element. It has itself or another path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) element: PathElement,
+    /// Whether the path that ends here is in the set.
+    pub(super) is_member: bool,
+    /// The paths below.
+    pub(super) below: FieldSet,
+}
+
+/// What two sets have below one element.
+enum Pair<'a> {
+    Left(&'a Node),
+    Right(&'a Node),
+    Both(&'a Node, &'a Node),
+}
+
+impl FieldSet {
+    /// Returns the set of these paths of plain fields.
+    pub fn of_fields(paths: &[&[&'static str]]) -> Self {
+        let mut set = Self::default();
+        for path in paths {
+            let path = path.iter().map(|name| PathElement::field(*name));
+            set.insert(path);
+        }
+        set
+    }
+
+    /// Returns the set with these nodes, which are different but need not be sorted. Empty ones are left out.
+    pub(super) fn of_nodes(mut nodes: Vec<Node>) -> Self {
+        nodes.retain(|node| node.is_member || !node.below.is_empty());
+        if !nodes.is_sorted_by(|one, two| one.element <= two.element) {
+            nodes.sort_by(|one, two| one.element.cmp(&two.element));
+        }
+        Self { nodes }
+    }
+
+    /// Returns the set with these nodes, of which several may have the same element.
+    pub(super) fn of_any_nodes(mut nodes: Vec<Node>) -> Self {
+        nodes.sort_by(|one, two| one.element.cmp(&two.element));
+        nodes.dedup_by(|next, kept| {
+            let is_same = next.element == kept.element;
+            if is_same {
+                kept.is_member |= next.is_member;
+                kept.below = kept.below.union(&next.below);
+            }
+            is_same
+        });
+        Self::of_nodes(nodes)
+    }
+
+    pub(super) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Returns whether the set has no path.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Adds a path.
+    pub fn insert(&mut self, path: impl IntoIterator<Item = PathElement>) {
+        let mut path = path.into_iter().peekable();
+        let mut set = self;
+        while let Some(element) = path.next() {
+            let found = set
+                .nodes
+                .binary_search_by(|node| node.element.cmp(&element));
+            let at = found.unwrap_or_else(|at| {
+                let node = Node {
+                    element,
+                    is_member: false,
+                    below: Self::default(),
+                };
+                set.nodes.insert(at, node);
+                at
+            });
+            let node = &mut set.nodes[at];
+            node.is_member |= path.peek().is_none();
+            set = &mut node.below;
+        }
+    }
+
+    /// Returns the node of an element.
+    pub(super) fn node(&self, element: &PathElement) -> Option<&Node> {
+        let found = self
+            .nodes
+            .binary_search_by(|node| node.element.cmp(element));
+        found.ok().map(|at| &self.nodes[at])
+    }
+
+    /// Returns whether the set has this path of plain fields.
+    pub fn has_field(&self, path: &[&'static str]) -> bool {
+        let Some((last, parents)) = path.split_last() else {
+            return false;
+        };
+        let mut set = self;
+        for name in parents {
+            match set.node(&PathElement::field(*name)) {
+                Some(node) => set = &node.below,
+                None => return false,
+            }
+        }
+        let node = set.node(&PathElement::field(*last));
+        node.is_some_and(|node| node.is_member)
+    }
+
+    /// Returns the paths that are in one of the sets.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        self.join(other, |pair| match pair {
+            Pair::Left(node) | Pair::Right(node) => Some(node.clone()),
+            Pair::Both(one, two) => {
+                one.with(one.is_member || two.is_member, one.below.union(&two.below))
+            }
+        })
+    }
+
+    /// Returns the paths that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        self.join(other, |pair| match pair {
+            Pair::Left(_) | Pair::Right(_) => None,
+            Pair::Both(one, two) => one.with(
+                one.is_member && two.is_member,
+                one.below.intersection(&two.below),
+            ),
+        })
+    }
+
+    /// Returns the paths that are not in the other set.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        self.join(other, |pair| match pair {
+            Pair::Left(node) => Some(node.clone()),
+            Pair::Right(_) => None,
+            Pair::Both(one, two) => one.with(
+                one.is_member && !two.is_member,
+                one.below.difference(&two.below),
+            ),
+        })
+    }
+
+    /// Returns the paths that are not in the other set and not below one of its paths.
+    #[must_use]
+    pub fn recursive_difference(&self, other: &Self) -> Self {
+        self.join(other, |pair| match pair {
+            Pair::Left(node) => Some(node.clone()),
+            Pair::Both(one, two) if !two.is_member => {
+                one.with(one.is_member, one.below.recursive_difference(&two.below))
+            }
+            Pair::Right(_) | Pair::Both(..) => None,
+        })
+    }
+
+    /// Merges two sets node by node, in the order of their elements.
+    fn join(&self, other: &Self, merge: impl Fn(Pair<'_>) -> Option<Node>) -> Self {
+        let (mut left, mut right) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (None, None) => return Self { nodes },
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(one), Some(two)) => one.element.cmp(&two.element),
+            };
+            let pair = match order {
+                Ordering::Less => left.next().map(Pair::Left),
+                Ordering::Greater => right.next().map(Pair::Right),
+                Ordering::Equal => left
+                    .next()
+                    .zip(right.next())
+                    .map(|(one, two)| Pair::Both(one, two)),
+            };
+            nodes.extend(pair.and_then(&merge));
+        }
+    }
+
+    /// Calls `visit` with the text of each path, for example `.spec.replicas`. The paths that end at an object come before
+    /// those that go on.
+    pub fn for_each(&self, visit: &mut impl FnMut(String)) {
+        self.for_each_below("", visit);
+    }
+
+    fn for_each_below(&self, prefix: &str, visit: &mut impl FnMut(String)) {
+        for node in self.nodes.iter().filter(|node| node.is_member) {
+            visit(format!("{prefix}{}", node.element));
+        }
+        for node in self.nodes.iter().filter(|node| !node.below.is_empty()) {
+            let prefix = format!("{prefix}{}", node.element);
+            node.below.for_each_below(&prefix, visit);
+        }
+    }
+}
+
+impl Node {
+    /// Returns a node of the same element, or `None` if it has no path.
+    fn with(&self, is_member: bool, below: FieldSet) -> Option<Self> {
+        (is_member || !below.is_empty()).then(|| Self {
+            element: self.element.clone(),
+            is_member,
+            below,
+        })
+    }
+}
