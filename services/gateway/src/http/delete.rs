@@ -3,7 +3,6 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::HeaderMap;
-use setpoint_codec::{Object as _, kinds};
 use setpoint_proto::meta::{DeleteOptions, ListMeta, Status, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
@@ -15,28 +14,30 @@ use super::query::Query;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use crate::heavy::heavy;
+use crate::kinds;
 use crate::registry::{Deleted, ObjectResponse, RequestContext};
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "DeleteOptions";
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 
-/// `DELETE` of an object. The response is the object while its deletion is pending, else a `Status`.
+/// `DELETE` of an object. The response is the object while its deletion is pending, and afterwards a `Status` or the object.
 pub(super) async fn one(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     let context = context(&request.query, &request.headers)?;
     let target = request.route.target()?;
     let options = decode_options(&request.query, &request.headers, request.body).await?;
     let deleted = request.registry.delete(&context, &target, &options).await?;
-    match deleted.gone {
-        true => encoder.text(status(deleted)?.to_json()),
+    let returned = kinds::of(deleted.response.kind).returns_deleted();
+    match deleted.gone && !returned {
+        true => encoder.status(&status(deleted)?),
         false => encoder.object(deleted.response),
     }
 }
 
 /// `DELETE` of a collection. The response is the list of its objects.
 pub(super) async fn all(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     let context = context(&request.query, &request.headers)?;
     let params = list_options::list(&request.route, &request.query)?;
     let options = decode_options(&request.query, &request.headers, request.body).await?;
@@ -85,7 +86,7 @@ async fn decode_options(
     let options = match body.is_empty() {
         true => from_query(query)?,
         false => {
-            let kind = kinds()
+            let kind = setpoint_codec::kinds()
                 .by_kind("v1", "DeleteOptions")
                 .ok_or_else(unknown_options)?;
             let decoded = DecodedBody::decode(kind, headers, &body, FieldValidation::Ignore)?;

@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, Uri};
 use tokio_util::sync::CancellationToken;
 
 use setpoint_model::Verb;
+use setpoint_proto::ApiError;
 
 use super::query::Query;
 use super::response::ErrorResponse;
@@ -35,22 +36,38 @@ pub(super) async fn serve(
     headers: HeaderMap,
     stop: Option<Extension<CancellationToken>>,
     body: Body,
-) -> Result<Response, ErrorResponse> {
-    let Extension(route) = route.ok_or_else(not_found)?;
-    let verb = verb(&method, &route, &uri).ok_or_else(not_allowed)?;
+) -> Response {
     let query = Query::parse(uri.query().unwrap_or_default());
-    let request = ObjectRequest {
-        registry,
-        route,
-        query,
-        headers,
-        body,
+    let (errors, accepted) = (query.clone(), headers.clone());
+    let route = route.map(|Extension(route)| route);
+    let verb = (route.as_ref()).and_then(|route| verb(&method, route, &uri));
+    let response = async {
+        let route = route.ok_or_else(not_found)?;
+        let verb = verb.ok_or_else(not_allowed)?;
+        let request = ObjectRequest {
+            registry,
+            route,
+            query,
+            headers,
+            body,
+        };
+        respond(verb, request, stop).await
     };
+    let response = response.await;
+    response.unwrap_or_else(|error| ErrorResponse(error).negotiated(&errors, &accepted))
+}
+
+/// Calls the module of the verb.
+async fn respond(
+    verb: Verb,
+    request: ObjectRequest,
+    stop: Option<Extension<CancellationToken>>,
+) -> Result<Response, ApiError> {
     if request.route.subresource == "log" {
-        return Ok(log::log(request, stop).await?);
+        return log::log(request, stop).await;
     }
     let response = match verb {
-        Verb::Watch => return Ok(watch::watch(request).await?),
+        Verb::Watch => return watch::watch(request).await,
         Verb::Get => read::get(request).await,
         Verb::List => read::list(request).await,
         Verb::Create => write::create(request).await,

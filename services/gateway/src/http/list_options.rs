@@ -12,6 +12,10 @@ use crate::registry::{AtLeast, Filter, ListParams, RevisionMatch, Start, WatchSp
 /// The kind of the options in error messages.
 const OPTIONS: &str = "ListOptions";
 const MATCH: &str = "resourceVersionMatch";
+/// The supported values of `resourceVersionMatch`.
+const LIST: &[&str] = &["Exact", "NotOlderThan", ""];
+const WATCH: &[&str] = &["NotOlderThan"];
+const WITH_CONTINUE: &str = "resourceVersionMatch is forbidden when continue is provided";
 
 /// The meaning of `resourceVersion` in a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,11 +36,12 @@ pub(super) fn at_least(query: &Query) -> Result<AtLeast, ApiError> {
 /// Returns the parameters of a list.
 pub(super) fn list(route: &Route, query: &Query) -> Result<ListParams, ApiError> {
     let limit = query.number("limit")?.unwrap_or_default();
+    let limit = usize::try_from(limit).unwrap_or_default();
     Ok(ListParams {
+        limit,
+        at: at(query, limit > 0)?,
         filter: filter(route, query)?,
-        limit: usize::try_from(limit).unwrap_or_default(),
         continue_token: query.get("continue").unwrap_or_default().to_owned(),
-        at: at(query)?,
     })
 }
 
@@ -55,17 +60,27 @@ fn filter(route: &Route, query: &Query) -> Result<Filter, ApiError> {
     };
     let labels = Selector::parse(query.get("labelSelector").unwrap_or_default()).map_err(bad)?;
     let fields = query.get("fieldSelector").unwrap_or_default();
-    let fields = match (route.name.as_str(), fields) {
-        ("", fields) => Fields::parse(fields),
-        (name, "") => Fields::parse(&format!("metadata.name={name}")),
-        (name, fields) => Fields::parse(&format!("metadata.name={name},{fields}")),
-    };
-    let fields = fields.map_err(bad)?;
+    let mut fields = Fields::parse(fields).map_err(bad)?;
+    let name = route.name.as_str();
+    if !name.is_empty() && !fields.requirements().is_empty() {
+        if fields.exact("metadata.name") != Some(name) {
+            let message = "fieldSelector metadata.name doesn't match requested name";
+            return Err(ApiError::new(Reason::BadRequest, message));
+        }
+    } else if !name.is_empty() {
+        fields = Fields::parse(&format!("metadata.name={name}")).map_err(bad)?;
+    }
     Filter::new(route.kind, route.namespace.as_str(), labels, &fields)
 }
 
-fn at(query: &Query) -> Result<RevisionMatch, ApiError> {
-    let (revision, how) = (revision(query)?, how(query)?);
+/// Returns the revision of a list. The first page of a list with a limit is read at exactly the given one, unless the
+/// client says otherwise.
+fn at(query: &Query, limited: bool) -> Result<RevisionMatch, ApiError> {
+    let (revision, how) = (revision(query)?, how(query, LIST)?);
+    if sets_send_initial_events(query) {
+        let detail = "sendInitialEvents is forbidden for list";
+        return Err(forbidden(OPTIONS, "sendInitialEvents", detail));
+    }
     if query.get("continue").is_some() {
         return match (revision, how) {
             (Some(revision), _) if revision != Revision::default() => Err(ApiError::new(
@@ -73,11 +88,7 @@ fn at(query: &Query) -> Result<RevisionMatch, ApiError> {
                 "specifying resource version is not allowed when using continue",
             )),
             (_, Match::Unset) => Ok(RevisionMatch::NotOlderThan(AtLeast::Newest)),
-            _ => Err(forbidden(
-                OPTIONS,
-                MATCH,
-                "resourceVersionMatch is forbidden when continue is provided",
-            )),
+            _ => Err(forbidden(OPTIONS, MATCH, WITH_CONTINUE)),
         };
     }
     match (revision, how) {
@@ -91,6 +102,9 @@ fn at(query: &Query) -> Result<RevisionMatch, ApiError> {
             Err(forbidden(OPTIONS, MATCH, detail))
         }
         (Some(revision), Match::Exact) => Ok(RevisionMatch::Exact(revision)),
+        (Some(revision), Match::Unset) if limited && revision != Revision::default() => {
+            Ok(RevisionMatch::Exact(revision))
+        }
         (Some(revision), _) => Ok(RevisionMatch::NotOlderThan(not_older_than(revision))),
     }
 }
@@ -98,7 +112,10 @@ fn at(query: &Query) -> Result<RevisionMatch, ApiError> {
 /// Returns the start of a watch. By default, a watch without a revision or from `0` begins with the existing objects, and one
 /// from another revision with the changes after it.
 fn start(query: &Query) -> Result<Start, ApiError> {
-    let (revision, how) = (revision(query)?, how(query)?);
+    let (revision, how) = (revision(query)?, how(query, WATCH)?);
+    if how != Match::Unset && query.get("continue").is_some() {
+        return Err(forbidden(OPTIONS, MATCH, WITH_CONTINUE));
+    }
     let fresh = revision.map_or(AtLeast::Newest, not_older_than);
     match (
         sets_send_initial_events(query),
@@ -149,16 +166,11 @@ fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
     Ok(Some(revision))
 }
 
-fn how(query: &Query) -> Result<Match, ApiError> {
+fn how(query: &Query, supported: &[&str]) -> Result<Match, ApiError> {
     match query.get(MATCH) {
         None => Ok(Match::Unset),
         Some("NotOlderThan") => Ok(Match::NotOlderThan),
-        Some("Exact") => Ok(Match::Exact),
-        Some(other) => Err(unsupported(
-            OPTIONS,
-            MATCH,
-            other,
-            &["Exact", "NotOlderThan", ""],
-        )),
+        Some("Exact") if supported.contains(&"Exact") => Ok(Match::Exact),
+        Some(other) => Err(unsupported(OPTIONS, MATCH, other, supported)),
     }
 }

@@ -6,6 +6,7 @@
 mod accept;
 mod admit;
 mod body;
+mod compression;
 mod delete;
 mod discovery;
 mod encoder;
@@ -47,6 +48,7 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .merge(openapi::router())
         .method_not_allowed_fallback(async || ErrorResponse(not_allowed()))
         .fallback(handler::serve)
+        .layer(from_fn(compression::compress))
         .layer(from_fn(admit::admit))
         .layer(from_fn(telemetry::observe))
         .with_state(registry)

@@ -12,7 +12,7 @@ use crate::heavy::heavy;
 
 /// `GET` of one object, or of its subresource.
 pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     let context = write_options::context(&request.query, &request.headers)?;
     let target = request.route.target()?;
     let at = list_options::at_least(&request.query)?;
@@ -22,7 +22,7 @@ pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError>
 
 /// `GET` of a collection or of a page of it.
 pub(super) async fn list(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     let context = write_options::context(&request.query, &request.headers)?;
     let params = list_options::list(&request.route, &request.query)?;
     let list = request.registry.list(&context, &params).await?;

@@ -9,6 +9,7 @@ use setpoint_codec::Object as _;
 use setpoint_proto::ApiError;
 
 use super::query::Query;
+use super::{accept, encoder};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -35,6 +36,10 @@ impl ApiResponse {
     /// Returns a response with a JSON body.
     pub(super) fn json(body: Vec<u8>, pretty: bool) -> Self {
         Self::new(JSON, if pretty { indented(body) } else { body })
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
     }
 
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
@@ -70,9 +75,34 @@ impl IntoResponse for ApiResponse {
     }
 }
 
-/// An error, as a `Status` object.
+/// An error, as a `Status` object in JSON.
 #[derive(Debug)]
 pub(super) struct ErrorResponse(pub(super) ApiError);
+
+impl ErrorResponse {
+    /// Returns the response in the encoding that the client accepts.
+    pub(super) fn negotiated(self, query: &Query, headers: &HeaderMap) -> Response {
+        let (media, pretty) = (accept::errors(headers), is_pretty(query, headers));
+        let status = self.0.to_status();
+        let Ok(encoded) = encoder::encoded_status(&status, media, pretty) else {
+            return self.into_response();
+        };
+        self.respond(encoded)
+    }
+
+    fn respond(self, encoded: ApiResponse) -> Response {
+        let Self(error) = self;
+        let code = StatusCode::from_u16(error.reason.http());
+        let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = encoded.with_status(code).into_response();
+        let details = error.details.unwrap_or_default();
+        if let seconds @ 1.. = details.retry_after_seconds {
+            let headers = response.headers_mut();
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
 
 impl From<ApiError> for ErrorResponse {
     fn from(error: ApiError) -> Self {
@@ -82,17 +112,8 @@ impl From<ApiError> for ErrorResponse {
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        let Self(error) = self;
-        let code = StatusCode::from_u16(error.reason.http());
-        let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let reply = ApiResponse::json(error.to_status().to_json(), false).with_status(code);
-        let mut response = reply.into_response();
-        let details = error.details.unwrap_or_default();
-        if let seconds @ 1.. = details.retry_after_seconds {
-            let headers = response.headers_mut();
-            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+        let json = self.0.to_status().to_json();
+        self.respond(ApiResponse::json(json, false))
     }
 }
 

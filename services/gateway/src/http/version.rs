@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// The minor version of Kubernetes whose API is served.
-const MINOR: &str = "33";
+const MINOR: &str = "36";
 
 /// Returns the version document. kubectl compares the numbers with its own, so the version of Setpoint is build metadata.
 pub(super) fn document() -> Value {

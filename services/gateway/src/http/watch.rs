@@ -27,7 +27,7 @@ const CHUNK: usize = 64;
 
 /// Returns a stream of events that ends after the timeout, or with an `ERROR` event.
 pub(super) async fn watch(request: ObjectRequest) -> Result<Response, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     encoder.check_stream()?;
     let context = write_options::context(&request.query, &request.headers)?;
     let spec = list_options::watch(&request.route, &request.query)?;
@@ -65,25 +65,29 @@ fn lines(
     encoder: Encoder,
     marked: bool,
 ) -> impl futures::Stream<Item = Bytes> + Send {
+    let mut first = true;
     events
         .filter(move |event| {
             let mark = event.as_ref().is_ok_and(|event| event.initial_events_end);
             ready(marked || !mark)
         })
-        .map(move |event| event.and_then(|event| line(&encoder, &event)))
+        .map(move |event| {
+            let event = event?;
+            line(&encoder, &event, std::mem::take(&mut first))
+        })
         .filter_map(move |line| ready(line.map_or_else(|error| last(&encoder, &error), Some)))
         .ready_chunks(CHUNK)
         .map(|lines| Bytes::from(lines.concat()))
 }
 
-fn line(encoder: &Encoder, event: &Event) -> Result<Bytes, ApiError> {
+fn line(encoder: &Encoder, event: &Event, first: bool) -> Result<Bytes, ApiError> {
     let name = match event.r#type {
         EventType::Added => "ADDED",
         EventType::Modified => "MODIFIED",
         EventType::Deleted => "DELETED",
         EventType::Bookmark | EventType::Unspecified => "BOOKMARK",
     };
-    encoder.event(name, event.object.kind, &event.object.raw)
+    encoder.event(name, event.object.kind, &event.object.raw, first)
 }
 
 /// Encodes the error that ends the stream. If the gateway shuts down there is none, so that clients resume at another

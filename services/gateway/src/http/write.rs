@@ -29,7 +29,7 @@ pub(super) const PATCHES: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
 
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     let context = write_options::write(&request.query, &request.headers, "CreateOptions")?;
     let target = request.route.target()?;
     let validation = FieldValidation::from_query(&request.query, "CreateOptions")?;
@@ -47,7 +47,7 @@ pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiErr
 
 /// `PUT` of an object or its subresource.
 pub(super) async fn update(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     let context = write_options::write(&request.query, &request.headers, "UpdateOptions")?;
     let target = request.route.target()?;
     let validation = FieldValidation::from_query(&request.query, "UpdateOptions")?;
@@ -63,7 +63,7 @@ pub(super) async fn update(request: ObjectRequest) -> Result<ApiResponse, ApiErr
 
 /// `PATCH` of an object or its subresource.
 pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
-    let encoder = Encoder::negotiate(&request.query, &request.headers)?;
+    let encoder = Encoder::negotiate(&request)?;
     let context = write_options::write(&request.query, &request.headers, "PatchOptions")?;
     let target = request.route.target()?;
     let of = patch_type(&request.headers)?;

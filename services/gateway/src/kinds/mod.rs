@@ -115,6 +115,10 @@ pub(crate) trait StoredKind: Resource {
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
     /// Whether a collection can be deleted by one request.
     const DELETES_COLLECTIONS: bool = true;
+    /// Whether the response to the deletion of an object is the object, instead of a `Status`.
+    const RETURNS_DELETED: bool = false;
+    /// Whether a deletion without a propagation policy orphans the dependants.
+    const ORPHANS_BY_DEFAULT: bool = false;
     /// The role of its objects in running containers.
     const ROLE: Role = Role::Other;
     /// The fields that a write of the status restores, whatever it sends, so that nobody comes to own them by it.
@@ -216,6 +220,10 @@ pub(crate) trait StoredKind: Resource {
 
     /// Returns the cell of a computed column of the kind's table; `None` if the column is not computed.
     fn cell(&self, _column: &str, _now: Timestamp) -> Option<Value> {
+        None
+    }
+    /// Returns reason and message of the condition `Completed` of the object's row in a table, for kinds that come to an end.
+    fn completion(&self) -> Option<(&str, &'static str)> {
         None
     }
 }

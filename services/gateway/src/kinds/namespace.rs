@@ -18,6 +18,7 @@ const PROTECTED: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint
 impl StoredKind for Namespace {
     /// Kubernetes does not have this verb for namespaces either.
     const DELETES_COLLECTIONS: bool = false;
+    const RETURNS_DELETED: bool = true;
 
     fn fill_defaults(&mut self) {
         let name = self.metadata.name.clone();

@@ -29,6 +29,7 @@ impl StoredKind for Pod {
         &["metadata", "deletionTimestamp"],
         &["metadata", "ownerReferences"],
     ];
+    const RETURNS_DELETED: bool = true;
 
     fn fill_defaults(&mut self) {
         podspec::fill_defaults(&mut self.spec);
@@ -98,6 +99,15 @@ impl StoredKind for Pod {
 
     fn cell(&self, column: &str, now: Timestamp) -> Option<Value> {
         cells::cell(self, column, now)
+    }
+
+    fn completion(&self) -> Option<(&str, &'static str)> {
+        let message = match self.status.phase.as_str() {
+            "Succeeded" => "The pod has completed successfully.",
+            "Failed" => "The pod failed.",
+            _ => return None,
+        };
+        Some((&self.status.phase, message))
     }
 
     fn admit<'a>(

@@ -11,6 +11,7 @@ use crate::registry::validation::podspec;
 
 impl StoredKind for PodTemplate {
     const COUNTS_GENERATIONS: bool = true;
+    const RETURNS_DELETED: bool = true;
 
     fn fill_defaults(&mut self) {
         podspec::fill_defaults(&mut self.template.spec);

@@ -26,6 +26,8 @@ const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"
 const DEFAULT_AFFINITY_TIMEOUT: i32 = 10_800;
 
 impl StoredKind for Service {
+    const RETURNS_DELETED: bool = true;
+
     fn fill_defaults(&mut self) {
         let spec = &mut self.spec;
         set_default(&mut spec.session_affinity, "None");

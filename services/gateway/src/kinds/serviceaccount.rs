@@ -7,6 +7,8 @@ use setpoint_proto::core::ServiceAccount;
 use super::StoredKind;
 
 impl StoredKind for ServiceAccount {
+    const RETURNS_DELETED: bool = true;
+
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         (column == "Secrets").then(|| self.secrets.len().into())
     }

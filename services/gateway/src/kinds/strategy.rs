@@ -38,6 +38,8 @@ strategy! {
     fn counts_generations() -> bool => T::COUNTS_GENERATIONS;
     fn allows_unconditional_update() -> bool => T::ALLOWS_UNCONDITIONAL_UPDATE;
     fn deletes_collections() -> bool => T::DELETES_COLLECTIONS;
+    fn returns_deleted() -> bool => T::RETURNS_DELETED;
+    fn orphans_by_default() -> bool => T::ORPHANS_BY_DEFAULT;
     fn role() -> Role => T::ROLE;
     fn writes() -> Writes => T::WRITES;
     fn status_resets() -> Paths => T::STATUS_RESETS;
@@ -63,6 +65,7 @@ strategy! {
     fn begin_deletion(object: &mut dyn Object, requested: Option<i64>) -> i64 => typed_mut::<T>(object).begin_deletion(requested);
     fn holds_deletion(object: &dyn Object) -> bool => typed::<T>(object).holds_deletion();
     fn cell(object: &dyn Object, column: &str, now: Timestamp) -> Option<Value> => typed::<T>(object).cell(column, now);
+    fn completion<'a>(object: &'a dyn Object) -> Option<(&'a str, &'static str)> => typed::<T>(object).completion();
 }
 
 /// Returns the object as its own type. Its strategy was looked up by its kind, so it is of that type.

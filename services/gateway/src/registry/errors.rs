@@ -19,6 +19,19 @@ pub fn already_exists(kind: &Kind, name: &str) -> ApiError {
     about(Reason::AlreadyExists, message, kind, name)
 }
 
+/// Returns `AlreadyExists` when every generated name exists. The client may try again.
+pub fn no_unique_name(kind: &Kind, name: &str) -> ApiError {
+    let resource = kind.resource();
+    let message = format!(
+        "{resource} {name:?} already exists, the server was not able to generate a unique name for the object"
+    );
+    let mut error = about(Reason::AlreadyExists, message, kind, name);
+    if let Some(details) = &mut error.details {
+        details.retry_after_seconds = 1;
+    }
+    error
+}
+
 /// Returns `Conflict` for an object or its subresource.
 pub fn conflict(target: &Target, why: impl std::fmt::Display) -> ApiError {
     let part = match target.subresource.name() {

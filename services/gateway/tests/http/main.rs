@@ -5,7 +5,10 @@
 mod api;
 mod apply;
 mod body;
+mod compression;
 mod discovery;
+mod form;
+mod openapi;
 mod patch;
 mod read;
 mod telemetry;

@@ -241,3 +241,43 @@ async fn a_malformed_timeout_is_refused() {
         api.get(&format!("{path}?timeout=30s")).await.ok();
     }
 }
+
+#[tokio::test]
+async fn the_first_page_at_a_revision_is_read_at_exactly_that() {
+    let api = with(&["a"]).await;
+    let list = api.get(CONFIGMAPS).await.ok();
+    let then = list["metadata"]["resourceVersion"].as_str().unwrap();
+    api.configmap("b").await;
+    let page = format!("{CONFIGMAPS}?limit=5&resourceVersion={then}");
+    let page = api.get(&page).await.ok();
+    assert_eq!(names(&page), ["a"]);
+    assert_eq!(page["metadata"]["resourceVersion"], then);
+    let page = format!("{CONFIGMAPS}?limit=5&resourceVersion=0");
+    assert!(names(&api.get(&page).await.ok()).contains(&"a"));
+}
+
+#[tokio::test]
+async fn a_list_has_no_initial_events() {
+    let api = with(&[]).await;
+    let path = format!("{CONFIGMAPS}?sendInitialEvents=true");
+    assert_eq!(
+        api.get(&path).await.refused(422, "Invalid"),
+        r#"ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"#
+    );
+}
+
+#[tokio::test]
+async fn the_old_name_of_the_node_field_selects_pods() {
+    let api = with(&[]).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let spec = json!({ "nodeName": "n1", "containers": [{ "name": "a", "image": "a" }] });
+    let pod = json!({ "metadata": { "name": "web" }, "spec": spec });
+    let account = json!({ "metadata": { "name": "default" } });
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    api.post(accounts, account).await;
+    api.post(pods, pod).await.ok();
+    for (selector, found) in [("spec.host%3Dn1", 1), ("spec.host%3Dn2", 0)] {
+        let list = api.get(&format!("{pods}?fieldSelector={selector}")).await;
+        assert_eq!(list.ok()["items"].as_array().unwrap().len(), found);
+    }
+}

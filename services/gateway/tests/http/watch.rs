@@ -173,6 +173,7 @@ async fn contradictory_watch_options_are_refused() {
         "sendInitialEvents=true",
         "resourceVersionMatch=NotOlderThan",
         "sendInitialEvents=true&resourceVersionMatch=Exact",
+        "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x",
     ] {
         let path = format!("{CONFIGMAPS}?watch=true&{query}");
         api.get(&path).await.refused(422, "Invalid");
@@ -203,6 +204,11 @@ async fn the_deprecated_paths_of_watches_are_served() {
     assert!(seen.contains(&event("ADDED", "a")) && seen.contains(&event("ADDED", "b")));
     let mut events = Events::of(&api, &format!("{all}/b"), "application/json").await;
     assert_eq!(events.named().await, event("ADDED", "b"));
+    let other = format!("{all}/b?fieldSelector=metadata.name%3Da");
+    assert_eq!(
+        api.get(&other).await.refused(400, "BadRequest"),
+        "fieldSelector metadata.name doesn't match requested name"
+    );
     let patch = json!({ "data": { "c": "d" } });
     for name in ["a", "b"] {
         let path = format!("{CONFIGMAPS}/{name}");

@@ -244,3 +244,17 @@ async fn an_invalid_object_is_refused_with_causes() {
     assert_eq!(cause["reason"], "FieldValueInvalid");
     assert_eq!(cause["field"], "spec.template.metadata.labels");
 }
+
+#[tokio::test]
+async fn the_deletion_of_some_kinds_returns_the_object() {
+    let api = Api::start().await;
+    for (plural, returned) in [("serviceaccounts", true), ("configmaps", false)] {
+        let path = format!("/api/v1/namespaces/default/{plural}");
+        api.post(&path, json!({ "metadata": { "name": "a" } }))
+            .await
+            .ok();
+        let deleted = api.delete(&format!("{path}/a")).await.ok();
+        assert_eq!(deleted["kind"] == "ServiceAccount", returned, "{deleted}");
+        assert_eq!(deleted["status"] == "Success", !returned, "{deleted}");
+    }
+}

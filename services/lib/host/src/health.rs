@@ -55,7 +55,7 @@ impl Health {
         self.state.send_modify(|state| state.closed = true);
     }
 
-    pub(crate) fn report(&self, excluded: &[String]) -> Report {
+    pub(crate) fn report(&self) -> Report {
         let state = self.state.borrow();
         let mut checks: Vec<_> = state
             .checks
@@ -71,8 +71,10 @@ impl Health {
                 Err("process is shutting down".to_owned()),
             ));
         }
-        checks.retain(|(name, _)| !excluded.contains(name));
-        Report { checks }
+        let checks = checks.into_iter();
+        Report {
+            checks: checks.map(|(name, result)| (name, result.into())).collect(),
+        }
     }
 }
 
@@ -149,22 +151,57 @@ impl Changes {
 
 /// A snapshot of the checks, displayed in the format of Kubernetes.
 pub struct Report {
-    checks: Vec<(String, Result<(), String>)>,
+    checks: Vec<(String, Outcome)>,
+}
+
+enum Outcome {
+    Passed,
+    Failed(String),
+    /// The check is shown, but does not count.
+    Excluded,
+}
+
+impl From<Result<(), String>> for Outcome {
+    fn from(result: Result<(), String>) -> Self {
+        match result {
+            Ok(()) => Self::Passed,
+            Err(reason) => Self::Failed(reason),
+        }
+    }
 }
 
 impl Report {
-    /// Returns the liveness checks, which pass in every process that answers.
-    pub fn alive(excluded: &[String]) -> Self {
+    /// Returns the checks that pass in every process that answers.
+    pub fn alive() -> Self {
         let names = ["ping", "log"].map(str::to_owned).into_iter();
-        let names = names.filter(|name| !excluded.contains(name));
         Self {
-            checks: names.map(|name| (name, Ok(()))).collect(),
+            checks: names.map(|name| (name, Outcome::Passed)).collect(),
         }
     }
 
     /// Appends the checks of `other`.
     pub fn and(mut self, other: Self) -> Self {
         self.checks.extend(other.checks);
+        self
+    }
+
+    /// Excludes the checks of these names.
+    pub fn without(mut self, excluded: &[String]) -> Self {
+        for (name, outcome) in &mut self.checks {
+            if excluded.contains(name) {
+                *outcome = Outcome::Excluded;
+            }
+        }
+        self
+    }
+
+    /// Excludes the checks that fail.
+    pub fn without_failures(mut self) -> Self {
+        for (_, outcome) in &mut self.checks {
+            if matches!(outcome, Outcome::Failed(_)) {
+                *outcome = Outcome::Excluded;
+            }
+        }
         self
     }
 
@@ -175,16 +212,18 @@ impl Report {
     }
 
     pub fn is_ok(&self) -> bool {
-        self.checks.iter().all(|(_, result)| result.is_ok())
+        let mut outcomes = self.checks.iter().map(|(_, outcome)| outcome);
+        outcomes.all(|outcome| !matches!(outcome, Outcome::Failed(_)))
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, result) in &self.checks {
-            match result {
-                Ok(()) => writeln!(f, "[+]{name} ok")?,
-                Err(reason) => writeln!(f, "[-]{name} failed: {reason}")?,
+        for (name, outcome) in &self.checks {
+            match outcome {
+                Outcome::Passed => writeln!(f, "[+]{name} ok")?,
+                Outcome::Failed(reason) => writeln!(f, "[-]{name} failed: {reason}")?,
+                Outcome::Excluded => writeln!(f, "[+]{name} excluded: ok")?,
             }
         }
         Ok(())
@@ -199,7 +238,7 @@ mod tests {
     fn a_process_without_checks_is_not_ready() {
         let health = Health::default();
         assert!(!health.is_ready());
-        assert!(!health.report(&[]).is_ok());
+        assert!(!health.report().is_ok());
     }
 
     #[test]
@@ -209,7 +248,7 @@ mod tests {
         etcd.pass();
         assert!(!health.is_ready());
         assert_eq!(
-            health.report(&[]).to_string(),
+            health.report().to_string(),
             "[-]cache failed: starting\n[+]etcd ok\n"
         );
         cache.pass();

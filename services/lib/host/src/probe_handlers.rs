@@ -17,46 +17,46 @@ pub fn router(health: Health) -> Router {
         .route("/healthz", get(healthz))
         .route("/healthz/{*check}", get(healthz_check))
         .route("/readyz", get(readyz))
-        .route("/readyz/{*check}", get(healthz_check))
+        .route("/readyz/{*check}", get(readyz_check))
         .route("/metrics", get(metrics))
         .with_state(health)
 }
 
-/// Always succeeds: a process that answers is alive, and must not be restarted only because it is not ready.
-async fn livez(RawQuery(query): RawQuery) -> Response {
+/// Always succeeds: a process that answers is alive, and must not be restarted only because it is not ready. Checks that
+/// fail are listed as excluded.
+async fn livez(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
     let query = Query::parse(query.as_deref());
-    answer("livez", Report::alive(&query.excluded), query.verbose)
+    let report = report(&health).without(&query.excluded);
+    answer("livez", report.without_failures(), query.verbose)
 }
 
-async fn livez_check(Path(check): Path<String>) -> Response {
-    one("livez", &check, Report::alive(&[]))
+async fn livez_check(State(health): State<Health>, Path(check): Path<String>) -> Response {
+    one("livez", &check, report(&health))
 }
 
 async fn readyz(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
     let query = Query::parse(query.as_deref());
-    answer(
-        "readyz",
-        ready_report(&health, &query.excluded),
-        query.verbose,
-    )
+    let report = report(&health).without(&query.excluded);
+    answer("readyz", report, query.verbose)
+}
+
+async fn readyz_check(State(health): State<Health>, Path(check): Path<String>) -> Response {
+    one("readyz", &check, report(&health))
 }
 
 /// Deprecated in Kubernetes; the same as readiness, as there.
 async fn healthz(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
     let query = Query::parse(query.as_deref());
-    answer(
-        "healthz",
-        ready_report(&health, &query.excluded),
-        query.verbose,
-    )
+    let report = report(&health).without(&query.excluded);
+    answer("healthz", report, query.verbose)
 }
 
 async fn healthz_check(State(health): State<Health>, Path(check): Path<String>) -> Response {
-    one("healthz", &check, ready_report(&health, &[]))
+    one("healthz", &check, report(&health))
 }
 
-fn ready_report(health: &Health, excluded: &[String]) -> Report {
-    Report::alive(excluded).and(health.report(excluded))
+fn report(health: &Health) -> Report {
+    Report::alive().and(health.report())
 }
 
 /// Responds with one check of a report.
@@ -156,8 +156,17 @@ mod tests {
             let path = format!("/{name}?verbose=1");
             assert_eq!(fetch(&health, &path).await, (200, verbose));
         }
-        let verbose = "[+]ping ok\n[+]log ok\nlivez check passed\n".to_owned();
+        let verbose = "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n".to_owned();
         assert_eq!(fetch(&health, "/livez?verbose").await, (200, verbose));
+        health.check("etcd").fail("no answer");
+        let verbose = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n";
+        for (path, name) in [
+            ("/livez?verbose", "livez"),
+            ("/readyz?exclude=etcd&verbose", "readyz"),
+        ] {
+            let verbose = format!("{verbose}{name} check passed\n");
+            assert_eq!(fetch(&health, path).await, (200, verbose));
+        }
     }
 
     /// Checks K22.
@@ -172,7 +181,8 @@ mod tests {
         );
         assert_eq!(fetch(&health, "/readyz/etcd").await.0, 500);
         assert_eq!(fetch(&health, "/livez/ping").await.0, 200);
-        assert_eq!(fetch(&health, "/livez/etcd").await.0, 404);
+        assert_eq!(fetch(&health, "/livez/etcd").await.0, 500);
+        assert_eq!(fetch(&health, "/livez/none").await.0, 404);
     }
 
     #[tokio::test]

@@ -3,20 +3,17 @@
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
 
-use super::{group_versions, kinds_of, subresource_kind, subresource_verbs, verbs};
+use super::{
+    group_versions, groups_in_order, kinds_of, subresource_kind, subresource_verbs, verbs,
+};
 
 /// Returns an `APIGroupDiscoveryList` of the given version with the wanted groups.
 pub(super) fn groups(wanted: fn(&str) -> bool, version: &str) -> Value {
-    let mut names: Vec<_> = group_versions()
-        .into_iter()
-        .map(|(group, _)| group)
-        .collect();
-    names.dedup();
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": format!("apidiscovery.k8s.io/{version}"),
         "metadata": {},
-        "items": names.into_iter().filter(|name| wanted(name)).map(group).collect::<Value>(),
+        "items": groups_in_order().filter(|name| wanted(name)).map(group).collect::<Value>(),
     })
 }
 

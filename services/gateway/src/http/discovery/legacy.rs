@@ -1,13 +1,50 @@
 //! Legacy discovery: one document per group and version. `kubectl auth can-i`, `kubectl drain` and other clients still use
 //! it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderMap;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
+use setpoint_proto::meta::{ApiGroup, ApiGroupList, ApiResourceList, ApiVersions};
+use setpoint_proto::{ApiError, Reason};
+use sha2::{Digest as _, Sha256};
 
+use super::super::accept::Media;
+use super::super::encoder;
+use super::super::response::ApiResponse;
 use super::{
-    group_versions, kinds_of, server_addresses, subresource_kind, subresource_verbs, verbs,
+    group_versions, groups_in_order, kinds_of, server_addresses, subresource_kind,
+    subresource_verbs, verbs,
 };
+
+/// The kind of a document, and its protobuf encoding.
+pub(super) type Encoded = (&'static str, fn(&Value) -> serde_json::Result<Vec<u8>>);
+
+pub(super) const VERSIONS: Encoded = ("APIVersions", protobuf::<ApiVersions>);
+pub(super) const GROUPS: Encoded = ("APIGroupList", protobuf::<ApiGroupList>);
+pub(super) const GROUP: Encoded = ("APIGroup", protobuf::<ApiGroup>);
+pub(super) const RESOURCES: Encoded = ("APIResourceList", protobuf::<ApiResourceList>);
+
+fn protobuf<T: prost::Message + DeserializeOwned>(document: &Value) -> serde_json::Result<Vec<u8>> {
+    T::deserialize(document).map(|message| message.encode_to_vec())
+}
+
+/// Encodes a document.
+pub(super) fn encode(
+    document: &Value,
+    (kind, protobuf): Encoded,
+    media: Media,
+    pretty: bool,
+) -> Result<ApiResponse, ApiError> {
+    if media != Media::Protobuf {
+        return encoder::text(document.to_string().into(), media, pretty);
+    }
+    let raw = protobuf(document)
+        .map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))?;
+    Ok(encoder::protobuf("v1", kind, &raw))
+}
 
 /// Returns the document at `/api`: the versions of the core group.
 pub(super) fn versions(headers: &HeaderMap) -> Value {
@@ -21,14 +58,8 @@ pub(super) fn versions(headers: &HeaderMap) -> Value {
 }
 
 /// Returns the document at `/apis`: every group except the core group.
-pub(super) fn groups(_headers: &HeaderMap) -> Value {
-    let mut names: Vec<_> = group_versions()
-        .into_iter()
-        .map(|(group, _)| group)
-        .collect();
-    names.dedup();
-    let groups = names
-        .into_iter()
+pub(super) fn groups() -> Value {
+    let groups = groups_in_order()
         .filter(|group| !group.is_empty())
         .map(group_entry);
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>() })
@@ -48,7 +79,7 @@ fn group_entry(name: &str) -> Value {
         .filter(|(group, _)| *group == name)
         .map(|(group, version)| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
         .collect();
-    json!({ "name": name, "preferredVersion": versions.last(), "versions": versions })
+    json!({ "name": name, "preferredVersion": versions.first(), "versions": versions })
 }
 
 /// Returns the document at `/api/v1` or `/apis/<group>/<version>`: the kinds and their subresources.
@@ -77,6 +108,7 @@ fn resource(kind: &Kind) -> Value {
         "namespaced": kind.namespaced,
         "kind": kind.kind,
         "verbs": verbs(kind),
+        "storageVersionHash": storage_version_hash(kind),
     });
     if !kind.short_names.is_empty() {
         resource["shortNames"] = kind.short_names.iter().cloned().collect();
@@ -85,6 +117,12 @@ fn resource(kind: &Kind) -> Value {
         resource["categories"] = kind.categories.iter().cloned().collect();
     }
     resource
+}
+
+/// Returns the hash of the group, version and kind in which objects are stored.
+fn storage_version_hash(kind: &Kind) -> String {
+    let stored = format!("{}/{}/{}", kind.group, kind.version, kind.kind);
+    BASE64.encode(&Sha256::digest(stored)[..8])
 }
 
 fn subresource(kind: &'static Kind, name: &str) -> Value {

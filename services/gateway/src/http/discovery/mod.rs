@@ -1,19 +1,23 @@
 //! Discovery of the served kinds: one aggregated document for new clients, and one per group and version for old ones.
 
 mod aggregated;
+pub(super) mod etag;
 mod legacy;
+mod order;
 
 use std::collections::BTreeSet;
 
 use axum::Router;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
 
-use super::accept::{self, Format};
+use super::accept::{self, Discovery};
 use super::query::Query;
 use super::response::{self, ApiResponse, ErrorResponse};
+use legacy::{Encoded, GROUP, GROUPS, RESOURCES, VERSIONS};
 
 const VERBS: [&str; 8] = [
     "create",
@@ -29,15 +33,14 @@ const VERBS: [&str; 8] = [
 /// Returns the routes of the discovery documents at and below `/`, `/api` and `/apis`.
 pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let mut router = route(Router::new(), "/api", get(core));
-    router = route(router, "/apis", get(groups)).route("/", fixed(root_paths()));
+    router = route(router, "/apis", get(groups)).route("/", get(root));
     for (group, version) in group_versions() {
-        let document = legacy::resources(group, version);
-        let path = path_of(group, version);
-        if !group.is_empty() {
-            let document = legacy::group(group);
-            router = route(router, &format!("/apis/{group}"), fixed(document));
-        }
-        router = route(router, &path, fixed(document));
+        let resources = document(RESOURCES, move |_| legacy::resources(group, version));
+        router = route(router, &path_of(group, version), resources);
+    }
+    for group in groups_in_order().filter(|group| !group.is_empty()) {
+        let document = document(GROUP, move |_| legacy::group(group));
+        router = route(router, &format!("/apis/{group}"), document);
     }
     router
 }
@@ -54,39 +57,63 @@ fn route<S: Clone + Send + Sync + 'static>(
 }
 
 /// Returns the document at `/`: the list of paths.
-fn root_paths() -> Value {
+async fn root(query: Query, headers: HeaderMap) -> ApiResponse {
     let fixed = [
         "/api",
         "/apis",
         "/healthz",
+        "/healthz/etcd",
+        "/healthz/log",
+        "/healthz/ping",
         "/livez",
+        "/livez/etcd",
+        "/livez/log",
+        "/livez/ping",
         "/metrics",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
+        "/readyz/etcd",
+        "/readyz/log",
+        "/readyz/ping",
         "/version",
     ];
     let mut paths: BTreeSet<String> = fixed.map(str::to_owned).into();
     for (group, version) in group_versions() {
         paths.insert(path_of(group, version));
+        paths.insert(format!("/openapi/v3{}", path_of(group, version)));
         if !group.is_empty() {
             paths.insert(format!("/apis/{group}"));
         }
     }
-    json!({ "paths": paths })
+    let pretty = response::is_pretty(&query, &headers);
+    response::document(&json!({ "paths": paths }), pretty)
 }
 
-fn fixed<S: Clone + Send + Sync + 'static>(document: Value) -> MethodRouter<S> {
+/// Returns the handler of a legacy document, which `encode` encodes in protobuf.
+fn document<S: Clone + Send + Sync + 'static>(
+    of: Encoded,
+    document: impl Fn(&HeaderMap) -> Value + Clone + Send + Sync + 'static,
+) -> MethodRouter<S> {
     get(move |query: Query, headers: HeaderMap| async move {
-        response::document(&document, response::is_pretty(&query, &headers))
+        let format = accept::discovery(&headers)?;
+        let media = match format {
+            Discovery::Legacy(media) => media,
+            Discovery::Aggregated(_) => return Err(ErrorResponse(accept::not_acceptable())),
+        };
+        let pretty = response::is_pretty(&query, &headers);
+        Ok(legacy::encode(&document(&headers), of, media, pretty)?)
     })
 }
 
-async fn core(query: Query, headers: HeaderMap) -> Result<ApiResponse, ErrorResponse> {
-    negotiate(&query, &headers, |group| group.is_empty(), legacy::versions)
+async fn core(query: Query, headers: HeaderMap) -> Result<Response, ErrorResponse> {
+    let legacy = |headers: &HeaderMap| (legacy::versions(headers), VERSIONS);
+    negotiate(&query, &headers, |group| group.is_empty(), legacy)
 }
 
-async fn groups(query: Query, headers: HeaderMap) -> Result<ApiResponse, ErrorResponse> {
-    negotiate(&query, &headers, |group| !group.is_empty(), legacy::groups)
+async fn groups(query: Query, headers: HeaderMap) -> Result<Response, ErrorResponse> {
+    let legacy = |_: &HeaderMap| (legacy::groups(), GROUPS);
+    negotiate(&query, &headers, |group| !group.is_empty(), legacy)
 }
 
 /// Returns the aggregated document if the client accepts it, else the legacy one.
@@ -94,25 +121,43 @@ fn negotiate(
     query: &Query,
     headers: &HeaderMap,
     wanted: fn(&str) -> bool,
-    legacy: fn(&HeaderMap) -> Value,
-) -> Result<ApiResponse, ErrorResponse> {
+    legacy: impl Fn(&HeaderMap) -> (Value, Encoded),
+) -> Result<Response, ErrorResponse> {
     let pretty = response::is_pretty(query, headers);
-    Ok(match accept::discovery(headers)? {
-        Format::Discovery(version) => {
+    match accept::discovery(headers)? {
+        Discovery::Aggregated(version) => {
             let document = aggregated::groups(wanted, version);
-            response::document(&document, pretty)
-                .with_content_type(aggregated::content_type(version))
+            let response = response::document(&document, pretty)
+                .with_content_type(aggregated::content_type(version));
+            Ok(etag::respond(response, headers))
         }
-        _ => response::document(&legacy(headers), pretty),
-    })
+        Discovery::Legacy(media) => {
+            let (document, of) = legacy(headers);
+            Ok(legacy::encode(&document, of, media, pretty)?.into_response())
+        }
+    }
 }
 
-/// Returns every group with its versions, the core group first.
-pub(super) fn group_versions() -> BTreeSet<(&'static str, &'static str)> {
+/// Returns every group with its versions, in the order of discovery: the core group first, and of each group the preferred
+/// version first.
+pub(super) fn group_versions() -> Vec<(&'static str, &'static str)> {
     let kinds = kinds().iter();
-    kinds
+    let all: BTreeSet<_> = kinds
         .map(|kind| (kind.group.as_str(), kind.version.as_str()))
-        .collect()
+        .collect();
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by(|a, b| order::key(a.0, a.1).cmp(&order::key(b.0, b.1)));
+    all
+}
+
+/// Returns every group, in the order of discovery.
+fn groups_in_order() -> impl Iterator<Item = &'static str> {
+    let mut names: Vec<_> = group_versions()
+        .into_iter()
+        .map(|(group, _)| group)
+        .collect();
+    names.dedup();
+    names.into_iter()
 }
 
 /// Returns the path of a group and version.
@@ -146,7 +191,8 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
         .collect()
 }
 
-fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
+/// Returns the verbs of a subresource.
+pub(super) fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
     match subresource {
         "binding" => &["create"],
         "log" => &["get"],

@@ -1,13 +1,14 @@
 //! The paths of a kind and their operations.
 
 use serde_json::{Map, Value, json};
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::Kind;
 
 use super::super::accept::PROTOBUF;
-use super::super::discovery::{path_of, subresource_kind};
+use super::super::discovery::{path_of, subresource_kind, subresource_verbs};
 use super::super::write::PATCHES;
 use super::super::yaml::YAML;
 use super::schema;
+use crate::kinds;
 
 const LIST: &[(&str, &str)] = &[
     ("allowWatchBookmarks", "boolean"),
@@ -26,10 +27,29 @@ const WRITE: &[(&str, &str)] = &[
     ("fieldManager", "string"),
     ("fieldValidation", "string"),
 ];
+const PATCH: &[(&str, &str)] = &[
+    ("dryRun", "string"),
+    ("fieldManager", "string"),
+    ("fieldValidation", "string"),
+    ("force", "boolean"),
+];
 const DELETE: &[(&str, &str)] = &[
     ("dryRun", "string"),
     ("gracePeriodSeconds", "integer"),
+    ("orphanDependents", "boolean"),
     ("propagationPolicy", "string"),
+];
+const DELETE_COLLECTION: &[(&str, &str)] = &[
+    ("continue", "string"),
+    ("dryRun", "string"),
+    ("fieldSelector", "string"),
+    ("gracePeriodSeconds", "integer"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("orphanDependents", "boolean"),
+    ("propagationPolicy", "string"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
 ];
 
 /// The media types of objects.
@@ -44,60 +64,119 @@ pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
         false => all.clone(),
     };
     let object = format!("{collection}/{{name}}");
+    let place = Place::of(kind);
     if kind.namespaced {
-        paths.insert(all, json!({ "get": operation("list", kind) }));
+        let id = format!("list{}{}ForAllNamespaces", place.group, kind.kind);
+        let list = operation("list", kind, &place, id);
+        paths.insert(all.clone(), with_parameters(json!({ "get": list }), &all));
     }
     for subresource in &kind.subresources {
         let path = format!("{object}/{subresource}");
-        let operations = subresource_operations(subresource_kind(kind, subresource), subresource);
+        let operations = subresource_operations(kind, subresource, &place);
         paths.insert(path.clone(), with_parameters(operations, &path));
     }
-    let operations = json!({
-        "get": operation("list", kind),
-        "post": operation("post", kind),
-        "delete": operation("deletecollection", kind),
-    });
+    let whole = |action| operation(action, kind, &place, place.id(action, kind, ""));
+    let mut operations = json!({ "get": whole("list"), "post": whole("post") });
+    if kinds::of(kind).deletes_collections() {
+        operations["delete"] = whole("deletecollection");
+    }
     paths.insert(collection.clone(), with_parameters(operations, &collection));
     let operations = json!({
-        "get": operation("get", kind),
-        "put": operation("put", kind),
-        "patch": operation("patch", kind),
-        "delete": operation("delete", kind),
+        "get": whole("get"),
+        "put": whole("put"),
+        "patch": whole("patch"),
+        "delete": whole("delete"),
     });
     paths.insert(object.clone(), with_parameters(operations, &object));
 }
 
-fn subresource_operations(kind: &'static Kind, subresource: &str) -> Value {
-    match subresource {
-        "binding" => json!({ "post": operation("post", kind) }),
-        "log" => json!({ "get": operation("get", kind) }),
-        _ => json!({
-            "get": operation("get", kind),
-            "put": operation("put", kind),
-            "patch": operation("patch", kind),
-        }),
+/// The parts of the identifiers of a kind's operations.
+struct Place {
+    /// Group and version, for example `RbacAuthorizationV1`.
+    group: String,
+    namespaced: &'static str,
+    /// For example `rbacAuthorization_v1`.
+    tag: String,
+}
+
+impl Place {
+    fn of(kind: &Kind) -> Self {
+        let group = match kind.group.as_str() {
+            "" => "core",
+            group => group.strip_suffix(".k8s.io").unwrap_or(group),
+        };
+        let group: String = group.split('.').map(capitalized).collect();
+        let first = group.chars().next().into_iter();
+        let first: String = first.flat_map(char::to_lowercase).collect();
+        let rest = group.get(1..).unwrap_or_default();
+        Self {
+            tag: format!("{first}{rest}_{}", kind.version),
+            group: group + &capitalized(&kind.version),
+            namespaced: if kind.namespaced { "Namespaced" } else { "" },
+        }
     }
+
+    /// Returns the identifier of an operation, for example `readAppsV1NamespacedDeploymentScale`.
+    fn id(&self, action: &str, kind: &Kind, subresource: &str) -> String {
+        let (verb, of) = match action {
+            "get" => ("read", ""),
+            "post" => ("create", ""),
+            "put" => ("replace", ""),
+            "deletecollection" => ("delete", "Collection"),
+            other => (other, ""),
+        };
+        let Self {
+            group, namespaced, ..
+        } = self;
+        let part = capitalized(subresource);
+        format!("{verb}{group}{of}{namespaced}{}{part}", kind.kind)
+    }
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().into_iter();
+    first.flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+fn subresource_operations(kind: &'static Kind, subresource: &str, place: &Place) -> Value {
+    let of = subresource_kind(kind, subresource);
+    let part = |action| operation(action, of, place, place.id(action, kind, subresource));
+    let verbs = subresource_verbs(subresource).iter();
+    let operations = verbs.filter_map(|verb| {
+        let (method, action) = match *verb {
+            "create" => ("post", "post"),
+            "get" => ("get", "get"),
+            "update" => ("put", "put"),
+            "patch" => ("patch", "patch"),
+            _ => return None,
+        };
+        Some((method.to_owned(), part(action)))
+    });
+    Value::Object(operations.collect())
 }
 
 fn with_parameters(mut operations: Value, path: &str) -> Value {
     let variables = ["namespace", "name"].into_iter();
     let variables = variables.filter(|name| path.contains(&format!("{{{name}}}")));
-    let parameter = |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
-    let parameters: Vec<Value> = variables.map(parameter).collect();
-    if !parameters.is_empty() {
-        operations["parameters"] = parameters.into();
-    }
+    let variables = variables.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
+    let pretty = parameter(&("pretty", "string"));
+    operations["parameters"] = variables.chain([pretty]).collect();
     operations
 }
 
-fn operation(action: &str, kind: &'static Kind) -> Value {
+fn operation(action: &str, kind: &'static Kind, place: &Place, id: String) -> Value {
     let query = match action {
         "get" => &[],
         "list" => LIST,
-        "delete" | "deletecollection" => DELETE,
+        "delete" => DELETE,
+        "deletecollection" => DELETE_COLLECTION,
+        "patch" => PATCH,
         _ => WRITE,
     };
     let mut operation = json!({
+        "operationId": id,
+        "tags": [place.tag],
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": schema::group_version_kind(kind, &kind.kind),
         "responses": responses(action, kind),
@@ -147,7 +226,7 @@ fn body(action: &str, kind: &'static Kind) -> Option<Value> {
         "post" | "put" => Some(content(&TYPES, &own)),
         "patch" => Some(content(&PATCHES, &json!({ "type": "object" }))),
         "delete" | "deletecollection" => {
-            let options = kinds().by_kind("v1", "DeleteOptions")?;
+            let options = setpoint_codec::kinds().by_kind("v1", "DeleteOptions")?;
             let options = schema::reference(&schema::kind_name(options));
             Some(content(&TYPES, &options))
         }

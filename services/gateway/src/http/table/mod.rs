@@ -9,6 +9,7 @@ mod tests;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use setpoint_codec::{Column, Kind, Object};
+use setpoint_proto::meta::{ListMeta, ObjectMeta};
 
 use crate::kinds::{self, age};
 
@@ -47,8 +48,24 @@ fn definition(name: &str, of: &str, format: &str, priority: i32) -> Value {
     })
 }
 
-/// Returns the row of an object.
-pub(super) fn row(object: &dyn Object, include: Include, now: Timestamp) -> Value {
+/// Returns whether objects of a kind can be shown in a Table.
+pub(super) fn has_table(kind: &Kind) -> bool {
+    kind.is_stored() || !kind.columns.is_empty()
+}
+
+/// Returns a Table.
+pub(super) fn table(version: &str, list: &ListMeta, columns: Value, rows: Vec<Value>) -> Value {
+    json!({
+        "kind": "Table",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": list,
+        "columnDefinitions": columns,
+        "rows": rows,
+    })
+}
+
+/// Returns the row of an object. Metadata in it has this version.
+pub(super) fn row(object: &dyn Object, include: Include, version: &str, now: Timestamp) -> Value {
     let json = json_of(object);
     let strategy = kinds::find(object.kind());
     let name = leads_with_name(object.kind()).then(|| Value::from(object.meta().name.clone()));
@@ -57,12 +74,28 @@ pub(super) fn row(object: &dyn Object, include: Include, now: Timestamp) -> Valu
         cell.unwrap_or_else(|| generic(object, &json, column, now))
     });
     let cells: Value = name.into_iter().chain(others).collect();
-    match include {
-        Include::Nothing => json!({ "cells": cells }),
-        Include::Metadata => json!({ "cells": cells, "object": partial(&json) }),
-        Include::Object => json!({ "cells": cells, "object": json }),
+    let mut row = json!({ "cells": cells });
+    let completion = strategy.and_then(|strategy| strategy.completion(object));
+    if let Some((reason, message)) = completion {
+        row["conditions"] = json!([{
+            "type": "Completed",
+            "status": "True",
+            "reason": reason,
+            "message": message,
+        }]);
     }
+    // Without it, a client would not find the end of the initial events.
+    let marked = object.meta().annotations.contains_key(INITIAL_EVENTS_END);
+    row["object"] = match include {
+        Include::Object => json,
+        Include::Nothing if !marked => Value::Null,
+        _ => partial(object.meta(), version),
+    };
+    row
 }
+
+/// The annotation of the bookmark at the end of the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 fn generic(object: &dyn Object, json: &Value, column: &Column, now: Timestamp) -> Value {
     if column.name == "Age" {
@@ -71,6 +104,7 @@ fn generic(object: &dyn Object, json: &Value, column: &Column, now: Timestamp) -
     }
     let path = column.path.as_ref().map(|path| path.replace('.', "/"));
     match path.and_then(|path| json.pointer(&path)) {
+        None if column.r#type == "integer" => 0.into(),
         None | Some(Value::Null) => "<none>".into(),
         Some(value) => value.clone(),
     }
@@ -81,11 +115,16 @@ pub(super) fn json_of(object: &dyn Object) -> Value {
     serde_json::from_slice(&object.to_json()).expect("the codec writes JSON")
 }
 
-/// Returns the metadata of an object, as JSON.
-pub(super) fn partial(json: &Value) -> Value {
+/// The kind of the metadata of an object.
+pub(super) const PARTIAL: &str = "PartialObjectMetadata";
+/// The kind of the metadata of a list's objects.
+pub(super) const PARTIAL_LIST: &str = "PartialObjectMetadataList";
+
+/// Returns the metadata of an object as a `PartialObjectMetadata` of this version.
+pub(super) fn partial(metadata: &ObjectMeta, version: &str) -> Value {
     json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": json["metadata"],
+        "kind": PARTIAL,
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": metadata,
     })
 }

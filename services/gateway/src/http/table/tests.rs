@@ -13,7 +13,7 @@ const NOW: &str = "2026-01-01T01:00:00Z";
 fn cells(resource: &str, object: Value) -> BTreeMap<String, Value> {
     let kind = kinds().by_resource(resource).unwrap();
     let object = kind.from_json(object.to_string().as_bytes()).unwrap();
-    let row = row(&*object, Include::Metadata, NOW.parse().unwrap());
+    let row = row(&*object, Include::Metadata, "v1", NOW.parse().unwrap());
     let columns = columns(kind);
     let names = columns
         .as_array()
@@ -255,11 +255,27 @@ fn a_row_includes_as_much_of_the_object_as_requested() {
     let object = kind
         .from_json(br#"{"metadata":{"name":"c"},"data":{"a":"b"}}"#)
         .unwrap();
-    let row = |include| row(&*object, include, Timestamp::UNIX_EPOCH);
-    assert_eq!(row(Include::Nothing).get("object"), None);
+    let row = |include| row(&*object, include, "v1", Timestamp::UNIX_EPOCH);
+    assert_eq!(row(Include::Nothing)["object"], Value::Null);
     assert_eq!(
         row(Include::Metadata)["object"]["kind"],
         "PartialObjectMetadata"
     );
     assert_eq!(row(Include::Object)["object"]["data"]["a"], "b");
+}
+
+#[test]
+fn the_row_of_a_pod_that_has_ended_is_completed() {
+    let kind = kinds().by_resource("pods").unwrap();
+    let conditions = |phase: &str| {
+        let pod = json!({ "status": { "phase": phase } }).to_string();
+        let pod = kind.from_json(pod.as_bytes()).unwrap();
+        row(&*pod, Include::Metadata, "v1", Timestamp::UNIX_EPOCH)["conditions"].clone()
+    };
+    assert_eq!(conditions("Running"), Value::Null);
+    for phase in ["Succeeded", "Failed"] {
+        let condition = &conditions(phase)[0];
+        assert_eq!(condition["type"], "Completed");
+        assert_eq!(condition["reason"], phase);
+    }
 }

@@ -156,7 +156,11 @@ impl Registry {
                 Err(error) => return Err(self.write_error(error, target, context).await),
             }
         }
-        Err(errors::already_exists(target.kind, &target.name))
+        let (kind, name) = (target.kind, &target.name);
+        Err(match draft.generated_name {
+            true => errors::no_unique_name(kind, name),
+            false => errors::already_exists(kind, name),
+        })
     }
 
     async fn insert_once(

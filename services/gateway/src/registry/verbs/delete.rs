@@ -156,7 +156,8 @@ fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
 
 /// Begins the deletion of an object, or shortens its grace period.
 fn begin_or_shorten(object: &mut dyn Object, options: &DeleteOptions, now: Timestamp) {
-    set_propagation_finalizer(object.meta_mut(), options);
+    let orphans = kinds::of(object.kind()).orphans_by_default();
+    set_propagation_finalizer(object.meta_mut(), options, orphans);
     // A negative grace period is an old form of "as soon as possible".
     let requested = options.grace_period_seconds;
     let requested = requested.map(|grace| if grace < 0 { 1 } else { grace });
@@ -213,12 +214,15 @@ fn shorten(
     meta.deletion_grace_period_seconds = Some(left);
 }
 
-/// Sets the finalizer of the propagation policy: dependants are orphaned first, deleted first, or neither.
-fn set_propagation_finalizer(meta: &mut ObjectMeta, options: &DeleteOptions) {
+/// Sets the finalizer of the propagation policy: dependants are orphaned first, deleted first, or neither. Without a policy,
+/// finalizers that are set decide, then `orphans`.
+fn set_propagation_finalizer(meta: &mut ObjectMeta, options: &DeleteOptions, orphans: bool) {
+    let is_set = |name: &str| meta.finalizers.iter().any(|finalizer| finalizer == name);
+    let decided = is_set(ORPHAN) || is_set(FOREGROUND);
     let policy = match (&options.propagation_policy, options.orphan_dependents) {
         (Some(policy), _) => policy.as_str(),
         (None, Some(true)) => "Orphan",
-        // Without a policy, the finalizers stay as they are.
+        (None, None) if orphans && !decided => "Orphan",
         (None, None) => return,
         (None, Some(false)) => "Background",
     };
@@ -342,13 +346,20 @@ mod tests {
             ..Default::default()
         };
         let mut meta = ObjectMeta::default();
-        set_propagation_finalizer(&mut meta, &policy("Orphan"));
+        set_propagation_finalizer(&mut meta, &policy("Orphan"), false);
         assert_eq!(meta.finalizers, [ORPHAN]);
-        set_propagation_finalizer(&mut meta, &DeleteOptions::default());
+        set_propagation_finalizer(&mut meta, &DeleteOptions::default(), false);
         assert_eq!(meta.finalizers, [ORPHAN]);
-        set_propagation_finalizer(&mut meta, &policy("Foreground"));
+        set_propagation_finalizer(&mut meta, &policy("Foreground"), false);
         assert_eq!(meta.finalizers, [FOREGROUND]);
-        set_propagation_finalizer(&mut meta, &policy("Background"));
+        set_propagation_finalizer(&mut meta, &policy("Background"), true);
         assert!(meta.finalizers.is_empty());
+        set_propagation_finalizer(&mut meta, &DeleteOptions::default(), false);
+        assert!(meta.finalizers.is_empty());
+        set_propagation_finalizer(&mut meta, &DeleteOptions::default(), true);
+        assert_eq!(meta.finalizers, [ORPHAN]);
+        set_propagation_finalizer(&mut meta, &policy("Foreground"), false);
+        set_propagation_finalizer(&mut meta, &DeleteOptions::default(), true);
+        assert_eq!(meta.finalizers, [FOREGROUND]);
     }
 }

@@ -1,0 +1,78 @@
+//! The order of groups and versions in discovery, which is upstream's. Clients resolve a name that several groups have to
+//! the first of them.
+
+use std::cmp::Reverse;
+
+/// The groups in their order. Others follow by name.
+const GROUPS: [&str; 22] = [
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+/// Returns the sort key of a group and version: the preferred version of a group comes first.
+pub(super) fn key<'a>(group: &'a str, version: &'a str) -> impl Ord + use<'a> {
+    let rank = GROUPS.iter().position(|known| *known == group);
+    let rank = rank.unwrap_or(GROUPS.len());
+    (rank, group, Reverse(maturity(version)), version)
+}
+
+/// Returns stability, major and minor number of a version: `v2` > `v1` > `v2beta1` > `v1alpha2` > others.
+fn maturity(version: &str) -> (u8, u64, u64) {
+    parse(version).unwrap_or_default()
+}
+
+fn parse(version: &str) -> Option<(u8, u64, u64)> {
+    let rest = version.strip_prefix('v')?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit());
+    let (major, rest) = rest.split_at(end.unwrap_or(rest.len()));
+    let major = major.parse().ok()?;
+    if rest.is_empty() {
+        return Some((3, major, 0));
+    }
+    let (stability, minor) = match rest.strip_prefix("beta") {
+        Some(minor) => (2, minor),
+        None => (1, rest.strip_prefix("alpha")?),
+    };
+    Some((stability, major, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stable_and_newer_versions_come_first() {
+        let mut versions = ["v1alpha2", "v1", "odd", "v2beta1", "v10", "v1beta1", "v2"];
+        versions.sort_by(|a, b| key("batch", a).cmp(&key("batch", b)));
+        let expected = ["v10", "v2", "v1", "v2beta1", "v1beta1", "v1alpha2", "odd"];
+        assert_eq!(versions, expected);
+    }
+
+    #[test]
+    fn known_groups_come_first() {
+        let mut groups = ["example.com", "events.k8s.io", "batch", "", "a.io", "apps"];
+        groups.sort_by(|a, b| key(a, "v1").cmp(&key(b, "v1")));
+        let expected = ["", "apps", "events.k8s.io", "batch", "a.io", "example.com"];
+        assert_eq!(groups, expected);
+    }
+}

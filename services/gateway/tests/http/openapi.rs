@@ -1,0 +1,107 @@
+//! OpenAPI v2, and the caching of OpenAPI documents.
+
+use axum::body::Body;
+use flate2::read::GzDecoder;
+use http::Request;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use serde_json::{Value, json};
+
+use crate::api::Api;
+
+const OLD_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+#[tokio::test]
+async fn v2_has_every_group_in_one_document() {
+    let api = Api::start().await;
+    let document = api.get("/openapi/v2").await.ok();
+    assert_eq!(document["swagger"], "2.0");
+    let path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
+    let patch = &document["paths"][path]["patch"];
+    let of = &patch["x-kubernetes-group-version-kind"];
+    assert_eq!(of["kind"], "Deployment");
+    assert_eq!(patch["operationId"], "patchAppsV1NamespacedDeployment");
+    let parameters = patch["parameters"].as_array().unwrap();
+    let validation = json!({
+        "name": "fieldValidation", "in": "query", "type": "string", "uniqueItems": true,
+    });
+    assert!(parameters.contains(&validation));
+    let spec = &document["definitions"]["io.k8s.api.core.v1.PodSpec"]["properties"];
+    let containers = &spec["containers"];
+    assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    let item = &containers["items"]["$ref"];
+    assert_eq!(item, "#/definitions/io.k8s.api.core.v1.Container");
+    let list = &document["definitions"]["io.k8s.api.core.v1.ConfigMapList"];
+    let of = &list["x-kubernetes-group-version-kind"][0];
+    assert_eq!(of["kind"], "ConfigMapList");
+}
+
+#[tokio::test]
+async fn every_reference_in_v2_resolves() {
+    let api = Api::start().await;
+    let document = api.get("/openapi/v2").await.ok();
+    let text = document.to_string();
+    assert!(!text.contains("#/components/"));
+    for rest in text.split("#/definitions/").skip(1) {
+        let name = rest.split('"').next().unwrap();
+        assert!(document["definitions"][name].is_object(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn kubectl_gets_v2_in_protobuf() {
+    let api = Api::start().await;
+    for accept in [OLD_PROTOBUF, PROTOBUF] {
+        let reply = api.get_as("/openapi/v2", accept).await;
+        assert_eq!(reply.headers[CONTENT_TYPE], PROTOBUF);
+        // Field 1 is the version of OpenAPI.
+        assert!(reply.body.starts_with(b"\x0a\x032.0"));
+    }
+    let reply = api.get_as("/openapi/v2", "application/yaml").await;
+    assert_eq!(reply.code, 406);
+}
+
+#[tokio::test]
+async fn a_client_that_has_a_document_does_not_receive_it_again() {
+    let api = Api::start().await;
+    for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"] {
+        let first = api.get(path).await;
+        let etag = &first.headers[ETAG];
+        let request = Request::get(path).header(IF_NONE_MATCH, etag);
+        let second = api.send(request, Body::empty()).await;
+        assert_eq!(second.code, 304, "{path}");
+        assert_eq!(second.headers[ETAG], etag);
+        assert!(second.body.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn documents_are_compressed_if_the_client_accepts_it() {
+    let api = Api::start().await;
+    let path = "/openapi/v3/api/v1";
+    let request = Request::get(path).header(ACCEPT_ENCODING, "gzip");
+    let small = api.send(request, Body::empty()).await;
+    assert_eq!(small.headers[CONTENT_ENCODING], "gzip");
+    let document: Value = serde_json::from_reader(GzDecoder::new(&*small.body)).unwrap();
+    let plain = api.get(path).await;
+    assert_eq!(plain.headers.get(CONTENT_ENCODING), None);
+    assert_eq!(document, plain.ok());
+}
+
+#[tokio::test]
+async fn operations_have_unique_identifiers() {
+    let api = Api::start().await;
+    let document = api.get("/openapi/v2").await.ok();
+    let paths = document["paths"].as_object().unwrap().values();
+    let operations = paths.flat_map(|path| path.as_object().unwrap().values());
+    let mut ids: Vec<_> = operations
+        .filter_map(|operation| operation.get("operationId")?.as_str())
+        .collect();
+    let all = ids.len();
+    assert!(ids.contains(&"readAppsV1NamespacedDeploymentScale"));
+    assert!(ids.contains(&"listCoreV1PodForAllNamespaces"));
+    assert!(ids.contains(&"deleteRbacAuthorizationV1CollectionClusterRole"));
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
