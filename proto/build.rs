@@ -228,13 +228,14 @@ fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
 }
 
 /// Generates `impl Body` for each kind, `impl Resource` for each stored one, and the only lists of kinds in Rust:
-/// `for_each_kind!` and `for_each_stored_kind!`.
+/// `for_each_kind!`, `for_each_stored_kind!`, `for_each_view!` and `for_each_review!`.
 fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     let extension = pool
         .get_extension_by_name("setpoint.kind")
         .ok_or("options.proto declares it")?;
     let mut impls = String::new();
     let (mut all, mut stored) = (String::new(), String::new());
+    let (mut views, mut reviews) = (String::new(), String::new());
     for message in pool
         .all_messages()
         .filter(|m| m.options().has_extension(&extension))
@@ -243,6 +244,12 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
         let path = rust_path(message.full_name());
         let entry = format!("            {path} => {:?},\n", message.full_name());
         all.push_str(&entry);
+        if !text(&rules, "view_of").is_empty() {
+            views.push_str(&entry);
+        }
+        if flag(&rules, "review") {
+            reviews.push_str(&entry);
+        }
         write!(impls, "{}", body(&message, &path))?;
         if is_stored(&rules) {
             stored.push_str(&entry);
@@ -251,8 +258,14 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     }
     let all = list("for_each_kind", "every kind, request bodies included", &all);
     let stored = list("for_each_stored_kind", "every stored kind", &stored);
+    let views = list(
+        "for_each_view",
+        "every other version of a stored kind",
+        &views,
+    );
+    let reviews = list("for_each_review", "every review", &reviews);
     Ok(format!(
-        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n{all}{stored}"
+        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n{all}{stored}{views}{reviews}"
     ))
 }
 

@@ -1,6 +1,8 @@
 //! End-to-end tests: clusters of processes on etcd, driven by kubectl.
 
+mod apply;
 mod busy;
+mod clients;
 mod clock;
 mod controller_manager;
 mod docker;

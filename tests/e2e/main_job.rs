@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use crate::web::{apply, is_ready, manifest, pods, text, until_ready};
@@ -27,6 +27,7 @@ fn a_deployment_is_applied_scaled_repaired_and_rolled_out() {
     apply(&kubectl);
     three_pods_run_on_three_nodes(&kubectl);
     kubectl_shows_the_usual_tables(&kubectl);
+    kubectl_reads_openapi_and_pages(&kubectl);
     applying_again_changes_nothing(&kubectl);
     a_watch_streams_scaling(&kubectl);
     a_deleted_pod_is_replaced(&kubectl);
@@ -86,6 +87,30 @@ fn kubectl_shows_the_usual_tables(kubectl: &Kubectl) {
         let shown = described.contains("ScalingReplicaSet");
         shown.then_some(()).ok_or(described)
     });
+}
+
+/// kubectl reads OpenAPI v2 in protobuf to apply a `List`, whose kind no other document has.
+fn kubectl_reads_openapi_and_pages(kubectl: &Kubectl) {
+    let configmap = |name: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
+    let items = ["one", "two"].map(configmap);
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    let output = kubectl.with("apply -n production", &list.to_string());
+    assert!(
+        output.stdout.contains("configmap/two created"),
+        "{output:?}"
+    );
+    let paged = kubectl.ok("get configmaps -n production --chunk-size=1 -o name");
+    assert!(paged.contains("configmap/one\nconfigmap/two\n"), "{paged}");
+    for output in ["plaintext", "plaintext-openapiv2"] {
+        let text = kubectl.ok(&format!(
+            "explain deployment.spec.template.spec.containers --output={output}"
+        ));
+        assert!(text.contains("imagePullPolicy"), "{text}");
+    }
+    let scale = kubectl.ok("get deployment web-frontend -n production --subresource=scale");
+    let head = scale.lines().next().unwrap_or_default();
+    let head: Vec<_> = head.split_whitespace().collect();
+    assert_eq!(head, ["NAME", "DESIRED", "AVAILABLE", "AGE"]);
 }
 
 fn applying_again_changes_nothing(kubectl: &Kubectl) {

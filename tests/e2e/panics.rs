@@ -16,7 +16,7 @@ const SIZE: Size = Size {
 const CLIENTS: usize = 5;
 
 /// The tasks of all services that are restarted after a panic, except that of a Docker engine.
-const TASKS: [&str; 16] = [
+const TASKS: [&str; 19] = [
     "cache-consistent-read",
     "cache-differences",
     "cache-reflector",
@@ -30,9 +30,12 @@ const TASKS: [&str; 16] = [
     "garbage-collector",
     "heartbeat",
     "informer",
+    "kubernetes-service",
     "leader",
     "membership",
+    "namespace-objects",
     "namespaces",
+    "quotas",
 ];
 
 /// Each task of each process panics at its first start.

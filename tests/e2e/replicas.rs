@@ -157,6 +157,8 @@ async fn a_gateway_whose_watch_lags_does_not_return_an_object_that_another_gatew
     let names = async || {
         let listed = behind.list::<ConfigMap>(&ListOptions::default()).await?;
         let names = listed.items.into_iter().map(|object| object.metadata.name);
+        // Every namespace has one of this name.
+        let names = names.filter(|name| name != "kube-root-ca.crt");
         Ok::<Vec<_>, setpoint_proto::ApiError>(names.collect())
     };
     assert_eq!(names().await.expect("the gateway responds"), ["doomed"]);

@@ -15,10 +15,12 @@ mod metrics;
 mod peers;
 pub mod registry;
 mod router;
+mod server_info;
 mod settings;
 mod start;
 
 pub use peers::Peers;
 pub use router::router;
+pub use server_info::ServerInfo;
 pub use settings::Settings;
 pub use start::start;

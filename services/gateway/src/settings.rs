@@ -1,6 +1,7 @@
 //! The settings of the gateway.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub struct Settings {
     cache_check: Duration,
     #[serde(with = "host::duration")]
     event_ttl: Duration,
+    root_ca: PathBuf,
     max_requests_inflight: usize,
     max_mutating_requests_inflight: usize,
     etcd: Etcd,
@@ -49,6 +51,7 @@ impl Default for Settings {
             stall: cache::Settings::default().stall,
             cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
+            root_ca: PathBuf::new(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             etcd: Etcd {
@@ -77,6 +80,10 @@ impl host::Settings for Settings {
             (
                 "event_ttl",
                 "Time after its last write at which an Event is deleted",
+            ),
+            (
+                "root_ca",
+                "File with the CA certificates that the ConfigMap kube-root-ca.crt of each namespace has; without it, the ConfigMap has none",
             ),
             (
                 "max_requests_inflight",
@@ -138,6 +145,11 @@ impl Settings {
     /// Returns the time after its last write at which an Event is deleted.
     pub(crate) fn event_ttl(&self) -> Duration {
         self.event_ttl
+    }
+
+    /// Returns the file with the CA certificates; empty if there is none.
+    pub(crate) fn root_ca(&self) -> &Path {
+        &self.root_ca
     }
 
     /// Returns the window of flap detection; `None` if it is turned off.

@@ -17,28 +17,45 @@ use crate::explain::flaps;
 use crate::peers::Peers;
 use crate::registry::Registry;
 use crate::router::router_with;
+use crate::server_info::{self, ServerInfo};
 use crate::settings::Settings;
 
 /// The interval of log lines while etcd cannot be reached.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
+/// The health checks that follow the cache: its store, and kube-apiserver's names of what reads from it.
+const CACHE_CHECKS: [&str; 5] = [
+    "etcd",
+    "informer-sync",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/storage-readiness",
+];
+
 /// Serves the API until shutdown. Starts without etcd as well: until it is reached, requests fail.
 ///
 /// # Errors
-/// When an endpoint of etcd is not an address.
+/// When an endpoint of etcd is not an address, or the CA certificates cannot be read.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
-    let etcd = host.health().check("etcd");
+    let checks = CACHE_CHECKS.map(|name| host.health().check(name));
     let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
     let cache = Cache::start(store.clone(), settings.cache());
     let peers = Peers::except(settings.etcd_ports(), host.address().port());
-    let registry = Arc::new(Registry::new(store, cache.clone()).with_peers(peers));
+    let server = ServerInfo {
+        instance: host.instance().to_owned(),
+        port: host.address().port(),
+        address: server_info::endpoint_address(host.advertised()).await,
+        ca_bundle: server_info::read_ca_bundle(settings.root_ca())?,
+    };
+    let registry = Registry::new(store, cache.clone()).with_peers(peers);
+    let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
     let router = router_with(settings.flow_control(), registry.clone());
     tokio::join!(
         host.serve(router.layer(Extension(shutdown.clone()))),
         supervise("etcd-health", health_report(&host, "etcd-health"), || {
-            report_health(cache.clone(), etcd.clone(), shutdown.clone())
+            report_health(cache.clone(), checks.clone(), shutdown.clone())
         }),
         registry
             .clone()
@@ -104,19 +121,24 @@ async fn close_watches(cache: Cache, shutdown: CancellationToken) {
 }
 
 /// Reports the health of the cache as readiness and in the log.
-async fn report_health(cache: Cache, check: Check, shutdown: CancellationToken) {
+async fn report_health(
+    cache: Cache,
+    checks: [Check; CACHE_CHECKS.len()],
+    shutdown: CancellationToken,
+) {
+    let fail = |why: &str| checks.iter().for_each(|check| check.fail(why));
     let mut health = cache.health();
     let report = async {
         loop {
             let now = health.borrow_and_update().clone();
             match &now {
                 Health::Following => {
-                    check.pass();
+                    checks.iter().for_each(Check::pass);
                     info!("following etcd");
                 }
-                Health::Loading => check.fail("the cache has not been loaded from etcd yet"),
+                Health::Loading => fail("the cache has not been loaded from etcd yet"),
                 Health::Behind(why) => {
-                    check.fail(format!("watching etcd failed: {why}"));
+                    fail(&format!("watching etcd failed: {why}"));
                     warn!(why, "watching etcd failed; trying again");
                 }
             }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use opentelemetry::global;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use prost::Message as _;
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_proto::core::{ConfigMap, Namespace};
+use setpoint_proto::events;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
     CreateRequest, DeleteRequest, GetRequest, ListRequest, Object, PatchRequest, UpdateRequest,
@@ -350,4 +352,77 @@ async fn a_panic_is_an_internal_error_and_the_gateway_continues() {
         response.contains(r#""reason":"InternalError""#),
         "{response}"
     );
+}
+
+/// Another version of a stored kind is read and written in its own form.
+#[tokio::test]
+async fn a_view_has_its_own_form_in_every_call() {
+    let (mut client, _gateway) = gateway().await;
+    let mut event = events::Event {
+        note: "it was tested".into(),
+        reason: "Tested".into(),
+        action: "Test".into(),
+        r#type: "Normal".into(),
+        reporting_controller: "acme.io/test".into(),
+        reporting_instance: "test-0".into(),
+        event_time: "2026-01-02T03:04:05Z"
+            .parse::<jiff::Timestamp>()
+            .unwrap()
+            .into(),
+        ..Default::default()
+    };
+    event.metadata.name = "a".into();
+    event.regarding.namespace = NAMESPACE.into();
+    let resource = || "events.events.k8s.io".to_owned();
+    let type_url = "type.googleapis.com/k8s.events.v1.Event";
+    let created = CreateRequest {
+        resource: resource(),
+        namespace: NAMESPACE.into(),
+        object: Some(Any {
+            type_url: type_url.into(),
+            value: event.encode_to_vec().into(),
+        }),
+        ..Default::default()
+    };
+    let created = client.create(created).await.unwrap().into_inner();
+    let any = created.object.clone().unwrap();
+    assert_eq!(any.type_url, type_url);
+    let read = events::Event::decode(any.value).unwrap();
+    assert_eq!(read.note, "it was tested");
+    let list = ListRequest {
+        resource: resource(),
+        namespace: NAMESPACE.into(),
+        field_selector: "regarding.namespace=".to_owned() + NAMESPACE,
+        ..Default::default()
+    };
+    let list = client.list(list).await.unwrap().into_inner();
+    assert_eq!(list.items[0].object, created.object);
+    let watch = WatchRequest {
+        resource: resource(),
+        namespace: NAMESPACE.into(),
+        send_initial_events: true,
+        ..Default::default()
+    };
+    let mut watched = client.watch(watch).await.unwrap().into_inner();
+    let sent = Object::decode(next(&mut watched).await.object).unwrap();
+    assert_eq!(sent.object, created.object);
+}
+
+#[tokio::test]
+async fn a_call_with_an_invalid_token_is_unauthorized_and_reviews_are_only_created() {
+    let (mut client, _gateway) = gateway().await;
+    let named = |resource: &str| GetRequest {
+        resource: resource.into(),
+        namespace: NAMESPACE.into(),
+        name: "a".into(),
+        ..Default::default()
+    };
+    let mut request = Request::new(named("configmaps"));
+    let metadata = request.metadata_mut();
+    metadata.insert("authorization", "Bearer x".parse().unwrap());
+    let refused = failed(client.get(request).await);
+    assert_eq!(refused.reason, Reason::Unauthorized);
+    let review = named("localsubjectaccessreviews.authorization.k8s.io");
+    let refused = failed(client.get(review).await);
+    assert_eq!(refused.reason, Reason::MethodNotAllowed);
 }

@@ -34,6 +34,10 @@ impl Fixture {
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();
+        let mut account = core::ServiceAccount::default();
+        account.metadata.namespace = NAMESPACE.into();
+        account.metadata.name = "default".into();
+        gateway.create(&account).await.unwrap();
         let set = gateway.create(&web()).await.unwrap().object;
         let readers = (
             gateway.informer::<ReplicaSetView>(),

@@ -45,7 +45,7 @@ pub struct Reply {
 }
 
 impl Gateway {
-    /// Starts a gateway with only the namespace [`NAMESPACE`].
+    /// Starts a gateway with only the namespace [`NAMESPACE`] and its ServiceAccount.
     pub fn start() -> Self {
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime
@@ -66,6 +66,8 @@ impl Gateway {
         };
         let kind = kinds().by_kind("v1", "Namespace").expect("the kind exists");
         gateway.create(kind, NAMESPACE);
+        let account = kinds().by_kind("v1", "ServiceAccount");
+        gateway.create(account.expect("the kind exists"), "default");
         gateway
     }
 

@@ -2,6 +2,9 @@
 
 mod cache_differences;
 mod garbage_collector;
+mod kubernetes_service;
+pub(crate) mod namespace_objects;
+mod quotas;
 mod system_objects;
 mod ttl;
 
@@ -13,14 +16,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::registry::Registry;
 
-/// The name of the health check, as in kube-apiserver.
-const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
+/// The names of the health checks of the initial objects, as in kube-apiserver.
+const INITIAL_OBJECTS: [&str; 3] = [
+    "poststarthook/bootstrap-controller",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/start-system-namespaces-controller",
+];
 
 impl Registry {
-    /// Creates the initial namespaces and priority classes; then runs the garbage collector and the deletion of expired objects until `shutdown`.
+    /// Creates the initial namespaces and priority classes; then runs the garbage collector, the deletion of expired objects,
+    /// and the loops that keep the objects of each namespace, the status of quotas and the Service `kubernetes`, until
+    /// `shutdown`.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
-    /// health of the task; that of the namespaces gets `Ok` once they exist.
+    /// health of the task; those of the initial objects get `Ok` once they exist.
     pub async fn run_background<R>(
         self: Arc<Self>,
         event_ttl: Duration,
@@ -29,24 +38,35 @@ impl Registry {
     ) where
         R: Fn(Result<(), String>),
     {
-        let namespaces = report(NAMESPACES);
+        let initial = INITIAL_OBJECTS.map(&report);
         let (collector, expiry) = (report("garbage-collector"), report("expiry"));
+        let (objects, service) = (report("namespace-objects"), report("kubernetes-service"));
+        let quotas = report("quotas");
         let work = async {
             self.cache().synced().await;
             let failing = |state: Result<(), String>| {
                 if state.is_err() {
-                    namespaces(state);
+                    initial.iter().for_each(|report| report(state.clone()));
                 }
             };
             supervise("namespaces", failing, || self.create_system_objects()).await;
-            namespaces(Ok(()));
+            initial.iter().for_each(|report| report(Ok(())));
             tokio::join!(
                 supervise("garbage-collector", collector, || garbage_collector::run(
                     &self
                 )),
                 supervise("expiry", expiry, || ttl::run(&self, event_ttl)),
+                // Boxed, since the futures of the loops are large together.
+                supervise("namespace-objects", objects, || {
+                    Box::pin(namespace_objects::run(&self))
+                }),
+                supervise("quotas", quotas, || Box::pin(quotas::run(&self))),
+                supervise("kubernetes-service", service, || {
+                    Box::pin(kubernetes_service::run(&self))
+                }),
             );
         };
         shutdown.run_until_cancelled(work).await;
+        Box::pin(kubernetes_service::release(&self)).await;
     }
 }

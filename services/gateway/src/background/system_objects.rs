@@ -1,5 +1,6 @@
-//! Creates the objects that every cluster has: namespaces and priority classes (upstream: the system-namespaces
-//! controller and the post-start hook of the scheduling API).
+//! Creates the objects that every cluster has: namespaces, priority classes, the range of the addresses of Services, priority
+//! levels and flow schemas (upstream: the system-namespaces controller, the post-start hooks of the scheduling and
+//! flow-control APIs, and the controller of the default ServiceCIDR).
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use setpoint_codec::{Object, kind_of};
 use setpoint_proto::core::Namespace;
 use setpoint_proto::{ApiError, Reason, Resource};
 
-use crate::kinds::priorityclass;
+use crate::kinds::{flowcontrol, priorityclass, servicecidr};
 use crate::registry::{Registry, RequestContext, Target};
 
 const NAMESPACES: [&str; 5] = [
@@ -30,6 +31,14 @@ impl Registry {
         }
         for class in priorityclass::system_classes() {
             self.create_until_it_exists(class).await;
+        }
+        self.create_until_it_exists(servicecidr::default_range())
+            .await;
+        for level in flowcontrol::levels() {
+            self.create_until_it_exists(level).await;
+        }
+        for schema in flowcontrol::schemas() {
+            self.create_until_it_exists(schema).await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Deletes expired objects: Events some time after their last write, and the Leases of replicas that are gone.
+//! Deletes expired objects: Events some time after their last write, and the Leases of replicas and gateways that are gone.
 //!
 //! The timestamps within an object are not trusted: any client can write an Event of the year 2999, and the clock of a
 //! replica may be wrong. The age of an object is the time since its last write, as the gateways saw it.
@@ -16,6 +16,7 @@ use setpoint_proto::core::Event;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
 use tokio::time::Instant;
 
+use super::kubernetes_service;
 use crate::registry::{AtLeast, Cached, Filter, Registry, RequestContext, Target};
 
 /// The bounds of the interval between two runs. An object may outlive its TTL by one interval.
@@ -41,7 +42,7 @@ struct ExpiringKind {
 #[derive(Default)]
 struct LastWrites(HashMap<Key, (Revision, Instant)>);
 
-fn expiring_kinds(event_ttl: Duration) -> [ExpiringKind; 2] {
+fn expiring_kinds(event_ttl: Duration) -> [ExpiringKind; 3] {
     [
         ExpiringKind {
             kind: kind_of::<Event>(),
@@ -54,6 +55,18 @@ fn expiring_kinds(event_ttl: Duration) -> [ExpiringKind; 2] {
             kind: kind_of::<Lease>(),
             namespace: replicas::NAMESPACE,
             ttl: Box::new(|lease| lease_duration(lease).saturating_add(REPLICA_RETENTION)),
+            trusts_cause: false,
+            last_writes: LastWrites::default(),
+        },
+        ExpiringKind {
+            kind: kind_of::<Lease>(),
+            namespace: kubernetes_service::LEASES,
+            ttl: Box::new(
+                |lease| match lease.labels().get(kubernetes_service::IDENTITY) {
+                    Some(_) => lease_duration(lease),
+                    None => Duration::MAX,
+                },
+            ),
             trusts_cause: false,
             last_writes: LastWrites::default(),
         },

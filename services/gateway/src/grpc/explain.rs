@@ -12,7 +12,7 @@ use setpoint_proto::setpoint::{
 use setpoint_proto::{ApiError, Reason};
 use tonic::{Extensions, Request, Response, Status};
 
-use super::request::{bad_request, context};
+use super::request::{bad_request, context, stored};
 use super::telemetry::Call;
 use crate::explain::{history, why};
 use crate::flow_control::Seat;
@@ -38,7 +38,7 @@ impl Service {
         request: Request<HistoryRequest>,
     ) -> Result<HistoryResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, None)?;
+        let context = context(&metadata, &extensions, None)?;
         let target = target(request.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
         let limit = match usize::try_from(request.limit) {
@@ -57,7 +57,7 @@ impl Service {
 
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, None)?;
+        let context = context(&metadata, &extensions, None)?;
         let target = target(request.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
         why::explain(&self.registry, &context, &target, Timestamp::now()).await
@@ -71,7 +71,7 @@ async fn seat(extensions: &Extensions, target: &Target) -> Result<Option<Seat>, 
 
 /// Returns the target that a user names by any name of its kind.
 fn target(subject: ObjectRef) -> Result<Target, ApiError> {
-    let kind = kind(&subject.resource)?;
+    let kind = stored(kind(&subject.resource)?)?;
     if subject.name.is_empty() {
         return Err(bad_request("name: Required value"));
     }

@@ -9,11 +9,16 @@ mod watch;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use setpoint_proto::DESCRIPTORS;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::objects_server::ObjectsServer;
+use tonic::Status;
 use tonic::service::Routes;
 
+use crate::access::authentication;
 use crate::registry::Registry;
 use objects::Service;
 
@@ -24,6 +29,7 @@ const RESPONSE_MAX: usize = 512 << 20;
 
 /// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Explain`, and both versions of server reflection.
 pub(crate) fn router(registry: Arc<Registry>) -> Router {
+    let authenticated = from_fn_with_state(registry.clone(), authenticate);
     let explain = ExplainServer::new(explain::Service::new(registry.clone()));
     let objects = ObjectsServer::new(Service::new(registry))
         .max_decoding_message_size(REQUEST_MAX)
@@ -39,4 +45,20 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
         .add_service(described().build_v1alpha().expect(built))
         .prepare()
         .into_axum_router()
+        .layer(authenticated)
+}
+
+/// Sets the user of a call as an extension.
+async fn authenticate(
+    State(registry): State<Arc<Registry>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match authentication::authenticate(&registry, request.headers()).await {
+        Ok(user) => {
+            request.extensions_mut().insert(user);
+            next.run(request).await
+        }
+        Err(error) => Status::from(error).into_http(),
+    }
 }

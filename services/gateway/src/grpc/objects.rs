@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use setpoint_codec::Kind;
 use setpoint_model::Verb;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::{
@@ -29,9 +30,9 @@ impl Service {
         Self { registry }
     }
 
-    async fn list_objects(&self, request: Request<ListRequest>) -> Result<List, ApiError> {
+    async fn list_objects(&self, request: Request<ListRequest>) -> Result<ListResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, request.trace)?;
+        let context = context(&metadata, &extensions, request.trace)?;
         let filter = filter(
             &request.resource,
             &request.namespace,
@@ -47,13 +48,14 @@ impl Service {
             continue_token: request.r#continue,
             at: RevisionMatch::NotOlderThan(at_least(&request.revision)?),
         };
-        call.observe(&extensions, &context, self.registry.list(&context, &params))
-            .await
+        let list = self.registry.list(&context, &params);
+        let list = call.observe(&extensions, &context, list).await?;
+        listed(list, params.filter.served())
     }
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, request.trace)?;
+        let context = context(&metadata, &extensions, request.trace)?;
         let target = named(
             &request.resource,
             &request.namespace,
@@ -79,7 +81,7 @@ impl Service {
             &request.name,
             &request.subresource,
         )?;
-        let context = context(&metadata, request.trace)?
+        let context = context(&metadata, &extensions, request.trace)?
             .by(request.field_manager)
             .dry(request.dry_run);
         let created = self
@@ -102,7 +104,7 @@ impl Service {
             &request.name,
             &request.subresource,
         )?;
-        let context = context(&metadata, request.trace)?
+        let context = context(&metadata, &extensions, request.trace)?
             .by(request.field_manager)
             .dry(request.dry_run);
         let object = object(request.object).await?;
@@ -142,7 +144,7 @@ impl Service {
             force: request.force,
             check: |_, _| Ok(Vec::new()),
         };
-        let context = context(&metadata, request.trace)?
+        let context = context(&metadata, &extensions, request.trace)?
             .by(request.field_manager)
             .dry(request.dry_run);
         let patched = self.registry.patch(&context, &target, &patch);
@@ -157,7 +159,7 @@ impl Service {
         request: Request<DeleteRequest>,
     ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, request.trace)?.by(request.field_manager);
+        let context = context(&metadata, &extensions, request.trace)?.by(request.field_manager);
         let target = named(&request.resource, &request.namespace, &request.name, "")?;
         let options = request.options.unwrap_or_default();
         let deleted = self.registry.delete(&context, &target, &options);
@@ -172,17 +174,17 @@ fn response(result: Result<ObjectResponse, ApiError>) -> Result<Response<Object>
     Ok(Response::new(result?.into_message()))
 }
 
-fn listed(list: List) -> ListResponse {
-    let items = list
-        .items
-        .iter()
-        .map(|item| ObjectResponse::from(item).into_message());
-    ListResponse {
-        items: items.collect(),
+fn listed(list: List, served: &'static Kind) -> Result<ListResponse, ApiError> {
+    let items = list.items.iter().map(|item| {
+        let item = ObjectResponse::from(item).served_as(served)?;
+        Ok(item.into_message())
+    });
+    Ok(ListResponse {
+        items: items.collect::<Result<_, ApiError>>()?,
         revision: list.revision.to_string(),
         r#continue: list.continue_token,
         remaining: list.remaining,
-    }
+    })
 }
 
 #[tonic::async_trait]
@@ -194,7 +196,7 @@ impl Objects for Service {
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        Ok(Response::new(listed(self.list_objects(request).await?)))
+        Ok(Response::new(self.list_objects(request).await?))
     }
 
     async fn create(&self, request: Request<CreateRequest>) -> Result<Response<Object>, Status> {

@@ -4,18 +4,25 @@ use setpoint_codec::{Kind, Object, kinds};
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
+use tonic::Extensions;
 use tonic::metadata::MetadataMap;
 
+use crate::access::Identity;
 use crate::heavy::heavy;
-use crate::registry::{AtLeast, Filter, RequestContext, Target};
+use crate::registry::{AtLeast, Filter, RequestContext, Target, errors};
 
 /// Returns the context of a request.
 pub(super) fn context(
     metadata: &MetadataMap,
+    extensions: &Extensions,
     trace: Option<TraceContext>,
 ) -> Result<RequestContext, ApiError> {
     let header = |name| metadata.get(name).and_then(|value| value.to_str().ok());
-    Ok(RequestContext::from_headers(header)?.within(trace))
+    let context = RequestContext::from_headers(header)?.within(trace);
+    Ok(match extensions.get::<Identity>() {
+        Some(user) => context.as_user(user),
+        None => context,
+    })
 }
 
 /// Returns the kind of a plural with its group.
@@ -46,7 +53,17 @@ pub(super) fn named(
     if name.is_empty() {
         return Err(bad_request("name: Required value"));
     }
-    target(resource, namespace, name, subresource)
+    let target = target(resource, namespace, name, subresource)?;
+    stored(target.served)?;
+    Ok(target)
+}
+
+/// Returns a kind with stored objects; `MethodNotAllowed` for a review, which can only be created.
+pub(super) fn stored(kind: &'static Kind) -> Result<&'static Kind, ApiError> {
+    match kind.is_review {
+        true => Err(errors::not_allowed()),
+        false => Ok(kind),
+    }
 }
 
 /// Returns the filter of a list or watch.
@@ -58,12 +75,12 @@ pub(super) fn filter(
 ) -> Result<Filter, ApiError> {
     let labels = Selector::parse(labels).map_err(|error| bad_request(error.to_string()))?;
     let fields = Fields::parse(fields).map_err(|error| bad_request(error.to_string()))?;
-    Filter::new(kind(resource)?, namespace, labels, &fields)
+    Filter::new(stored(kind(resource)?)?, namespace, labels, &fields)
 }
 
 /// Returns the collection that a filter selects from.
 pub(super) fn collection(filter: &Filter) -> Target {
-    Target::whole(filter.kind(), &Key::new(filter.namespace(), ""))
+    Target::whole(filter.served(), &Key::new(filter.namespace(), ""))
 }
 
 /// Returns the minimum revision of a read; by default, the read is linearizable.

@@ -69,7 +69,7 @@ impl<'a> Call<'a> {
         control
             .seat(
                 self.verb,
-                self.target.kind,
+                self.target.served,
                 &self.target.namespace,
                 Flow::Connection(peer),
             )
@@ -83,7 +83,7 @@ impl<'a> Call<'a> {
             verb: Some(self.verb),
             method: "",
             dry_run: self.dry_run,
-            kind: Some(target.kind),
+            kind: Some(target.served),
             subresource: target.subresource.name(),
             namespace: &target.namespace,
             name: &target.name,
@@ -95,7 +95,7 @@ impl<'a> Call<'a> {
         if !self.is_recorded(parent.is_some()) {
             return Span::none();
         }
-        let (verb, kind) = (self.verb, self.target.kind);
+        let (verb, kind) = (self.verb, self.target.served);
         let subresource = Some(self.target.subresource.name()).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));
         let rpc = [

@@ -1,8 +1,10 @@
-//! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers.
+//! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers; a view is encoded for each.
 
 use std::pin::Pin;
 
 use futures::{Stream, StreamExt as _};
+use prost::Message as _;
+use setpoint_codec::Kind;
 use setpoint_model::Verb;
 use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::{ApiError, WatchEvent};
@@ -11,7 +13,7 @@ use tonic::{Request, Status};
 use super::request::{at_least, collection, context, filter, revision};
 use super::telemetry::Call;
 use crate::metrics::Watching;
-use crate::registry::{Event, Registry, Start, WatchSpec};
+use crate::registry::{Event, ObjectResponse, Registry, Start, WatchSpec};
 
 /// The stream of a watch.
 pub(super) type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>;
@@ -22,7 +24,7 @@ pub(super) async fn begin(
     request: Request<WatchRequest>,
 ) -> Result<Events, ApiError> {
     let (metadata, extensions, request) = request.into_parts();
-    let context = context(&metadata, request.trace)?;
+    let context = context(&metadata, &extensions, request.trace)?;
     let filter = filter(
         &request.resource,
         &request.namespace,
@@ -30,6 +32,7 @@ pub(super) async fn begin(
         &request.field_selector,
     )?;
     let collection = collection(&filter);
+    let served = filter.served();
     let call = Call::new(Verb::Watch, &collection);
     let open = Watching::begin(call.info());
     let spec = WatchSpec {
@@ -41,9 +44,7 @@ pub(super) async fn begin(
         .observe(&extensions, &context, registry.watch(&context, spec))
         .await?;
     let events = open.over(events);
-    Ok(Box::pin(
-        events.map(|event| event.map(message).map_err(Status::from)),
-    ))
+    Ok(Box::pin(events.map(|event| Ok(message(event?, served)?))))
 }
 
 fn start(request: &WatchRequest) -> Result<Start, ApiError> {
@@ -56,10 +57,17 @@ fn start(request: &WatchRequest) -> Result<Start, ApiError> {
     )
 }
 
-fn message(event: Event) -> WatchEvent {
-    WatchEvent {
+fn message(event: Event, served: &'static Kind) -> Result<WatchEvent, ApiError> {
+    let object = match served == event.object.kind {
+        true => event.object.object.clone(),
+        false => {
+            let object = ObjectResponse::from(&event.object).served_as(served)?;
+            object.into_message().encode_to_vec().into()
+        }
+    };
+    Ok(WatchEvent {
         r#type: event.r#type.into(),
-        object: event.object.object.clone(),
+        object,
         initial_events_end: event.initial_events_end,
-    }
+    })
 }

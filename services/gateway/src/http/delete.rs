@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use setpoint_proto::meta::{DeleteOptions, ListMeta, Status, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
@@ -24,21 +24,26 @@ const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 /// `DELETE` of an object. The response is the object while its deletion is pending, and afterwards a `Status` or the object.
 pub(super) async fn one(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
-    let context = context(&request.query, &request.headers)?;
+    let context = context(&request.query, &request.headers)?.as_user(&request.user);
     let target = request.route.target()?;
     let options = decode_options(&request.query, &request.headers, request.body).await?;
     let deleted = request.registry.delete(&context, &target, &options).await?;
     let returned = kinds::of(deleted.response.kind).returns_deleted();
-    match deleted.gone && !returned {
+    let pending = !deleted.gone && options.orphan_dependents == Some(false);
+    let response = match deleted.gone && !returned {
         true => encoder.status(&status(deleted)?),
         false => encoder.object(deleted.response),
-    }
+    }?;
+    Ok(match pending {
+        true => response.with_status(StatusCode::ACCEPTED),
+        false => response,
+    })
 }
 
 /// `DELETE` of a collection. The response is the list of its objects.
 pub(super) async fn all(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
-    let context = context(&request.query, &request.headers)?;
+    let context = context(&request.query, &request.headers)?.as_user(&request.user);
     let params = list_options::list(&request.route, &request.query)?;
     let options = decode_options(&request.query, &request.headers, request.body).await?;
     let list = request

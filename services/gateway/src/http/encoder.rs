@@ -1,21 +1,24 @@
 //! Encodes objects, lists and watch events in the format that the client accepts.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderValue;
 use jiff::Timestamp;
-use prost::Message;
+use prost::Message as _;
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, Object, envelope};
-use setpoint_proto::meta::{self, ListMeta, PartialObjectMetadata, RawExtension, Status};
+use setpoint_proto::meta::{ListMeta, Status};
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::{self, Form, Format, Media};
 use super::discovery::subresource_kind;
+use super::encoding::{
+    encoded_status, framed, json_list, line, partial, protobuf, protobuf_list, text,
+};
 use super::handler::ObjectRequest;
 use super::query::Query;
 use super::response::{self, ApiResponse};
 use super::table::{self, Include};
-use super::yaml;
+use crate::kinds::view;
 use crate::registry;
 
 /// The format of a response, from `Accept` and the query.
@@ -24,15 +27,6 @@ pub(super) struct Encoder {
     format: Format,
     include: Include,
     pretty: bool,
-}
-
-/// The protobuf encoding of a list of any kind, with items that are encoded already.
-#[derive(Clone, PartialEq, Message)]
-struct EncodedList {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ListMeta>,
-    #[prost(bytes = "bytes", repeated, tag = "2")]
-    items: Vec<Bytes>,
 }
 
 impl Encoder {
@@ -121,7 +115,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes a list of encoded objects.
+    /// Encodes a list of encoded stored objects, in the form of `kind`.
     ///
     /// # Errors
     /// `NotAcceptable` if the client accepts only the metadata of one object.
@@ -137,7 +131,7 @@ impl Encoder {
                 kind.api_version(),
                 &kind.list_kind(),
                 metadata,
-                items,
+                recoded(kind, &items)?,
             )),
             (Form::MetadataList(version), Media::Protobuf) => {
                 let items = items.iter().map(|raw| partial(raw));
@@ -147,7 +141,7 @@ impl Encoder {
             }
             (Form::Metadata(_), _) => Err(is_a_list(kind)),
             (Form::Whole, _) => {
-                let objects = items.iter().map(|raw| kind.decode(raw));
+                let objects = items.iter().map(|raw| view::decode(kind, raw));
                 self.text(json_list(kind, &metadata, objects)?)
             }
             _ => self.document(&self.converted_list(kind, &metadata, &items)?),
@@ -162,7 +156,7 @@ impl Encoder {
         items: &[Bytes],
     ) -> Result<Value, ApiError> {
         let now = Timestamp::now();
-        let objects = items.iter().map(|raw| kind.decode(raw));
+        let objects = items.iter().map(|raw| view::decode(kind, raw));
         let (Form::Table(version) | Form::Metadata(version) | Form::MetadataList(version)) =
             self.format.form
         else {
@@ -190,28 +184,33 @@ impl Encoder {
         })
     }
 
-    /// Encodes a watch event with an encoded object. Of a stream of Tables, only the first has the definitions of the
-    /// columns.
+    /// Encodes a watch event with an encoded stored object, in the form of `kind`. Of a stream of Tables, only the first has
+    /// the definitions of the columns.
     pub(super) fn event(
         &self,
         name: &str,
         kind: &'static Kind,
-        raw: &[u8],
+        raw: &Bytes,
         first: bool,
     ) -> Result<Bytes, ApiError> {
         let Format { media, form } = self.format;
         Ok(match (form, media) {
             (Form::Whole, Media::Protobuf) => framed(
                 name,
-                envelope::write(&kind.api_version(), &kind.kind, raw, None),
+                envelope::write(
+                    &kind.api_version(),
+                    &kind.kind,
+                    &view::recode(kind, raw)?,
+                    None,
+                ),
             ),
             (Form::Metadata(version) | Form::MetadataList(version), Media::Protobuf) => framed(
                 name,
                 envelope::write(&meta_version(version), table::PARTIAL, &partial(raw)?, None),
             ),
-            (Form::Whole, _) => line(name, &kind.decode(raw)?.to_json()),
+            (Form::Whole, _) => line(name, &view::decode(kind, raw)?.to_json()),
             _ => {
-                let object = self.converted(&*kind.decode(raw)?, first);
+                let object = self.converted(&*view::decode(kind, raw)?, first);
                 line(name, object.to_string().as_bytes())
             }
         })
@@ -230,26 +229,10 @@ impl Encoder {
     }
 }
 
-/// Encodes a `Status`.
-pub(super) fn encoded_status(
-    status: &Status,
-    media: Media,
-    pretty: bool,
-) -> Result<ApiResponse, ApiError> {
-    match media {
-        Media::Protobuf => Ok(protobuf("v1", "Status", &status.encode_to_vec())),
-        _ => text(status.to_json(), media, pretty),
-    }
-}
-
-/// Encodes JSON as it is, or converted to YAML.
-pub(super) fn text(json: Vec<u8>, media: Media, pretty: bool) -> Result<ApiResponse, ApiError> {
-    Ok(match media {
-        Media::Yaml => {
-            ApiResponse::new(HeaderValue::from_static(media.name()), yaml::write(&json)?)
-        }
-        _ => ApiResponse::json(json, pretty),
-    })
+/// Returns encoded stored objects in the form of `kind`.
+fn recoded(kind: &'static Kind, items: &[Bytes]) -> Result<Vec<Bytes>, ApiError> {
+    let items = items.iter().map(|raw| view::recode(kind, raw));
+    Ok(items.collect::<Result<_, _>>()?)
 }
 
 /// Returns what a row of a Table has beside its cells.
@@ -271,16 +254,6 @@ fn meta_version(version: &str) -> String {
     format!("meta.k8s.io/{version}")
 }
 
-/// Returns the encoded metadata of an encoded object. In every kind it is the first field.
-fn partial(raw: &[u8]) -> Result<Bytes, ApiError> {
-    let partial = PartialObjectMetadata::decode(raw);
-    let partial = partial.map_err(|error| {
-        let message = format!("decoding the metadata of an object failed: {error}");
-        ApiError::new(Reason::InternalError, message)
-    })?;
-    Ok(partial.encode_to_vec().into())
-}
-
 fn is_a_list(kind: &Kind) -> ApiError {
     let list = kind.list_kind();
     let message =
@@ -294,66 +267,4 @@ fn not_a_list(kind: &Kind) -> ApiError {
         kind.kind
     );
     ApiError::new(Reason::NotAcceptable, message)
-}
-
-/// Returns a response with an encoded message in Kubernetes' envelope.
-pub(super) fn protobuf(api_version: &str, kind: &str, raw: &[u8]) -> ApiResponse {
-    let body = envelope::write(api_version, kind, raw, None);
-    ApiResponse::new(HeaderValue::from_static(accept::PROTOBUF), body)
-}
-
-fn protobuf_list(
-    api_version: String,
-    kind: &str,
-    metadata: ListMeta,
-    items: Vec<Bytes>,
-) -> ApiResponse {
-    let list = EncodedList {
-        metadata: Some(metadata),
-        items,
-    };
-    protobuf(&api_version, kind, &list.encode_to_vec())
-}
-
-fn json_list<E>(
-    kind: &Kind,
-    metadata: &ListMeta,
-    objects: impl Iterator<Item = Result<Box<dyn Object>, E>>,
-) -> Result<Vec<u8>, E> {
-    let head = json!({
-        "kind": kind.list_kind(),
-        "apiVersion": kind.api_version(),
-        "metadata": metadata,
-    });
-    let mut body = head.to_string().into_bytes();
-    body.pop();
-    body.extend_from_slice(br#","items":["#);
-    for (index, object) in objects.enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        body.extend(object?.to_json());
-    }
-    body.extend_from_slice(b"]}");
-    Ok(body)
-}
-
-fn line(name: &str, json: &[u8]) -> Bytes {
-    let mut line = BytesMut::with_capacity(json.len() + 40);
-    line.put_slice(format!(r#"{{"type":"{name}","object":"#).as_bytes());
-    line.put_slice(json);
-    line.put_slice(b"}\n");
-    line.freeze()
-}
-
-/// Returns a protobuf event, preceded by its length as a big-endian `u32`.
-fn framed(name: &str, object: Bytes) -> Bytes {
-    let event = meta::WatchEvent {
-        r#type: name.into(),
-        object: RawExtension { raw: object },
-    };
-    let mut frame = BytesMut::with_capacity(event.encoded_len() + 4);
-    frame.put_u32(event.encoded_len() as u32);
-    frame.put_slice(&event.encode_to_vec());
-    frame.freeze()
 }

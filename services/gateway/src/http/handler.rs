@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +17,7 @@ use super::query::Query;
 use super::response::ErrorResponse;
 use super::route::Route;
 use super::{delete, log, not_allowed, not_found, read, watch, write};
+use crate::access::Identity;
 use crate::registry::Registry;
 
 /// A request for an object or a collection.
@@ -24,6 +26,7 @@ pub(super) struct ObjectRequest {
     pub(super) route: Route,
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
+    pub(super) user: Identity,
     pub(super) body: Body,
 }
 
@@ -33,12 +36,12 @@ pub(super) async fn serve(
     route: Option<Extension<Route>>,
     method: Method,
     uri: Uri,
-    headers: HeaderMap,
+    parts: Parts,
     stop: Option<Extension<CancellationToken>>,
     body: Body,
 ) -> Response {
     let query = Query::parse(uri.query().unwrap_or_default());
-    let (errors, accepted) = (query.clone(), headers.clone());
+    let (errors, accepted) = (query.clone(), parts.headers.clone());
     let route = route.map(|Extension(route)| route);
     let verb = (route.as_ref()).and_then(|route| verb(&method, route, &uri));
     let response = async {
@@ -48,7 +51,8 @@ pub(super) async fn serve(
             registry,
             route,
             query,
-            headers,
+            headers: parts.headers,
+            user: parts.extensions.get().cloned().unwrap_or_default(),
             body,
         };
         respond(verb, request, stop).await
@@ -83,12 +87,17 @@ async fn respond(
 pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
     let everywhere = route.kind.namespaced && route.namespace.is_empty();
     let (named, part) = (!route.name.is_empty(), route.subresource.as_str());
+    if route.kind.is_review {
+        let creates = method == Method::POST && !everywhere && !named && !route.is_watch;
+        return creates.then_some(Verb::Create);
+    }
     if route.is_watch {
         return (method == Method::GET).then_some(Verb::Watch);
     }
     match (method.as_str(), named, part) {
-        ("POST", true, "binding") => Some(Verb::Create),
-        (_, _, "binding") => None,
+        ("POST", true, "binding" | "eviction" | "token") => Some(Verb::Create),
+        ("PUT", true, "finalize") => Some(Verb::Update),
+        (_, _, "binding" | "eviction" | "token" | "finalize") => None,
         ("GET", true, "log") => Some(Verb::Get),
         (_, _, "log") => None,
         ("GET" | "HEAD", true, _) => Some(Verb::Get),

@@ -37,7 +37,7 @@ pub(super) async fn log(
     stop: Option<Extension<CancellationToken>>,
 ) -> Result<Response, ApiError> {
     let mut logs = logs_request(&request.query)?;
-    let context = write_options::context(&request.query, &request.headers)?;
+    let context = write_options::context(&request.query, &request.headers)?.as_user(&request.user);
     let (registry, route) = (&request.registry, &request.route);
     let pod: Pod = read(registry, &context, "Pod", &route.namespace, &route.name).await?;
     logs.namespace.clone_from(&pod.metadata.namespace);

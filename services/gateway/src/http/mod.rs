@@ -1,15 +1,17 @@
 //! Kubernetes' REST API, for kubectl and other Kubernetes clients.
 //!
-//! Discovery and OpenAPI documents are generated from the descriptors, once. All other paths have one handler: it parses
-//! the path into a kind and an object, and calls the registry.
+//! Discovery and OpenAPI documents are generated from the descriptors when they are requested. All other paths have one
+//! handler: it parses the path into a kind and an object, and calls the registry.
 
 mod accept;
 mod admit;
+mod authenticate;
 mod body;
 mod compression;
 mod delete;
 mod discovery;
 mod encoder;
+mod encoding;
 mod handler;
 mod list_options;
 mod log;
@@ -30,7 +32,7 @@ mod yaml;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
@@ -46,10 +48,15 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .route("/version/", get(version))
         .merge(discovery::router())
         .merge(openapi::router())
+        .merge(authenticate::router())
         .method_not_allowed_fallback(async || ErrorResponse(not_allowed()))
         .fallback(handler::serve)
         .layer(from_fn(compression::compress))
         .layer(from_fn(admit::admit))
+        .layer(from_fn_with_state(
+            registry.clone(),
+            authenticate::authenticate,
+        ))
         .layer(from_fn(telemetry::observe))
         .with_state(registry)
 }

@@ -13,7 +13,7 @@ use crate::heavy::heavy;
 /// `GET` of one object, or of its subresource.
 pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
-    let context = write_options::context(&request.query, &request.headers)?;
+    let context = write_options::context(&request.query, &request.headers)?.as_user(&request.user);
     let target = request.route.target()?;
     let at = list_options::at_least(&request.query)?;
     let response = request.registry.get(&context, &target, at).await?;
@@ -23,7 +23,7 @@ pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError>
 /// `GET` of a collection or of a page of it.
 pub(super) async fn list(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
-    let context = write_options::context(&request.query, &request.headers)?;
+    let context = write_options::context(&request.query, &request.headers)?.as_user(&request.user);
     let params = list_options::list(&request.route, &request.query)?;
     let list = request.registry.list(&context, &params).await?;
     let metadata = ListMeta {

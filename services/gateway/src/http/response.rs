@@ -9,7 +9,7 @@ use setpoint_codec::Object as _;
 use setpoint_proto::ApiError;
 
 use super::query::Query;
-use super::{accept, encoder};
+use super::{accept, encoding};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -84,7 +84,7 @@ impl ErrorResponse {
     pub(super) fn negotiated(self, query: &Query, headers: &HeaderMap) -> Response {
         let (media, pretty) = (accept::errors(headers), is_pretty(query, headers));
         let status = self.0.to_status();
-        let Ok(encoded) = encoder::encoded_status(&status, media, pretty) else {
+        let Ok(encoded) = encoding::encoded_status(&status, media, pretty) else {
             return self.into_response();
         };
         self.respond(encoded)

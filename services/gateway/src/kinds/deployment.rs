@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use setpoint_model::selector::Selector;
 use setpoint_proto::apps::{Deployment, DeploymentStrategy, RollingUpdateDeployment};
 use setpoint_proto::meta::IntOrString;
 
 use super::template;
 use super::{Paths, Replicas, Role, StoredKind};
+use crate::registry::validation::amount::{self, Amount};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
@@ -70,7 +72,6 @@ impl StoredKind for Deployment {
     fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
         let (path, status) = (FieldPath::root("status"), &self.status);
         let (ready, available) = (status.ready_replicas, status.available_replicas);
-        let collisions = status.collision_count.unwrap_or_default();
         errors.non_negative(
             &path.field("observedGeneration"),
             status.observed_generation,
@@ -85,12 +86,9 @@ impl StoredKind for Deployment {
         errors.non_negative(&path.field("unavailableReplicas"), unavailable);
         let terminating = status.terminating_replicas.unwrap_or_default();
         errors.non_negative(&path.field("terminatingReplicas"), terminating);
-        errors.non_negative(&path.field("collisionCount"), collisions);
         template::validate_available(available, ready, &path, errors);
-        if old.status.collision_count > status.collision_count {
-            let at = path.field("collisionCount");
-            errors.invalid(&at, collisions, "cannot be decremented");
-        }
+        let collisions = old.status.collision_count;
+        template::validate_collisions(status.collision_count, collisions, &path, errors);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
@@ -148,57 +146,20 @@ fn validate_rolling(
     errors: &mut FieldErrors,
 ) {
     let unavailable = path.field("maxUnavailable");
-    let down = bound(rolling.max_unavailable.as_ref(), &unavailable, errors);
-    let up = bound(rolling.max_surge.as_ref(), &path.field("maxSurge"), errors);
+    let down = rolling.max_unavailable.as_ref();
+    let down = down.map(|value| Amount::validate(value, &unavailable, errors));
+    let (surge, up) = (path.field("maxSurge"), rolling.max_surge.as_ref());
+    let up = up.map(|value| Amount::validate(value, &surge, errors));
     if [down, up]
         .into_iter()
-        .all(|bound| bound.is_none_or(Bound::is_zero))
+        .all(|amount| amount.is_none_or(Amount::is_zero))
     {
         let value = rolling.max_unavailable.as_ref();
         errors.invalid(&unavailable, value, "may not be 0 when `maxSurge` is 0");
     }
-    if let Some(Bound::Percent(percent)) = down
-        && percent > 100
-    {
-        let value = rolling.max_unavailable.as_ref();
-        errors.invalid(&unavailable, value, "must not be greater than 100%");
+    if let Some(value) = &rolling.max_unavailable {
+        amount::validate_percentage(value, &unavailable, errors);
     }
-}
-
-/// A number of Pods, absolute or as a percentage.
-#[derive(Clone, Copy, PartialEq)]
-enum Bound {
-    Count(i32),
-    Percent(i32),
-}
-
-impl Bound {
-    const fn is_zero(self) -> bool {
-        matches!(self, Self::Count(0) | Self::Percent(0))
-    }
-}
-
-fn bound(
-    value: Option<&IntOrString>,
-    path: &FieldPath<'_>,
-    errors: &mut FieldErrors,
-) -> Option<Bound> {
-    let value = value?;
-    let Some(text) = value.as_str() else {
-        errors.non_negative(path, value.int_val);
-        return Some(Bound::Count(value.int_val));
-    };
-    let digits = text
-        .strip_suffix('%')
-        .filter(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
-    let Some(digits) = digits else {
-        let detail = "a valid percent string must be a numeric string followed by an ending '%' \
-            (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
-        errors.invalid(path, text, detail);
-        return Some(Bound::Count(text.parse().unwrap_or_default()));
-    };
-    // A number that overflows counts as the largest.
-    Some(Bound::Percent(digits.parse().unwrap_or(i32::MAX)))
 }
 
 #[cfg(test)]

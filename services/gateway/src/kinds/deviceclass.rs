@@ -1,7 +1,43 @@
-//! DeviceClass.
+//! DeviceClass: selectors and configurations are complete.
 
+use setpoint_model::names;
 use setpoint_proto::resource::DeviceClass;
 
-use super::StoredKind;
+use super::{StoredKind, device};
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
 
-impl StoredKind for DeviceClass {}
+impl StoredKind for DeviceClass {
+    const RETURNS_DELETED: bool = true;
+    const COUNTS_GENERATIONS: bool = true;
+
+    fn intent_changed(&self, old: &Self) -> bool {
+        self.spec != old.spec
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let (path, spec) = (FieldPath::root("spec"), &self.spec);
+        device::validate_selectors(&spec.selectors, &path.field("selectors"), errors);
+        let at = path.field("config");
+        errors.at_most(&at, spec.config.len(), device::LIST_MAX);
+        for (index, config) in spec.config.iter().enumerate().take(device::LIST_MAX) {
+            let configuration = &config.device_configuration;
+            device::validate_configuration(configuration, &at.index(index), errors);
+        }
+        if let Some(name) = &spec.extended_resource_name
+            && !is_extended(name)
+        {
+            let at = path.field("extendedResourceName");
+            errors.invalid(&at, name, "must be a valid extended resource name");
+        }
+    }
+}
+
+/// Returns whether the name is one of a resource that Kubernetes does not define.
+fn is_extended(name: &str) -> bool {
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    let in_quotas = format!("requests.{name}");
+    !is_native
+        && !name.starts_with("requests.")
+        && names::validate_qualified_name(&in_quotas).is_empty()
+}

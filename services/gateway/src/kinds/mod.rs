@@ -3,8 +3,9 @@
 //! Names and fields of a kind are in the options of its message. The rest is [`StoredKind`], whose items all have defaults,
 //! so that an ordinary kind is an empty impl. A kind without an impl does not compile.
 
-mod admissionpolicy;
+mod admission;
 pub(crate) mod age;
+pub(crate) mod amounts;
 mod certificatesigningrequest;
 mod configmap;
 mod controllerrevision;
@@ -13,11 +14,14 @@ mod csidriver;
 mod csinode;
 mod csistoragecapacity;
 mod daemonset;
+mod default_class;
 mod deployment;
+mod device;
 mod deviceclass;
 mod endpoints;
 mod endpointslice;
 mod event;
+pub(crate) mod flowcontrol;
 mod flowschema;
 mod horizontalpodautoscaler;
 mod ingress;
@@ -25,14 +29,14 @@ mod ingressclass;
 mod ipaddress;
 mod job;
 mod lease;
-mod limitrange;
-mod namespace;
+pub(crate) mod limitrange;
+pub(crate) mod namespace;
 mod networkpolicy;
 mod node;
 mod persistentvolume;
 mod persistentvolumeclaim;
 mod pod;
-mod poddisruptionbudget;
+pub(crate) mod poddisruptionbudget;
 mod podtemplate;
 pub(crate) mod priorityclass;
 mod prioritylevelconfiguration;
@@ -40,34 +44,38 @@ mod rbac;
 mod replicaset;
 mod replicationcontroller;
 mod resourceclaim;
-mod resourcequota;
+pub(crate) mod resourcequota;
 mod resourceslice;
+pub(crate) mod review;
+mod reviews;
 mod runtimeclass;
 mod secret;
 pub(crate) mod service;
 mod serviceaccount;
-mod servicecidr;
+pub(crate) mod servicecidr;
 mod statefulset;
 mod storageclass;
 mod strategy;
 mod template;
 #[cfg(test)]
 mod tests;
+pub(crate) mod view;
+mod views;
 mod volumeattachment;
 mod volumeattributesclass;
-mod webhookconfiguration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
+use setpoint_model::selector::Selector;
 use setpoint_model::{Verb, names};
 use setpoint_proto::coordination::LeaseSpec;
-use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::{ApiError, Resource};
 
+use crate::access::Identity;
 use crate::flow_control::PriorityLevel;
 use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::{Allocation, Registry, Target};
+use crate::registry::{Allocation, Registry, Subresource, Target};
 
 pub(crate) use strategy::{Strategy, find, of};
 
@@ -94,10 +102,11 @@ pub(crate) enum Writes {
 }
 
 /// The replicas of an object with the subresource `scale`.
-pub(crate) struct Replicas<'a> {
+pub(crate) struct Replicas {
     pub desired: i32,
     pub observed: i32,
-    pub selector: Option<&'a LabelSelector>,
+    /// `None` if the object has no valid selector.
+    pub selector: Option<Selector>,
 }
 
 /// Paths of fields.
@@ -161,6 +170,17 @@ pub(crate) trait StoredKind: Resource {
     /// Validates a change of the status. `validate` is not called.
     fn validate_status_update(&self, _old: &Self, _errors: &mut FieldErrors) {}
 
+    /// Sets the fields that name the user who creates the object. Called before `admit`.
+    fn set_requester(&mut self, _user: &Identity) {}
+    /// Restores from `old` the fields that a write of the subresource may not change, for subresources that only this kind has.
+    fn prepare_part_update(&mut self, _old: &Self, _part: Subresource) {}
+    /// Validates a change of a subresource that only this kind has. `validate` is not called.
+    fn validate_part_update(&self, _old: &Self, _part: Subresource, _errors: &mut FieldErrors) {}
+    /// Returns the warnings that answer a write of the object: above all, which of its meaning has no effect.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Checks a new object against other objects, and completes it from them. Called before `fill_defaults`; `None` if
     /// there is nothing to check.
     ///
@@ -190,7 +210,7 @@ pub(crate) trait StoredKind: Resource {
         None
     }
     /// Returns the replicas, for kinds with the subresource `scale`.
-    fn scale(&self) -> Option<Replicas<'_>> {
+    fn scale(&self) -> Option<Replicas> {
         None
     }
     /// Sets the number of wanted replicas, for kinds with the subresource `scale`.

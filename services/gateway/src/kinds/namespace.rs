@@ -4,6 +4,7 @@ use setpoint_model::names;
 use setpoint_proto::core::Namespace;
 
 use super::StoredKind;
+use crate::registry::Subresource;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
@@ -11,7 +12,7 @@ use crate::registry::validation::metadata;
 /// The label with the name, for selectors.
 const NAME: &str = "kubernetes.io/metadata.name";
 /// The finalizer of the spec that is removed once the content is deleted.
-const CONTENT: &str = "kubernetes";
+pub(crate) const CONTENT: &str = "kubernetes";
 /// Namespaces that cannot be deleted.
 const PROTECTED: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint-system"];
 
@@ -47,6 +48,15 @@ impl StoredKind for Namespace {
 
     fn prepare_status_update(&mut self, old: &Self) {
         self.spec.clone_from(&old.spec);
+    }
+
+    /// The subresource `finalize` changes the finalizers of the spec only.
+    fn prepare_part_update(&mut self, old: &Self, _part: Subresource) {
+        self.status.clone_from(&old.status);
+    }
+
+    fn validate_part_update(&self, _old: &Self, _part: Subresource, errors: &mut FieldErrors) {
+        self.validate(errors);
     }
 
     fn validate(&self, errors: &mut FieldErrors) {

@@ -4,7 +4,11 @@ mod admission;
 mod binding;
 mod cells;
 mod devices;
+mod ephemeral;
+mod resize;
+mod runtime_class;
 mod status;
+mod tolerations;
 mod update;
 
 use jiff::Timestamp;
@@ -16,7 +20,7 @@ use super::{Admitting, Paths, Role, StoredKind};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
-use crate::registry::{Registry, Target};
+use crate::registry::{Registry, Subresource, Target};
 
 /// The default grace period of a deletion, in seconds.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
@@ -45,8 +49,14 @@ impl StoredKind for Pod {
         }
     }
 
+    /// Also adds the default tolerations, which the manifest of a replacement lacks, to a Pod that has them.
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
+        let mut given = old.spec.tolerations.clone();
+        tolerations::add_defaults(&mut given);
+        if given.len() == old.spec.tolerations.len() {
+            tolerations::add_defaults(&mut self.spec.tolerations);
+        }
     }
 
     /// Also keeps the owners, which old node agents decode incorrectly, and fields of the status that they leave out.
@@ -55,6 +65,21 @@ impl StoredKind for Pod {
         let owners = &old.metadata.owner_references;
         self.metadata.owner_references.clone_from(owners);
         status::keep_unset(&mut self.status, &old.status);
+    }
+
+    fn prepare_part_update(&mut self, old: &Self, part: Subresource) {
+        match part {
+            Subresource::Resize => resize::prepare(self, old),
+            _ => ephemeral::prepare(self, old),
+        }
+    }
+
+    fn validate_part_update(&self, old: &Self, part: Subresource, errors: &mut FieldErrors) {
+        podspec::validate_pod(self, errors);
+        match part {
+            Subresource::Resize => resize::validate(self, old, errors),
+            _ => ephemeral::validate(self, old, errors),
+        }
     }
 
     fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {

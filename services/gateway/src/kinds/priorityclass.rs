@@ -7,10 +7,10 @@ use setpoint_codec::kind_of;
 use setpoint_proto::ApiError;
 use setpoint_proto::scheduling::PriorityClass;
 
-use super::{Admitting, StoredKind};
+use super::{Allocating, StoredKind};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
-use crate::registry::{AtLeast, Cached, Filter, Registry, Target, errors};
+use crate::registry::{Allocation, AtLeast, Cached, Filter, Registry, Target, errors};
 
 /// The classes that every cluster has: name, value, description.
 const SYSTEM: [(&str, i32, &str); 2] = [
@@ -72,13 +72,14 @@ impl StoredKind for PriorityClass {
         errors.immutable(&path, &self.preemption_policy, &old.preemption_policy);
     }
 
-    fn admit<'a>(
+    /// Reserves nothing, but refuses a second default.
+    fn allocate<'a>(
         &'a mut self,
-        target: &'a Target,
+        old: Option<&'a Self>,
         registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        let default = self.global_default;
-        default.then(|| Box::pin(check_only_default(target, registry)) as Admitting<'a>)
+    ) -> Option<Allocating<'a>> {
+        let becomes_default = self.global_default && !old.is_some_and(|old| old.global_default);
+        becomes_default.then(|| Box::pin(check_only_default(self, registry)) as Allocating<'a>)
     }
 
     fn check_delete(name: &str) -> Result<(), &'static str> {
@@ -128,16 +129,20 @@ fn check_system(class: &PriorityClass) -> Result<(), String> {
 }
 
 /// Refuses a second default.
-async fn check_only_default(target: &Target, registry: &Registry) -> Result<(), ApiError> {
+async fn check_only_default(
+    new: &PriorityClass,
+    registry: &Registry,
+) -> Result<Option<Allocation>, ApiError> {
     match default(&all(registry, AtLeast::Newest).await?) {
-        Some(class) if class.metadata.name != target.name => {
+        Some(class) if class.metadata.name != new.metadata.name => {
             let why = format!(
                 "PriorityClass {} is already marked as default. Only one default can exist",
                 class.metadata.name
             );
-            Err(errors::forbidden(target, &why, None))
+            let target = Target::new(kind_of::<PriorityClass>(), "", &new.metadata.name, "")?;
+            Err(errors::forbidden(&target, &why, None))
         }
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use setpoint_model::selector::Selector;
 use setpoint_proto::apps::ReplicaSet;
 
 use super::template;

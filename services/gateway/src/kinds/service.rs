@@ -15,6 +15,8 @@ use setpoint_model::names;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::meta::IntOrString;
 
+pub(super) use allocator::RANGE;
+
 use super::{Allocating, StoredKind};
 use crate::registry::Registry;
 use crate::registry::validation::field_errors::FieldErrors;

@@ -13,9 +13,10 @@ use setpoint_proto::coordination::LeaseSpec;
 use setpoint_proto::{Resource, for_each_stored_kind};
 
 use super::{Admitting, Allocating, Paths, Replicas, Role, StoredKind, Writes};
+use crate::access::Identity;
 use crate::flow_control::PriorityLevel;
 use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::{Registry, Target};
+use crate::registry::{Registry, Subresource, Target};
 
 struct StrategyOf<T>(PhantomData<fn() -> T>);
 
@@ -48,6 +49,8 @@ strategy! {
     fn prepare_create(new: &mut dyn Object) => typed_mut::<T>(new).prepare_create();
     fn prepare_update(new: &mut dyn Object, old: &dyn Object) => typed_mut::<T>(new).prepare_update(typed(old));
     fn prepare_status_update(new: &mut dyn Object, old: &dyn Object) => typed_mut::<T>(new).prepare_status_update(typed(old));
+    fn prepare_part_update(new: &mut dyn Object, old: &dyn Object, part: Subresource) => typed_mut::<T>(new).prepare_part_update(typed(old), part);
+    fn validate_part_update(new: &dyn Object, old: &dyn Object, part: Subresource, errors: &mut FieldErrors) => typed::<T>(new).validate_part_update(typed(old), part, errors);
     fn intent_changed(new: &dyn Object, old: &dyn Object) -> bool => typed::<T>(new).intent_changed(typed(old));
     fn is_met(object: &dyn Object) -> Option<bool> => typed::<T>(object).is_met();
     fn check_name(name: &str) -> Vec<String> => T::check_name(name);
@@ -55,10 +58,12 @@ strategy! {
     fn validate_create(new: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_create(errors);
     fn validate_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_update(typed(old), errors);
     fn validate_status_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_status_update(typed(old), errors);
+    fn set_requester(new: &mut dyn Object, user: &Identity) => typed_mut::<T>(new).set_requester(user);
+    fn warnings(object: &dyn Object) -> Vec<String> => typed::<T>(object).warnings();
     fn admit<'a>(new: &'a mut dyn Object, target: &'a Target, registry: &'a Registry) -> Option<Admitting<'a>> => typed_mut::<T>(new).admit(target, registry);
     fn allocate<'a>(new: &'a mut dyn Object, old: Option<&'a dyn Object>, registry: &'a Registry) -> Option<Allocating<'a>> => typed_mut::<T>(new).allocate(old.map(typed), registry);
     fn lease<'a>(object: &'a dyn Object) -> Option<&'a LeaseSpec> => typed::<T>(object).lease();
-    fn scale<'a>(object: &'a dyn Object) -> Option<Replicas<'a>> => typed::<T>(object).scale();
+    fn scale(object: &dyn Object) -> Option<Replicas> => typed::<T>(object).scale();
     fn set_replicas(object: &mut dyn Object, replicas: i32) => typed_mut::<T>(object).set_replicas(replicas);
     fn bind(object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String> => typed_mut::<T>(object).bind(node, now);
     fn check_delete(name: &str) -> Result<(), &'static str> => T::check_delete(name);
@@ -104,12 +109,12 @@ macro_rules! strategies {
 }
 for_each_stored_kind!(strategies);
 
-/// Returns the strategy of a stored kind.
+/// Returns the strategy of a stored kind or of a view of it.
 pub(crate) fn of(kind: &Kind) -> &'static dyn Strategy {
     find(kind).expect("the table has all stored kinds")
 }
 
-/// Returns the strategy of a kind; `None` for request bodies, which are not stored.
+/// Returns the strategy of a kind or, for a view, of the stored one; `None` for kinds that are not stored.
 pub(crate) fn find(kind: &Kind) -> Option<&'static dyn Strategy> {
-    STRATEGIES.get(kind.type_url.as_str()).copied()
+    STRATEGIES.get(kind.stored().type_url.as_str()).copied()
 }

@@ -13,10 +13,21 @@ use crate::registry::validation::label_selector;
 use crate::registry::validation::metadata;
 use crate::registry::validation::podspec;
 
-/// The items of [`StoredKind`](super::StoredKind) that are alike for all workloads.
-macro_rules! workload_items {
+/// The items of [`StoredKind`](super::StoredKind) of kinds with a spec, whose changes are counted, and a status, which is
+/// written separately.
+macro_rules! status_items {
     () => {
-        const ROLE: Role = Role::Workload;
+        super::template::status_items!(create);
+
+        fn prepare_status_update(&mut self, old: &Self) {
+            self.spec.clone_from(&old.spec);
+        }
+
+        fn intent_changed(&self, old: &Self) -> bool {
+            self.spec != old.spec
+        }
+    };
+    (create) => {
         const COUNTS_GENERATIONS: bool = true;
 
         fn prepare_create(&mut self) {
@@ -26,6 +37,39 @@ macro_rules! workload_items {
         fn prepare_update(&mut self, old: &Self) {
             self.status = old.status.clone();
         }
+    };
+}
+pub(super) use status_items;
+
+/// The items of [`StoredKind`](super::StoredKind) of kinds with the subresource `scale` and a label selector.
+macro_rules! scale_items {
+    () => {
+        fn scale(&self) -> Option<Replicas> {
+            let selector = self.spec.selector.as_ref();
+            Some(Replicas {
+                desired: self.spec.replicas.unwrap_or_default(),
+                observed: self.status.replicas,
+                selector: selector
+                    .and_then(|selector| Selector::from_label_selector(selector).ok()),
+            })
+        }
+
+        super::template::scale_items!(set);
+    };
+    (set) => {
+        fn set_replicas(&mut self, replicas: i32) {
+            self.spec.replicas = Some(replicas);
+        }
+    };
+}
+pub(super) use scale_items;
+
+/// The items of [`StoredKind`](super::StoredKind) that Deployments and ReplicaSets share.
+macro_rules! workload_items {
+    () => {
+        const ROLE: Role = Role::Workload;
+
+        super::template::status_items!(create);
 
         fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
             let path = FieldPath::root("spec");
@@ -33,17 +77,7 @@ macro_rules! workload_items {
             errors.immutable(&path.field("selector"), new, old);
         }
 
-        fn scale(&self) -> Option<Replicas<'_>> {
-            Some(Replicas {
-                desired: self.spec.replicas.unwrap_or_default(),
-                observed: self.status.replicas,
-                selector: self.spec.selector.as_ref(),
-            })
-        }
-
-        fn set_replicas(&mut self, replicas: i32) {
-            self.spec.replicas = Some(replicas);
-        }
+        super::template::scale_items!();
     };
 }
 pub(super) use workload_items;
@@ -62,24 +96,21 @@ pub(super) fn validate(
         Some(selector) => label_selector::validate(Some(selector), &at, errors),
     }
     let malformed = selector.is_some() && errors.count() > before;
-    if let Some(selector) = selector
-        && selector.match_labels.is_empty()
-        && selector.match_expressions.is_empty()
-    {
+    if selector.is_some_and(label_selector::is_empty) {
         // Kubernetes has the same message for ReplicaSets.
         errors.invalid(&at, selector, "empty selector is invalid for deployment");
     }
     match selector.map(Selector::from_label_selector).transpose() {
         Ok(parsed) if !malformed => {
             validate_labels(parsed.as_ref(), template, &path, errors);
-            validate_workload_template(template, &path, errors);
+            validate_running(template, "ReplicaSet", &path, errors);
         }
         _ => errors.invalid(&at, selector, "invalid label selector"),
     }
 }
 
 /// Validates that the selector matches the labels of the template. A missing selector matches none.
-fn validate_labels(
+pub(super) fn validate_labels(
     selector: Option<&Selector>,
     template: &PodTemplateSpec,
     path: &FieldPath<'_>,
@@ -110,6 +141,21 @@ pub(super) fn validate_counts(
     }
 }
 
+/// Validates that the count of collisions is neither negative nor less than that of `old`.
+pub(super) fn validate_collisions(
+    new: Option<i32>,
+    old: Option<i32>,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    let at = path.field("collisionCount");
+    let count = new.unwrap_or_default();
+    errors.non_negative(&at, count);
+    if old > new {
+        errors.invalid(&at, count, "cannot be decremented");
+    }
+}
+
 /// Validates that at most the ready Pods are available.
 pub(super) fn validate_available(
     available: i32,
@@ -123,23 +169,35 @@ pub(super) fn validate_available(
     }
 }
 
-fn validate_workload_template(
+/// Validates a template of Pods that run until they are deleted.
+pub(super) fn validate_running(
     template: &PodTemplateSpec,
+    kind: &str,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
 ) {
     validate_template(template, path, errors);
+    validate_endless(template, kind, path, errors);
+}
+
+/// Validates that the Pods of a template of this kind run until they are deleted.
+pub(super) fn validate_endless(
+    template: &PodTemplateSpec,
+    kind: &str,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let path = path.field("spec");
     let policy = template.spec.restart_policy.as_str();
     errors.one_of_or_empty(&path.field("restartPolicy"), policy, &["Always"]);
     if template.spec.active_deadline_seconds.is_some() {
-        let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
         errors.forbidden(&path.field("activeDeadlineSeconds"), detail);
     }
 }
 
-/// Validates a template of Pods.
-pub(super) fn validate_template(
+/// Validates the labels and annotations of a template of Pods.
+pub(super) fn validate_metadata(
     template: &PodTemplateSpec,
     path: &FieldPath<'_>,
     errors: &mut FieldErrors,
@@ -149,7 +207,16 @@ pub(super) fn validate_template(
     metadata::validate_labels(&meta.labels, &path.field("labels"), errors);
     metadata::validate_annotations(&meta.annotations, &annotations, errors);
     podspec::validate_annotations(&meta.annotations, &template.spec, &annotations, errors);
-    let path = path.field("spec");
+}
+
+/// Validates a template of Pods.
+pub(super) fn validate_template(
+    template: &PodTemplateSpec,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    validate_metadata(template, path, errors);
+    let (meta, path) = (&template.metadata, path.field("spec"));
     podspec::validate(&template.spec, &path, errors);
     podspec::validate_profiles(&meta.annotations, &template.spec, &path, errors);
     if !template.spec.ephemeral_containers.is_empty() {
@@ -188,7 +255,8 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> Value {
     words.collect::<Vec<_>>().join(",").into()
 }
 
-fn selector(selector: Option<&LabelSelector>) -> Value {
+/// Returns a label selector as a cell.
+pub(super) fn selector(selector: Option<&LabelSelector>) -> Value {
     match selector.map(Selector::from_label_selector) {
         None => "<none>".into(),
         Some(Ok(selector)) if selector.is_empty() => "<none>".into(),

@@ -17,11 +17,18 @@ const ALLOWED: &[(&str, &str)] = &[
     ("http/route.rs", "namespaces"),
     // The name of a task.
     ("background/mod.rs", "namespaces"),
+    // A field of a volume of GlusterFS.
+    ("podspec/remote.rs", "endpoints"),
     // The resources that a ResourceQuota limits.
     ("podspec/resources.rs", "configmaps"),
+    ("podspec/resources.rs", "persistentvolumeclaims"),
     ("podspec/resources.rs", "pods"),
+    ("podspec/resources.rs", "replicationcontrollers"),
+    ("podspec/resources.rs", "resourcequotas"),
     ("podspec/resources.rs", "secrets"),
     ("podspec/resources.rs", "services"),
+    // A field of a volume of GlusterFS.
+    ("podspec/remote.rs", "endpoints"),
 ];
 
 #[test]

@@ -39,12 +39,12 @@ pub fn conflict(target: &Target, why: impl std::fmt::Display) -> ApiError {
         "" | "status" => String::new(),
         part => format!("/{part}"),
     };
-    let resource = target.kind.resource();
+    let resource = target.served.resource();
     let message = format!(
         "Operation cannot be fulfilled on {resource}{part} {:?}: {why}",
         target.name
     );
-    about(Reason::Conflict, message, target.kind, &target.name)
+    about(Reason::Conflict, message, target.served, &target.name)
 }
 
 /// Returns `Conflict` for a write that is based on an outdated version.
@@ -55,9 +55,9 @@ pub fn modified(target: &Target) -> ApiError {
 
 /// Returns `Forbidden` for an object, with a machine-readable cause if there is one.
 pub fn forbidden(target: &Target, why: &str, cause: Option<StatusCause>) -> ApiError {
-    let resource = target.kind.resource();
+    let resource = target.served.resource();
     let message = format!("{resource} {:?} is forbidden: {why}", target.name);
-    let mut error = about(Reason::Forbidden, message, target.kind, &target.name);
+    let mut error = about(Reason::Forbidden, message, target.served, &target.name);
     if let Some(details) = &mut error.details {
         details.causes.extend(cause);
     }
@@ -138,6 +138,12 @@ mod tests {
             not_found(target("").kind, "web").message,
             r#"deployments.apps "web" not found"#
         );
+        let error = no_unique_name(target("").kind, "web");
+        assert_eq!(
+            error.message,
+            r#"deployments.apps "web" already exists, the server was not able to generate a unique name for the object"#
+        );
+        assert_eq!(error.details.unwrap().retry_after_seconds, 1);
         assert_eq!(
             already_exists(target("").kind, "web").message,
             r#"deployments.apps "web" already exists"#

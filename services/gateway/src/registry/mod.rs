@@ -14,13 +14,19 @@ pub(crate) mod write;
 
 use std::sync::Arc;
 
+use setpoint_codec::Object;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::access;
+use tokio::sync::OnceCell;
+
+use crate::access::{self, SigningKey};
+use crate::kinds::resourcequota::QuotaLocks;
+use crate::kinds::view;
 use crate::peers::Peers;
+use crate::server_info::ServerInfo;
 
 pub use request_context::RequestContext;
 pub use response::ObjectResponse;
@@ -37,7 +43,10 @@ pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
     allocations: write::allocation::AllocationLock,
+    quota_locks: QuotaLocks,
     peers: Peers,
+    server: ServerInfo,
+    pub(crate) signing_key: OnceCell<Arc<SigningKey>>,
 }
 
 impl Registry {
@@ -47,7 +56,10 @@ impl Registry {
             store,
             cache,
             allocations: write::allocation::AllocationLock::default(),
+            quota_locks: QuotaLocks::default(),
             peers: Peers::default(),
+            server: ServerInfo::default(),
+            signing_key: OnceCell::new(),
         }
     }
 
@@ -58,9 +70,26 @@ impl Registry {
         self
     }
 
+    /// Sets what the gateway publishes about itself.
+    #[must_use]
+    pub fn with_server(mut self, server: ServerInfo) -> Self {
+        self.server = server;
+        self
+    }
+
+    /// Returns what the gateway publishes about itself.
+    pub(crate) fn server(&self) -> &ServerInfo {
+        &self.server
+    }
+
     /// Returns the addresses of other processes that the gateway may call.
     pub(crate) fn peers(&self) -> &Peers {
         &self.peers
+    }
+
+    /// Returns the locks of namespaces with quotas.
+    pub(crate) fn quota_locks(&self) -> &QuotaLocks {
+        &self.quota_locks
     }
 
     /// Returns the store that the verbs write to.
@@ -80,18 +109,15 @@ impl Registry {
         verb: Verb,
         target: &Target,
     ) -> Result<(), ApiError> {
-        access::allow(&context.user, verb, target.kind, &target.namespace)
+        access::allow(&context.user, verb, target.served, &target.namespace)
     }
 }
 
-/// Checks that the object of a request is of the kind that its URL names; otherwise returns `BadRequest`.
-fn expect_kind(
-    object: &dyn setpoint_codec::Object,
-    kind: &setpoint_codec::Kind,
-) -> Result<(), ApiError> {
-    let sent = object.kind();
+/// Returns the object of a request in its stored form. If it is not of the kind that the URL names, returns `BadRequest`.
+fn expect_kind(object: Box<dyn Object>, target: &Target) -> Result<Box<dyn Object>, ApiError> {
+    let (sent, kind) = (object.kind(), target.served);
     if sent == kind {
-        return Ok(());
+        return Ok(view::to_stored(object));
     }
     let message = format!(
         "the {} in the data ({}) does not match the expected {} ({})",

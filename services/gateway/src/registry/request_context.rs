@@ -44,6 +44,13 @@ impl RequestContext {
         self
     }
 
+    /// Sets the authenticated user.
+    #[must_use]
+    pub fn as_user(mut self, user: &Identity) -> Self {
+        self.user.clone_from(user);
+        self
+    }
+
     /// Sets the trace to that of the request message, if it has one.
     #[must_use]
     pub fn within(mut self, trace: Option<TraceContext>) -> Self {

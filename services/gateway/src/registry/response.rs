@@ -8,6 +8,7 @@ use setpoint_model::Revision;
 use setpoint_proto::{Any, ApiError, Cause, setpoint};
 use setpoint_store::cache::Cached;
 
+use crate::kinds::{self, view};
 use crate::registry::errors;
 
 /// An object at a revision.
@@ -44,6 +45,44 @@ impl ObjectResponse {
     pub(crate) fn having_created(mut self) -> Self {
         self.created = true;
         self
+    }
+
+    /// Returns the response of a write, with the warnings of the kind about the object.
+    ///
+    /// # Errors
+    /// `InternalError` when the stored object cannot be decoded.
+    pub(crate) fn of_write(mut self) -> Result<Self, ApiError> {
+        let object = match self.object.take() {
+            Some(object) => object,
+            None => errors::readable(self.kind.decode(&self.raw))?,
+        };
+        self.warnings
+            .extend(kinds::of(self.kind).warnings(&*object));
+        self.object = Some(object);
+        Ok(self)
+    }
+
+    /// Returns the response in the form of `served`, a view of its kind; for any other kind, as it is.
+    ///
+    /// # Errors
+    /// `InternalError` when the stored object cannot be decoded.
+    pub(crate) fn served_as(self, served: &'static Kind) -> Result<Self, ApiError> {
+        if served.stored() == served || served.stored() != self.kind {
+            return Ok(self);
+        }
+        let (revision, cause, warnings) =
+            (self.revision, self.cause.clone(), self.warnings.clone());
+        let created = self.created;
+        let object = view::of_stored(self.into_object()?, served);
+        Ok(Self {
+            kind: served,
+            raw: object.encode(),
+            revision,
+            cause,
+            warnings,
+            created,
+            object: Some(object),
+        })
     }
 
     /// Returns the gRPC message.

@@ -19,6 +19,18 @@ pub enum Subresource {
     Scale,
     /// The assignment of a Pod to a node.
     Binding,
+    /// The deletion of a Pod within its disruption budget.
+    Eviction,
+    /// The issue of a token for a ServiceAccount.
+    Token,
+    /// The approval of a CertificateSigningRequest.
+    Approval,
+    /// The finalizers in the spec of a Namespace.
+    Finalize,
+    /// The containers for debugging that are added to a running Pod.
+    EphemeralContainers,
+    /// The resources of the containers of a Pod.
+    Resize,
 }
 
 impl Subresource {
@@ -29,11 +41,38 @@ impl Subresource {
             Self::Status => "status",
             Self::Scale => "scale",
             Self::Binding => "binding",
+            Self::Eviction => "eviction",
+            Self::Token => "token",
+            Self::Approval => "approval",
+            Self::Finalize => "finalize",
+            Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Resize => "resize",
         }
     }
 
+    /// Returns whether it can only be created: it is a request, not a part of the object.
+    pub(crate) const fn is_request(self) -> bool {
+        matches!(self, Self::Binding | Self::Eviction | Self::Token)
+    }
+
+    /// Returns whether it is a part of the spec.
+    pub(crate) const fn is_part_of_spec(self) -> bool {
+        matches!(self, Self::EphemeralContainers | Self::Resize)
+    }
+
     fn parse(name: &str) -> Option<Self> {
-        let all = [Self::None, Self::Status, Self::Scale, Self::Binding];
+        let all = [
+            Self::None,
+            Self::Status,
+            Self::Scale,
+            Self::Binding,
+            Self::Eviction,
+            Self::Token,
+            Self::Approval,
+            Self::Finalize,
+            Self::EphemeralContainers,
+            Self::Resize,
+        ];
         all.into_iter().find(|part| part.name() == name)
     }
 }
@@ -41,8 +80,10 @@ impl Subresource {
 /// An object or its subresource, or (without a name) a collection.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The kind of the object.
+    /// The stored kind of the object.
     pub kind: &'static Kind,
+    /// The kind that the request names and the response has: `kind`, or another version of it.
+    pub served: &'static Kind,
     /// Empty for cluster-scoped kinds.
     pub namespace: String,
     /// Empty for a collection, and on creation.
@@ -89,7 +130,8 @@ impl Target {
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         Ok(Self {
-            kind,
+            kind: kind.stored(),
+            served: kind,
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             subresource: part,
@@ -109,7 +151,8 @@ impl Target {
     /// Returns the target of the whole object with this key.
     pub(crate) fn whole(kind: &'static Kind, key: &Key) -> Self {
         Self {
-            kind,
+            kind: kind.stored(),
+            served: kind,
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             subresource: Subresource::None,

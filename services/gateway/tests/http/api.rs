@@ -78,6 +78,9 @@ impl Api {
         let api = Self { router };
         let namespace = json!({ "metadata": { "name": "default" } });
         api.post("/api/v1/namespaces", namespace).await.ok();
+        let account = json!({ "metadata": { "name": "default" } });
+        let accounts = "/api/v1/namespaces/default/serviceaccounts";
+        api.post(accounts, account).await.ok();
         api
     }
 

@@ -11,6 +11,8 @@ mod form;
 mod openapi;
 mod patch;
 mod read;
+mod reviews;
 mod telemetry;
+mod views;
 mod watch;
 mod write;

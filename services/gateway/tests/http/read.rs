@@ -54,6 +54,7 @@ async fn a_list_has_its_kind_and_a_revision() {
     assert_eq!(list["kind"], "ConfigMapList");
     assert_eq!(list["apiVersion"], "v1");
     assert_eq!(names(&list), ["a", "b"]);
+    assert_eq!(list["items"][0].get("kind"), None, "as upstream");
     let revision: u64 = list["metadata"]["resourceVersion"]
         .as_str()
         .unwrap()
@@ -88,9 +89,16 @@ async fn selectors_narrow_a_list() {
     list("labelSelector=a%3D%3D%3Db")
         .await
         .refused(400, "BadRequest");
-    list("fieldSelector=spec.nothing%3Db")
-        .await
-        .refused(400, "BadRequest");
+    let unknown = list("fieldSelector=spec.nothing%3Db").await;
+    assert_eq!(
+        unknown.refused(400, "BadRequest"),
+        r#""spec.nothing" is not a known field selector: only "metadata.name", "metadata.namespace""#
+    );
+    let unknown = api.get("/api/v1/pods?fieldSelector=spec.nothing%3Db").await;
+    assert_eq!(
+        unknown.refused(400, "BadRequest"),
+        "field label not supported: spec.nothing"
+    );
 }
 
 #[tokio::test]

@@ -258,3 +258,17 @@ async fn the_deletion_of_some_kinds_returns_the_object() {
         assert_eq!(deleted["status"] == "Success", !returned, "{deleted}");
     }
 }
+
+#[tokio::test]
+async fn a_pending_cascading_deletion_is_accepted() {
+    let api = Api::start().await;
+    for (name, query, code) in [("a", "?orphanDependents=false", 202), ("b", "", 200)] {
+        let metadata = json!({ "name": name, "finalizers": ["example.com/hold"] });
+        api.post(CONFIGMAPS, json!({ "metadata": metadata }))
+            .await
+            .ok();
+        let reply = api.delete(&format!("{CONFIGMAPS}/{name}{query}")).await;
+        assert_eq!(reply.code, code);
+        assert!(reply.ok()["metadata"]["deletionTimestamp"].is_string());
+    }
+}

@@ -1,5 +1,6 @@
 //! Tests of the background tasks: garbage collection, deletion of namespaces, initial namespaces, expiry.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::setpoint::patch_request::Type;
+use setpoint_store::Store;
 use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -27,8 +29,16 @@ pub async fn with_background() -> (TestGateway, DropGuard) {
     with_event_ttl(HOUR).await
 }
 
+/// Starts a gateway over a store, with its background tasks.
+pub async fn with_background_over(store: Arc<dyn Store>) -> (TestGateway, DropGuard) {
+    in_background(TestGateway::start_over(store).await, HOUR)
+}
+
 async fn with_event_ttl(event_ttl: Duration) -> (TestGateway, DropGuard) {
-    let gateway = TestGateway::start().await;
+    in_background(TestGateway::start().await, event_ttl)
+}
+
+fn in_background(gateway: TestGateway, event_ttl: Duration) -> (TestGateway, DropGuard) {
     let stop = CancellationToken::new();
     tokio::spawn(
         gateway
@@ -325,11 +335,4 @@ async fn namespaces_cannot_be_deleted_as_a_collection() {
     let error = deleted.unwrap_err();
     assert_eq!(error.reason, Reason::MethodNotAllowed);
     assert!(gateway.get::<Namespace>(NAMESPACE).await.is_ok());
-}
-
-/// Checks K9: the subresource `finalize` is not implemented.
-#[tokio::test]
-async fn the_subresource_finalize_is_not_found() {
-    let error = Target::new(kind::<Namespace>(), "", NAMESPACE, "finalize").unwrap_err();
-    assert_eq!(error.reason, Reason::NotFound);
 }

@@ -95,6 +95,15 @@ async fn a_new_namespace_is_found_with_a_stale_cache() {
     gateway.create(&namespace).await.unwrap();
     let kind = setpoint_store::contract::objects::kind::<Pod>();
     let fresh = setpoint_gateway::registry::Target::new(kind, "fresh", "", "").unwrap();
+    let mut account = ServiceAccount::default();
+    account.metadata.name = "default".into();
+    let accounts = setpoint_store::contract::objects::kind::<ServiceAccount>();
+    let accounts = setpoint_gateway::registry::Target::new(accounts, "fresh", "", "").unwrap();
+    gateway
+        .registry
+        .create(&RequestContext::default(), &accounts, Box::new(account))
+        .await
+        .unwrap();
     gateway
         .registry
         .create(&RequestContext::default(), &fresh, Box::new(pod("web")))

@@ -12,7 +12,7 @@ use setpoint_gateway::registry::{
     Watch, WatchSpec,
 };
 use setpoint_proto::apps::{Deployment, ReplicaSet};
-use setpoint_proto::core::{Binding, Container, Namespace, Pod};
+use setpoint_proto::core::{Binding, Container, Namespace, Pod, ServiceAccount};
 use setpoint_proto::meta::{DeleteOptions, LabelSelector, OwnerReference};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, EventType, Resource};
@@ -39,6 +39,10 @@ impl TestGateway {
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();
+        let mut account = ServiceAccount::default();
+        account.metadata.name = "default".into();
+        // The background tasks may have created it.
+        let _ = gateway.create(&account).await;
         gateway
     }
 

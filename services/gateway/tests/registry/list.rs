@@ -203,3 +203,25 @@ async fn delete_collection_deletes_the_selected_objects() {
         .unwrap();
     assert_eq!(names(&left), ["b"]);
 }
+
+/// The store may keep the revision for longer.
+#[tokio::test]
+async fn an_old_token_expires_and_can_be_continued_at_the_newest_revision() {
+    let gateway = TestGateway::start().await;
+    for name in ["a", "b"] {
+        gateway.create(&config_map(name, "1")).await.unwrap();
+    }
+    let all = || Filter::all(kind::<ConfigMap>(), NAMESPACE);
+    let context = RequestContext::default();
+    let list = async |token: &str| {
+        let params = params(all(), 1, token);
+        gateway.registry.list(&context, &params).await
+    };
+    let first = list("").await.unwrap();
+    let parts: Vec<_> = first.continue_token.splitn(3, '/').collect();
+    let old = format!("{}/1000/{}", parts[0], parts[2]);
+    let error = list(&old).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Expired);
+    let second = list(&error.continue_token.unwrap()).await.unwrap();
+    assert_eq!(names(&second), ["b"]);
+}

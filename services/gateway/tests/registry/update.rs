@@ -6,7 +6,7 @@ use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{ConfigMap, Pod};
 use setpoint_store::contract::objects::config_map;
 
-use crate::gateway::{TestGateway, deployment, pod, target};
+use crate::gateway::{TestGateway, deployment, pod, target, typed};
 
 #[tokio::test]
 async fn a_change_of_the_spec_increments_the_generation() {
@@ -47,6 +47,45 @@ async fn an_outdated_resource_version_is_a_conflict() {
         error.message,
         r#"Operation cannot be fulfilled on deployments.apps "web": the object has been modified; please apply your changes to the latest version and try again"#
     );
+}
+
+#[tokio::test]
+async fn an_update_after_a_conflict_records_the_managers_of_the_newest_version() {
+    let gateway = TestGateway::start().await;
+    let created = gateway.create(&config_map("a", "1")).await.unwrap();
+    gateway.get::<ConfigMap>("a").await.unwrap();
+    gateway.store.hold();
+    let mut map = created.clone();
+    map.data.insert("b".into(), "1".into());
+    gateway.update(&map).await.unwrap();
+    // The cache does not have `b` yet, but the stored object has it.
+    let mut map = config_map("a", "2");
+    map.data.insert("b".into(), "1".into());
+    let context = RequestContext::default().by("two");
+    let target = target::<ConfigMap>("a", "");
+    let updated = gateway.registry.update(&context, &target, Box::new(map));
+    let updated: ConfigMap = typed(updated.await.unwrap()).unwrap();
+    let entries = updated.metadata.managed_fields.iter();
+    let owned = entries.map(|entry| {
+        let fields = entry.fields_v1.as_ref().unwrap();
+        (
+            entry.manager.as_str(),
+            std::str::from_utf8(&fields.raw).unwrap(),
+        )
+    });
+    let expected = [
+        (
+            "two",
+            r#"{"f:data":{"f:value":{}},"f:metadata":{"f:labels":{"f:value":{}}}}"#,
+        ),
+        (
+            "unknown",
+            r#"{"f:data":{".":{},"f:b":{}},"f:metadata":{"f:labels":{}}}"#,
+        ),
+    ];
+    let mut owned: Vec<_> = owned.collect();
+    owned.sort_unstable();
+    assert_eq!(owned, expected);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use setpoint_proto::options::{self, KindRules, Scope};
 
 use crate::object::Codec;
-use crate::{Error, Object};
+use crate::{Error, Object, kinds};
 
 /// A kind of object or of request body, as declared in the `.proto` files.
 #[derive(Debug)]
@@ -134,6 +134,20 @@ impl Kind {
     /// kind are not.
     pub fn is_stored(&self) -> bool {
         !self.plural.is_empty() && self.view_of.is_none() && !self.is_review
+    }
+
+    /// Returns whether requests can name it: it is stored, another version of a stored kind, or a review.
+    pub fn is_served(&self) -> bool {
+        !self.plural.is_empty()
+    }
+
+    /// Returns the kind whose message is stored: the kind itself, unless it is another version of a stored one.
+    pub fn stored(&self) -> &Self {
+        let stored = self
+            .view_of
+            .as_ref()
+            .and_then(|name| kinds().by_message(name));
+        stored.unwrap_or(self)
     }
 
     /// Returns whether it is a body that every API group accepts, such as `DeleteOptions`.

@@ -79,8 +79,15 @@ impl Kinds {
             by_plural.entry(kind.plural.clone()).or_default().push(at);
             by_kind.entry(kind.kind.clone()).or_default().push(at);
         }
-        let stored = all.iter().enumerate().filter(|(_, kind)| kind.is_stored());
-        let by_resource = stored.map(|(at, kind)| (kind.resource(), at)).collect();
+        let mut by_resource = HashMap::new();
+        let served = all.iter().enumerate().filter(|(_, kind)| kind.is_served());
+        for (at, kind) in served {
+            by_resource.insert(versioned(kind), at);
+            match kind.is_stored() {
+                true => by_resource.insert(kind.resource(), at),
+                false => Some(*by_resource.entry(kind.resource()).or_insert(at)),
+            };
+        }
         let numbered = all.iter().enumerate();
         Self {
             by_type_url: numbered
@@ -98,21 +105,27 @@ impl Kinds {
         self.all.iter().filter(|kind| kind.is_stored())
     }
 
+    /// Returns the kinds that requests can name: the stored ones, their other versions, and reviews.
+    pub fn served(&self) -> impl Iterator<Item = &Kind> {
+        self.all.iter().filter(|kind| kind.is_served())
+    }
+
     /// Returns all kinds, including request bodies.
     pub fn with_bodies(&self) -> impl Iterator<Item = &Kind> {
         self.all.iter()
     }
 
-    /// Returns a stored kind by plural and group, for example `deployments.apps`.
+    /// Returns a served kind by plural and group, for example `deployments.apps`. Of several versions it is the stored one;
+    /// any is found as `horizontalpodautoscalers.v1.autoscaling`.
     pub fn by_resource(&self, resource: &str) -> Option<&Kind> {
         Some(&self.all[*self.by_resource.get(resource)?])
     }
 
-    /// Returns a stored kind by the parts of a URL.
+    /// Returns a served kind by the parts of a URL.
     pub fn by_plural(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
         let belongs = |kind: &&Kind| kind.group == group && kind.version == version;
         let mut of_name = self.by_plural.get(plural)?.iter().map(|&at| &self.all[at]);
-        of_name.find(|kind| kind.is_stored() && belongs(kind))
+        of_name.find(|kind| kind.is_served() && belongs(kind))
     }
 
     /// Returns a kind by apiVersion and kind. Bodies such as `DeleteOptions` are found under every apiVersion.
@@ -149,6 +162,11 @@ impl Kinds {
     }
 }
 
+/// Returns the plural with version and group, as kubectl accepts it.
+fn versioned(kind: &Kind) -> String {
+    format!("{}.{}.{}", kind.plural, kind.version, kind.group)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -183,6 +201,22 @@ mod tests {
         for name in ["", "gizmo", "deployments.batch", "scale"] {
             assert_eq!(kinds().by_any_name(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn another_version_names_the_kind_that_is_stored() {
+        let stored = kinds().by_resource("horizontalpodautoscalers.autoscaling");
+        let view = kinds().by_resource("horizontalpodautoscalers.v1.autoscaling");
+        let (stored, view) = (stored.unwrap(), view.unwrap());
+        assert_eq!(
+            (stored.version.as_str(), view.version.as_str()),
+            ("v2", "v1")
+        );
+        assert_eq!((view.stored(), stored.stored()), (stored, stored));
+        assert!(view.is_served() && !view.is_stored());
+        let events = kinds().by_resource("events.events.k8s.io").unwrap();
+        assert_eq!(events.stored().api_version(), "v1");
+        assert!(kinds().served().count() > kinds().iter().count());
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub trait Object: Any + Debug + Send + Sync {
     fn encode(&self) -> Bytes;
     /// Returns its JSON, which starts with `kind` and `apiVersion`.
     fn to_json(&self) -> Vec<u8>;
+    /// Returns its JSON as in a list, where `kind` and `apiVersion` are those of the list.
+    fn to_json_item(&self) -> Vec<u8>;
     /// Returns a copy.
     fn clone_box(&self) -> Box<dyn Object>;
     /// Returns the message, for downcasts by reference.
@@ -119,6 +121,10 @@ macro_rules! objects {
             }
             fn to_json(&self) -> Vec<u8> {
                 write_json(Object::kind(self).json_head(), self)
+            }
+            fn to_json_item(&self) -> Vec<u8> {
+                serde_json::to_vec(self)
+                    .expect("writing to a Vec does not fail, and map keys are strings")
             }
             fn clone_box(&self) -> Box<dyn Object> {
                 Box::new(self.clone())

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use prost_reflect::{FieldDescriptor, Kind as Type, MessageDescriptor};
 use setpoint_proto::SCALARS;
 use setpoint_proto::options::{FieldRules, Patch};
 
+use crate::fields::Shape;
 use crate::kinds::{extension, options, pool};
 
 /// The messages that server-side apply owns as a whole.
@@ -67,6 +68,14 @@ pub struct Field {
     /// The type of the entries of a list or map, or else of the field.
     pub element: Type,
     rules: FieldRules,
+    shapes: OnceLock<Shapes>,
+}
+
+/// The structures of a field and of its elements, as server-side apply needs them for each value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shapes {
+    pub(crate) whole: Shape,
+    pub(crate) element: Shape,
 }
 
 impl Deref for Field {
@@ -146,6 +155,7 @@ impl Field {
             descriptor,
             element,
             rules,
+            shapes: OnceLock::new(),
         }
     }
 
@@ -157,6 +167,14 @@ impl Field {
             }
             _ => None,
         }
+    }
+
+    /// Returns the structures of the field and of its elements.
+    pub(crate) fn shapes(&'static self) -> Shapes {
+        *self.shapes.get_or_init(|| Shapes {
+            whole: Shape::of(self),
+            element: Shape::of_element(self),
+        })
     }
 
     /// Returns whether a strategic merge patch merges the entries of this list.

@@ -1,6 +1,7 @@
 //! Conditions in the status of objects.
 
 use setpoint_proto::apps::{DeploymentCondition, ReplicaSetCondition};
+use setpoint_proto::batch::JobCondition;
 use setpoint_proto::core::{NamespaceCondition, NodeCondition, PodCondition};
 use setpoint_proto::meta;
 use setpoint_proto::meta::Time;
@@ -40,7 +41,7 @@ macro_rules! conditions {
         }
     )*};
 }
-conditions! { DeploymentCondition ReplicaSetCondition PodCondition NodeCondition NamespaceCondition meta::Condition }
+conditions! { DeploymentCondition JobCondition ReplicaSetCondition PodCondition NodeCondition NamespaceCondition meta::Condition }
 
 /// Returns the condition of a type.
 pub fn get<'a, C: Condition>(conditions: &'a [C], kind: &str) -> Option<&'a C> {

@@ -3,6 +3,7 @@
 //! All functions are pure; those that depend on the time take it as an argument.
 
 pub mod condition;
+pub mod cron;
 mod fence;
 pub mod hash;
 mod key;

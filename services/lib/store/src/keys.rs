@@ -17,6 +17,9 @@ pub const TOMBSTONE: &str = "/setpoint/farewell";
 /// conflict.
 pub const ALLOTTED: &str = "/setpoint/allotted";
 
+/// The key of the private key that signs tokens of ServiceAccounts.
+pub const TOKEN_KEY: &str = "/setpoint/token-key";
+
 /// The key of the highest term of any deleted Lease. Its value never decreases.
 pub const PAST_TERM: &str = "/setpoint/past-term";
 

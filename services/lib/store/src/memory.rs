@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Batch, Change, Entry, Error, Expect, Page, Range, Store, Term, Write, keys};
+use crate::{
+    Batch, Change, Entry, Error, Expect, Page, Precondition, Range, Store, Term, Write, keys,
+};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt as _, ready};
 use futures::stream::{self, BoxStream, StreamExt as _};
@@ -160,20 +162,24 @@ impl History {
         if let Some(term) = &write.term {
             self.put(term.key(), term.to.map(|to| to.to_string().into()));
         }
-        for precondition in write.preconditions.iter().filter(|w| w.put.is_some()) {
-            self.put(precondition.key.clone(), precondition.put.clone());
-        }
         self.put(write.key.clone(), write.value.clone());
-        let change = Change {
+        let mut changes = vec![Change {
             cause: write.cause.filter(|_| write.value.is_none()),
             key: write.key,
             value: write.value,
-        };
-        let changes = change.key.starts_with(keys::ROOT).then_some(change);
-        self.batches.push(Batch {
-            revision,
-            changes: changes.into_iter().collect(),
-        });
+        }];
+        for Precondition { key, put, .. } in write.preconditions {
+            if put.is_some() {
+                self.put(key.clone(), put.clone());
+                changes.push(Change {
+                    cause: None,
+                    key,
+                    value: put,
+                });
+            }
+        }
+        changes.retain(|change| change.key.starts_with(keys::ROOT));
+        self.batches.push(Batch { revision, changes });
         Ok(revision)
     }
 

@@ -14,6 +14,7 @@ use super::live;
 use super::node::Node;
 use super::task::Outcome;
 use crate::kinds::Role;
+use crate::kinds::namespace::CONTENT;
 use crate::registry::write::current::Current;
 use crate::registry::{AtLeast, Filter, Registry, RequestContext, Target, errors};
 
@@ -29,7 +30,7 @@ struct RemainingContent {
     errors: Vec<String>,
 }
 
-/// Deletes the content of the namespace, sets its conditions, and removes its finalizers once it is empty.
+/// Deletes the content of the namespace, sets its conditions, and removes the finalizer of the content once it is empty.
 pub(super) async fn delete_content(
     registry: &Registry,
     context: &RequestContext,
@@ -220,8 +221,8 @@ async fn update_status(
             condition::set(&mut new.status.conditions, condition);
         }
         if remaining.is_empty() {
-            // Those of users too: without the subresource `finalize` they could not be removed.
-            new.spec.finalizers.clear();
+            // Those of others hold the namespace until they remove them through the subresource `finalize`.
+            new.spec.finalizers.retain(|finalizer| finalizer != CONTENT);
         }
         Ok(())
     };

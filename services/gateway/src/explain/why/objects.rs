@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use setpoint_codec::{Kind, Object, kinds};
 use setpoint_model::{Key, owner, pod};
 use setpoint_proto::apps::ReplicaSet;
+use setpoint_proto::batch::Job;
 use setpoint_proto::core::Pod;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::{ObjectRef, Observer, WriteType};
@@ -98,7 +99,7 @@ impl Related {
         workload: &ObjectMeta,
     ) -> Result<(), ApiError> {
         let mut owners = HashSet::from([workload.uid.clone()]);
-        for kind in [kind::<ReplicaSet>(), kind::<Pod>()] {
+        for kind in [kind::<ReplicaSet>(), kind::<Job>(), kind::<Pod>()] {
             let filter = Filter::all(kind, workload.namespace.as_str());
             for cached in registry.cache().list(&filter, AtLeast::Any).await?.items {
                 let object = cached.decode()?;

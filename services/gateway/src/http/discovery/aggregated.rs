@@ -26,7 +26,8 @@ fn group(name: &str) -> Value {
     let versions = group_versions()
         .into_iter()
         .filter(|(group, _)| *group == name);
-    let versions = versions.map(|(group, version)| {
+    // The preferred version is the first.
+    let versions = versions.rev().map(|(group, version)| {
         json!({
             "version": version,
             "freshness": "Current",

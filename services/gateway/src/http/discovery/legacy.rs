@@ -12,7 +12,7 @@ use setpoint_proto::{ApiError, Reason};
 use sha2::{Digest as _, Sha256};
 
 use super::super::accept::Media;
-use super::super::encoder;
+use super::super::encoding;
 use super::super::response::ApiResponse;
 use super::{
     group_versions, groups_in_order, kinds_of, server_addresses, subresource_kind,
@@ -39,11 +39,11 @@ pub(super) fn encode(
     pretty: bool,
 ) -> Result<ApiResponse, ApiError> {
     if media != Media::Protobuf {
-        return encoder::text(document.to_string().into(), media, pretty);
+        return encoding::text(document.to_string().into(), media, pretty);
     }
     let raw = protobuf(document)
         .map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))?;
-    Ok(encoder::protobuf("v1", kind, &raw))
+    Ok(encoding::protobuf("v1", kind, &raw))
 }
 
 /// Returns the document at `/api`: the versions of the core group.

@@ -59,6 +59,7 @@ fn route<S: Clone + Send + Sync + 'static>(
 /// Returns the document at `/`: the list of paths.
 async fn root(query: Query, headers: HeaderMap) -> ApiResponse {
     let fixed = [
+        "/.well-known/openid-configuration",
         "/api",
         "/apis",
         "/healthz",
@@ -72,6 +73,7 @@ async fn root(query: Query, headers: HeaderMap) -> ApiResponse {
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/readyz/etcd",
         "/readyz/log",
@@ -141,7 +143,7 @@ fn negotiate(
 /// Returns every group with its versions, in the order of discovery: the core group first, and of each group the preferred
 /// version first.
 pub(super) fn group_versions() -> Vec<(&'static str, &'static str)> {
-    let kinds = kinds().iter();
+    let kinds = kinds().served();
     let all: BTreeSet<_> = kinds
         .map(|kind| (kind.group.as_str(), kind.version.as_str()))
         .collect();
@@ -169,7 +171,7 @@ pub(super) fn path_of(group: &str, version: &str) -> String {
 }
 
 fn kinds_of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
-    let kinds = kinds().iter();
+    let kinds = kinds().served();
     kinds.filter(move |kind| kind.group == group && kind.version == version)
 }
 
@@ -178,12 +180,17 @@ pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'stat
     let own = match subresource {
         "scale" => kinds().by_kind("autoscaling/v1", "Scale"),
         "binding" => kinds().by_kind("v1", "Binding"),
+        "eviction" => kinds().by_kind("policy/v1", "Eviction"),
+        "token" => kinds().by_kind("authentication.k8s.io/v1", "TokenRequest"),
         _ => None,
     };
     own.unwrap_or(kind)
 }
 
 fn verbs(kind: &Kind) -> Vec<&'static str> {
+    if kind.is_review {
+        return vec!["create"];
+    }
     let collections = crate::kinds::of(kind).deletes_collections();
     let verbs = VERBS.iter().copied();
     verbs
@@ -194,7 +201,8 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
 /// Returns the verbs of a subresource.
 pub(super) fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
     match subresource {
-        "binding" => &["create"],
+        "binding" | "eviction" | "token" => &["create"],
+        "finalize" => &["update"],
         "log" => &["get"],
         _ => &["get", "patch", "update"],
     }

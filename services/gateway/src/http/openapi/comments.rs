@@ -10,7 +10,7 @@ use setpoint_codec::kinds;
 type Comments = HashMap<(String, Vec<i32>), String>;
 
 static COMMENTS: LazyLock<Comments> = LazyLock::new(|| {
-    let mut kinds = kinds().iter();
+    let mut kinds = kinds().served();
     let pool = kinds.next().map(|kind| kind.message.parent_pool().clone());
     pool.iter()
         .flat_map(|pool| pool.files().collect::<Vec<_>>())

@@ -18,7 +18,7 @@ use axum::routing::get;
 use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
-use setpoint_codec::kinds;
+use setpoint_codec::{Kind, kinds};
 
 use super::accept;
 use super::discovery::{etag, group_versions, path_of, subresource_kind};
@@ -38,15 +38,15 @@ static DOCUMENTS: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
     let versions = group_versions().into_iter();
     let documents = versions.map(|(group, version)| {
         let path = path_of(group, version).trim_start_matches('/').to_owned();
-        let build = move || document(&[(group, version)]).to_string().into_bytes();
+        let build = move || document_of(group, version).to_string().into_bytes();
         (path, Document::new(build))
     });
     documents.collect()
 });
 
 /// The document of v2, in JSON and in protobuf.
-static V2_JSON: LazyLock<Document> = LazyLock::new(|| Document::new(|| v2().to_string().into()));
-static V2_PROTOBUF: LazyLock<Document> = LazyLock::new(|| Document::new(|| gnostic::encode(&v2())));
+static V2_JSON: LazyLock<Document> = LazyLock::new(|| Document::new(v2_json));
+static V2_PROTOBUF: LazyLock<Document> = LazyLock::new(|| Document::new(v2_protobuf));
 
 /// Returns the routes at and below `/openapi`.
 pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
@@ -103,28 +103,91 @@ fn url(path: &str, hash: &str) -> String {
     format!("/openapi/v3/{path}?hash={hash}")
 }
 
-fn v2() -> Value {
-    v2::convert(document(&group_versions()))
+/// Calls `each` with the document of v2 in parts, one for each kind, as the whole would take much memory at once.
+fn for_each_part_of_v2(mut each: impl FnMut(&Value)) {
+    // Schemas of earlier parts stay as null.
+    let mut schemas = body_schemas();
+    for kind in kinds().served() {
+        let mut paths = Map::new();
+        add_kind(&mut paths, &mut schemas, kind);
+        let new = schemas.iter_mut().filter(|(_, schema)| !schema.is_null());
+        let new = new.map(|(name, schema)| (name.clone(), schema.take()));
+        let part = document(paths, new.collect());
+        each(&v2::convert(part));
+    }
 }
 
-/// Returns the document of v3 with the kinds of some groups and versions.
-fn document(versions: &[(&str, &str)]) -> Value {
+fn v2_json() -> Vec<u8> {
+    let (mut paths, mut definitions) = (Vec::new(), Vec::new());
+    let mut head = Value::Null;
+    for_each_part_of_v2(|part| {
+        append_fields(&mut paths, &part["paths"]);
+        append_fields(&mut definitions, &part["definitions"]);
+        head = json!({ "swagger": part["swagger"], "info": part["info"] });
+    });
+    let mut json = head.to_string().into_bytes();
+    json.pop();
+    let middle: [&[u8]; 5] = [
+        br#","paths":{"#,
+        &paths,
+        br#"},"definitions":{"#,
+        &definitions,
+        b"}}",
+    ];
+    json.extend(middle.concat());
+    json
+}
+
+/// Appends the fields of an object without its braces.
+fn append_fields(json: &mut Vec<u8>, object: &Value) {
+    let text = object.to_string();
+    let fields = text
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    let fields = fields.unwrap_or_default();
+    if !json.is_empty() && !fields.is_empty() {
+        json.push(b',');
+    }
+    json.extend_from_slice(fields.as_bytes());
+}
+
+/// Returns the parts one after another: protobuf merges them.
+fn v2_protobuf() -> Vec<u8> {
+    let mut encoded = Vec::new();
+    for_each_part_of_v2(|part| encoded.extend(gnostic::encode(part)));
+    encoded
+}
+
+/// Returns the document of v3 with the kinds of a group and version.
+fn document_of(group: &str, version: &str) -> Value {
     let mut paths = Map::new();
+    let mut schemas = body_schemas();
+    let kinds = kinds().served();
+    kinds
+        .filter(|kind| kind.group == group && kind.version == version)
+        .for_each(|kind| add_kind(&mut paths, &mut schemas, kind));
+    document(paths, schemas)
+}
+
+/// Returns the schemas of bodies that every group has.
+fn body_schemas() -> Schemas {
     let mut schemas = Schemas::new();
     let bodies = ["DeleteOptions", "Status"].into_iter();
     bodies
         .filter_map(|kind| kinds().by_kind("v1", kind))
         .for_each(|kind| schema::add_kind(&mut schemas, kind));
-    for kind in kinds()
-        .iter()
-        .filter(|kind| versions.contains(&(kind.group.as_str(), kind.version.as_str())))
-    {
-        paths::add_kind(&mut paths, kind);
-        schema::add_kind(&mut schemas, kind);
-        for subresource in &kind.subresources {
-            schema::add_kind(&mut schemas, subresource_kind(kind, subresource));
-        }
+    schemas
+}
+
+fn add_kind(paths: &mut Map<String, Value>, schemas: &mut Schemas, kind: &'static Kind) {
+    paths::add_kind(paths, kind);
+    schema::add_kind(schemas, kind);
+    for subresource in &kind.subresources {
+        schema::add_kind(schemas, subresource_kind(kind, subresource));
     }
+}
+
+fn document(paths: Map<String, Value>, schemas: Schemas) -> Value {
     json!({
         "openapi": "3.0.0",
         "info": { "title": "Setpoint", "version": env!("CARGO_PKG_VERSION") },

@@ -63,6 +63,13 @@ pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
         true => format!("{root}/namespaces/{{namespace}}/{}", kind.plural),
         false => all.clone(),
     };
+    if kind.is_review {
+        let place = Place::of(kind);
+        let post = operation("post", kind, &place, place.id("post", kind, ""));
+        let operations = with_parameters(json!({ "post": post }), &collection);
+        paths.insert(collection, operations);
+        return;
+    }
     let object = format!("{collection}/{{name}}");
     let place = Place::of(kind);
     if kind.namespaced {

@@ -17,7 +17,7 @@ pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 /// Adds the schemas of a kind, of its list, and of the messages that they contain.
 pub(super) fn add_kind(schemas: &mut Schemas, kind: &'static Kind) {
     add_message(schemas, &kind.message);
-    if kind.is_stored() {
+    if kind.stored().is_stored() {
         schemas.insert(list_name(kind), list(kind));
         let metadata = kind
             .message
@@ -102,6 +102,9 @@ fn object(message: &MessageDescriptor, rules: &'static Message) -> Value {
         add_type(&mut schema, &mut properties, message);
     }
     schema["properties"] = properties.into();
+    if rules.is_atomic {
+        schema["x-kubernetes-map-type"] = "atomic".into();
+    }
     schema
 }
 

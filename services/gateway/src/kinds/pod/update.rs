@@ -52,6 +52,16 @@ pub(super) fn validate(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
     }
 }
 
+/// Restores everything but the spec. Called on writes of parts of it.
+pub(super) fn restore_all_but_spec(new: &mut Pod, old: &Pod) {
+    new.status.clone_from(&old.status);
+    let (meta, old) = (&mut new.metadata, &old.metadata);
+    meta.labels.clone_from(&old.labels);
+    meta.annotations.clone_from(&old.annotations);
+    meta.finalizers.clone_from(&old.finalizers);
+    meta.owner_references.clone_from(&old.owner_references);
+}
+
 /// Validates that immutable annotations stay: those of mirror Pods and of AppArmor profiles.
 pub(super) fn validate_annotations(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
     let (new, old) = (&new.metadata.annotations, &old.metadata.annotations);

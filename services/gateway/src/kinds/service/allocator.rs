@@ -14,9 +14,12 @@ use crate::registry::validation::field_path::FieldPath;
 use crate::registry::{Allocation, AtLeast, Filter, Registry, errors};
 
 /// 10.96.0.0/16, the default range of cluster IPs in Kubernetes.
+pub(crate) const RANGE: &str = "10.96.0.0/16";
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 /// The host numbers in it: all but the first and the last.
 const HOSTS: std::ops::Range<u32> = 1..(1 << 16) - 1;
+/// The hosts to choose from. The first is that of the Service `kubernetes`, which requests it.
+const FREE_HOSTS: std::ops::Range<u32> = HOSTS.start + 1..HOSTS.end;
 /// The default range of node ports in Kubernetes.
 const PORTS: std::ops::Range<u32> = 30_000..32_768;
 
@@ -160,7 +163,7 @@ fn needs_cluster_ip(spec: &ServiceSpec) -> bool {
 fn assign(spec: &mut ServiceSpec, mut taken: BTreeSet<Assigned>) {
     if needs_cluster_ip(spec) {
         let address = |host| Assigned::ClusterIp(Ipv4Addr::from(NETWORK | host));
-        if let Some(Assigned::ClusterIp(address)) = random_free(HOSTS, address, &taken) {
+        if let Some(Assigned::ClusterIp(address)) = random_free(FREE_HOSTS, address, &taken) {
             spec.cluster_ip = address.to_string();
             spec.cluster_ips = vec![spec.cluster_ip.clone()];
         }

@@ -27,6 +27,11 @@ impl FieldErrors {
         self.add("FieldValueInvalid", path, &head, detail);
     }
 
+    /// Adds the error that the value is invalid, without the value.
+    pub fn invalid_without_value(&mut self, path: &FieldPath<'_>, detail: &str) {
+        self.add("FieldValueInvalid", path, "Invalid value", detail);
+    }
+
     /// Adds the error that the value is not a supported one.
     pub fn unsupported(&mut self, path: &FieldPath<'_>, value: &str, supported: &[&str]) {
         let head = format!("Unsupported value: {}", json(&value));

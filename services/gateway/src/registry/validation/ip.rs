@@ -7,18 +7,20 @@ use crate::registry::validation::field_path::FieldPath;
 
 /// Validates an IP address.
 pub fn validate(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    if let Some(detail) = problem(text) {
+        errors.invalid(path, text, detail);
+    }
+}
+
+/// Returns the problem of an IP address; `None` if it is valid.
+fn problem(text: &str) -> Option<&'static str> {
     match text.parse() {
         Ok(IpAddr::V6(address)) if is_mapped(address) => {
-            errors.invalid(path, text, "must not be an IPv4-mapped IPv6 address");
+            Some("must not be an IPv4-mapped IPv6 address")
         }
-        Ok(_) => {}
-        Err(_) if without_leading_zeros(text).is_some() => {
-            errors.invalid(path, text, "must not have leading 0s");
-        }
-        Err(_) => {
-            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.invalid(path, text, detail);
-        }
+        Ok(_) => None,
+        Err(_) if without_leading_zeros(text).is_some() => Some("must not have leading 0s"),
+        Err(_) => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
     }
 }
 
@@ -30,11 +32,7 @@ pub fn parse(text: &str) -> Option<IpAddr> {
 
 /// Validates a CIDR range.
 pub fn validate_range(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let parts = text.split_once('/');
-    let Some((address, length)) = parts.and_then(|(address, length)| {
-        let address = parse(address)?;
-        Some((address, digits(length)?)).filter(|(address, length)| *length <= width(*address))
-    }) else {
+    let Some((address, length)) = parse_range(text) else {
         let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
         return errors.invalid(path, text, detail);
     };
@@ -56,6 +54,91 @@ pub fn validate_range(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors
             "must not have bits set beyond the prefix length",
         );
     }
+}
+
+/// Returns the problems of an IP address in its canonical form (upstream: `IsValidIP`).
+pub fn check_canonical(text: &str) -> Vec<String> {
+    let problem = problem(text).map(str::to_owned);
+    let canonical = text.parse().map(|address: IpAddr| address.to_string());
+    let problem = problem.or_else(|| {
+        let canonical = canonical.ok().filter(|canonical| canonical != text)?;
+        Some(format!("must be in canonical form ({canonical:?})"))
+    });
+    problem.into_iter().collect()
+}
+
+/// Validates a CIDR range in its canonical form (upstream: `IsValidCIDR`).
+pub fn validate_canonical_range(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    let before = errors.count();
+    validate_range(text, path, errors);
+    if let Some((address, length)) = parse_range(text)
+        && errors.count() == before
+        && format!("{address}/{length}") != text
+    {
+        let detail = format!("must be in canonical form (\"{address}/{length}\")");
+        errors.invalid(path, text, detail);
+    }
+}
+
+/// Validates that a Service may forward to the address (upstream: `ValidateEndpointIP`).
+pub fn validate_endpoint(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    let Some(address) = parse(text) else {
+        return errors.invalid(path, text, "must be a valid IP address");
+    };
+    let address = address.to_canonical();
+    if address.is_unspecified() {
+        let detail = format!("may not be unspecified ({text})");
+        errors.invalid(path, text, detail);
+    }
+    let (local, multicast) = match address {
+        IpAddr::V4(v4) => (v4.is_link_local(), v4.octets().starts_with(&[224, 0, 0])),
+        IpAddr::V6(v6) => (
+            v6.is_unicast_link_local(),
+            v6.octets()[0] == 0xff && v6.octets()[1] & 0x0f == 2,
+        ),
+    };
+    for (wrong, detail) in [
+        (
+            address.is_loopback(),
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+        ),
+        (
+            local,
+            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+        ),
+        (
+            multicast,
+            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+        ),
+    ] {
+        if wrong {
+            errors.invalid(path, text, detail);
+        }
+    }
+}
+
+/// Parses a CIDR range; octets and length may have leading zeros.
+pub fn parse_range(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, length) = text.split_once('/')?;
+    let (address, length) = (parse(address)?, digits(length)?);
+    (length <= width(address)).then_some((address, length))
+}
+
+/// Returns whether `inner` is a range within `outer` and smaller.
+pub fn is_strictly_within(inner: (IpAddr, u32), outer: (IpAddr, u32)) -> bool {
+    let network = |address: IpAddr, length: u32| match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - length.min(32)).unwrap_or(0);
+            u128::from(address.to_bits() & mask)
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - length.min(128)).unwrap_or(0);
+            address.to_bits() & mask
+        }
+    };
+    inner.0.is_ipv4() == outer.0.is_ipv4()
+        && inner.1 > outer.1
+        && network(inner.0, outer.1) == network(outer.0, outer.1)
 }
 
 /// Returns whether there is at most one address of each family.
@@ -175,6 +258,54 @@ mod tests {
             ("10.0.0.1/8", "must not have bits set beyond"),
         ] {
             assert!(errors_of(validate_range, wrong).contains(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn canonical_forms_are_required_where_upstream_does() {
+        assert!(check_canonical("2001:db8::1").is_empty());
+        let expected = r#"must be in canonical form ("2001:db8::1")"#;
+        assert_eq!(check_canonical("2001:DB8:0::1"), [expected]);
+        assert_eq!(check_canonical("1.2.3.04"), ["must not have leading 0s"]);
+        assert_eq!(errors_of(validate_canonical_range, "2001:db8::/64"), "[]");
+        let errors = errors_of(validate_canonical_range, "2001:DB8::/64");
+        assert!(errors.contains("must be in canonical form"), "{errors}");
+    }
+
+    #[test]
+    fn services_do_not_forward_to_local_addresses() {
+        for right in ["10.0.0.1", "2001:db8::1", "224.0.1.1"] {
+            assert_eq!(errors_of(validate_endpoint, right), "[]");
+        }
+        for (wrong, why) in [
+            ("0.0.0.0", "may not be unspecified (0.0.0.0)"),
+            ("127.0.0.1", "loopback"),
+            ("::1", "loopback"),
+            ("169.254.169.254", "link-local range"),
+            ("fe80::1", "link-local range"),
+            ("224.0.0.1", "link-local multicast"),
+            ("ff02::1", "link-local multicast"),
+            ("nowhere", "must be a valid IP address"),
+        ] {
+            assert!(errors_of(validate_endpoint, wrong).contains(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_within_another_one_if_it_is_smaller_and_has_its_prefix() {
+        let within = |inner, outer| {
+            is_strictly_within(parse_range(inner).unwrap(), parse_range(outer).unwrap())
+        };
+        assert!(within("10.1.0.0/16", "10.0.0.0/8"));
+        assert!(within("10.1.0.0/16", "0.0.0.0/0"));
+        assert!(within("2001:db8::/64", "2001:db8::/32"));
+        for (inner, outer) in [
+            ("10.0.0.0/8", "10.0.0.0/8"),
+            ("11.0.0.0/16", "10.0.0.0/8"),
+            ("10.0.0.0/8", "10.1.0.0/16"),
+            ("2001:db8::/64", "0.0.0.0/0"),
+        ] {
+            assert!(!within(inner, outer), "{inner} {outer}");
         }
     }
 

@@ -7,6 +7,11 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 
+/// Returns whether the selector has no requirements, so that it selects everything.
+pub fn is_empty(selector: &LabelSelector) -> bool {
+    selector.match_labels.is_empty() && selector.match_expressions.is_empty()
+}
+
 /// Validates a label selector, if it is set.
 pub fn validate(selector: Option<&LabelSelector>, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let Some(selector) = selector else {

@@ -83,6 +83,15 @@ pub fn keep_unset(meta: &mut ObjectMeta, old: &ObjectMeta) {
     }
 }
 
+/// Restores from `old` the metadata that a write of the status does not change in kinds that were added to Kubernetes
+/// later (upstream: `ResetObjectMetaForStatus`).
+pub fn keep_for_status(meta: &mut ObjectMeta, old: &ObjectMeta) {
+    meta.labels.clone_from(&old.labels);
+    meta.annotations.clone_from(&old.annotations);
+    meta.owner_references.clone_from(&old.owner_references);
+    meta.finalizers.clone_from(&old.finalizers);
+}
+
 /// Sets namespace and name to those of the target. Returns `BadRequest` if the object has others.
 pub(crate) fn match_target(meta: &mut ObjectMeta, target: &Target) -> Result<(), ApiError> {
     // The namespace of a cluster-scoped object is cleared, as in Kubernetes.

@@ -1,5 +1,8 @@
 //! Validation and defaults that several kinds share; those of one kind are in `kinds/`.
 
+pub(crate) mod amount;
+pub(crate) mod claim;
+pub(crate) mod conditions;
 pub(crate) mod field_errors;
 pub(crate) mod field_path;
 pub(crate) mod ip;

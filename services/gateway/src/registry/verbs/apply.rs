@@ -5,7 +5,7 @@ use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds;
+use crate::kinds::{self, view};
 use crate::registry::validation::metadata;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
@@ -30,9 +30,10 @@ impl Registry {
     ) -> Result<ObjectResponse, ApiError> {
         let applied = match target.subresource {
             Subresource::Scale => scale::of(&*empty(target.kind)?)?.kind(),
-            _ => target.kind,
+            _ => target.served,
         };
         check(applied, &patch.body)?;
+        let patch = &in_stored_form(target, patch)?;
         let mut retry = Retry::begin();
         loop {
             let missing = match self.apply_to_stored(context, target, patch).await {
@@ -56,7 +57,7 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
-        let whole = Target::whole(target.kind, &target.key());
+        let whole = Target::whole(target.served, &target.key());
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             let new = match target.subresource {
                 Subresource::Scale => slot.insert(apply_scale(context, target, old, patch)?),
@@ -75,7 +76,7 @@ impl Registry {
             .await?;
         match target.subresource {
             Subresource::Scale => scale::response(updated.into_response()),
-            _ => Ok(updated.into_response()),
+            _ => updated.into_response().of_write()?.served_as(target.served),
         }
     }
 
@@ -106,6 +107,16 @@ impl Registry {
             .await?;
         Ok(created.having_created())
     }
+}
+
+/// Returns the patch with a configuration of a view in the form of the stored kind, which then has the managers' fields.
+fn in_stored_form(target: &Target, patch: &Patch) -> Result<Patch, ApiError> {
+    let mut patch = patch.clone();
+    if target.served != target.kind && target.subresource != Subresource::Scale {
+        let object = target.served.from_json(patch.body.to_string().as_bytes())?;
+        patch.body = errors::readable(serde_json::from_slice(&view::to_stored(object).to_json()))?;
+    }
+    Ok(patch)
 }
 
 /// Returns the object with the configuration applied.

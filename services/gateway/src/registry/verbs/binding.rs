@@ -22,7 +22,7 @@ impl Registry {
     ) -> Result<ObjectResponse, ApiError> {
         let node = node_of(&*object, target)?;
         let precondition = Precondition::of(&*object);
-        let whole = Target::whole(target.kind, &target.key());
+        let whole = Target::whole(target.served, &target.key());
         let now = Timestamp::now();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;

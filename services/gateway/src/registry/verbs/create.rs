@@ -6,7 +6,9 @@ use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Precondition, Write};
 
-use crate::kinds::{self, Strategy};
+use crate::kinds::resourcequota::{self, Charge};
+use crate::kinds::review::{self, Question};
+use crate::kinds::{self, Strategy, limitrange, view};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::metadata;
 use crate::registry::write::fencing;
@@ -45,7 +47,7 @@ enum Inserted {
 }
 
 impl Registry {
-    /// Stores a new object, or binds a Pod through its subresource `binding`.
+    /// Stores a new object, or binds or evicts a Pod through a subresource.
     ///
     /// # Errors
     /// `AlreadyExists`, `Invalid`, `NotFound` for its namespace, `Forbidden` when the namespace is being deleted, …
@@ -68,10 +70,15 @@ impl Registry {
         owner: Owner,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Create, target)?;
+        if target.served.is_review {
+            return self.review(context, target, object).await;
+        }
         match target.subresource {
             Subresource::Binding => return self.bind(context, target, object).await,
-            Subresource::None => expect_kind(&*object, target.kind)?,
-            Subresource::Status | Subresource::Scale => return Err(errors::not_allowed()),
+            Subresource::Eviction => return self.evict(context, target, object).await,
+            Subresource::Token => return self.issue_token(target, object).await,
+            Subresource::None => object = expect_kind(object, target)?,
+            _ => return Err(errors::not_allowed()),
         }
         metadata::prepare_create(object.meta_mut(), target, Timestamp::now())?;
         let generated_name =
@@ -87,13 +94,21 @@ impl Registry {
         target.set_span_attributes();
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
         let rules = kinds::of(target.kind);
+        rules.set_requester(&mut *object, &context.user);
         if let Some(admitting) = rules.admit(&mut *object, &target, self) {
             admitting.await?;
         }
         complete_create(rules, &target, &mut *object)?;
+        if let Some(checking) = limitrange::check(&target, None, &*object, self) {
+            checking.await?;
+        }
         let mut retry = Retry::begin();
         loop {
             let allocation = self.allocate(None, &mut *object).await?;
+            let charge = match resourcequota::charge(self, context, &target, None, &*object) {
+                Some(charging) => charging.await?,
+                None => Charge::default(),
+            };
             let draft = Draft {
                 term: fencing::advance(&*self.store, None, &*object).await?,
                 preconditions: namespace
@@ -103,19 +118,40 @@ impl Registry {
                             .iter()
                             .map(|allocation| allocation.precondition.clone()),
                     )
+                    .chain(charge.preconditions.iter().cloned())
                     .collect(),
                 object,
                 generated_name,
             };
             object = match self.insert(context, &mut target, draft).await? {
-                Inserted::Done(response) => return Ok(response),
+                Inserted::Done(response) => return response.of_write()?.served_as(target.served),
                 Inserted::Conflict(object) => {
                     allocation.map_or(object, |allocation| allocation.requested)
                 }
             };
+            drop(charge);
             retry.wait().await?;
             namespace = self.check_namespace(&target, AtLeast::Newest).await?;
         }
+    }
+
+    /// Answers a review.
+    async fn review(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        let mut object = expect_kind(object, target)?;
+        let question = Question {
+            context,
+            target,
+            registry: self,
+        };
+        if let Some(answering) = review::answer(target.served, &mut *object, &question) {
+            answering.await?;
+        }
+        Ok(ObjectResponse::not_stored(object, Revision::default()))
     }
 
     /// Writes the object, with another generated name if its name exists.
@@ -156,7 +192,7 @@ impl Registry {
                 Err(error) => return Err(self.write_error(error, target, context).await),
             }
         }
-        let (kind, name) = (target.kind, &target.name);
+        let (kind, name) = (target.served, &target.name);
         Err(match draft.generated_name {
             true => errors::no_unique_name(kind, name),
             false => errors::already_exists(kind, name),
@@ -193,8 +229,9 @@ fn complete_create(
     metadata::validate(object.meta(), check_name, &mut errors);
     rules.validate(object, &mut errors);
     rules.validate_create(object, &mut errors);
+    view::validate(target.served, object, None, &mut errors);
     object.meta_mut().generation = i64::from(rules.counts_generations());
-    errors.into_result(target.kind, &target.name)
+    errors.into_result(target.served, &target.name)
 }
 
 fn generate_name(object: &mut dyn Object) {

@@ -72,7 +72,7 @@ impl Registry {
             .await?;
         let gone = matches!(updated, Updated::Deleted(_));
         Ok(Deleted {
-            response: updated.into_response(),
+            response: updated.into_response().served_as(target.served)?,
             gone,
         })
     }
@@ -92,7 +92,7 @@ impl Registry {
         }
         let list = self.list(context, params).await?;
         for item in &list.items {
-            let target = Target::whole(item.kind, &item.key);
+            let target = Target::whole(params.filter.served(), &item.key);
             match self.delete(context, &target, options).await {
                 Err(error) if error.reason != Reason::NotFound => {
                     return Err(error);
@@ -104,7 +104,8 @@ impl Registry {
     }
 }
 
-fn precondition(options: &DeleteOptions) -> Precondition {
+/// Returns the preconditions of a deletion.
+pub(crate) fn precondition(options: &DeleteOptions) -> Precondition {
     let wanted = options.preconditions.clone().unwrap_or_default();
     Precondition {
         uid: wanted.uid.unwrap_or_default(),
@@ -112,7 +113,8 @@ fn precondition(options: &DeleteOptions) -> Precondition {
     }
 }
 
-fn check(wanted: &Precondition, target: &Target, old: &Current) -> Result<(), ApiError> {
+/// Checks the current object; returns `Conflict` if it differs.
+pub(crate) fn check(wanted: &Precondition, target: &Target, old: &Current) -> Result<(), ApiError> {
     let uid = &old.object.meta().uid;
     if !wanted.uid.is_empty() && wanted.uid != *uid {
         let why = format!(
@@ -226,8 +228,8 @@ fn set_propagation_finalizer(meta: &mut ObjectMeta, options: &DeleteOptions, orp
         (None, None) => return,
         (None, Some(false)) => "Background",
     };
-    meta.finalizers
-        .retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+    let is_policy = |finalizer: &String| [ORPHAN, FOREGROUND].contains(&finalizer.as_str());
+    meta.finalizers.retain(|finalizer| !is_policy(finalizer));
     match policy {
         "Orphan" => meta.finalizers.push(ORPHAN.into()),
         "Foreground" => meta.finalizers.push(FOREGROUND.into()),

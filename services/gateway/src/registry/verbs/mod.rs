@@ -5,6 +5,7 @@ pub(crate) mod binding;
 pub(crate) mod create;
 #[warn(clippy::arithmetic_side_effects)]
 pub(crate) mod delete;
+pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod scale;

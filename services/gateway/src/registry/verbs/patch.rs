@@ -7,7 +7,7 @@ use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds;
+use crate::kinds::{self, view};
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{Precondition, complete_update};
 use crate::registry::write::current::Current;
@@ -18,6 +18,7 @@ use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Tar
 pub type Check = fn(&'static Kind, &[u8]) -> Result<Vec<String>, ApiError>;
 
 /// A patch of an object.
+#[derive(Clone)]
 pub struct Patch {
     /// The format of `body`.
     pub r#type: Type,
@@ -44,13 +45,13 @@ impl Registry {
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Patch, target)?;
-        if target.subresource == Subresource::Binding {
+        if target.subresource.is_request() || target.subresource == Subresource::Finalize {
             return Err(errors::not_allowed());
         }
         if patch.r#type == Type::Apply {
             return self.apply(context, target, patch).await;
         }
-        let whole = Target::whole(target.kind, &target.key());
+        let whole = Target::whole(target.served, &target.key());
         let mut warnings = Vec::new();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             let new;
@@ -76,8 +77,11 @@ impl Registry {
         if target.subresource == Subresource::Scale {
             response = scale::response(response)?;
         }
-        response.warnings = warnings;
-        Ok(response)
+        if target.subresource != Subresource::Scale {
+            response = response.of_write()?;
+        }
+        response.warnings.splice(..0, warnings);
+        response.served_as(target.served)
     }
 }
 
@@ -90,15 +94,16 @@ impl Patch {
     ) -> Result<(Box<dyn Object>, Vec<String>), ApiError> {
         let mut now = old.object.clone_box();
         now.meta_mut().resource_version = old.revision.to_string();
-        if target.subresource == Subresource::Scale {
-            now = Box::new(scale::of(&*now)?);
-        }
+        now = match target.subresource {
+            Subresource::Scale => Box::new(scale::of(&*now)?),
+            _ => view::of_stored(now, target.served),
+        };
         let kind = now.kind();
         let document = errors::readable(serde_json::from_slice(&now.to_json()))?;
         let patched = self.apply_to(kind, document)?;
         let json = patched.to_string();
         let warnings = (self.check)(kind, json.as_bytes())?;
-        let mut new = kind.from_json(json.as_bytes())?;
+        let mut new = view::to_stored(kind.from_json(json.as_bytes())?);
         if resets_managers(&patched) {
             new.meta_mut().managed_fields = vec![ManagedFieldsEntry::default()];
         }

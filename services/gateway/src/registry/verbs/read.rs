@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::{Watch, WatchSpec};
@@ -62,15 +63,15 @@ impl Registry {
         at: AtLeast,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Get, target)?;
-        if target.subresource == Subresource::Binding {
+        if target.subresource.is_request() || target.subresource == Subresource::Finalize {
             return Err(errors::not_allowed());
         }
         let found = self.cache.get(target.kind, &target.key(), at).await?;
-        let found = found.ok_or_else(|| errors::not_found(target.kind, &target.name))?;
+        let found = found.ok_or_else(|| errors::not_found(target.served, &target.name))?;
         let whole = ObjectResponse::from(&found);
         match target.subresource {
             Subresource::Scale => scale::response(whole),
-            _ => Ok(whole),
+            _ => whole.served_as(target.served),
         }
     }
 
@@ -84,17 +85,27 @@ impl Registry {
         params: &ListParams,
     ) -> Result<List, ApiError> {
         let filter = &params.filter;
-        access::allow(&context.user, Verb::List, filter.kind(), filter.namespace())?;
+        access::allow(
+            &context.user,
+            Verb::List,
+            filter.served(),
+            filter.namespace(),
+        )?;
+        let now = Timestamp::now().as_second();
         if !params.continue_token.is_empty() {
-            let (revision, after) = decode_token(&params.continue_token, filter)?;
-            let revision = match revision {
-                Some(revision) => revision,
-                None => self.cache.newest().await?,
+            let token = Token::decode(&params.continue_token, filter)?;
+            let (revision, began) = match token.revision {
+                Some(_) if token.is_expired(now) => return Err(expired(Some(&token.after))),
+                Some(revision) => (revision, token.began),
+                None => (self.cache.newest().await?, now),
             };
-            return self.list_at(params, revision, Some(after)).await;
+            let after = Some(token.after);
+            return self.list_at(params, revision, began, after).await;
         }
         let at = match params.at {
-            RevisionMatch::Exact(revision) => return self.list_at(params, revision, None).await,
+            RevisionMatch::Exact(revision) => {
+                return self.list_at(params, revision, now, None).await;
+            }
             RevisionMatch::NotOlderThan(at) => at,
         };
         let snapshot = self.cache.list(filter, at).await?;
@@ -104,16 +115,17 @@ impl Registry {
             ..List::default()
         };
         if params.limit > 0 && list.items.len() > params.limit {
-            truncate(&mut list, params.limit, filter);
+            truncate(&mut list, params.limit, filter, now);
         }
         Ok(list)
     }
 
-    /// Returns a page at a revision, from the store.
+    /// Returns a page at a revision, from the store. The first page was read at the time `began`.
     async fn list_at(
         &self,
         params: &ListParams,
         revision: Revision,
+        began: i64,
         after: Option<Key>,
     ) -> Result<List, ApiError> {
         let page = self
@@ -130,7 +142,7 @@ impl Registry {
             items: page.items,
             revision,
             continue_token: last
-                .map(|last| encode_token(&revision, &last))
+                .map(|last| Token::encode(revision, began, last))
                 .unwrap_or_default(),
             remaining: i64::try_from(page.remaining).ok().filter(|_| counts),
         })
@@ -148,7 +160,7 @@ impl Registry {
         access::allow(
             &context.user,
             Verb::Watch,
-            spec.filter.kind(),
+            spec.filter.served(),
             spec.filter.namespace(),
         )?;
         self.cache.watch(spec).await
@@ -156,50 +168,91 @@ impl Registry {
 }
 
 /// Truncates a list to its first page, in the order in which the store continues it.
-fn truncate(list: &mut List, limit: usize, filter: &Filter) {
+fn truncate(list: &mut List, limit: usize, filter: &Filter, now: i64) {
     list.items
         .sort_by_cached_key(|item| keys::object(filter.kind(), &item.key));
     let remaining = i64::try_from(list.items.len() - limit).ok();
     list.remaining = remaining.filter(|_| filter.selects_all());
     list.items.truncate(limit);
     if let Some(last) = list.items.last() {
-        list.continue_token = encode_token(&list.revision, &last.key);
+        list.continue_token = Token::encode(list.revision, now, last.key.clone());
     }
 }
 
 /// The revision of a token that continues at the newest revision.
 const NEWEST: &str = "-1";
 
-/// Returns a continue token: the revision of the first page and the last key of this one.
-fn encode_token(revision: &dyn fmt::Display, last: &Key) -> String {
-    format!("{revision}/{}/{}", last.namespace, last.name)
+/// The time in seconds for which a list can be continued, whatever the store keeps for longer. Upstream, the revision of a
+/// list is compacted five to ten minutes after it.
+const LIFETIME: i64 = 300;
+
+/// A decoded continue token.
+#[derive(Debug, PartialEq, Eq)]
+struct Token {
+    /// The revision of the first page; `None` for the newest.
+    revision: Option<Revision>,
+    /// When the first page was read, in seconds since the epoch.
+    began: i64,
+    /// The last key of the page before.
+    after: Key,
 }
 
-/// Returns the revision (`None` for the newest) and the last key of a continue token. The key must be in the scope of the
-/// filter.
-fn decode_token(token: &str, filter: &Filter) -> Result<(Option<Revision>, Key), ApiError> {
-    let invalid = |why: &str| {
-        let message = format!("invalid continue token: continue key is not valid{why}");
-        ApiError::new(Reason::BadRequest, message)
-    };
-    let mut parts = token.splitn(3, '/');
-    let (Some(revision), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next())
-    else {
-        return Err(invalid(""));
-    };
-    let revision = match revision {
-        NEWEST => None,
-        text => Some(text.parse().map_err(|_| invalid(""))?),
-    };
-    if revision == Some(Revision::default()) {
-        return Err(invalid(": incorrect encoded start resourceVersion"));
+impl Token {
+    /// Returns the token that continues a list at a revision.
+    fn encode(revision: Revision, began: i64, after: Key) -> String {
+        let token = Self {
+            revision: Some(revision),
+            began,
+            after,
+        };
+        token.to_string()
     }
-    let of_namespace = filter.namespace().is_empty() || filter.namespace() == namespace;
-    let is_key = !name.is_empty() && !name.contains('/');
-    if !of_namespace || !is_key || filter.kind().namespaced == namespace.is_empty() {
-        return Err(invalid(""));
+
+    /// Decodes a token, whose key must be in the scope of the filter.
+    fn decode(token: &str, filter: &Filter) -> Result<Self, ApiError> {
+        let invalid = |why: &str| {
+            let message = format!("invalid continue token: continue key is not valid{why}");
+            ApiError::new(Reason::BadRequest, message)
+        };
+        let parts: Vec<_> = token.splitn(4, '/').collect();
+        let [revision, began, namespace, name] = parts[..] else {
+            return Err(invalid(""));
+        };
+        let revision = match revision {
+            NEWEST => None,
+            text => Some(text.parse().map_err(|_| invalid(""))?),
+        };
+        if revision == Some(Revision::default()) {
+            return Err(invalid(": incorrect encoded start resourceVersion"));
+        }
+        let of_namespace = filter.namespace().is_empty() || filter.namespace() == namespace;
+        let is_key = !name.is_empty() && !name.contains('/');
+        if !of_namespace || !is_key || filter.kind().namespaced == namespace.is_empty() {
+            return Err(invalid(""));
+        }
+        Ok(Self {
+            revision,
+            began: began.parse().map_err(|_| invalid(""))?,
+            after: Key::new(namespace, name),
+        })
     }
-    Ok((revision, Key::new(namespace, name)))
+
+    fn is_expired(&self, now: i64) -> bool {
+        now.saturating_sub(self.began) > LIFETIME
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.revision {
+            Some(revision) => write!(f, "{revision}")?,
+            None => f.write_str(NEWEST)?,
+        }
+        let Key {
+            namespace, name, ..
+        } = &self.after;
+        write!(f, "/{}/{namespace}/{name}", self.began)
+    }
 }
 
 /// Returns `Expired`; for a later page, with a token that continues after the key at the newest revision.
@@ -214,7 +267,12 @@ fn expired(after: Option<&Key>) -> ApiError {
         objects that were created, modified, or deleted between the time the first chunk was returned and now may show \
         up in the list.";
     let mut error = ApiError::new(Reason::Expired, message);
-    error.continue_token = Some(encode_token(&NEWEST, after).into());
+    let token = Token {
+        revision: None,
+        began: 0,
+        after: after.clone(),
+    };
+    error.continue_token = Some(token.to_string().into());
     error
 }
 
@@ -229,20 +287,32 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_decoded_to_its_revision_and_key() {
-        let revision = Revision::from_raw(7);
-        for (resource, namespace, key) in [
+    fn a_token_is_decoded_as_it_was_encoded() {
+        for (resource, namespace, after) in [
             ("pods", "", Key::new("production", "web")),
             ("pods", "production", Key::new("production", "web")),
             ("nodes", "", Key::new("", "node-1")),
         ] {
-            let filter = filter(resource, namespace);
-            let token = encode_token(&revision, &key);
-            let read = decode_token(&token, &filter).unwrap();
-            assert_eq!(read, (Some(revision), key.clone()));
-            let token = encode_token(&NEWEST, &key);
-            assert_eq!(decode_token(&token, &filter).unwrap(), (None, key));
+            for revision in [Some(Revision::from_raw(7)), None] {
+                let after = after.clone();
+                let token = Token {
+                    revision,
+                    began: 1_000,
+                    after,
+                };
+                let filter = filter(resource, namespace);
+                assert_eq!(Token::decode(&token.to_string(), &filter).unwrap(), token);
+            }
         }
+    }
+
+    #[test]
+    fn a_token_expires_some_minutes_after_the_first_page() {
+        let text = Token::encode(Revision::from_raw(7), 1_000, Key::new("a", "b"));
+        let token = Token::decode(&text, &filter("pods", "")).unwrap();
+        assert!(!token.is_expired(1_000 + LIFETIME));
+        assert!(token.is_expired(1_001 + LIFETIME));
+        assert!(!token.is_expired(0), "of a gateway whose clock is ahead");
     }
 
     /// Checks F17.
@@ -250,20 +320,21 @@ mod tests {
     fn an_invalid_token_is_a_bad_request() {
         for token in [
             "x",
+            "1/soon/a/b",
             "1",
-            "1/a",
-            "a/b/c",
-            "0/a/b",
-            "-2/a/b",
-            "1/other/b",
-            "1//b",
-            "1/a/",
-            "1/a/b/c",
-            "1/a/../b",
+            "1/5/a",
+            "a/5/b/c",
+            "0/5/a/b",
+            "-2/5/a/b",
+            "1/5/other/b",
+            "1/5//b",
+            "1/5/a/",
+            "1/5/a/b/c",
+            "1/5/a/../b",
         ] {
-            let error = decode_token(token, &filter("pods", "a")).unwrap_err();
+            let error = Token::decode(token, &filter("pods", "a")).unwrap_err();
             assert_eq!(error.reason, Reason::BadRequest, "{token}");
         }
-        assert!(decode_token("1/a/b", &filter("nodes", "")).is_err());
+        assert!(Token::decode("1/5/a/b", &filter("nodes", "")).is_err());
     }
 }

@@ -2,10 +2,9 @@
 
 use setpoint_codec::Object;
 use setpoint_model::names;
-use setpoint_model::selector::Selector;
 use setpoint_proto::ApiError;
 use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
-use setpoint_proto::meta::{LabelSelector, ObjectMeta};
+use setpoint_proto::meta::ObjectMeta;
 
 use crate::kinds;
 use crate::registry::validation::field_errors::FieldErrors;
@@ -32,7 +31,10 @@ pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
         },
         status: ScaleStatus {
             replicas: replicas.observed,
-            selector: selector_text(replicas.selector),
+            selector: replicas
+                .selector
+                .map(|selector| selector.to_string())
+                .unwrap_or_default(),
         },
     })
 }
@@ -65,16 +67,10 @@ pub(crate) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, A
     Ok(scale.spec.replicas)
 }
 
-fn selector_text(selector: Option<&LabelSelector>) -> String {
-    let parsed = selector.and_then(|selector| Selector::from_label_selector(selector).ok());
-    parsed
-        .map(|selector| selector.to_string())
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use setpoint_proto::apps::Deployment;
+    use setpoint_proto::meta::LabelSelector;
 
     use super::*;
 

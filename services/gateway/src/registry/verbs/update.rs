@@ -5,7 +5,7 @@ use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::ObjectMeta;
 
-use crate::kinds;
+use crate::kinds::{self, view};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
@@ -25,13 +25,20 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        object: Box<dyn Object>,
+        mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Update, target)?;
         match target.subresource {
             Subresource::Scale => return self.update_scale(context, target, object).await,
-            Subresource::Binding => return Err(errors::not_allowed()),
-            Subresource::None | Subresource::Status => expect_kind(&*object, target.kind)?,
+            Subresource::Binding | Subresource::Eviction | Subresource::Token => {
+                return Err(errors::not_allowed());
+            }
+            Subresource::None
+            | Subresource::Status
+            | Subresource::Approval
+            | Subresource::Finalize
+            | Subresource::EphemeralContainers
+            | Subresource::Resize => object = expect_kind(object, target)?,
         }
         self.replace(context, target, object, |_, _| {}).await
     }
@@ -48,7 +55,7 @@ impl Registry {
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Update, target)?;
-        expect_kind(&*object, target.kind)?;
+        let object = expect_kind(object, target)?;
         let sent = object.meta().clone();
         self.replace(context, target, object, move |meta, old| {
             meta.clone_from(&sent);
@@ -63,16 +70,19 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        object: Box<dyn Object>,
+        mut object: Box<dyn Object>,
         complete: impl Fn(&mut ObjectMeta, &ObjectMeta) + Send + Sync,
     ) -> Result<ObjectResponse, ApiError> {
         let precondition = Precondition::of(&*object);
         precondition.check_revision_is_set(target)?;
+        let sent_managers = std::mem::take(&mut object.meta_mut().managed_fields);
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let new = slot.as_mut();
             let new = new.expect("the slot has the object of the request");
             complete(new.meta_mut(), old.object.meta());
+            // A former attempt has set others.
+            new.meta_mut().managed_fields.clone_from(&sent_managers);
             complete_update(target, old, new)?;
             field_manager::updated(context, target.subresource, &*old.object, &mut **new);
             Ok(())
@@ -80,7 +90,7 @@ impl Registry {
         let updated = self
             .guaranteed_update(context, target, Some(object), 0, &mut mutate)
             .await?;
-        Ok(updated.into_response())
+        updated.into_response().of_write()?.served_as(target.served)
     }
 
     async fn update_scale(
@@ -91,7 +101,7 @@ impl Registry {
     ) -> Result<ObjectResponse, ApiError> {
         let replicas = scale::replicas_of(&*object, target)?;
         let precondition = Precondition::of(&*object);
-        let whole = Target::whole(target.kind, &target.key());
+        let whole = Target::whole(target.served, &target.key());
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
@@ -135,7 +145,7 @@ impl Precondition {
             0,
             "must be specified for an update",
         );
-        errors.into_result(target.kind, &target.name)
+        errors.into_result(target.served, &target.name)
     }
 
     /// Returns whether a revision is required. Clients send "0" for any revision.
@@ -169,17 +179,29 @@ pub(crate) fn complete_update(
     let rules = kinds::of(target.kind);
     let (new, was) = (&mut **new, &*old.object);
     metadata::prepare_update(new.meta_mut(), was.meta(), target)?;
-    if target.subresource == Subresource::Status {
-        return complete_status_update(target, was, new);
+    match target.subresource {
+        Subresource::Status => return complete_status_update(target, was, new),
+        Subresource::Approval | Subresource::Finalize => {
+            return complete_part_update(target, was, new);
+        }
+        _ => {}
     }
-    rules.prepare_update(new, was);
-    rules.fill_defaults(new);
     let mut errors = FieldErrors::default();
-    metadata::validate(new.meta(), |name| rules.check_name(name), &mut errors);
-    metadata::validate_update(new.meta(), was.meta(), &mut errors);
-    rules.validate(new, &mut errors);
-    rules.validate_update(new, was, &mut errors);
-    errors.into_result(target.kind, &new.meta().name)?;
+    if target.subresource.is_part_of_spec() {
+        rules.prepare_part_update(new, was, target.subresource);
+        rules.fill_defaults(new);
+        metadata::validate_update(new.meta(), was.meta(), &mut errors);
+        rules.validate_part_update(new, was, target.subresource, &mut errors);
+    } else {
+        rules.prepare_update(new, was);
+        rules.fill_defaults(new);
+        metadata::validate(new.meta(), |name| rules.check_name(name), &mut errors);
+        metadata::validate_update(new.meta(), was.meta(), &mut errors);
+        rules.validate(new, &mut errors);
+        rules.validate_update(new, was, &mut errors);
+        view::validate(target.served, new, Some(was), &mut errors);
+    }
+    errors.into_result(target.served, &new.meta().name)?;
     if rules.counts_generations() {
         let changed = rules.intent_changed(new, was);
         new.meta_mut().generation = was.meta().generation + i64::from(changed);
@@ -199,5 +221,19 @@ fn complete_status_update(
     let mut errors = FieldErrors::default();
     metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
     rules.validate_status_update(new, was, &mut errors);
-    errors.into_result(target.kind, &new.meta().name)
+    errors.into_result(target.served, &new.meta().name)
+}
+
+/// Completes and validates an update of a subresource that only one kind has.
+fn complete_part_update(
+    target: &Target,
+    was: &dyn Object,
+    new: &mut dyn Object,
+) -> Result<(), ApiError> {
+    let (rules, part) = (kinds::of(target.kind), target.subresource);
+    rules.prepare_part_update(new, was, part);
+    let mut errors = FieldErrors::default();
+    metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
+    rules.validate_part_update(new, was, part, &mut errors);
+    errors.into_result(target.served, &new.meta().name)
 }

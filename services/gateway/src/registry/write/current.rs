@@ -57,7 +57,7 @@ impl Registry {
     /// Returns the object from the store.
     pub(crate) async fn live(&self, target: &Target) -> Result<Current, ApiError> {
         let entry = self.store.get(&target.path()).await?;
-        let entry = entry.ok_or_else(|| errors::not_found(target.kind, &target.name))?;
+        let entry = entry.ok_or_else(|| errors::not_found(target.served, &target.name))?;
         Current::of_entry(target, &entry)
     }
 }

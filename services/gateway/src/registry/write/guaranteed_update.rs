@@ -6,7 +6,8 @@ use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
 use crate::heavy::heavy;
-use crate::kinds;
+use crate::kinds::resourcequota::{self, Charge};
+use crate::kinds::{self, limitrange};
 use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
@@ -92,7 +93,15 @@ impl Registry {
         if deletion_is_complete(&*new) {
             return self.remove(context, target, old, new).await;
         }
-        let allocation = self.allocate(Some(&*old.object), &mut *new).await?;
+        let was = Some(&*old.object);
+        if let Some(checking) = limitrange::check(target, was, &*new, self) {
+            checking.await?;
+        }
+        let allocation = self.allocate(was, &mut *new).await?;
+        let charge = match resourcequota::charge(self, context, target, was, &*new) {
+            Some(charging) => charging.await?,
+            None => Charge::default(),
+        };
         let term = fencing::advance(&*self.store, Some(&old), &*new).await?;
         let raw = new.encode();
         let stored = |response| Ok(Attempt::Done(Updated::Stored(response)));
@@ -122,7 +131,8 @@ impl Registry {
         let write = write.fenced(context.fence.clone()).with_preconditions(
             allocation
                 .iter()
-                .map(|allocation| allocation.precondition.clone()),
+                .map(|allocation| allocation.precondition.clone())
+                .chain(charge.preconditions.iter().cloned()),
         );
         match self.store.commit(term.apply_to(write)).await {
             Ok(revision) => {
@@ -182,7 +192,7 @@ impl Registry {
                 Some(Current::of_entry(target, &entry)?),
             )),
             store::Error::Conflict { current: None } => {
-                Err(errors::not_found(target.kind, &target.name))
+                Err(errors::not_found(target.served, &target.name))
             }
             store::Error::TermMoved { .. } | store::Error::PreconditionFailed => {
                 Ok(Attempt::Conflict(new, None))

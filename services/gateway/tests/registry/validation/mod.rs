@@ -1,14 +1,26 @@
 //! Tests of the validation of each kind. The expected reasons and fields are those of Kubernetes 1.36.
 
+mod admission;
 mod apps;
+mod autoscaling;
+mod batch;
+mod certificates;
 mod containers;
+mod devices;
+mod disruption;
+mod endpoints;
+mod flowcontrol;
 mod metadata;
+mod network;
 mod node;
+mod persistent_volumes;
 mod placement;
 mod plain;
 mod pod;
 mod pod_changes;
+mod pod_parts;
 mod pod_status;
+mod quota;
 mod rbac;
 mod service;
 mod status;
@@ -17,3 +29,4 @@ mod subresources;
 mod system;
 mod table;
 mod volumes;
+mod workloads;

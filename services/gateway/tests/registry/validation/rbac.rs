@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
+use setpoint_proto::scheduling::PriorityClass;
+
 use super::table::Base;
+use crate::gateway::TestGateway;
 
 fn base(resource: &'static str, object: Value) -> Base {
     Base { resource, object }
@@ -176,6 +179,27 @@ async fn priority_classes() {
             ),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn there_is_only_one_default_priority_class() {
+    let gateway = TestGateway::start().await;
+    let class = |name: &str, default| {
+        let mut class = PriorityClass::default();
+        class.metadata.name = name.into();
+        class.global_default = default;
+        class
+    };
+    gateway.create(&class("one", true)).await.unwrap();
+    let created = gateway.create(&class("two", true)).await.unwrap_err();
+    let text = "PriorityClass one is already marked as default. Only one default can exist";
+    assert!(created.message.contains(text), "{created}");
+    gateway.create(&class("two", false)).await.unwrap();
+    let updated = gateway.update(&class("two", true)).await.unwrap_err();
+    assert!(updated.message.contains(text), "{updated}");
+    let mut one = class("one", true);
+    one.description = "first".into();
+    gateway.update(&one).await.unwrap();
 }
 
 #[tokio::test]

@@ -111,7 +111,7 @@ async fn projections() {
             ),
             (r#"spec.volumes[2]={"name":"a","projected":{"sources":[{"clusterTrustBundle":{"name":"foo","path":"foo-path"}}]}}"#, ""),
             (r#"spec.volumes[2]={"name":"a","projected":{"sources":[{"clusterTrustBundle":{"signerName":"example.com/foo","labelSelector":{"matchLabels":{"version":"live"}},"path":"foo-path"}}]}}"#, ""),
-            (r#"spec.volumes[2]={"name":"a","projected":{"sources":[{"serviceAccountToken":{"path":"token"}}]}}"#, "Forbidden spec.volumes[2].projected.sources[0].serviceAccountToken"),
+            (r#"spec.volumes[2]={"name":"a","projected":{"sources":[{"serviceAccountToken":{"path":"token"}}]}}"#, ""),
             (r#"spec.serviceAccountName="default" ; spec.volumes[2]={"name":"a","projected":{"sources":[{"serviceAccountToken":{"path":"token","expirationSeconds":600}}]}}"#, ""),
             (r#"spec.serviceAccountName="default" ; spec.volumes[2]={"name":"a","projected":{"sources":[{"serviceAccountToken":{"path":"token","expirationSeconds":599}}]}}"#, "Invalid spec.volumes[2].projected.sources[0].serviceAccountToken.expirationSeconds"),
             (r#"spec.serviceAccountName="default" ; spec.volumes[2]={"name":"a","projected":{"sources":[{"serviceAccountToken":{"path":"token","expirationSeconds":4294967297}}]}}"#, "Invalid spec.volumes[2].projected.sources[0].serviceAccountToken.expirationSeconds"),

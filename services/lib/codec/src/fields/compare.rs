@@ -127,10 +127,10 @@ fn objects(
         if old == new {
             return Ok(());
         }
-        let inner = shape.child(name).map_or(Shape::Leaf, |(shape, _)| shape);
+        let (element, inner) = shape.named(name);
         let mut difference = Difference::default();
         compare(inner, old, new, &mut difference)?;
-        out.push(shape.field(name), difference);
+        out.push(element, difference);
         Ok(())
     };
     for (name, before) in old {

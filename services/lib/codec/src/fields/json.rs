@@ -1,6 +1,10 @@
 //! The JSON of a set of fields: `fieldsV1`.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 
 use super::element::PathElement;
 use super::set::{FieldSet, Node};
@@ -42,12 +46,12 @@ impl FieldSet {
     /// # Errors
     /// If it is not an object of objects, or a key is malformed.
     pub fn from_json(json: &[u8]) -> Result<Self, String> {
-        let value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-        match value {
-            Value::Object(object) => Ok(read(object)?.1),
-            Value::Null => Ok(Self::default()),
-            _ => Err("expected an object of fields".to_owned()),
-        }
+        let mut json = serde_json::Deserializer::from_slice(json);
+        let read = Read.deserialize(&mut json).and_then(|read| {
+            json.end()?;
+            Ok(read)
+        });
+        Ok(read.map_err(|error| error.to_string())?.1)
     }
 }
 
@@ -63,28 +67,76 @@ fn write_key(text: &str, json: &mut Vec<u8>) {
     }
 }
 
-/// Returns whether the path that ends here is in the set, and the paths below.
-fn read(object: Map<String, Value>) -> Result<(bool, FieldSet), String> {
-    let mut is_member = false;
-    let mut nodes = Vec::with_capacity(object.len());
-    for (key, value) in object {
-        if key == SELF {
-            is_member = true;
-            continue;
-        }
-        let Some(element) = PathElement::parse(&key)? else {
-            continue;
-        };
-        let Value::Object(inner) = value else {
-            return Err(format!("expected an object in {key:?}"));
-        };
-        let (is_member, below) = read(inner)?;
-        nodes.push(Node {
-            element,
-            is_member,
-            below,
-        });
+/// Reads whether the path that ends here is in the set, and the paths below.
+struct Read;
+
+impl<'de> DeserializeSeed<'de> for Read {
+    type Value = (bool, FieldSet);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
-    is_member |= nodes.is_empty();
-    Ok((is_member, FieldSet::of_any_nodes(nodes)))
+}
+
+impl<'de> Visitor<'de> for Read {
+    type Value = (bool, FieldSet);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of fields")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok((true, FieldSet::default()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut is_member = false;
+        let mut nodes = Vec::new();
+        while let Some(key) = map.next_key_seed(Name)? {
+            if key == SELF {
+                is_member = true;
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let Some(element) = PathElement::parse(&key).map_err(A::Error::custom)? else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let (is_member, below) = map.next_value_seed(Self)?;
+            nodes.push(Node {
+                element,
+                is_member,
+                below,
+            });
+        }
+        is_member |= nodes.is_empty();
+        Ok((is_member, FieldSet::of_any_nodes(nodes)))
+    }
+}
+
+/// Reads a key without copying it, unless it has escapes.
+pub(super) struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
 }

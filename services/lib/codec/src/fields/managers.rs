@@ -11,7 +11,7 @@ use super::conflict::{ApplyError, Conflicts};
 use super::remove::{remove, with_parents};
 use super::set::FieldSet;
 use super::shape::Shape;
-use super::{merge, object_set, validate};
+use super::{added, merge, object_set, validate};
 use crate::Kind;
 
 /// The number of managers that may have updated an object; older ones are merged (upstream:
@@ -202,20 +202,28 @@ impl Managers {
         self.drop_other_versions(edit.kind);
         let comparison = Comparison::of(edit.shape(), live, new)?.without(edit.reset);
         self.disown(&comparison, None);
-        let changed = comparison.added.union(&comparison.modified);
-        let changed = edit.owned(&changed);
-        if !changed.is_empty() {
-            let owned = self.all.entry(edit.id(Operation::Update));
-            let owned = owned.or_insert_with(|| Owned {
-                set: FieldSet::default(),
-                api_version: edit.kind.api_version(),
-                time: None,
-            });
-            owned.set = owned.set.union(&changed);
-            owned.time = Some(edit.now);
-        }
+        self.own(edit, &comparison.added.union(&comparison.modified));
         self.merge_oldest_updaters();
         Ok(())
+    }
+
+    /// Adds the fields that an update has set to those of its manager.
+    fn own(&mut self, edit: &Edit<'_>, changed: &FieldSet) {
+        let changed = edit.owned(changed);
+        if changed.is_empty() {
+            return;
+        }
+        let owned = self.all.entry(edit.id(Operation::Update));
+        let owned = owned.or_insert_with(|| Owned {
+            set: FieldSet::default(),
+            api_version: edit.kind.api_version(),
+            time: None,
+        });
+        owned.set = match owned.set.is_empty() {
+            true => changed,
+            false => owned.set.union(&changed),
+        };
+        owned.time = Some(edit.now);
     }
 
     /// Records a new object.
@@ -224,6 +232,22 @@ impl Managers {
     /// As [`Self::update`].
     pub fn create(&mut self, edit: &Edit<'_>, new: &Value) -> Result<(), String> {
         self.update(edit, edit.kind.empty_document(), new)
+    }
+
+    /// Like [`Self::create`], from the JSON of an object that names no managers.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub(super) fn created(edit: &Edit<'_>, json: &[u8]) -> Result<Self, String> {
+        let mut managers = Self::default();
+        match added::of_json(edit.kind, json) {
+            Some(added) => managers.own(edit, &added),
+            None => {
+                let new = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+                managers.create(edit, &new)?;
+            }
+        }
+        Ok(managers)
     }
 
     /// Applies a configuration to the live object, and records its ownership. Returns the new object, or `None` if it equals
@@ -330,8 +354,7 @@ impl Managers {
         let set = parents(&object_set::of(shape, &merged)?);
         let pruned = remove(shape, &merged, &last);
         // What a manager owns is kept.
-        let managed = self.all.values().map(|owned| &owned.set);
-        let managed = managed.fold(FieldSet::default(), |all, set| all.union(set));
+        let managed = FieldSet::union_of(self.all.values().map(|owned| &owned.set));
         let kept = parents(&object_set::of(shape, &pruned)?).union(&parents(&managed));
         let pruned = remove(shape, &merged, &set.difference(&kept));
         // What is in a removed entry, and was not applied last, is kept.
@@ -358,23 +381,22 @@ impl Managers {
         // Merging one more than the excess leaves one entry for all of them.
         let oldest = updaters.into_iter().take(excess + 1);
         let oldest: Vec<_> = oldest.map(|(id, _)| id.clone()).collect();
-        for id in oldest {
-            let Some(owned) = self.all.remove(&id) else {
-                continue;
-            };
-            let bucket = ManagerId {
-                manager: ANCIENT.to_owned(),
-                operation: Operation::Update,
-                api_version: owned.api_version.clone(),
-                subresource: String::new(),
-            };
-            let set = self
-                .all
-                .get(&bucket)
-                .map(|ancient| ancient.set.union(&owned.set));
-            let set = set.unwrap_or_else(|| owned.set.clone());
-            self.all.insert(bucket, Owned { set, ..owned });
-        }
+        let merged: Vec<_> = oldest.iter().filter_map(|id| self.all.remove(id)).collect();
+        let Some(newest) = merged.last() else {
+            return;
+        };
+        let bucket = ManagerId {
+            manager: ANCIENT.to_owned(),
+            operation: Operation::Update,
+            api_version: newest.api_version.clone(),
+            subresource: String::new(),
+        };
+        let known = self.all.get(&bucket).into_iter();
+        let ancient = Owned {
+            set: FieldSet::union_of(known.chain(&merged).map(|owned| &owned.set)),
+            ..newest.clone()
+        };
+        self.all.insert(bucket, ancient);
     }
 }
 

@@ -3,6 +3,7 @@
 //! The rules are those of Kubernetes (structured-merge-diff): lists and maps are atomic, sets, or merged by key, as the
 //! options of the fields say. Everything here is a pure function of JSON values.
 
+mod added;
 mod compare;
 mod conflict;
 mod element;
@@ -31,6 +32,7 @@ pub use managers::{Edit, ManagerId, Managers, Operation};
 pub use objects::{apply, apply_for, create, document, keep_times, update};
 pub use scale::{of_scale, to_parent};
 pub use set::FieldSet;
+pub(crate) use shape::Shape;
 
 /// Returns the fields of a document of this kind: its leaves, the keys of maps, and the entries of lists.
 ///

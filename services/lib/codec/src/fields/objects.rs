@@ -30,8 +30,14 @@ fn bare_json(object: &dyn Object) -> Vec<u8> {
 /// Malformed managed fields of the request are ignored. An object whose fields cannot be named is not tracked.
 pub fn create(edit: &Edit<'_>, object: &mut dyn Object, defaulted: &dyn Object) {
     let sent = std::mem::take(&mut object.meta_mut().managed_fields);
-    let mut managers = Managers::decode(&sent).unwrap_or_default();
-    if managers.create(edit, &document(defaulted)).is_ok() {
+    let managers = match Managers::decode(&sent) {
+        Ok(mut sent) if !sent.is_empty() => {
+            let created = sent.create(edit, &document(defaulted));
+            created.map(|()| sent)
+        }
+        _ => Managers::created(edit, &bare_json(defaulted)),
+    };
+    if let Ok(managers) = managers {
         object.meta_mut().managed_fields = managers.encode();
     }
 }

@@ -11,8 +11,8 @@ pub(super) fn remove(shape: Shape, value: &Value, removed: &FieldSet) -> Value {
     match (shape, value) {
         (Shape::Struct(_) | Shape::Map(_), Value::Object(object)) => {
             let kept = object.iter().filter_map(|(name, value)| {
-                let inner = shape.child(name).map_or(Shape::Leaf, |(shape, _)| shape);
-                let value = remaining(inner, value, removed.node(&shape.field(name)))?;
+                let (element, inner) = shape.named(name);
+                let value = remaining(inner, value, removed.node(&element))?;
                 Some((name.clone(), value))
             });
             Value::Object(kept.collect::<Map<_, _>>())

@@ -48,14 +48,16 @@ impl FieldSet {
         Self { nodes }
     }
 
-    /// Returns the set with these nodes, of which several may have the same element.
+    /// Returns the set with these nodes. Of several with the same element, the last has the paths below.
     pub(super) fn of_any_nodes(mut nodes: Vec<Node>) -> Self {
         nodes.sort_by(|one, two| one.element.cmp(&two.element));
         nodes.dedup_by(|next, kept| {
             let is_same = next.element == kept.element;
             if is_same {
                 kept.is_member |= next.is_member;
-                kept.below = kept.below.union(&next.below);
+                if !next.below.is_empty() {
+                    kept.below = std::mem::take(&mut next.below);
+                }
             }
             is_same
         });
@@ -116,6 +118,19 @@ impl FieldSet {
         }
         let node = set.node(&PathElement::field(*last));
         node.is_some_and(|node| node.is_member)
+    }
+
+    /// Returns the paths that are in any of the sets. Merges them pairwise: there may be thousands.
+    pub(super) fn union_of<'s>(sets: impl Iterator<Item = &'s Self>) -> Self {
+        let mut sets: Vec<_> = sets.cloned().collect();
+        while sets.len() > 1 {
+            let pairs = sets.chunks(2).map(|pair| match pair {
+                [one, two] => one.union(two),
+                rest => rest.first().cloned().unwrap_or_default(),
+            });
+            sets = pairs.collect();
+        }
+        sets.pop().unwrap_or_default()
     }
 
     /// Returns the paths that are in one of the sets.

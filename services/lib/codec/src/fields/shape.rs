@@ -10,8 +10,8 @@ use crate::Kind;
 use crate::rules::{self, Field, Message};
 
 /// The structure of a value.
-#[derive(Clone, Copy)]
-pub(super) enum Shape {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
     /// An object with known fields.
     Struct(&'static Message),
     /// An object with any keys; its values are the elements of the field.
@@ -29,7 +29,8 @@ impl Shape {
         rules::message(kind.message.full_name()).map_or(Self::Leaf, Self::Struct)
     }
 
-    pub(super) fn of(field: &'static Field) -> Self {
+    /// Returns the shape of a field. It is cached in [`Field::shapes`].
+    pub(crate) fn of(field: &'static Field) -> Self {
         let descriptor = &field.descriptor;
         match (descriptor.is_list(), field.list()) {
             (true, List::Map) => Self::Keyed(field),
@@ -37,12 +38,12 @@ impl Shape {
             // A list is atomic unless its field says otherwise.
             (true, _) | (_, List::Atomic) => Self::Leaf,
             _ if descriptor.is_map() => Self::Map(field),
-            _ => Self::element(field),
+            _ => Self::of_element(field),
         }
     }
 
     /// Returns the shape of the entries of a list or map, or of a single value.
-    pub(super) fn element(field: &'static Field) -> Self {
+    pub(crate) fn of_element(field: &'static Field) -> Self {
         match field.message() {
             Some(message) if !message.is_atomic => Self::Struct(message),
             _ => Self::Leaf,
@@ -53,13 +54,13 @@ impl Shape {
     pub(super) fn child(self, name: &str) -> Option<(Self, bool)> {
         match self {
             Self::Struct(message) => match message.field(name) {
-                Some(field) => Some((Self::of(field), true)),
+                Some(field) => Some((field.shapes().whole, true)),
                 None if message.has_kind && ["apiVersion", "kind"].contains(&name) => {
                     Some((Self::Leaf, true))
                 }
                 None => None,
             },
-            Self::Map(field) => Some((Self::element(field), false)),
+            Self::Map(field) => Some((field.shapes().element, false)),
             _ => None,
         }
     }
@@ -76,6 +77,18 @@ impl Shape {
         })
     }
 
+    /// Returns the path element of a field, and the shape of its value.
+    pub(super) fn named(self, name: &str) -> (PathElement, Self) {
+        if let Self::Struct(message) = self
+            && let Some(field) = message.field(name)
+        {
+            let name = Cow::Borrowed(field.descriptor.json_name());
+            return (PathElement::Field(name), field.shapes().whole);
+        }
+        let shape = self.child(name).map_or(Self::Leaf, |(shape, _)| shape);
+        (PathElement::Field(name.to_owned().into()), shape)
+    }
+
     /// Returns the path element of an entry of a list.
     ///
     /// # Errors
@@ -88,10 +101,42 @@ impl Shape {
         }
     }
 
+    /// Returns whether the field of an entry of a list is one of its keys.
+    pub(super) fn is_key(self, name: &str) -> bool {
+        matches!(self, Self::Keyed(field) if field.key.iter().any(|key| key == name))
+    }
+
+    /// Returns the path element of an entry with these keys.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) fn with_keys(
+        self,
+        mut keys: Vec<(Cow<'static, str>, Value)>,
+    ) -> Result<PathElement, String> {
+        let Self::Keyed(field) = self else {
+            return Err("invalid indexing of non-associative list".to_owned());
+        };
+        for key in &field.key {
+            if !keys.iter().any(|(name, _)| name == key) {
+                keys.extend(default(field, key).map(|value| (Cow::Borrowed(key.as_str()), value)));
+            }
+        }
+        keys.sort_by(|(one, _), (two, _)| one.cmp(two));
+        if keys.is_empty() {
+            let names: Vec<_> = field.key.iter().map(|key| format!("{key:?}")).collect();
+            let names = names.join(" ");
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields [{names}] (and doesn't have default values for any key fields)"
+            ));
+        }
+        Ok(PathElement::Key(keys))
+    }
+
     /// Returns the shape of the entries of a list.
     pub(super) fn entries(self) -> Self {
         match self {
-            Self::Keyed(field) => Self::element(field),
+            Self::Keyed(field) => field.shapes().element,
             _ => Self::Leaf,
         }
     }
@@ -101,24 +146,15 @@ fn keyed(field: &'static Field, entry: &Value) -> Result<PathElement, String> {
     let problem = match entry {
         Value::Object(object) => {
             let keys = field.key.iter().filter_map(|key| {
-                let value = object.get(key).cloned().or_else(|| default(field, key));
-                Some((Cow::Borrowed(key.as_str()), value?))
+                let value = object.get(key)?.clone();
+                Some((Cow::Borrowed(key.as_str()), value))
             });
-            let mut keys: Vec<_> = keys.collect();
-            keys.sort_by(|(one, _), (two, _)| one.cmp(two));
-            if !keys.is_empty() {
-                return Ok(PathElement::Key(keys));
-            }
-            let names: Vec<_> = field.key.iter().map(|key| format!("{key:?}")).collect();
-            let names = names.join(" ");
-            format!(
-                "associative list with keys has an element that omits all key fields [{names}] (and doesn't have default values for any key fields)"
-            )
+            return Shape::Keyed(field).with_keys(keys.collect());
         }
-        Value::Null => "associative list with keys may not have a null element".to_owned(),
-        _ => "associative list with keys may not have non-map elements".to_owned(),
+        Value::Null => "associative list with keys may not have a null element",
+        _ => "associative list with keys may not have non-map elements",
     };
-    Err(problem)
+    Err(problem.to_owned())
 }
 
 /// Returns the default of a key. Only the protocol of a port has one.

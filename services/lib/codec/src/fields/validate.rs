@@ -84,7 +84,7 @@ fn list(field: &'static Field, value: &Value, path: &str, problems: &mut Vec<Str
             return report(path, &problem, problems);
         }
     };
-    let shape = Shape::of(field);
+    let shape = field.shapes().whole;
     let is_leaf = matches!(shape, Shape::Leaf);
     let mut seen = BTreeSet::new();
     for (at, entry) in entries.iter().enumerate() {

@@ -10,6 +10,7 @@ use super::fields::Field;
 /// A filter of objects by kind, namespace, labels and fields.
 #[derive(Clone, Debug)]
 pub struct Filter {
+    served: &'static Kind,
     kind: &'static Kind,
     namespace: String,
     labels: Selector,
@@ -37,7 +38,8 @@ impl Filter {
     /// Returns a filter that selects all objects of a kind in a namespace or, if that is empty, in all.
     pub fn all(kind: &'static Kind, namespace: impl Into<String>) -> Self {
         Self {
-            kind,
+            served: kind,
+            kind: kind.stored(),
             namespace: namespace.into(),
             labels: Selector::everything(),
             requirements: Vec::new(),
@@ -57,7 +59,7 @@ impl Filter {
     ) -> Result<Self, ApiError> {
         let requirements = fields.requirements().iter().map(|requirement| {
             let source = Source::resolve(kind, &requirement.path)
-                .ok_or_else(|| unsupported(&requirement.path))?;
+                .ok_or_else(|| unsupported(kind, &requirement.path))?;
             Ok(Requirement {
                 source,
                 equal: requirement.comparison == Comparison::Equal,
@@ -66,7 +68,7 @@ impl Filter {
         });
         Ok(Self {
             requirements: requirements.collect::<Result<_, ApiError>>()?,
-            indexed: (kind.indexed.as_ref())
+            indexed: (kind.stored().indexed.as_ref())
                 .and_then(|path| fields.exact(path))
                 .map(str::to_owned),
             labels,
@@ -74,7 +76,12 @@ impl Filter {
         })
     }
 
-    /// Returns the kind.
+    /// Returns the kind that the request names: the stored one, or another version of it.
+    pub fn served(&self) -> &'static Kind {
+        self.served
+    }
+
+    /// Returns the stored kind.
     pub fn kind(&self) -> &'static Kind {
         self.kind
     }
@@ -123,20 +130,28 @@ impl Source {
     fn resolve(kind: &Kind, name: &str) -> Option<Self> {
         match name {
             "metadata.name" => return Some(Self::Name),
-            "metadata.namespace" if kind.namespaced => return Some(Self::Namespace),
+            "metadata.namespace" if kind.namespaced || kind.selectable.is_empty() => {
+                return Some(Self::Namespace);
+            }
             _ => {}
         }
         let selectable = kind.selectable.iter().find(|field| field.name == name)?;
         if selectable.paths == ["metadata.name"] {
             return Some(Self::Name);
         }
-        let fields = (selectable.paths.iter()).map(|path| Field::resolve(kind, path));
+        let fields = (selectable.paths.iter()).map(|path| Field::resolve(kind.stored(), path));
         Some(Self::Fields(fields.collect::<Option<_>>()?))
     }
 }
 
-/// The error of an unsupported field. kubectl adds the resource to its message.
-fn unsupported(path: &str) -> ApiError {
-    let message = format!("field label not supported: {path}");
+/// The error of an unsupported field; upstream, kinds without fields of their own have another one. kubectl adds the
+/// resource to its message.
+fn unsupported(kind: &Kind, path: &str) -> ApiError {
+    let message = match kind.selectable.is_empty() {
+        true => format!(
+            r#""{path}" is not a known field selector: only "metadata.name", "metadata.namespace""#
+        ),
+        false => format!("field label not supported: {path}"),
+    };
     ApiError::new(Reason::BadRequest, message)
 }

@@ -55,7 +55,8 @@ fn validate_nodes(affinity: &NodeAffinity, path: &FieldPath<'_>, errors: &mut Fi
     }
 }
 
-fn validate_selector(selector: &NodeSelector, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Validates a selector of nodes.
+pub fn validate_selector(selector: &NodeSelector, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let terms = path.field("nodeSelectorTerms");
     if selector.node_selector_terms.is_empty() {
         errors.required(&terms, "must have at least one node selector term");

@@ -2,8 +2,8 @@
 
 use setpoint_proto::core::{Container, EnvVar, PodSpec, Probe, ResourceRequirements, Volume};
 
-use super::{remote, resources};
-use crate::registry::validation::set_default;
+use super::{ephemeral, remote, resources};
+use crate::registry::validation::{claim, set_default};
 
 /// The default mode of projected files.
 const FILE_MODE: i32 = 0o644;
@@ -19,6 +19,9 @@ pub fn fill_defaults(spec: &mut PodSpec) {
     spec.volumes.iter_mut().for_each(fill_volume);
     let containers = spec.init_containers.iter_mut().chain(&mut spec.containers);
     containers.for_each(fill_container);
+    spec.ephemeral_containers
+        .iter_mut()
+        .for_each(ephemeral::fill_defaults);
     resources::canonicalise(&mut spec.overhead);
 }
 
@@ -53,7 +56,8 @@ fn default_requests_to_limits(resources: &mut ResourceRequirements) {
     }
 }
 
-fn fill_container(container: &mut Container) {
+/// Sets the defaults of a container.
+pub fn fill_container(container: &mut Container) {
     let pull = pull_policy(&container.image);
     set_default(&mut container.image_pull_policy, pull);
     set_default(
@@ -151,10 +155,7 @@ fn fill_volume(volume: &mut Volume) {
     }
     let claim = source.ephemeral.as_mut();
     if let Some(claim) = claim.and_then(|ephemeral| ephemeral.volume_claim_template.as_mut()) {
-        let mode = &mut claim.spec.volume_mode;
-        mode.get_or_insert_with(|| "Filesystem".into());
-        resources::canonicalise(&mut claim.spec.resources.limits);
-        resources::canonicalise(&mut claim.spec.resources.requests);
+        claim::fill_defaults(&mut claim.spec);
     }
     remote::fill_defaults(source);
     if let Some(projected) = &mut source.projected {

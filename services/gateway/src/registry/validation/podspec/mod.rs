@@ -8,6 +8,7 @@ mod defaults;
 mod dns;
 mod downward;
 mod env;
+mod ephemeral;
 mod handler;
 mod iscsi;
 mod mounts;
@@ -25,15 +26,23 @@ mod validate;
 mod volume;
 mod windows;
 
+pub(crate) use affinity::validate_selector as validate_node_selector;
 pub(crate) use annotations::{
     APP_ARMOR, MIRROR, validate as validate_annotations, validate_profiles,
 };
+pub(crate) use claim::validate_metadata as validate_template_metadata;
 pub(crate) use defaults::{fill_defaults, fill_pod_defaults};
+pub(crate) use paths::validate_no_backsteps;
 pub(crate) use ports::{
     PROTOCOLS, check_name as check_port_name, validate_number as validate_port,
 };
 pub(crate) use qos::qos_class;
-pub(crate) use resources::validate_amount;
-pub(crate) use scheduling::EFFECTS as TAINT_EFFECTS;
+pub(crate) use remote::fill_azure_disk;
+pub(crate) use resources::{
+    HUGE_PAGES, canonicalise, is_extended, is_native, validate as validate_resources,
+    validate_amount, validate_any_name, validate_name as validate_container_resource,
+};
+pub(crate) use scheduling::{EFFECTS as TAINT_EFFECTS, validate_toleration};
 pub(crate) use security::validate_id;
 pub(crate) use validate::{validate, validate_pod};
+pub(crate) use volume::{validate_driver, validate_type as validate_volume};

@@ -33,15 +33,20 @@ pub fn fill_defaults(source: &mut VolumeSource) {
         set_default(&mut volume.keyring, "/etc/ceph/keyring");
     }
     if let Some(disk) = &mut source.azure_disk {
-        disk.caching_mode.get_or_insert_with(|| "ReadWrite".into());
-        disk.fs_type.get_or_insert_with(|| "ext4".into());
-        disk.read_only.get_or_insert(false);
-        disk.kind.get_or_insert_with(|| "Shared".into());
+        fill_azure_disk(disk);
     }
     if let Some(volume) = &mut source.scale_io {
         set_default(&mut volume.storage_mode, "ThinProvisioned");
         set_default(&mut volume.fs_type, "xfs");
     }
+}
+
+/// Sets the defaults of an Azure disk.
+pub fn fill_azure_disk(disk: &mut AzureDiskVolumeSource) {
+    disk.caching_mode.get_or_insert_with(|| "ReadWrite".into());
+    disk.fs_type.get_or_insert_with(|| "ext4".into());
+    disk.read_only.get_or_insert(false);
+    disk.kind.get_or_insert_with(|| "Shared".into());
 }
 
 /// Validates the first source that is set, in upstream's order.

@@ -37,7 +37,11 @@ const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const OF_PODS: &[&str] = &["cpu", "hugepages-", "memory"];
 const RESIZABLE: &[&str] = &["cpu", "memory"];
 const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
-const HUGE_PAGES: &str = "hugepages-";
+/// The prefix of the names of huge pages.
+pub const HUGE_PAGES: &str = "hugepages-";
+
+/// The prefix of the names of huge pages in quotas.
+const REQUESTED_HUGE_PAGES: &str = "requests.hugepages-";
 
 type Amounts = BTreeMap<String, Quantity>;
 
@@ -222,19 +226,20 @@ fn validate_huge_pages(name: &str, amount: Amount, path: &FieldPath<'_>, errors:
 }
 
 /// Returns whether the resource is defined by Kubernetes.
-fn is_native(name: &str) -> bool {
+pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
 /// Returns whether the resource is an extended one.
-fn is_extended(name: &str) -> bool {
+pub fn is_extended(name: &str) -> bool {
     let in_quotas = format!("requests.{name}");
     !is_native(name)
         && !name.starts_with("requests.")
         && names::validate_qualified_name(&in_quotas).is_empty()
 }
 
-fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Validates the name of a resource that a container may use.
+pub fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     validate_any_name(name, path, errors);
     if !name.contains('/') {
         if !OF_CONTAINERS.contains(&name) && !name.starts_with(HUGE_PAGES) {
@@ -256,14 +261,16 @@ fn validate_pod_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors)
     }
 }
 
-fn validate_any_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Validates the name of a resource of any object.
+pub fn validate_any_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let wrong = names::validate_qualified_name(name);
     let right = wrong.is_empty();
     errors.all_invalid(path, name, wrong);
     let standard = OF_CONTAINERS.contains(&name)
         || OBJECT_COUNTS.contains(&name)
         || OF_QUOTAS.contains(&name)
-        || name.starts_with(HUGE_PAGES);
+        || name.starts_with(HUGE_PAGES)
+        || name.starts_with(REQUESTED_HUGE_PAGES);
     if right && !name.contains('/') && !standard {
         let detail = "must be a standard resource type or fully qualified";
         errors.invalid(path, name, detail);

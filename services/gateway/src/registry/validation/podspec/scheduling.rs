@@ -31,7 +31,12 @@ pub fn validate(spec: &PodSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) 
     );
 }
 
-fn validate_toleration(toleration: &Toleration, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Validates a toleration.
+pub fn validate_toleration(
+    toleration: &Toleration,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let (key, value) = (toleration.key.as_str(), toleration.value.as_str());
     let (at, operator) = (path.field("operator"), toleration.operator.as_str());
     if !key.is_empty() {

@@ -8,7 +8,9 @@ use setpoint_proto::core::{
 };
 
 use super::container::{self, PodContext};
-use super::{annotations, dns, resources, scheduling, security, system, volume, windows};
+use super::{
+    annotations, dns, ephemeral, resources, scheduling, security, system, volume, windows,
+};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
@@ -54,7 +56,7 @@ pub fn validate_pod(pod: &Pod, errors: &mut FieldErrors) {
 }
 
 /// Validates the image of a container. Those of templates are validated when Pods are created.
-fn validate_image(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+pub fn validate_image(container: &Container, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if container.image.trim() != container.image {
         let detail = "must not have leading or trailing whitespace";
         errors.invalid(&path.field("image"), &container.image, detail);
@@ -102,6 +104,8 @@ fn validate_spec(
         claims: &claims,
     };
     validate_containers(&pod_context, path, errors);
+    let ephemeral = path.field("ephemeralContainers");
+    ephemeral::validate(&pod_context, &ephemeral, errors);
     validate_host_ports(spec, path, errors);
     validate_file_variables(spec, &volumes, path, errors);
     validate_policies(spec, path, errors);

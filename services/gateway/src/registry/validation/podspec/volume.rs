@@ -123,7 +123,8 @@ fn types(source: &VolumeSource) -> [(&'static str, bool); 30] {
     ]
 }
 
-fn validate_type(
+/// Validates the source of this type.
+pub fn validate_type(
     source: &VolumeSource,
     r#type: &str,
     path: &FieldPath<'_>,
@@ -207,16 +208,7 @@ fn validate_storage(source: &VolumeSource, path: &FieldPath<'_>, errors: &mut Fi
 }
 
 fn validate_csi(csi: &CsiVolumeSource, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let (at, driver) = (path.field("driver"), csi.driver.as_str());
-    if driver.is_empty() {
-        errors.required(&at, "");
-    } else {
-        if driver.len() > DRIVER_MAX {
-            errors.too_long(&at, DRIVER_MAX);
-        }
-        let wrong = names::validate_dns_subdomain(&driver.to_lowercase());
-        errors.all_invalid(&at, driver, wrong);
-    }
+    validate_driver(&csi.driver, &path.field("driver"), errors);
     if let Some(secret) = &csi.node_publish_secret_ref {
         match secret.name.as_str() {
             "" => {
@@ -228,6 +220,18 @@ fn validate_csi(csi: &CsiVolumeSource, path: &FieldPath<'_>, errors: &mut FieldE
             }
         }
     }
+}
+
+/// Validates the name of a driver of volumes or devices.
+pub fn validate_driver(driver: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    if driver.is_empty() {
+        return errors.required(path, "");
+    }
+    if driver.len() > DRIVER_MAX {
+        errors.too_long(path, DRIVER_MAX);
+    }
+    let wrong = names::validate_dns_subdomain(&driver.to_lowercase());
+    errors.all_invalid(path, driver, wrong);
 }
 
 /// Validates the keys of a ConfigMap or Secret that become files.

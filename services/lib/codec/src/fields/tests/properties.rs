@@ -110,6 +110,23 @@ proptest! {
     }
 
     #[test]
+    fn the_fields_of_a_new_object_are_those_of_a_comparison(body in any_config(), twice: bool) {
+        let world = World::deployment();
+        let mut body = body;
+        if twice && let Some(entries) = body.pointer_mut("/spec/template/spec/containers") {
+            let copy = entries[0].clone();
+            entries.as_array_mut().unwrap().push(copy);
+        }
+        let object = world.kind.from_json(body.to_string().as_bytes()).unwrap();
+        let (json, reset) = (object.to_json(), FieldSet::default());
+        let edit = Edit { kind: world.kind, manager: "one", subresource: "", now: Time::default(), reset: &reset };
+        let mut compared = Managers::default();
+        compared.create(&edit, &document(&*object)).unwrap();
+        prop_assert_eq!(Managers::created(&edit, &json).unwrap(), compared);
+        prop_assert_eq!(added::of_json(world.kind, &json).is_none(), twice && body.pointer("/spec/template/spec/containers").is_some());
+    }
+
+    #[test]
     fn applying_twice_changes_nothing(live in any_config(), body in any_config(), force: bool) {
         let mut world = World::deployment();
         world.update("user", live);

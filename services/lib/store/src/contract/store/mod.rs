@@ -32,6 +32,7 @@ macro_rules! store_contract {
             a_term_begins_only_if_the_current_term_is_as_expected
             a_removed_term_leaves_no_key_and_fences_its_writes
             a_fenced_write_of_a_stale_object_is_a_conflict
+            a_value_written_with_a_precondition_is_in_the_same_batch
             a_write_commits_only_while_its_preconditions_hold
             pages_of_one_revision_do_not_see_later_writes
             a_list_of_keys_has_the_keys_and_revisions_of_a_full_list

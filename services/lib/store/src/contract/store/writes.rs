@@ -1,8 +1,8 @@
 //! Writes: conditional, atomic and durable.
 
 use crate::{Entry, Error, Expect, Precondition, Write};
-use futures::FutureExt as _;
 use futures::future::join_all;
+use futures::{FutureExt as _, StreamExt as _};
 use setpoint_model::Revision;
 
 use super::{create, delete, key, update, value};
@@ -104,6 +104,33 @@ pub async fn an_acknowledged_write_is_visible_to_every_reader(subject: impl Subj
             written
         );
     }
+}
+
+/// Watchers see both values of the transaction at once.
+pub async fn a_value_written_with_a_precondition_is_in_the_same_batch(subject: impl Subject) {
+    let store = subject.store();
+    let before = store.revision().await.unwrap();
+    let also = Precondition {
+        key: key("also"),
+        expect: Expect::Absent,
+        put: Some(value("2")),
+    };
+    let write = Write::create(key("written"), value("1"));
+    let written = store
+        .commit(write.with_preconditions([also]))
+        .await
+        .unwrap();
+    let mut batches = store.watch(before);
+    let batch = soon("the batch", batches.next()).await.unwrap().unwrap();
+    assert_eq!(batch.revision, written);
+    let changes = batch.changes.into_iter();
+    let mut changes: Vec<_> = changes.map(|change| (change.key, change.value)).collect();
+    changes.sort();
+    let expected = [("also", "2"), ("written", "1")];
+    assert_eq!(
+        changes,
+        expected.map(|(name, text)| (key(name), Some(value(text))))
+    );
 }
 
 /// Concurrent writes of different objects conflict if they depend on the same key and one of them writes it.

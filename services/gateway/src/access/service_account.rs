@@ -1,0 +1,468 @@
+//! Tokens of ServiceAccounts: the subresource `token` issues them, and requests and TokenReviews have them verified.
+//!
+//! The key that signs them is in etcd, beside the registry: all gateways of a cluster share it, and whoever can read it can
+//! read all Secrets, too. The first gateway that needs it creates it. It is not rotated; without it, all tokens are invalid.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_model::Key;
+use setpoint_model::time::seconds_after;
+use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
+use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
+use setpoint_proto::{ApiError, Reason, Resource};
+use setpoint_store::{self as store, Write, keys};
+
+use super::jwt::SigningKey;
+use super::{AUTHENTICATED, Identity};
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::field_path::FieldPath;
+use crate::registry::{AtLeast, ObjectResponse, Registry, Target, errors};
+
+/// The issuer of all tokens, and their default audience.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// The range of the life of a token in seconds, and the default.
+const SHORTEST: i64 = 10 * 60;
+const LONGEST: i64 = 1 << 32;
+const DEFAULT: i64 = 60 * 60;
+/// The seconds by which clocks may differ, and for which a token outlives the deletion of what it is bound to.
+const LEEWAY: i64 = 60;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Claims {
+    iss: String,
+    sub: String,
+    aud: Vec<String>,
+    exp: i64,
+    iat: i64,
+    nbf: i64,
+    jti: String,
+    #[serde(rename = "kubernetes.io")]
+    bound: Bound,
+}
+
+/// What a token is bound to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Bound {
+    namespace: String,
+    serviceaccount: Reference,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<Reference>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Reference {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    uid: String,
+}
+
+/// A token that is valid.
+pub(crate) struct Verified {
+    pub(crate) user: Identity,
+    /// The audiences that both the token and the verifier named.
+    pub(crate) audiences: Vec<String>,
+}
+
+/// The groups of a ServiceAccount.
+pub(crate) fn groups(namespace: &str) -> Vec<String> {
+    vec![
+        "system:serviceaccounts".into(),
+        format!("system:serviceaccounts:{namespace}"),
+    ]
+}
+
+impl Registry {
+    /// Issues a token for a ServiceAccount.
+    ///
+    /// # Errors
+    /// `NotFound` for the account or the object that the token is to be bound to, `Conflict` if a uid differs, `Invalid`.
+    pub(crate) async fn issue_token(
+        &self,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        let mut request = expect_request(object)?;
+        let kind = Object::kind(&*request);
+        check_metadata(&request, target)?;
+        let account = self.stored::<ServiceAccount>(&target.key()).await?;
+        let meta = &mut request.metadata;
+        if !meta.uid.is_empty() && meta.uid != account.metadata.uid {
+            let why = format!(
+                "the UID in the token request ({}) does not match the UID of the service account ({})",
+                meta.uid, account.metadata.uid
+            );
+            return Err(conflict(kind, &target.name, &why));
+        }
+        meta.name.clone_from(&target.name);
+        meta.namespace.clone_from(&target.namespace);
+        meta.uid.clone_from(&account.metadata.uid);
+        let now = Timestamp::now();
+        meta.creation_timestamp = now.into();
+        let spec = &mut request.spec;
+        if spec.audiences.is_empty() {
+            spec.audiences.push(ISSUER.into());
+        }
+        let seconds = *spec.expiration_seconds.get_or_insert(DEFAULT);
+        validate_expiration(seconds).into_result(kind, "")?;
+        let mut bound = Bound {
+            namespace: target.namespace.clone(),
+            serviceaccount: reference(&*account),
+            ..Default::default()
+        };
+        if let Some(to) = &spec.bound_object_ref {
+            self.bind_token(&mut bound, to).await?;
+        }
+        let expiry = seconds_after(now, seconds);
+        let claims = Claims {
+            iss: ISSUER.into(),
+            sub: username(&bound),
+            aud: spec.audiences.clone(),
+            exp: expiry.as_second(),
+            iat: now.as_second(),
+            nbf: now.as_second(),
+            jti: uuid::Uuid::new_v4().to_string(),
+            bound,
+        };
+        let key = self.signing_key().await?;
+        request.status.token = key.sign(&claims).map_err(internal)?;
+        request.status.expiration_timestamp = expiry.into();
+        Ok(ObjectResponse::not_stored(request, Default::default()))
+    }
+
+    /// Binds a token to the object of a reference, and with a Pod to its node.
+    async fn bind_token(
+        &self,
+        bound: &mut Bound,
+        to: &BoundObjectReference,
+    ) -> Result<(), ApiError> {
+        let own = Key::new(&bound.namespace, &to.name);
+        let kind = kinds().by_kind(&to.api_version, &to.kind);
+        let uid = if kind == Some(kind_of::<Pod>()) {
+            let pod = self.stored::<Pod>(&own).await?;
+            let account = &bound.serviceaccount.name;
+            if pod.spec.service_account_name != *account {
+                let message = format!(
+                    "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
+                );
+                return Err(ApiError::new(Reason::BadRequest, message));
+            }
+            bound.node = self.node_of(&pod).await?;
+            bound.pod.insert(reference(&*pod)).uid.clone()
+        } else if kind == Some(kind_of::<Secret>()) {
+            let secret = self.stored::<Secret>(&own).await?;
+            bound.secret.insert(reference(&*secret)).uid.clone()
+        } else if kind == Some(kind_of::<Node>()) {
+            let node = self.stored::<Node>(&Key::new("", &to.name)).await?;
+            bound.node.insert(reference(&*node)).uid.clone()
+        } else {
+            let version = match to.api_version.contains('/') {
+                true => to.api_version.clone(),
+                false => format!("/{}", to.api_version),
+            };
+            let message = format!(
+                "cannot bind token to object of type {version}, Kind={}",
+                to.kind
+            );
+            return Err(ApiError::new(Reason::BadRequest, message));
+        };
+        match kind {
+            Some(kind) if !to.uid.is_empty() && to.uid != uid => {
+                let why = format!(
+                    "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
+                    to.uid
+                );
+                Err(conflict(kind, &to.name, &why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the node of a Pod; without its uid if it does not exist.
+    async fn node_of(&self, pod: &Pod) -> Result<Option<Reference>, ApiError> {
+        let name = pod.spec.node_name.clone();
+        if name.is_empty() {
+            return Ok(None);
+        }
+        match self.stored::<Node>(&Key::new("", &name)).await {
+            Ok(node) => Ok(Some(reference(&*node))),
+            Err(error) if error.reason == Reason::NotFound => Ok(Some(Reference {
+                name,
+                uid: String::new(),
+            })),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Verifies a token: its signature, its time, one of the audiences, and that what it is bound to still exists. `at` is the
+    /// least revision at which it must have existed.
+    ///
+    /// # Errors
+    /// Why it is not valid.
+    pub(crate) async fn verify_token(
+        &self,
+        token: &str,
+        audiences: &[String],
+        at: AtLeast,
+    ) -> Result<Verified, String> {
+        const INVALID: &str = "invalid bearer token";
+        let key = self.signing_key().await.map_err(|error| error.message)?;
+        let claims: Claims = key.verify(token).ok_or(INVALID)?;
+        let refuse = |why: String| format!("[{INVALID}, {why}]");
+        if claims.iss != ISSUER {
+            return Err(INVALID.into());
+        }
+        let common = claims.aud.iter().filter(|one| audiences.contains(one));
+        let common: Vec<String> = common.cloned().collect();
+        if common.is_empty() {
+            let why = format!(
+                "token audiences {:?} is invalid for the target audiences {audiences:?}",
+                claims.aud
+            );
+            return Err(refuse(why));
+        }
+        check_time(&claims, Timestamp::now().as_second()).map_err(refuse)?;
+        let mut bound = self.check_bound(&claims.bound, at).await;
+        // The cache may not have an object yet that was just created.
+        if bound.is_err() && at != AtLeast::Newest {
+            bound = self.check_bound(&claims.bound, AtLeast::Newest).await;
+        }
+        bound.map_err(refuse)?;
+        Ok(Verified {
+            user: user(&claims),
+            audiences: common,
+        })
+    }
+
+    /// Checks that the account of a token and the objects that it is bound to exist, and are the same.
+    async fn check_bound(&self, bound: &Bound, at: AtLeast) -> Result<(), String> {
+        let namespace = bound.namespace.as_str();
+        self.check_reference::<ServiceAccount>(namespace, &bound.serviceaccount, at)
+            .await?;
+        if let Some(secret) = &bound.secret {
+            self.check_reference::<Secret>(namespace, secret, at)
+                .await?;
+        }
+        if let Some(pod) = &bound.pod {
+            return self.check_reference::<Pod>(namespace, pod, at).await;
+        }
+        match &bound.node {
+            Some(node) => self.check_reference::<Node>("", node, at).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn check_reference<T: Resource>(
+        &self,
+        namespace: &str,
+        to: &Reference,
+        at: AtLeast,
+    ) -> Result<(), String> {
+        let kind = kind_of::<T>();
+        let key = Key::new(namespace, &to.name);
+        let found = self.cache().get(kind, &key, at).await;
+        let found = found.map_err(|error| error.message)?;
+        let Some(found) = found else {
+            return Err("service account token has been invalidated".into());
+        };
+        let object = found.decode().map_err(|error| error.to_string())?;
+        let meta = object.meta();
+        if meta.uid != to.uid {
+            let name = T::KIND;
+            return Err(format!(
+                "{name} UID ({}) does not match claim ({})",
+                meta.uid, to.uid
+            ));
+        }
+        let deleted = meta.deletion_timestamp.and_then(|time| time.timestamp());
+        let long_ago = seconds_after(Timestamp::now(), -LEEWAY);
+        match deleted.is_some_and(|deleted| deleted < long_ago) {
+            true => Err("service account token has been invalidated".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns an object in the newest version.
+    async fn stored<T: Resource + Object>(&self, key: &Key) -> Result<Box<T>, ApiError> {
+        let kind = kind_of::<T>();
+        let found = self.cache().get(kind, key, AtLeast::Newest).await?;
+        let found = found.ok_or_else(|| errors::not_found(kind, &key.name))?;
+        let object = errors::readable(found.decode())?;
+        object.into_any().downcast().map_err(|_| {
+            ApiError::new(
+                Reason::InternalError,
+                "a stored object is of another kind than its key",
+            )
+        })
+    }
+
+    /// Returns the public key that verifies tokens, as a JSON Web Key Set.
+    pub(crate) async fn key_set(&self) -> Result<Value, ApiError> {
+        Ok(self.signing_key().await?.key_set())
+    }
+
+    async fn signing_key(&self) -> Result<&Arc<SigningKey>, ApiError> {
+        let read = || async {
+            let key = self.read_or_create_key().await?;
+            SigningKey::read(&key).map(Arc::new).map_err(internal)
+        };
+        self.signing_key.get_or_try_init(read).await
+    }
+
+    async fn read_or_create_key(&self) -> Result<Vec<u8>, ApiError> {
+        if let Some(entry) = self.store().get(keys::TOKEN_KEY).await? {
+            return Ok(entry.value.to_vec());
+        }
+        let new = SigningKey::generate().map_err(internal)?;
+        let write = Write::create(keys::TOKEN_KEY, new.clone().into());
+        match self.store().commit(write).await {
+            Ok(_) => Ok(new),
+            // Another gateway was first.
+            Err(store::Error::Conflict {
+                current: Some(entry),
+            }) => Ok(entry.value.to_vec()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn internal(error: super::jwt::Error) -> ApiError {
+    ApiError::new(Reason::InternalError, error.to_string())
+}
+
+fn expect_request(object: Box<dyn Object>) -> Result<Box<TokenRequest>, ApiError> {
+    let kind = object.kind().kind.clone();
+    object.into_any().downcast().map_err(|_| {
+        let message = format!("expected authentication.k8s.io/v1 TokenRequest, found {kind}");
+        ApiError::new(Reason::BadRequest, message)
+    })
+}
+
+fn check_metadata(request: &TokenRequest, target: &Target) -> Result<(), ApiError> {
+    let (meta, path) = (&request.metadata, FieldPath::root("metadata"));
+    for (field, sent, own) in [
+        ("name", &meta.name, &target.name),
+        ("namespace", &meta.namespace, &target.namespace),
+    ] {
+        if !sent.is_empty() && sent != own {
+            let mut errors = FieldErrors::default();
+            let detail = format!("must match the service account {field} if specified");
+            errors.invalid(&path.field(field), sent, detail);
+            return errors.into_result(Object::kind(request), &target.name);
+        }
+    }
+    Ok(())
+}
+
+fn validate_expiration(seconds: i64) -> FieldErrors {
+    let mut errors = FieldErrors::default();
+    let path = FieldPath::root("spec");
+    let path = path.field("expirationSeconds");
+    if seconds < SHORTEST {
+        let detail = "may not specify a duration less than 10 minutes";
+        errors.invalid(&path, seconds, detail);
+    }
+    if seconds > LONGEST {
+        let detail = "may not specify a duration larger than 2^32 seconds";
+        errors.invalid(&path, seconds, detail);
+    }
+    errors
+}
+
+/// Returns `Conflict` about an object. Upstream names the kind where other errors name the plural.
+fn conflict(kind: &Kind, name: &str, why: &str) -> ApiError {
+    let dot = if kind.group.is_empty() { "" } else { "." };
+    let (kind, group) = (&kind.kind, &kind.group);
+    let message = format!("Operation cannot be fulfilled on {kind}{dot}{group} {name:?}: {why}");
+    ApiError::new(Reason::Conflict, message)
+}
+
+fn reference(object: &impl Resource) -> Reference {
+    Reference {
+        name: object.meta().name.clone(),
+        uid: object.meta().uid.clone(),
+    }
+}
+
+fn username(bound: &Bound) -> String {
+    format!(
+        "system:serviceaccount:{}:{}",
+        bound.namespace, bound.serviceaccount.name
+    )
+}
+
+fn check_time(claims: &Claims, now: i64) -> Result<(), String> {
+    let problem = if claims.exp.saturating_add(LEEWAY) < now {
+        "service account token has expired"
+    } else if claims.nbf.saturating_sub(LEEWAY) > now {
+        "service account token is not valid yet"
+    } else if claims.iat.saturating_sub(LEEWAY) > now {
+        "service account token is issued in the future"
+    } else {
+        return Ok(());
+    };
+    Err(problem.into())
+}
+
+/// Returns the user that a valid token identifies.
+fn user(claims: &Claims) -> Identity {
+    let bound = &claims.bound;
+    let mut groups = groups(&bound.namespace);
+    groups.push(AUTHENTICATED.into());
+    let attribute = |name: &str, value: &str| {
+        let name = format!("authentication.kubernetes.io/{name}");
+        (!value.is_empty()).then(|| (name, vec![value.to_owned()]))
+    };
+    let of = |kind: &str, to: Option<&Reference>| {
+        let to = to.cloned().unwrap_or_default();
+        [
+            attribute(&format!("{kind}-name"), &to.name),
+            attribute(&format!("{kind}-uid"), &to.uid),
+        ]
+    };
+    let id = attribute("credential-id", &format!("JTI={}", claims.jti));
+    let extra = of("pod", bound.pod.as_ref()).into_iter();
+    let extra = extra.chain(of("node", bound.node.as_ref())).chain([id]);
+    Identity {
+        name: username(bound),
+        uid: bound.serviceaccount.uid.clone(),
+        groups,
+        extra: extra.flatten().collect::<BTreeMap<_, _>>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_valid_from_its_issue_to_its_expiry() {
+        let claims = Claims {
+            exp: 1_000,
+            nbf: 400,
+            iat: 400,
+            ..Default::default()
+        };
+        for now in [340, 400, 1_000, 1_060] {
+            assert_eq!(check_time(&claims, now), Ok(()), "{now}");
+        }
+        assert!(check_time(&claims, 339).is_err());
+        assert!(check_time(&claims, 1_061).is_err());
+    }
+
+    #[test]
+    fn a_token_lives_between_ten_minutes_and_2_to_the_32_seconds() {
+        assert_eq!(validate_expiration(SHORTEST).count(), 0);
+        assert_eq!(validate_expiration(LONGEST).count(), 0);
+        assert_eq!(validate_expiration(SHORTEST - 1).count(), 1);
+        assert_eq!(validate_expiration(LONGEST + 1).count(), 1);
+    }
+}

@@ -1,0 +1,222 @@
+//! Enforcement of the limit ranges of a namespace (upstream: the admission plugin LimitRanger).
+
+use std::sync::Arc;
+
+use prost::Message as _;
+use setpoint_codec::{Object, kind_of};
+use setpoint_model::quantity::Amount;
+use setpoint_proto::ApiError;
+use setpoint_proto::core::{
+    Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec,
+    ResourceRequirements,
+};
+
+use super::constraint::{self, Usage};
+use super::{CLAIM, CONTAINER, POD, fill};
+use crate::kinds::amounts::{self, Amounts, Quantities};
+use crate::kinds::{Admitting, StoredKind as _};
+use crate::registry::{AtLeast, Filter, Registry, Target, errors};
+
+/// The annotation of a Pod with the defaults that were set.
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+
+/// Sets the default requests and limits of the containers of a new Pod. Does nothing in a namespace without limit ranges.
+pub(crate) async fn fill_pod(
+    pod: &mut Pod,
+    namespace: &str,
+    registry: &Registry,
+) -> Result<(), ApiError> {
+    let ranges = ranges(namespace, registry).await?;
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    // Requests default to limits first, and to the namespace's defaults only without those.
+    pod.fill_defaults();
+    for range in &ranges {
+        fill_pod_from(pod, range);
+    }
+    Ok(())
+}
+
+/// Checks a new object, or one whose requests change, against the limit ranges of its namespace. `None` for kinds that they
+/// do not bound.
+///
+/// # Errors
+/// `Forbidden` if it is outside of the bounds.
+pub(crate) fn check<'a>(
+    target: &'a Target,
+    old: Option<&'a dyn Object>,
+    new: &'a dyn Object,
+    registry: &'a Registry,
+) -> Option<Admitting<'a>> {
+    let (pod, claim) = (
+        new.downcast_ref::<Pod>().filter(|_| old.is_none()),
+        new.downcast_ref::<PersistentVolumeClaim>(),
+    );
+    let before = old.and_then(|old| old.downcast_ref::<PersistentVolumeClaim>());
+    let unchanged = |claim: &&PersistentVolumeClaim| {
+        before.is_some_and(|before| before.spec.resources == claim.spec.resources)
+    };
+    let claim = claim.filter(|claim| !unchanged(claim));
+    let subject = pod.map(Subject::Pod).or(claim.map(Subject::Claim))?;
+    Some(Box::pin(check_subject(subject, target, registry)))
+}
+
+/// An object that limit ranges bound.
+enum Subject<'a> {
+    Pod(&'a Pod),
+    Claim(&'a PersistentVolumeClaim),
+}
+
+async fn check_subject(
+    subject: Subject<'_>,
+    target: &Target,
+    registry: &Registry,
+) -> Result<(), ApiError> {
+    for range in ranges(&target.namespace, registry).await? {
+        let problems = match subject {
+            Subject::Pod(pod) => problems_of_pod(pod, &range),
+            Subject::Claim(claim) => problems_of_claim(claim, &range),
+        };
+        if let Some(why) = amounts::aggregate(problems) {
+            return Err(errors::forbidden(target, &why, None));
+        }
+    }
+    Ok(())
+}
+
+async fn ranges(namespace: &str, registry: &Registry) -> Result<Vec<LimitRange>, ApiError> {
+    let all = Filter::all(kind_of::<LimitRange>(), namespace);
+    let listed = registry.cache().list(&all, AtLeast::Any).await?.items;
+    let decode = |item: &Arc<_>| {
+        let item: &crate::registry::Cached = item;
+        errors::readable(LimitRange::decode(item.raw.as_ref()))
+    };
+    listed.iter().map(decode).collect()
+}
+
+fn fill_pod_from(pod: &mut Pod, range: &LimitRange) {
+    let mut defaults = ResourceRequirements::default();
+    for item in items(range, CONTAINER) {
+        defaults.requests.extend(item.default_request.clone());
+        defaults.limits.extend(item.default.clone());
+    }
+    let spec = &mut pod.spec;
+    let mut set = Vec::new();
+    for (containers, what) in [
+        (&mut spec.containers, "container"),
+        (&mut spec.init_containers, "init container"),
+    ] {
+        for container in containers {
+            set.extend(fill_container(container, &defaults, what));
+        }
+    }
+    if !set.is_empty() {
+        let text = format!("LimitRanger plugin set: {}", set.join("; "));
+        let annotations = &mut pod.metadata.annotations;
+        annotations.insert(ANNOTATION.into(), text);
+    }
+}
+
+fn items<'a>(range: &'a LimitRange, of: &'a str) -> impl Iterator<Item = &'a LimitRangeItem> {
+    range
+        .spec
+        .limits
+        .iter()
+        .filter(move |item| item.r#type == of)
+}
+
+/// Sets the defaults of a container; returns their description.
+fn fill_container(
+    container: &mut Container,
+    defaults: &ResourceRequirements,
+    what: &str,
+) -> Vec<String> {
+    let resources = &mut container.resources;
+    let mut set = Vec::new();
+    for (list, defaults, field) in [
+        (&mut resources.requests, &defaults.requests, "request"),
+        (&mut resources.limits, &defaults.limits, "limit"),
+    ] {
+        let missing = defaults.keys().filter(|name| !list.contains_key(*name));
+        let missing: Vec<_> = missing.map(String::as_str).collect();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            set.push(format!("{missing} {field} for {what} {}", container.name));
+            fill(list, defaults);
+        }
+    }
+    set
+}
+
+fn problems_of_pod(pod: &Pod, range: &LimitRange) -> Vec<String> {
+    let spec = &pod.spec;
+    let mut problems = Vec::new();
+    for item in items(range, CONTAINER) {
+        for container in spec.containers.iter().chain(&spec.init_containers) {
+            let usage = Usage {
+                requests: amounts::of_list(&container.resources.requests),
+                limits: amounts::of_list(&container.resources.limits),
+            };
+            problems.extend(problems_of(item, &usage));
+        }
+    }
+    for item in items(range, POD) {
+        let usage = Usage {
+            requests: of_pod(spec, |resources| &resources.requests),
+            limits: of_pod(spec, |resources| &resources.limits),
+        };
+        problems.extend(problems_of(item, &usage));
+    }
+    problems
+}
+
+/// Returns the sum over the containers, with the amounts of CPU and memory of the Pod as a whole in their place.
+fn of_pod(spec: &PodSpec, list: impl Fn(&ResourceRequirements) -> &Quantities) -> Amounts {
+    let mut sum = amounts::of_containers(spec, &list);
+    let own = spec.resources.as_ref();
+    let own = own
+        .map(|own| amounts::of_list(list(own)))
+        .unwrap_or_default();
+    let own = own.into_iter();
+    sum.extend(own.filter(|(name, _)| ["cpu", "memory"].contains(&name.as_str())));
+    sum
+}
+
+fn problems_of_claim(claim: &PersistentVolumeClaim, range: &LimitRange) -> Vec<String> {
+    let usage = Usage {
+        requests: amounts::of_list(&claim.spec.resources.requests),
+        limits: Amounts::new(),
+    };
+    let mut problems = Vec::new();
+    for item in items(range, CLAIM) {
+        problems.extend(each(&item.min, CLAIM, &usage, constraint::below_min));
+        problems.extend(each(
+            &item.max,
+            CLAIM,
+            &usage,
+            constraint::request_above_max,
+        ));
+    }
+    problems
+}
+
+fn problems_of(item: &LimitRangeItem, usage: &Usage) -> Vec<String> {
+    let of = item.r#type.as_str();
+    let mut problems = each(&item.min, of, usage, constraint::below_min);
+    problems.extend(each(&item.max, of, usage, constraint::above_max));
+    let ratios = &item.max_limit_request_ratio;
+    problems.extend(each(ratios, of, usage, constraint::above_ratio));
+    problems
+}
+
+fn each(
+    bounds: &Quantities,
+    of: &str,
+    usage: &Usage,
+    problem: fn(&str, &str, Amount, &Usage) -> Option<String>,
+) -> Vec<String> {
+    let bounds = amounts::of_list(bounds).into_iter();
+    let problems = bounds.filter_map(|(name, bound)| problem(of, &name, bound, usage));
+    problems.collect()
+}

@@ -1,0 +1,4 @@
+//! The reviews.
+
+mod authentication;
+mod authorization;

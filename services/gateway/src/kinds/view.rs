@@ -1,0 +1,135 @@
+//! Views: kinds that are other versions of a stored kind. Requests and responses have the form of the view; everything between
+//! them works on the stored form.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use setpoint_codec::{Error, Kind, Object};
+use setpoint_proto::{Body, for_each_view};
+
+use super::StoredKind;
+use crate::registry::validation::field_errors::FieldErrors;
+
+/// Another version of a stored kind. Converting an object to the view and back loses nothing.
+pub(crate) trait View: Body + Object {
+    /// The stored kind.
+    type Stored: StoredKind + Object;
+
+    /// Converts to the stored form.
+    fn into_stored(self) -> Self::Stored;
+    /// Converts from the stored form.
+    fn of_stored(stored: Self::Stored) -> Self;
+    /// Validates a new object by the rules of this version only. The stored kind has validated it.
+    fn validate_create(_new: &Self::Stored, _errors: &mut FieldErrors) {}
+    /// Validates a change by the rules of this version only.
+    fn validate_update(_new: &Self::Stored, _old: &Self::Stored, _errors: &mut FieldErrors) {}
+}
+
+/// The hooks of [`View`], with objects of any type.
+trait Converter: Send + Sync {
+    fn to_stored(&self, object: Box<dyn Object>) -> Box<dyn Object>;
+    fn of_stored(&self, object: Box<dyn Object>) -> Box<dyn Object>;
+    fn validate(&self, new: &dyn Object, old: Option<&dyn Object>, errors: &mut FieldErrors);
+}
+
+struct ConverterOf<T>(PhantomData<fn() -> T>);
+
+impl<T: View> Converter for ConverterOf<T> {
+    fn to_stored(&self, object: Box<dyn Object>) -> Box<dyn Object> {
+        convert(object, T::into_stored)
+    }
+
+    fn of_stored(&self, object: Box<dyn Object>) -> Box<dyn Object> {
+        convert(object, T::of_stored)
+    }
+
+    fn validate(&self, new: &dyn Object, old: Option<&dyn Object>, errors: &mut FieldErrors) {
+        let old = old.map(|old| old.downcast_ref::<T::Stored>());
+        match (new.downcast_ref::<T::Stored>(), old) {
+            (Some(new), None) => T::validate_create(new, errors),
+            (Some(new), Some(Some(old))) => T::validate_update(new, old, errors),
+            _ => unreachable!("the stored kind of a view is that of its objects"),
+        }
+    }
+}
+
+/// Converts an object; one of another type stays as it is.
+fn convert<From: 'static, To: Object>(
+    object: Box<dyn Object>,
+    by: fn(From) -> To,
+) -> Box<dyn Object> {
+    if object.downcast_ref::<From>().is_none() {
+        return object;
+    }
+    match object.into_any().downcast::<From>() {
+        Ok(object) => Box::new(by(*object)),
+        Err(_) => unreachable!("the type was compared"),
+    }
+}
+
+macro_rules! converters {
+    ($($message:path => $name:literal,)*) => {
+        /// The converters of all views, by the full name of their message.
+        static CONVERTERS: LazyLock<HashMap<&str, &dyn Converter>> = LazyLock::new(|| {
+            HashMap::from([$((
+                $name,
+                &ConverterOf::<$message>(PhantomData) as &dyn Converter,
+            )),*])
+        });
+    };
+}
+for_each_view!(converters);
+
+fn find(kind: &Kind) -> Option<&'static dyn Converter> {
+    kind.view_of.as_ref()?;
+    CONVERTERS.get(kind.message.full_name()).copied()
+}
+
+/// Returns an object of any kind in its stored form.
+pub(crate) fn to_stored(object: Box<dyn Object>) -> Box<dyn Object> {
+    match find(object.kind()) {
+        Some(converter) => converter.to_stored(object),
+        None => object,
+    }
+}
+
+/// Returns a stored object in the form of `served`, a view of its kind; for any other kind, as it is.
+pub(crate) fn of_stored(object: Box<dyn Object>, served: &Kind) -> Box<dyn Object> {
+    match find(served) {
+        Some(converter) => converter.of_stored(object),
+        None => object,
+    }
+}
+
+/// Decodes a stored object and returns it in the form of `served`.
+///
+/// # Errors
+/// If the bytes are malformed.
+pub(crate) fn decode(served: &'static Kind, raw: &[u8]) -> Result<Box<dyn Object>, Error> {
+    Ok(of_stored(served.stored().decode(raw)?, served))
+}
+
+/// Returns the encoding of an encoded stored object in the form of `served`.
+///
+/// # Errors
+/// If the bytes are malformed.
+pub(crate) fn recode(served: &'static Kind, raw: &Bytes) -> Result<Bytes, Error> {
+    match find(served) {
+        Some(_) => Ok(decode(served, raw)?.encode()),
+        None => Ok(raw.clone()),
+    }
+}
+
+/// Validates an object, with `old` an update of it, by the rules that only the version `served` has.
+pub(crate) fn validate(
+    served: &Kind,
+    new: &dyn Object,
+    old: Option<&dyn Object>,
+    errors: &mut FieldErrors,
+) {
+    if let Some(converter) = find(served) {
+        converter.validate(new, old, errors);
+    }
+}

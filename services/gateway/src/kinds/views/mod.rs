@@ -1,0 +1,4 @@
+//! The views, one file each.
+
+mod event;
+mod horizontalpodautoscaler;
