@@ -13,12 +13,18 @@ use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
 };
 
-/// Messages whose JSON is written by hand, in `src/wellknown.rs`, `time.rs` and `number.rs`.
+/// Messages whose JSON is written by hand, in `src/wellknown.rs`, `json_schema.rs`, `duration.rs`,
+/// `time.rs` and `number.rs`.
 const BY_HAND: &[&str] = &[
+    "k8s.apiextensions.v1.JSON",
+    "k8s.apiextensions.v1.JSONSchemaPropsOrArray",
+    "k8s.apiextensions.v1.JSONSchemaPropsOrBool",
+    "k8s.apiextensions.v1.JSONSchemaPropsOrStringArray",
     "k8s.authentication.v1.AttestationValue",
     "k8s.authentication.v1.ExtraValue",
     "k8s.authorization.v1.ExtraValue",
     "k8s.certificates.v1.ExtraValue",
+    "k8s.meta.v1.Duration",
     "k8s.meta.v1.FieldsV1",
     "k8s.meta.v1.IntOrString",
     "k8s.meta.v1.MicroTime",
@@ -214,10 +220,11 @@ fn reader(field: &FieldDescriptor, optional: bool) -> Option<&'static str> {
     }
 }
 
-/// Returns the module that serializes the field as base64, if its type is bytes.
+/// Returns the module that serializes the field, if its type is bytes or a number with a fraction.
 fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
     match field.kind() {
         Kind::Bytes => Some("base64_bytes"),
+        Kind::Double => Some("double"),
         Kind::Message(entry)
             if field.is_map() && entry.map_entry_value_field().kind() == Kind::Bytes =>
         {
@@ -227,15 +234,15 @@ fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
     }
 }
 
-/// Generates `impl Body` for each kind, `impl Resource` for each stored one, and the only lists of kinds in Rust:
-/// `for_each_kind!`, `for_each_stored_kind!`, `for_each_view!` and `for_each_review!`.
+/// Generates `impl Body` for each kind, `impl Resource` for each stored or computed one, and the only lists of kinds in
+/// Rust: `for_each_kind!`, `for_each_stored_kind!`, `for_each_view!`, `for_each_review!` and `for_each_computed!`.
 fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     let extension = pool
         .get_extension_by_name("setpoint.kind")
         .ok_or("options.proto declares it")?;
     let mut impls = String::new();
     let (mut all, mut stored) = (String::new(), String::new());
-    let (mut views, mut reviews) = (String::new(), String::new());
+    let (mut views, mut reviews, mut computed) = (String::new(), String::new(), String::new());
     for message in pool
         .all_messages()
         .filter(|m| m.options().has_extension(&extension))
@@ -251,6 +258,10 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
             reviews.push_str(&entry);
         }
         write!(impls, "{}", body(&message, &path))?;
+        if flag(&rules, "computed") {
+            computed.push_str(&entry);
+            write!(impls, "{}", resource(&message, &rules, &path))?;
+        }
         if is_stored(&rules) {
             stored.push_str(&entry);
             write!(impls, "{}", resource(&message, &rules, &path))?;
@@ -264,14 +275,17 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
         &views,
     );
     let reviews = list("for_each_review", "every review", &reviews);
+    let computed = list("for_each_computed", "every computed kind", &computed);
     Ok(format!(
-        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n{all}{stored}{views}{reviews}"
+        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n{all}{stored}{views}{reviews}{computed}"
     ))
 }
 
 /// Returns whether objects of the kind are stored as its message.
 fn is_stored(rules: &DynamicMessage) -> bool {
-    !text(rules, "plural").is_empty() && text(rules, "view_of").is_empty() && !flag(rules, "review")
+    let is_other = !text(rules, "view_of").is_empty();
+    let is_answered = flag(rules, "review") || flag(rules, "computed");
+    !text(rules, "plural").is_empty() && !is_other && !is_answered
 }
 
 /// Returns a macro that calls another one with a list of kinds.

@@ -62,7 +62,7 @@ pub fn object_list<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 }
 
 /// A message that is deserialized from an object only. Code derived by serde would accept an array of its fields, too.
-struct Object<T>(T);
+pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

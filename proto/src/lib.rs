@@ -4,7 +4,9 @@
 //! this crate, whose options also have all rules that are not types (see [`DESCRIPTORS`]).
 
 mod any;
+mod duration;
 mod error;
+mod json_schema;
 mod lenient;
 mod number;
 mod object;
@@ -30,6 +32,8 @@ pub use kinds::SCALARS;
 #[doc(hidden)]
 pub use messages::k8s;
 pub use messages::k8s::admissionregistration::v1 as admissionregistration;
+pub use messages::k8s::apiextensions::v1 as apiextensions;
+pub use messages::k8s::apiregistration::v1 as apiregistration;
 pub use messages::k8s::apps::v1 as apps;
 pub use messages::k8s::authentication::v1 as authentication;
 pub use messages::k8s::authorization::v1 as authorization;
@@ -39,10 +43,14 @@ pub use messages::k8s::batch::v1 as batch;
 pub use messages::k8s::certificates::v1 as certificates;
 pub use messages::k8s::coordination::v1 as coordination;
 pub use messages::k8s::core::v1 as core;
+pub use messages::k8s::custom_metrics::v1beta1 as custom_metrics_v1beta1;
+pub use messages::k8s::custom_metrics::v1beta2 as custom_metrics;
 pub use messages::k8s::discovery::v1 as discovery;
 pub use messages::k8s::events::v1 as events;
+pub use messages::k8s::external_metrics::v1beta1 as external_metrics;
 pub use messages::k8s::flowcontrol::v1 as flowcontrol;
 pub use messages::k8s::meta::v1 as meta;
+pub use messages::k8s::metrics::v1beta1 as metrics;
 pub use messages::k8s::networking::v1 as networking;
 pub use messages::k8s::node::v1 as node;
 pub use messages::k8s::policy::v1 as policy;

@@ -13,8 +13,8 @@ use serde::{Serialize, Serializer};
 
 use crate::Cause;
 use crate::messages::setpoint::v1::{
-    CreateRequest, DeleteRequest, GetRequest, ListRequest, PatchRequest, UpdateRequest,
-    WatchRequest,
+    CreateRequest, CustomMetricRequest, DeleteRequest, ExternalMetricRequest, GetRequest,
+    ListRequest, PatchRequest, UpdateRequest, WatchRequest,
 };
 pub use crate::messages::setpoint::v1::{TraceContext, Traceparent};
 
@@ -115,7 +115,9 @@ traced!(
     UpdateRequest,
     PatchRequest,
     DeleteRequest,
-    WatchRequest
+    WatchRequest,
+    CustomMetricRequest,
+    ExternalMetricRequest
 );
 
 /// Returns the current time in nanoseconds since 1970.

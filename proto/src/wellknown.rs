@@ -1,10 +1,11 @@
-//! Types whose JSON is not an object of their fields: bytes as base64, raw JSON, and bare arrays.
+//! Types whose JSON is not an object of their fields: bytes as base64, numbers, raw JSON, and bare arrays.
 
 use bytes::Bytes;
 use serde::de::{self, Deserializer};
 use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::apiextensions::Json;
 use crate::meta::{FieldsV1, RawExtension, Verbs};
 use crate::{authentication, authorization, certificates, lenient};
 
@@ -61,6 +62,37 @@ pub mod base64_map {
     }
 }
 
+/// An optional number, which is written without a fraction if it has none, as Go writes it: `100`, not `100.0`.
+pub mod double {
+    use super::*;
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the cast saturates, and a number that it changes is not equal to it"
+    )]
+    pub fn serialize<S: Serializer>(
+        number: &Option<f64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let Some(number) = *number else {
+            return serializer.serialize_none();
+        };
+        let whole = number as i64;
+        // The sign of -0.0 would be lost, and the bound of i64 rounds to a number outside of it.
+        let is_exact = whole as f64 == number && whole != i64::MAX;
+        match is_exact && !(whole == 0 && number.is_sign_negative()) {
+            true => serializer.serialize_i64(whole),
+            false => serializer.serialize_f64(number),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<f64>, D::Error> {
+        Option::deserialize(deserializer)
+    }
+}
+
 macro_rules! raw {
     ($($raw:ident)*) => {$(
         impl Serialize for $raw {
@@ -87,7 +119,7 @@ macro_rules! raw {
         }
     )*};
 }
-raw! { FieldsV1 RawExtension }
+raw! { FieldsV1 Json RawExtension }
 
 macro_rules! bare_array {
     ($($array:ty)*) => {$(

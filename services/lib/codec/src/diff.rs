@@ -31,7 +31,10 @@ pub fn diff(kind: &Kind, before: &Value, after: &Value) -> Vec<Difference> {
         differences: &mut differences,
         depth: 0,
     };
-    let shape = Shape::Message(rules::message(kind.message.full_name()));
+    let shape = match kind.is_custom() {
+        true => Shape::Custom,
+        false => Shape::Message(rules::message(kind.message.full_name())),
+    };
     walk.value(String::new(), shape, Some(before), Some(after));
     differences
 }
@@ -43,6 +46,8 @@ enum Shape {
     Map(&'static Field),
     List(&'static Field),
     Whole,
+    /// A part of an object of a custom kind: objects are compared by field.
+    Custom,
 }
 
 impl Shape {
@@ -78,6 +83,7 @@ impl Walk<'_> {
         // A value that was added or removed is one difference, except for maps and the top levels of an object.
         let by_field = match shape {
             Shape::Map(_) => true,
+            Shape::Custom => [before, after].into_iter().flatten().all(Value::is_object),
             Shape::Message(_) => self.depth < 2 || (before.is_some() && after.is_some()),
             _ => false,
         };
@@ -116,6 +122,11 @@ impl Walk<'_> {
                     let field = message.and_then(|message| message.field(name));
                     (join(path, name), Shape::of(field))
                 }
+                Shape::Custom if path.is_empty() && name == "metadata" => {
+                    let metadata = rules::message("k8s.meta.v1.ObjectMeta");
+                    (join(path, name), Shape::Message(metadata))
+                }
+                Shape::Custom => (join(path, name), Shape::Custom),
                 _ => (join(path, name), Shape::Whole),
             };
             if path != "metadata" || !IGNORED_METADATA.contains(&name.as_str()) {

@@ -6,10 +6,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use setpoint_proto::Cause;
-use setpoint_proto::runtime::Unknown;
+use setpoint_proto::runtime::{TypeMeta, Unknown};
+
+use crate::{Object, custom};
 
 /// The prefix of every envelope.
 pub const MAGIC: &[u8] = b"k8s\0";
+
+/// The content type of objects of custom kinds.
+const JSON: &str = "application/json";
 
 /// An error in reading an envelope.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +25,10 @@ pub enum Error {
     /// The bytes after the prefix are not a `runtime.Unknown`.
     #[error("the value is not a runtime.Unknown")]
     Malformed(#[from] prost::DecodeError),
-    /// The object is not encoded in protobuf.
+    /// The object of a custom kind is malformed.
+    #[error("the value is not the JSON of an object")]
+    Json(#[from] serde_json::Error),
+    /// The object is neither encoded in protobuf nor in JSON.
     #[error(
         "the value's content type {content_type:?} with encoding {encoding:?} is not supported"
     )]
@@ -39,34 +47,60 @@ pub struct Envelope {
     pub api_version: String,
     /// For example `Deployment`.
     pub kind: String,
-    /// The protobuf encoding of the object; a slice of the envelope.
+    /// The protobuf encoding of the object.
     pub raw: Bytes,
     /// The cause of the last write, if the writer gave one.
     pub cause: Option<Cause>,
 }
 
-/// Reads an envelope without decoding the object.
+/// Reads an envelope without decoding the object; one in JSON is encoded as a `setpoint.v1.CustomObject`.
 ///
 /// # Errors
-/// If the bytes are not an envelope, or the object is not encoded in protobuf.
+/// If the bytes are not an envelope, or the object is neither encoded in protobuf nor in JSON.
 pub fn read(value: &Bytes) -> Result<Envelope, Error> {
     if !value.starts_with(MAGIC) {
         return Err(Error::Magic);
     }
     let unknown = Unknown::decode(value.slice(MAGIC.len()..))?;
-    let protobuf = ["", "application/vnd.kubernetes.protobuf"];
-    if !protobuf.contains(&unknown.content_type.as_str()) || !unknown.content_encoding.is_empty() {
-        return Err(Error::Content {
-            content_type: unknown.content_type,
-            encoding: unknown.content_encoding,
-        });
-    }
+    let TypeMeta { api_version, kind } = unknown.type_meta;
+    let raw = match (
+        unknown.content_type.as_str(),
+        unknown.content_encoding.as_str(),
+    ) {
+        ("" | "application/vnd.kubernetes.protobuf", "") => unknown.raw,
+        (JSON, "") => custom::encode_json(&api_version, &kind, &unknown.raw)?,
+        _ => {
+            return Err(Error::Content {
+                content_type: unknown.content_type,
+                encoding: unknown.content_encoding,
+            });
+        }
+    };
     Ok(Envelope {
-        api_version: unknown.type_meta.api_version,
-        kind: unknown.type_meta.kind,
-        raw: unknown.raw,
+        api_version,
+        kind,
+        raw,
         cause: unknown.cause,
     })
+}
+
+/// Returns the envelope of an object as it is stored: in protobuf or, if it is of a custom kind, in JSON. `raw` is its encoding.
+pub fn of_object(object: &dyn Object, raw: &Bytes, cause: Option<&Cause>) -> Bytes {
+    let kind = object.kind();
+    if !kind.is_custom() {
+        return write(&kind.api_version(), &kind.kind, raw, cause);
+    }
+    let unknown = Unknown {
+        type_meta: TypeMeta {
+            api_version: kind.api_version(),
+            kind: kind.kind.clone(),
+        },
+        raw: object.to_json().into(),
+        content_type: JSON.to_owned(),
+        content_encoding: String::new(),
+        cause: cause.cloned(),
+    };
+    [MAGIC, &unknown.encode_to_vec()].concat().into()
 }
 
 /// Returns the envelope of an encoded object, in one allocation.
@@ -161,7 +195,7 @@ mod tests {
         let raw = Bytes::from(vec![7; 300]);
         let cause = cause();
         let unknown = Unknown {
-            type_meta: setpoint_proto::runtime::TypeMeta {
+            type_meta: TypeMeta {
                 api_version: "v1".to_owned(),
                 kind: "Pod".to_owned(),
             },
@@ -182,7 +216,7 @@ mod tests {
             Err(Error::Malformed(_))
         ));
         let unknown = Unknown {
-            content_type: "application/json".to_owned(),
+            content_type: "application/cbor".to_owned(),
             ..Default::default()
         };
         let value = [MAGIC, &unknown.encode_to_vec()].concat().into();

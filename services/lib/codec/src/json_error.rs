@@ -26,7 +26,7 @@ pub(crate) fn wrong_type(kind: &Kind, document: &Value, error: &serde_json::Erro
 }
 
 /// Removes the position that serde_json appends: kubectl generated the text, so its users cannot interpret it.
-fn without_position(error: &serde_json::Error) -> String {
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
         Some(end) => text[..end].to_owned(),
@@ -146,7 +146,7 @@ fn scalar_problem(expected: &Type, value: &Value) -> Option<String> {
 /// Returns whether the value has the JSON type of a message with a format of its own, such as a time.
 fn has_json_type(message: &str, value: &Value) -> bool {
     match message {
-        "Time" | "MicroTime" => value.is_string(),
+        "Time" | "MicroTime" | "Duration" => value.is_string(),
         "IntOrString" | "Quantity" => value.is_string() || value.is_number(),
         _ => true,
     }
@@ -171,7 +171,7 @@ fn go_type(kind: &Type) -> String {
         Type::Int64 => "int64".to_owned(),
         Type::Double | Type::Float => "float64".to_owned(),
         Type::Bytes => "[]uint8".to_owned(),
-        Type::Message(message) if ["Time", "MicroTime"].contains(&message.name()) => {
+        Type::Message(message) if ["Time", "MicroTime", "Duration"].contains(&message.name()) => {
             "string".to_owned()
         }
         Type::Message(message) if message.name() == "IntOrString" => "int32".to_owned(),

@@ -1,15 +1,17 @@
 //! A kind: its names, options and decoders.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::RwLock;
 use prost_reflect::MessageDescriptor;
 use serde_json::Value;
-use setpoint_proto::options::{self, KindRules, Scope};
+use setpoint_proto::options::{KindRules, Scope};
 
+use crate::custom::{self, CustomObject, Resource};
 use crate::object::Codec;
-use crate::{Error, Object, kinds};
+use crate::{Definition, Error, Object, kinds};
 
-/// A kind of object or of request body, as declared in the `.proto` files.
+/// A kind of object or of request body: a message of the `.proto` files, or a version of a custom resource.
 #[derive(Debug)]
 pub struct Kind {
     /// The API group; empty for the core group.
@@ -20,20 +22,8 @@ pub struct Kind {
     pub kind: String,
     /// The name in URLs, for example `deployments`; empty for bodies, which are not stored.
     pub plural: String,
-    /// The kind in lower case.
-    pub singular: String,
-    /// The short names, for example `deploy`.
-    pub short_names: Vec<String>,
-    /// The categories, for example `all`.
-    pub categories: Vec<String>,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// The subresources, for example `status` and `scale`.
-    pub subresources: Vec<String>,
-    /// The columns that kubectl prints after Name.
-    pub columns: Vec<Column>,
-    /// The fields that field selectors support, in addition to name and namespace.
-    pub selectable: Vec<Selectable>,
     /// The selectable field that the cache has an index for.
     pub indexed: Option<String>,
     /// The field with the holder's identity, for kinds used in leader election.
@@ -44,72 +34,104 @@ pub struct Kind {
     pub view_of: Option<String>,
     /// Whether its objects are answered and never stored.
     pub is_review: bool,
+    /// Whether its objects are computed at each read and never stored.
+    pub is_computed: bool,
     /// The descriptor of its message.
     pub message: MessageDescriptor,
     /// The type URL in an `Any`.
     pub type_url: String,
     /// The span attribute for the names of its objects, for example `k8s.pod.name`.
     pub traced: String,
-    codec: Codec,
+    /// `None` for custom kinds.
+    codec: Option<Codec>,
     json_head: String,
     empty: OnceLock<Value>,
+    definition: RwLock<Arc<Definition>>,
 }
 
-/// A column of the table that kubectl prints.
-#[derive(Clone, Debug)]
-pub struct Column {
-    /// The heading.
-    pub name: String,
-    /// The OpenAPI type.
-    pub r#type: String,
-    /// 0 for columns that are always shown, 1 for those of `-o wide`.
-    pub priority: i32,
-    /// The JSON path of the cell, for example `.spec.nodeName`; `None` if the cell is computed.
-    pub path: Option<String>,
-}
-
-/// A field that field selectors support.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selectable {
-    /// The name in selectors, for example `spec.nodeName`.
-    pub name: String,
-    /// The JSON paths of its fields; the first that is set is compared.
-    pub paths: Vec<String>,
+/// The names by which a kind is identified, for good.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Names {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) namespaced: bool,
 }
 
 impl Kind {
     pub(crate) fn new(message: MessageDescriptor, rules: KindRules, codec: Codec) -> Self {
-        let name = message.name();
-        let singular = name.to_lowercase();
-        let api_version = api_version(&rules.group, &rules.version);
+        let definition = Definition::of_message(message.name(), &rules);
+        let namespaced = rules.scope() == Scope::Namespaced;
         Self {
-            kind: name.to_owned(),
-            traced: format!("k8s.{singular}.name"),
-            singular,
-            type_url: format!("type.googleapis.com/{}", message.full_name()),
-            json_head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}""#),
-            namespaced: rules.scope() == Scope::Namespaced,
-            group: rules.group,
-            version: rules.version,
             stored_as: optional(rules.stored_as).unwrap_or_else(|| rules.plural.clone()),
-            plural: rules.plural,
-            short_names: rules.short_name,
-            categories: rules.category,
-            subresources: rules.subresource,
-            columns: rules.column.into_iter().map(Column::from).collect(),
-            selectable: rules
-                .selectable
-                .iter()
-                .map(|text| Selectable::parse(text))
-                .collect(),
             indexed: optional(rules.indexed),
             holder: optional(rules.holder),
             view_of: optional(rules.view_of),
             is_review: rules.review,
-            message,
-            codec,
-            empty: OnceLock::new(),
+            is_computed: rules.computed,
+            codec: Some(codec),
+            ..Self::named(
+                Names {
+                    namespaced,
+                    group: rules.group,
+                    version: rules.version,
+                    kind: message.name().to_owned(),
+                    plural: rules.plural,
+                },
+                message,
+                definition,
+            )
         }
+    }
+
+    /// Returns a version of a custom resource.
+    pub(crate) fn custom(names: Names, definition: Definition) -> Self {
+        let stored_as = format!("{}/{}", names.group, names.plural);
+        Self {
+            stored_as,
+            ..Self::named(names, custom::message(), definition)
+        }
+    }
+
+    fn named(names: Names, message: MessageDescriptor, definition: Definition) -> Self {
+        let api_version = api_version(&names.group, &names.version);
+        Self {
+            traced: format!("k8s.{}.name", names.kind.to_lowercase()),
+            type_url: format!("type.googleapis.com/{}", message.full_name()),
+            json_head: format!(r#"{{"kind":"{}","apiVersion":"{api_version}""#, names.kind),
+            group: names.group,
+            version: names.version,
+            kind: names.kind,
+            plural: names.plural,
+            namespaced: names.namespaced,
+            indexed: None,
+            holder: None,
+            stored_as: String::new(),
+            view_of: None,
+            is_review: false,
+            is_computed: false,
+            message,
+            codec: None,
+            empty: OnceLock::new(),
+            definition: RwLock::new(Arc::new(definition)),
+        }
+    }
+
+    /// Returns the part of its declaration that may change: names, subresources, columns, selectable fields and, for a custom
+    /// kind, its schema.
+    pub fn definition(&self) -> Arc<Definition> {
+        self.definition.read().clone()
+    }
+
+    /// Replaces the definition of a custom kind.
+    pub(crate) fn redefine(&self, definition: Arc<Definition>) {
+        *self.definition.write() = definition;
+    }
+
+    /// Returns whether it is a version of a custom resource.
+    pub fn is_custom(&self) -> bool {
+        self.codec.is_none()
     }
 
     /// Returns the `apiVersion`, for example `apps/v1`.
@@ -127,27 +149,43 @@ impl Kind {
 
     /// Returns the name of the list kind.
     pub fn list_kind(&self) -> String {
-        format!("{}List", self.kind)
+        self.definition().list_kind.clone()
     }
 
-    /// Returns whether objects of this kind are stored as its message; bodies, reviews, and other versions of a stored
-    /// kind are not.
+    /// Returns whether objects of this kind are stored in its form; bodies, reviews, computed kinds, and other versions of a
+    /// stored kind are not.
     pub fn is_stored(&self) -> bool {
-        !self.plural.is_empty() && self.view_of.is_none() && !self.is_review
+        let is_view = self.view_of.is_some() || (self.is_custom() && self.stored() != self);
+        !self.plural.is_empty() && !is_view && !self.is_review && !self.is_computed
     }
 
-    /// Returns whether requests can name it: it is stored, another version of a stored kind, or a review.
+    /// Returns whether requests can name it: it is stored, computed, another version of a stored kind, or a review.
     pub fn is_served(&self) -> bool {
         !self.plural.is_empty()
     }
 
-    /// Returns the kind whose message is stored: the kind itself, unless it is another version of a stored one.
+    /// Returns the kind in whose form objects are stored: the kind itself, unless it is another version of a stored one.
     pub fn stored(&self) -> &Self {
-        let stored = self
-            .view_of
-            .as_ref()
-            .and_then(|name| kinds().by_message(name));
+        let stored = match &self.view_of {
+            Some(name) => kinds().by_message(name),
+            None if self.is_custom() => self.definition().stored(),
+            None => None,
+        };
         stored.unwrap_or(self)
+    }
+
+    /// Returns the version of the same custom resource with this apiVersion; the kind itself if there is none.
+    pub fn in_version(&'static self, api_version: &str) -> &'static Self {
+        let definition = self.definition();
+        let named = (definition.custom.as_ref())
+            .and_then(|version| version.resource().version(api_version));
+        named.unwrap_or(self)
+    }
+
+    /// Returns the custom resource that it is a version of, if it is one.
+    pub fn custom_resource(&self) -> Option<Arc<Resource>> {
+        let definition = self.definition.read();
+        Some(definition.custom.as_ref()?.resource().clone())
     }
 
     /// Returns whether it is a body that every API group accepts, such as `DeleteOptions`.
@@ -157,7 +195,21 @@ impl Kind {
 
     /// Returns whether it has this subresource.
     pub fn has_subresource(&self, name: &str) -> bool {
-        self.subresources.iter().any(|known| known == name)
+        let definition = self.definition.read();
+        definition.subresources.iter().any(|known| known == name)
+    }
+
+    /// Returns whether kubectl accepts this name, in lower case, for the kind: `deploy`, `deployment`, `deployments.apps`.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let (name, group) = match name.split_once('.') {
+            Some((name, group)) => (name, Some(group)),
+            None => (name, None),
+        };
+        let definition = self.definition();
+        let is_name = self.plural == name
+            || definition.singular == name
+            || definition.short_names.iter().any(|short| short == name);
+        is_name && group.is_none_or(|group| self.group == group)
     }
 
     /// Decodes an object from protobuf.
@@ -165,7 +217,11 @@ impl Kind {
     /// # Errors
     /// If the bytes are malformed.
     pub fn decode(&'static self, raw: &[u8]) -> Result<Box<dyn Object>, Error> {
-        (self.codec.decode)(raw).map_err(|source| Error::Malformed { kind: self, source })
+        let malformed = |source| Error::Malformed { kind: self, source };
+        match self.codec {
+            Some(codec) => (codec.decode)(raw).map_err(malformed),
+            None => CustomObject::decode(self, raw).map(CustomObject::boxed),
+        }
     }
 
     /// Decodes an object from JSON. Ignores `kind`, `apiVersion` and unknown fields; of duplicate keys the last one applies.
@@ -173,18 +229,24 @@ impl Kind {
     /// # Errors
     /// If the text is not JSON, or a value has the wrong type. The message is that of Kubernetes and names the field.
     pub fn from_json(&'static self, json: &[u8]) -> Result<Box<dyn Object>, Error> {
-        (self.codec.from_json)(json).or_else(|error| self.accept_duplicates(json, error))
+        match self.codec {
+            Some(codec) => {
+                (codec.from_json)(json).or_else(|error| self.accept_duplicates(codec, json, &error))
+            }
+            None => CustomObject::from_json(self, json).map(CustomObject::boxed),
+        }
     }
 
     /// Decodes JSON with duplicate keys, which code derived by serde rejects.
     fn accept_duplicates(
         &'static self,
+        codec: Codec,
         json: &[u8],
-        error: serde_json::Error,
+        error: &serde_json::Error,
     ) -> Result<Box<dyn Object>, Error> {
         let last_wins = serde_json::from_slice::<serde_json::Value>(json)
-            .map_err(|_| Error::json(self, crate::json_error::syntax(json, &error)))?;
-        (self.codec.from_json)(last_wins.to_string().as_bytes()).map_err(|error| {
+            .map_err(|_| Error::json(self, crate::json_error::syntax(json, error)))?;
+        (codec.from_json)(last_wins.to_string().as_bytes()).map_err(|error| {
             Error::json(
                 self,
                 crate::json_error::wrong_type(self, &last_wins, &error),
@@ -214,17 +276,6 @@ fn api_version(group: &str, version: &str) -> String {
     }
 }
 
-impl Selectable {
-    /// Parses `field` or `alias=field,field`.
-    fn parse(text: &str) -> Self {
-        let (name, paths) = text.split_once('=').unwrap_or((text, text));
-        Self {
-            name: name.to_owned(),
-            paths: paths.split(',').map(str::to_owned).collect(),
-        }
-    }
-}
-
 fn optional(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
@@ -236,14 +287,3 @@ impl PartialEq for Kind {
     }
 }
 impl Eq for Kind {}
-
-impl From<options::Column> for Column {
-    fn from(column: options::Column) -> Self {
-        Self {
-            name: column.name,
-            r#type: optional(column.r#type).unwrap_or_else(|| "string".to_owned()),
-            priority: column.priority,
-            path: optional(column.path),
-        }
-    }
-}

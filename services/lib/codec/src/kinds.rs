@@ -139,14 +139,7 @@ impl Kinds {
     /// Returns a stored kind by any name that kubectl accepts: `deploy`, `deployment`, `Deployments`, `deployments.apps`.
     pub fn by_any_name(&self, name: &str) -> Option<&Kind> {
         let name = name.to_lowercase();
-        let (name, group) = match name.split_once('.') {
-            Some((name, group)) => (name, Some(group)),
-            None => (name.as_str(), None),
-        };
-        let short = |kind: &Kind| kind.short_names.iter().any(|short| short == name);
-        let called = |kind: &&Kind| kind.plural == name || kind.singular == name || short(kind);
-        let belongs = |kind: &&Kind| group.is_none_or(|group| kind.group == group);
-        self.iter().find(|kind| called(kind) && belongs(kind))
+        self.iter().find(|kind| kind.is_called(&name))
     }
 
     /// Returns a kind by its type URL in an `Any`.
@@ -239,7 +232,8 @@ mod tests {
         assert!(
             pods.namespaced && pods.has_subresource("binding") && !pods.has_subresource("scale")
         );
-        assert_eq!(pods.short_names, ["po"]);
+        assert_eq!(pods.definition().short_names, ["po"]);
+        let pods = pods.definition();
         let node = pods
             .columns
             .iter()

@@ -3,6 +3,8 @@
 //! All of it is driven by the descriptors of `setpoint-proto`: adding a kind there adds it here. The JSON code of all
 //! kinds is monomorphized in this crate only, which saves compile time.
 
+pub mod custom;
+mod definition;
 pub mod diff;
 pub mod envelope;
 mod error;
@@ -15,8 +17,10 @@ pub mod patch;
 pub mod rules;
 pub mod strict;
 
+pub use custom::{CustomKinds, CustomObject, KindTable};
+pub use definition::{Column, Definition, Selectable};
 pub use diff::{Difference, diff};
 pub use error::Error;
-pub use kind::{Column, Kind, Selectable};
+pub use kind::Kind;
 pub use kinds::{Kinds, kind_of, kinds};
 pub use object::Object;

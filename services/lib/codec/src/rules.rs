@@ -74,8 +74,8 @@ pub struct Field {
 /// The structures of a field and of its elements, as server-side apply needs them for each value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
-    pub(crate) whole: Shape,
-    pub(crate) element: Shape,
+    pub(crate) whole: Shape<'static>,
+    pub(crate) element: Shape<'static>,
 }
 
 impl Deref for Field {

@@ -5,6 +5,8 @@ use std::fmt::{self, Write as _};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use setpoint_schema::{AdditionalProperties, Node};
+
 use crate::rules::{self, Field, Message};
 use crate::{Error, Kind};
 
@@ -16,9 +18,14 @@ const MAX_PROBLEMS: usize = 100;
 /// Syntax errors are not reported here but by decoding the document.
 pub fn unknown_fields(kind: &Kind, json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
-    if let Some(message) = rules::message(kind.message.full_name()) {
+    let definition = kind.definition();
+    let root = match kind.is_custom() {
+        true => Some(Shape::Resource(definition.schema_root())),
+        false => rules::message(kind.message.full_name()).map(Shape::Message),
+    };
+    if let Some(at) = root {
         let walk = Walk {
-            at: Shape::Message(message),
+            at,
             path: &mut String::new(),
             found: &mut found,
         };
@@ -43,15 +50,19 @@ pub fn check(kind: &'static Kind, json: &[u8]) -> Result<(), Error> {
 
 /// The expected structure of a value.
 #[derive(Clone, Copy)]
-enum Shape {
+enum Shape<'s> {
     Message(&'static Message),
+    /// An object with `kind`, `apiVersion` and metadata, and the fields of a schema, if it has one.
+    Resource(Option<&'s Node>),
+    /// A value with a schema.
+    Schema(&'s Node),
     List(&'static Field),
     Map(&'static Field),
     /// A scalar, or JSON that is not checked.
     Leaf,
 }
 
-impl Shape {
+impl<'s> Shape<'s> {
     fn field(field: &'static Field) -> Self {
         match field {
             list if list.descriptor.is_list() => Self::List(list),
@@ -75,19 +86,43 @@ impl Shape {
                 None => None,
             },
             Self::Map(field) => Some(Self::element(field)),
+            Self::Resource(node) => Self::part(node, key),
+            Self::Schema(node) => Self::property(node, key),
             Self::List(_) | Self::Leaf => Some(Self::Leaf),
+        }
+    }
+
+    fn part(node: Option<&'s Node>, key: &str) -> Option<Self> {
+        match (key, node) {
+            ("kind" | "apiVersion", _) | (_, None) => Some(Self::Leaf),
+            ("metadata", _) => rules::message("k8s.meta.v1.ObjectMeta").map(Self::Message),
+            (_, Some(node)) => Self::property(node, key),
+        }
+    }
+
+    fn property(node: &'s Node, key: &str) -> Option<Self> {
+        let allows_any = node.preserve_unknown_fields
+            || matches!(
+                node.additional_properties,
+                Some(AdditionalProperties::Allowed(true))
+            )
+            || node.schema_type != "object";
+        match node.field(key) {
+            Some(field) if field.embedded_resource => Some(Self::Resource(Some(field))),
+            Some(field) => Some(Self::Schema(field)),
+            None => allows_any.then_some(Self::Leaf),
         }
     }
 }
 
 struct Walk<'a> {
-    at: Shape,
+    at: Shape<'a>,
     path: &'a mut String,
     found: &'a mut Vec<String>,
 }
 
 impl Walk<'_> {
-    fn step(&mut self, at: Shape) -> Walk<'_> {
+    fn step<'b>(&'b mut self, at: Shape<'b>) -> Walk<'b> {
         Walk {
             at,
             path: self.path,
@@ -148,6 +183,11 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let parent = self.path.len();
         let at = match self.at {
             Shape::List(field) => Shape::element(field),
+            Shape::Schema(node) => match &node.items {
+                Some(items) if items.embedded_resource => Shape::Resource(Some(items)),
+                Some(items) => Shape::Schema(items),
+                None => Shape::Leaf,
+            },
             _ => Shape::Leaf,
         };
         for index in 0.. {

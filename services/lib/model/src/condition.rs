@@ -1,8 +1,13 @@
 //! Conditions in the status of objects.
 
+use setpoint_proto::apiextensions::CustomResourceDefinitionCondition;
+use setpoint_proto::apiregistration::ApiServiceCondition;
 use setpoint_proto::apps::{DeploymentCondition, ReplicaSetCondition};
+use setpoint_proto::autoscaling_v2::HorizontalPodAutoscalerCondition;
 use setpoint_proto::batch::JobCondition;
-use setpoint_proto::core::{NamespaceCondition, NodeCondition, PodCondition};
+use setpoint_proto::core::{
+    NamespaceCondition, NodeCondition, PodCondition, ReplicationControllerCondition,
+};
 use setpoint_proto::meta;
 use setpoint_proto::meta::Time;
 
@@ -41,7 +46,10 @@ macro_rules! conditions {
         }
     )*};
 }
-conditions! { DeploymentCondition JobCondition ReplicaSetCondition PodCondition NodeCondition NamespaceCondition meta::Condition }
+conditions! {
+    ApiServiceCondition CustomResourceDefinitionCondition DeploymentCondition JobCondition ReplicaSetCondition PodCondition
+    ReplicationControllerCondition NodeCondition NamespaceCondition HorizontalPodAutoscalerCondition meta::Condition
+}
 
 /// Returns the condition of a type.
 pub fn get<'a, C: Condition>(conditions: &'a [C], kind: &str) -> Option<&'a C> {

@@ -10,8 +10,15 @@ pub fn fnv32a(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Returns the decimal digits of a hash, encoded in [`ALPHABET`] (upstream's `SafeEncodeString`).
-pub(crate) fn safe(hash: u32) -> String {
+/// Returns the 32-bit FNV-1 hash, which upstream uses for ControllerRevisions.
+pub fn fnv32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash: u32, &byte| {
+        hash.wrapping_mul(0x0100_0193) ^ u32::from(byte)
+    })
+}
+
+/// Returns the decimal digits of a hash in letters and digits that form no words (upstream's `SafeEncodeString`).
+pub fn safe(hash: u32) -> String {
     let letter = |digit: u8| ALPHABET[usize::from(digit) % ALPHABET.len()];
     hash.to_string()
         .bytes()
@@ -29,6 +36,13 @@ mod tests {
         assert_eq!(fnv32a(b""), 0x811c_9dc5);
         assert_eq!(fnv32a(b"a"), 0xe40c_292c);
         assert_eq!(fnv32a(b"foobar"), 0xbf9c_f968);
+    }
+
+    #[test]
+    fn fnv32_returns_the_published_values() {
+        assert_eq!(fnv32(b""), 0x811c_9dc5);
+        assert_eq!(fnv32(b"a"), 0x050c_5d7e);
+        assert_eq!(fnv32(b"foobar"), 0x31f0_b262);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::{CustomKinds, Kind, kinds};
 use setpoint_model::{Fence, Key};
 
 /// The prefix of the keys of all objects.
@@ -45,7 +45,7 @@ pub fn prefix(kind: &Kind, namespace: &str) -> String {
 }
 
 /// Returns the kind and name of the object at a key; `None` if it is not of an object of a known kind.
-pub fn parse(path: &str) -> Option<(&'static Kind, Key)> {
+pub fn parse(custom: &CustomKinds, path: &str) -> Option<(&'static Kind, Key)> {
     static FOLDERS: LazyLock<HashMap<&str, &Kind>> = LazyLock::new(|| {
         kinds()
             .iter()
@@ -54,8 +54,11 @@ pub fn parse(path: &str) -> Option<(&'static Kind, Key)> {
     });
     let path = path.strip_prefix(ROOT)?;
     let mut slashes = path.match_indices('/').map(|(at, _)| at).take(2);
-    let (kind, rest) =
-        slashes.find_map(|at| Some((*FOLDERS.get(&path[..at])?, &path[at + 1..])))?;
+    let kind_of = |folder| {
+        let built_in = FOLDERS.get(folder).copied();
+        built_in.or_else(|| custom.by_folder(folder)?.stored())
+    };
+    let (kind, rest) = slashes.find_map(|at| Some((kind_of(&path[..at])?, &path[at + 1..])))?;
     let (namespace, name) = match kind.namespaced {
         true => rest.split_once('/')?,
         false => ("", rest),
@@ -69,12 +72,13 @@ mod tests {
 
     #[test]
     fn the_key_of_an_object_of_any_kind_parses_to_its_kind_and_name() {
+        let custom = CustomKinds::default();
         for kind in kinds().iter() {
             let namespace = if kind.namespaced { "production" } else { "" };
             let key = Key::new(namespace, "web");
             let path = object(kind, &key);
             assert!(path.starts_with(&prefix(kind, namespace)), "{path}");
-            assert_eq!(parse(&path), Some((kind, key)), "{path}");
+            assert_eq!(parse(&custom, &path), Some((kind, key)), "{path}");
         }
     }
 
@@ -103,7 +107,7 @@ mod tests {
             "/registry/minions/a/b",
             "/other",
         ] {
-            assert_eq!(parse(path), None, "{path}");
+            assert_eq!(parse(&CustomKinds::default(), path), None, "{path}");
         }
     }
 }

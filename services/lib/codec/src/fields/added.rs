@@ -10,21 +10,25 @@ use serde_json::Value;
 use super::element::{PathElement, equal};
 use super::json::Name;
 use super::set::{FieldSet, Node};
-use super::shape::Shape;
+use super::shape::{Shape, Structure};
 use crate::Kind;
 
 /// Returns the fields in which a new object differs from one without any, as a comparison of both would. `None` if they
 /// cannot be read in one pass, for example because a list has two entries of the same key.
 pub(super) fn of_json(kind: &'static Kind, json: &[u8]) -> Option<FieldSet> {
+    if kind.is_custom() {
+        return None;
+    }
+    let structure = Structure::of(kind);
     let root = Added {
-        shape: Shape::root(kind),
+        shape: structure.shape(),
         empty: Some(kind.empty_document()),
     };
     let found = root.deserialize(&mut serde_json::Deserializer::from_slice(json));
     found.ok().map(|found| found.below)
 }
 
-/// What a value adds to the set.
+/// The part of the set that is read from one value.
 #[derive(Default)]
 struct Found {
     is_member: bool,
@@ -43,12 +47,12 @@ impl Found {
 
 /// A value, and the one that an object without any fields has in its place.
 #[derive(Clone, Copy)]
-struct Added {
-    shape: Shape,
+struct Added<'s> {
+    shape: Shape<'s>,
     empty: Option<&'static Value>,
 }
 
-impl Added {
+impl Added<'_> {
     /// Returns the path element of a field, and its value.
     fn child(self, name: &str) -> (PathElement, Self) {
         let (element, shape) = self.shape.named(name);
@@ -76,7 +80,7 @@ impl Added {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Added {
+impl<'de> DeserializeSeed<'de> for Added<'_> {
     type Value = Found;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
@@ -97,7 +101,7 @@ impl<'de> DeserializeSeed<'de> for Added {
     }
 }
 
-impl<'de> Visitor<'de> for Added {
+impl<'de> Visitor<'de> for Added<'_> {
     type Value = Found;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,13 +142,13 @@ impl<'de> Visitor<'de> for Added {
 }
 
 /// An entry of a list with keys, or of a set.
-struct Entry(Shape);
+struct Entry<'s>(Shape<'s>);
 
-impl<'de> DeserializeSeed<'de> for Entry {
+impl<'de> DeserializeSeed<'de> for Entry<'_> {
     type Value = Node;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        if let Shape::Keyed(_) = self.0 {
+        if self.0.has_keys() {
             return deserializer.deserialize_map(self);
         }
         let value: Value = serde::Deserialize::deserialize(deserializer)?;
@@ -153,7 +157,7 @@ impl<'de> DeserializeSeed<'de> for Entry {
     }
 }
 
-impl<'de> Visitor<'de> for Entry {
+impl<'de> Visitor<'de> for Entry<'_> {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::element::{PathElement, equal};
 use super::set::{FieldSet, Node};
-use super::shape::Shape;
+use super::shape::{Form, Shape};
 
 /// The fields in which a document differs from a former one.
 #[derive(Default)]
@@ -21,7 +21,7 @@ impl Comparison {
     ///
     /// # Errors
     /// If an entry of a list has no key.
-    pub(super) fn of(shape: Shape, old: &Value, new: &Value) -> Result<Self, String> {
+    pub(super) fn of(shape: Shape<'_>, old: &Value, new: &Value) -> Result<Self, String> {
         let mut difference = Difference::default();
         compare(shape, Some(old), Some(new), &mut difference)?;
         let [added, modified, removed] = difference.below.map(FieldSet::of_nodes);
@@ -76,13 +76,13 @@ impl Difference {
 }
 
 fn compare(
-    shape: Shape,
+    shape: Shape<'_>,
     old: Option<&Value>,
     new: Option<&Value>,
     out: &mut Difference,
 ) -> Result<(), String> {
-    match shape {
-        Shape::Struct(_) | Shape::Map(_) => {
+    match shape.form(new.or(old).unwrap_or(&Value::Null)) {
+        Form::Object => {
             let none = Map::new();
             let before = old.and_then(Value::as_object).unwrap_or(&none);
             let after = new.and_then(Value::as_object).unwrap_or(&none);
@@ -91,14 +91,14 @@ fn compare(
                 return objects(shape, before, after, out);
             }
         }
-        Shape::Keyed(_) | Shape::Set => {
+        Form::List => {
             let (before, after) = (entries_of(old), entries_of(new));
             if !(before.is_empty() && after.is_empty()) {
                 mark_existence(old, new, out);
                 return lists(shape, before, after, out);
             }
         }
-        Shape::Leaf => {}
+        Form::Leaf => {}
     }
     mark_existence(old, new, out);
     if let (Some(old), Some(new)) = (old, new) {
@@ -118,7 +118,7 @@ const fn mark_existence(old: Option<&Value>, new: Option<&Value>, out: &mut Diff
 }
 
 fn objects(
-    shape: Shape,
+    shape: Shape<'_>,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
     out: &mut Difference,
@@ -145,7 +145,12 @@ fn objects(
 /// The entries of a list with the same key; there may be duplicates.
 type Entries<'v> = BTreeMap<PathElement, (Vec<&'v Value>, Vec<&'v Value>)>;
 
-fn lists(shape: Shape, old: &[Value], new: &[Value], out: &mut Difference) -> Result<(), String> {
+fn lists(
+    shape: Shape<'_>,
+    old: &[Value],
+    new: &[Value],
+    out: &mut Difference,
+) -> Result<(), String> {
     let mut entries = Entries::new();
     for entry in old {
         entries
@@ -169,7 +174,7 @@ fn lists(shape: Shape, old: &[Value], new: &[Value], out: &mut Difference) -> Re
 }
 
 /// Compares the entries with one key. Duplicates are owned as a whole.
-fn entry(shape: Shape, before: &[&Value], after: &[&Value]) -> Result<Difference, String> {
+fn entry(shape: Shape<'_>, before: &[&Value], after: &[&Value]) -> Result<Difference, String> {
     let mut difference = Difference::default();
     match (before, after) {
         ([] | [_], [] | [_]) => {

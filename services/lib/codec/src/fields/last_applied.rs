@@ -6,7 +6,6 @@ use super::compare::Comparison;
 use super::conflict::{ApplyError, Conflicts};
 use super::managers::{Edit, Managers};
 use super::object_set;
-use super::shape::Shape;
 
 /// The annotation of client-side apply.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -51,7 +50,8 @@ fn own_fields(edit: &Edit<'_>, live: &Value) -> Option<Vec<String>> {
     if last.get("apiVersion")?.as_str()? != edit.kind.api_version() {
         return None;
     }
-    let shape = Shape::root(edit.kind);
+    let structure = edit.structure();
+    let shape = structure.shape();
     let comparison = Comparison::of(shape, &last, live).ok()?;
     let changed = comparison.added.union(&comparison.modified);
     let changed = changed.union(&comparison.removed);

@@ -1,6 +1,6 @@
 //! The managers of an object and the fields that each of them owns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::compare::Comparison;
 use super::conflict::{ApplyError, Conflicts};
 use super::remove::{remove, with_parents};
 use super::set::FieldSet;
-use super::shape::Shape;
+use super::shape::{Shape, Structure};
 use super::{added, merge, object_set, validate};
 use crate::Kind;
 
@@ -107,8 +107,9 @@ impl Edit<'_> {
         }
     }
 
-    fn shape(&self) -> Shape {
-        Shape::root(self.kind)
+    /// Returns the structure of the document.
+    pub(super) fn structure(&self) -> Structure<'static> {
+        Structure::of(self.kind)
     }
 
     /// Returns the fields of a set that the manager can own.
@@ -199,11 +200,12 @@ impl Managers {
     /// # Errors
     /// If an entry of a list has no key.
     pub fn update(&mut self, edit: &Edit<'_>, live: &Value, new: &Value) -> Result<(), String> {
-        self.drop_other_versions(edit.kind);
-        let comparison = Comparison::of(edit.shape(), live, new)?.without(edit.reset);
+        let others = self.take_other_versions(edit.kind);
+        let comparison = Comparison::of(edit.structure().shape(), live, new)?.without(edit.reset);
         self.disown(&comparison, None);
         self.own(edit, &comparison.added.union(&comparison.modified));
         self.merge_oldest_updaters();
+        self.put_back(others);
         Ok(())
     }
 
@@ -271,8 +273,9 @@ impl Managers {
             };
             self.create(&former, live).map_err(malformed)?;
         }
-        self.drop_other_versions(edit.kind);
-        let shape = edit.shape();
+        let others = self.take_other_versions(edit.kind);
+        let structure = edit.structure();
+        let shape = structure.shape();
         let failed = |error| malformed(format!("failed to merge config: {error}"));
         let merged = merge::merge(shape, live, config).map_err(failed)?;
         let set = object_set::of(shape, config).map_err(malformed)?;
@@ -291,11 +294,12 @@ impl Managers {
         let comparison = Comparison::of(shape, live, &new).map_err(malformed)?;
         let comparison = comparison.without(edit.reset);
         if !force {
-            self.check_conflicts(&comparison, &id)?;
+            self.check_conflicts(&comparison, Some(&id))?;
         }
         self.disown(&comparison, Some(&id));
         let is_changed = new != *live;
         self.strip(&id, edit, former.as_ref(), is_changed);
+        self.put_back(others);
         Ok(is_changed.then_some(new))
     }
 
@@ -313,10 +317,73 @@ impl Managers {
         }
     }
 
-    /// Forgets the managers of versions that the kind does not have.
-    fn drop_other_versions(&mut self, kind: &Kind) {
+    /// Forgets the managers of versions that the kind does not have. Returns those whose fields a webhook would have to convert:
+    /// see [`Self::settle`].
+    fn take_other_versions(&mut self, kind: &Kind) -> BTreeMap<ManagerId, Owned> {
         let version = kind.api_version();
-        self.all.retain(|_, owned| owned.api_version == version);
+        let resource = kind.custom_resource();
+        let mut others = BTreeMap::new();
+        for (id, owned) in std::mem::take(&mut self.all) {
+            let other = resource
+                .as_ref()
+                .filter(|resource| resource.version(&owned.api_version).is_some());
+            match other {
+                _ if owned.api_version == version => drop(self.all.insert(id, owned)),
+                // Versions that differ in nothing but the name have the same fields.
+                Some(resource) if resource.webhook().is_none() => drop(self.all.insert(id, owned)),
+                Some(_) => drop(others.insert(id, owned)),
+                None => {}
+            }
+        }
+        others
+    }
+
+    /// Adds the managers of other versions, except for one that has just applied in this version.
+    fn put_back(&mut self, others: BTreeMap<ManagerId, Owned>) {
+        for (id, owned) in others {
+            self.all.entry(id).or_insert(owned);
+        }
+    }
+
+    /// Returns the versions, other than this one, that managers have recorded fields in and that a webhook has to convert.
+    pub(super) fn other_versions(&self, kind: &Kind) -> Vec<&'static Kind> {
+        let resource = kind.custom_resource();
+        let Some(resource) = resource.filter(|resource| resource.webhook().is_some()) else {
+            return Vec::new();
+        };
+        let versions = self.all.values().map(|owned| owned.api_version.as_str());
+        let versions: BTreeSet<&str> = versions.collect();
+        let found = versions
+            .into_iter()
+            .filter_map(|version| resource.version(version));
+        found.filter(|found| *found != kind).collect()
+    }
+
+    /// Takes the fields that a write has changed from the managers of the version `kind`, in which `live` and `new` are the object
+    /// before and after the write.
+    ///
+    /// # Errors
+    /// With `checks`, if any of them owns such a field.
+    pub(super) fn settle(
+        &mut self,
+        kind: &'static Kind,
+        live: &Value,
+        new: &Value,
+        checks: bool,
+    ) -> Result<(), ApplyError> {
+        let structure = Structure::of(kind);
+        let comparison = Comparison::of(structure.shape(), live, new);
+        let comparison = comparison.map_err(ApplyError::Malformed)?;
+        let version = kind.api_version();
+        let all = std::mem::take(&mut self.all).into_iter();
+        let (of_version, others) = all.partition(|(_, owned)| owned.api_version == version);
+        self.all = of_version;
+        if checks {
+            self.check_conflicts(&comparison, None)?;
+        }
+        self.disown(&comparison, None);
+        self.put_back(others);
+        Ok(())
     }
 
     /// Takes changed and removed fields from all managers but one.
@@ -333,9 +400,13 @@ impl Managers {
             .retain(|id, owned| Some(id) == except || !owned.set.is_empty());
     }
 
-    fn check_conflicts(&self, comparison: &Comparison, id: &ManagerId) -> Result<(), ApplyError> {
+    fn check_conflicts(
+        &self,
+        comparison: &Comparison,
+        except: Option<&ManagerId>,
+    ) -> Result<(), ApplyError> {
         let changed = comparison.added.union(&comparison.modified);
-        let others = self.all.iter().filter(|(other, _)| *other != id);
+        let others = self.all.iter().filter(|(other, _)| Some(*other) != except);
         let sets = others.map(|(other, owned)| (other.clone(), owned.set.intersection(&changed)));
         let sets: BTreeMap<_, _> = sets.filter(|(_, set)| !set.is_empty()).collect();
         match sets.is_empty() {
@@ -345,7 +416,7 @@ impl Managers {
     }
 
     /// Removes the fields that the manager applied last and that nobody owns now.
-    fn prune(&self, shape: Shape, merged: Value, last: &FieldSet) -> Result<Value, String> {
+    fn prune(&self, shape: Shape<'_>, merged: Value, last: &FieldSet) -> Result<Value, String> {
         if last.is_empty() {
             return Ok(merged);
         }

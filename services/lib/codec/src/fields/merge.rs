@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::element::PathElement;
-use super::shape::Shape;
+use super::shape::{Form, Shape};
 
 /// Merges a configuration into a value. What the configuration does not name is kept.
 ///
 /// # Errors
 /// If an entry of a list has no key, or the configuration has two of the same key.
-pub(super) fn merge(shape: Shape, live: &Value, config: &Value) -> Result<Value, String> {
-    match shape {
-        Shape::Struct(_) | Shape::Map(_) => {
+pub(super) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Result<Value, String> {
+    match shape.form(config) {
+        Form::Object => {
             let none = Map::new();
             let old = live.as_object().unwrap_or(&none);
             let new = config.as_object().unwrap_or(&none);
@@ -21,20 +21,20 @@ pub(super) fn merge(shape: Shape, live: &Value, config: &Value) -> Result<Value,
                 return objects(shape, old, new).map(Value::Object);
             }
         }
-        Shape::Keyed(_) | Shape::Set => {
+        Form::List => {
             let old = live.as_array().map(Vec::as_slice).unwrap_or_default();
             let new = config.as_array().map(Vec::as_slice).unwrap_or_default();
             if !(old.is_empty() && new.is_empty()) {
                 return lists(shape, old, new).map(Value::Array);
             }
         }
-        Shape::Leaf => {}
+        Form::Leaf => {}
     }
     Ok(config.clone())
 }
 
 fn objects(
-    shape: Shape,
+    shape: Shape<'_>,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {
@@ -58,7 +58,7 @@ struct Indexed<'v> {
 
 impl<'v> Indexed<'v> {
     /// Indexes a list. A key that occurs twice has the value null.
-    fn new(shape: Shape, list: &'v [Value], may_repeat: bool) -> Result<Self, String> {
+    fn new(shape: Shape<'_>, list: &'v [Value], may_repeat: bool) -> Result<Self, String> {
         let mut values = BTreeMap::new();
         let mut elements = Vec::with_capacity(list.len());
         for (at, entry) in list.iter().enumerate() {
@@ -77,7 +77,7 @@ impl<'v> Indexed<'v> {
 }
 
 /// Merges two lists by key. Common entries are in the order of the configuration; the others keep their neighbours.
-fn lists(shape: Shape, old: &[Value], new: &[Value]) -> Result<Vec<Value>, String> {
+fn lists(shape: Shape<'_>, old: &[Value], new: &[Value]) -> Result<Vec<Value>, String> {
     let right = Indexed::new(shape, new, false)?;
     let left = Indexed::new(shape, old, true)?;
     let inner = shape.entries();

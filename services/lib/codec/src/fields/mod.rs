@@ -6,6 +6,7 @@
 mod added;
 mod compare;
 mod conflict;
+mod custom;
 mod element;
 mod json;
 mod last_applied;
@@ -29,15 +30,16 @@ pub use conflict::{ApplyError, Conflict, Conflicts};
 pub use element::PathElement;
 pub use last_applied::LAST_APPLIED;
 pub use managers::{Edit, ManagerId, Managers, Operation};
-pub use objects::{apply, apply_for, create, document, keep_times, update};
+pub use objects::{apply, apply_for, create, document, keep_times, other_versions, settle, update};
 pub use scale::{of_scale, to_parent};
 pub use set::FieldSet;
-pub(crate) use shape::Shape;
+pub(crate) use shape::{Shape, Structure};
+pub use validate::validate;
 
 /// Returns the fields of a document of this kind: its leaves, the keys of maps, and the entries of lists.
 ///
 /// # Errors
 /// If an entry of a list has no key.
 pub fn set_of(kind: &Kind, document: &Value) -> Result<FieldSet, String> {
-    object_set::of(shape::Shape::root(kind), document)
+    object_set::of(Structure::of(kind).shape(), document)
 }

@@ -6,7 +6,7 @@ use setpoint_proto::meta::ManagedFieldsEntry;
 use super::conflict::ApplyError;
 use super::last_applied::{LAST_APPLIED, last_applied_of};
 use super::managers::{Edit, Managers};
-use crate::Object;
+use crate::{Kind, Object};
 
 /// The maximum size of the annotations with the last applied configuration, in bytes. It is left out beyond that.
 const ANNOTATIONS_MAX: usize = 256 << 10;
@@ -113,6 +113,37 @@ pub fn apply_for(
         }
     }
     Ok(object)
+}
+
+/// Returns the versions, other than that of an object, that its managers have recorded fields in and that a webhook has to convert.
+pub fn other_versions(object: &dyn Object) -> Vec<&'static Kind> {
+    if !object.kind().is_custom() {
+        return Vec::new();
+    }
+    let managers = Managers::decode(&object.meta().managed_fields);
+    managers.map_or_else(
+        |_| Vec::new(),
+        |managers| managers.other_versions(object.kind()),
+    )
+}
+
+/// Takes the fields that a write has changed from the managers that recorded them in another version. `live` and `converted` are
+/// the object before and after the write in that version.
+///
+/// # Errors
+/// With `checks`, if any of them owns such a field.
+pub fn settle(
+    new: &mut dyn Object,
+    live: &dyn Object,
+    converted: &dyn Object,
+    checks: bool,
+) -> Result<(), ApplyError> {
+    let Ok(mut managers) = Managers::decode(&new.meta().managed_fields) else {
+        return Ok(());
+    };
+    managers.settle(live.kind(), &document(live), &document(converted), checks)?;
+    new.meta_mut().managed_fields = managers.encode();
+    Ok(())
 }
 
 /// Restores the times of the managed fields if nothing else has changed, so that nothing is written.

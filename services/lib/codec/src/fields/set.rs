@@ -21,7 +21,7 @@ pub(super) struct Node {
     pub(super) below: FieldSet,
 }
 
-/// What two sets have below one element.
+/// The nodes that two sets have for one element.
 enum Pair<'a> {
     Left(&'a Node),
     Right(&'a Node),

@@ -1,25 +1,39 @@
 //! The check of an applied configuration against the rules of its fields.
 
+mod custom;
+
 use std::collections::BTreeSet;
 
 use prost_reflect::Kind as Type;
 use serde_json::{Map, Value};
 
-use super::shape::Shape;
+use super::shape::{Shape, Structure};
 use crate::Kind;
-use crate::rules::{self, Field, Message};
+use crate::rules::{Field, Message};
 
 /// The maximum number of reported problems.
 const MAX_PROBLEMS: usize = 100;
+
+/// Messages that may be any value in JSON, and that are owned as a whole.
+const ANY_JSON: [&str; 6] = [
+    "FieldsV1",
+    "JSON",
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+    "RawExtension",
+];
 
 /// Checks that a configuration has only known fields, values of their types, and lists without duplicate keys.
 ///
 /// # Errors
 /// All problems, in the wording of Kubernetes.
-pub(super) fn validate(kind: &Kind, config: &Value) -> Result<(), String> {
+pub fn validate(kind: &Kind, config: &Value) -> Result<(), String> {
     let mut problems = Vec::new();
-    if let Some(message) = rules::message(kind.message.full_name()) {
-        structure(message, config, "", &mut problems);
+    match Structure::of(kind).shape() {
+        Shape::Struct(message) => structure(message, config, "", &mut problems),
+        Shape::Resource(node) => custom::resource(node, config, "", &mut problems),
+        _ => {}
     }
     problems.truncate(MAX_PROBLEMS);
     match problems.as_slice() {
@@ -76,27 +90,48 @@ fn field(field: &'static Field, value: &Value, path: &str, problems: &mut Vec<St
 }
 
 fn list(field: &'static Field, value: &Value, path: &str, problems: &mut Vec<String>) {
-    let entries = match value {
-        Value::Array(entries) => entries,
-        Value::Null => return,
-        other => {
-            let problem = format!("expected list, got {}", shown(other));
-            return report(path, &problem, problems);
-        }
+    let Some(entries) = entries_of(value, path, problems) else {
+        return;
     };
-    let shape = field.shapes().whole;
+    let check = |entry: &Value, path: &str, problems: &mut Vec<String>| {
+        element(field, entry, path, problems);
+    };
+    identified(field.shapes().whole, entries, path, problems, check);
+}
+
+/// Returns the entries of a value that must be a list, or reports it.
+fn entries_of<'v>(
+    value: &'v Value,
+    path: &str,
+    problems: &mut Vec<String>,
+) -> Option<&'v Vec<Value>> {
+    if !value.is_array() && !value.is_null() {
+        let problem = format!("expected list, got {}", shown(value));
+        report(path, &problem, problems);
+    }
+    value.as_array()
+}
+
+/// Checks the entries of a list, and that those with identities are different.
+fn identified(
+    shape: Shape<'_>,
+    entries: &[Value],
+    path: &str,
+    problems: &mut Vec<String>,
+    check: impl Fn(&Value, &str, &mut Vec<String>),
+) {
     let is_leaf = matches!(shape, Shape::Leaf);
     let mut seen = BTreeSet::new();
     for (at, entry) in entries.iter().enumerate() {
         if is_leaf {
-            element(field, entry, &format!("{path}[{at}]"), problems);
+            check(entry, &format!("{path}[{at}]"), problems);
             continue;
         }
         let found = match shape.entry(entry) {
             Ok(found) => found,
             Err(problem) => return report(path, &format!("element {at}: {problem}"), problems),
         };
-        element(field, entry, &format!("{path}{found}"), problems);
+        check(entry, &format!("{path}{found}"), problems);
         if seen.contains(&found) {
             let problem = format!("duplicate entries for key {found}");
             report(path, &problem, problems);
@@ -115,7 +150,7 @@ fn element(field: &'static Field, value: &Value, path: &str, problems: &mut Vec<
         Type::Bool if !value.is_boolean() => format!("expected boolean, got {}", shown(value)),
         Type::String | Type::Bytes => return string(value, path, problems),
         Type::Message(of) => match of.name() {
-            "FieldsV1" | "RawExtension" => return,
+            of if ANY_JSON.contains(&of) => return,
             _ if value.is_object() || value.is_array() => {
                 format!("expected any scalar, got {}", shown(value))
             }

@@ -40,10 +40,25 @@ pub fn json(_kind: &Kind, mut document: Value, patch: Value) -> Result<Value, Er
                 "a JSON patch may move {MAX_MOVED} bytes of list entries at most"
             )));
         }
+        if is_test_of_absence(&document, operation) {
+            continue;
+        }
         json_patch::patch(&mut document, std::slice::from_ref(operation))
             .map_err(|error| Error::Unfit(error.kind.to_string()))?;
     }
     Ok(document)
+}
+
+/// Returns whether the operation tests that a key of an object is null, and the object has no such key. It passes in
+/// Kubernetes, although RFC 6902 requires the key; clients add the first finalizer this way.
+fn is_test_of_absence(document: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else {
+        return false;
+    };
+    let path = test.path.as_str();
+    let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+    let parent = parent.and_then(|parent| document.pointer(parent));
+    test.value.is_null() && parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
 }
 
 fn copied_size(document: &Value, operation: &PatchOperation) -> usize {

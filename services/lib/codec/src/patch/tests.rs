@@ -291,6 +291,19 @@ fn a_json_patch_is_applied_completely_or_not_at_all() {
 
 /// Checks F2.
 #[test]
+fn a_json_patch_tests_the_absence_of_a_key_by_null() {
+    let document = json!({"metadata": {"name": "a"}});
+    let patch = |path: &str, value: Value| json!([{"op": "test", "path": path, "value": value}]);
+    let test = |path: &str, value: Value| {
+        json_patch(kind("pods"), document.clone(), patch(path, value)).is_ok()
+    };
+    assert!(test("/metadata/finalizers", Value::Null));
+    assert!(!test("/metadata/finalizers", json!([])));
+    assert!(!test("/metadata/name", Value::Null));
+    assert!(!test("/spec/replicas", Value::Null));
+}
+
+#[test]
 fn a_json_patch_that_moves_too_many_list_entries_is_rejected() {
     let document = json!({"spec": {"args": vec![""; 100_000]}});
     for operation in [

@@ -59,6 +59,23 @@ impl Amount {
         }
     }
 
+    /// An amount of thousandths.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self {
+            billionths: (millis as i128).saturating_mul(UNIT / 1_000),
+            notation: Notation::Decimal,
+        }
+    }
+
+    /// The same amount, written with a binary suffix where that is exact.
+    #[must_use]
+    pub const fn in_binary(self) -> Self {
+        Self {
+            notation: Notation::Binary,
+            ..self
+        }
+    }
+
     /// In thousandths, rounded away from zero.
     pub fn millis(self) -> i64 {
         self.in_parts_of(UNIT / 1_000)
@@ -67,6 +84,11 @@ impl Amount {
     /// In whole units, rounded away from zero.
     pub fn value(self) -> i64 {
         self.in_parts_of(UNIT)
+    }
+
+    /// In whole units, as the nearest double.
+    pub fn as_f64(self) -> f64 {
+        self.billionths as f64 / UNIT as f64
     }
 
     /// The one way to write this amount: the largest suffix that leaves a whole number.

@@ -240,3 +240,16 @@ proptest! {
         prop_assert_eq!(wire.map(drop), amount.map(|amount| drop(amount.canonical())));
     }
 }
+
+/// Upstream's `TestBuildQuantity`, and sizes that have no binary form.
+#[test]
+fn thousandths_are_written_in_the_notation_that_is_chosen() {
+    let decimal = |millis| Amount::from_millis(millis).canonical();
+    assert_eq!(
+        [0, 1, 500, 1_500, 2_000].map(decimal),
+        ["0", "1m", "500m", "1500m", "2"]
+    );
+    let binary = |millis| Amount::from_millis(millis).in_binary().canonical();
+    let millis = [1_000, 1_024_000, 1_000_000, 1_048_576_000, 1_024_001];
+    assert_eq!(millis.map(binary), ["1", "1Ki", "1k", "1Mi", "1024001m"]);
+}

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use setpoint_proto::meta::LabelSelector;
+use setpoint_proto::meta::{LabelSelector, LabelSelectorRequirement};
 
 use super::{Error, check_length, check_requirements, parse};
 use crate::labels::Lookup;
@@ -79,6 +79,37 @@ impl Selector {
         Ok(selected)
     }
 
+    /// Converts it to the selector of a spec.
+    ///
+    /// # Errors
+    /// If a requirement compares numbers, which a spec cannot.
+    pub fn to_label_selector(&self) -> Result<LabelSelector, Error> {
+        let mut selector = LabelSelector::default();
+        for requirement in &self.requirements {
+            let Requirement { key, values, .. } = requirement;
+            let operator = match requirement.operator {
+                // A second value of a label, which no object has, needs an expression.
+                Operator::Equals if !selector.match_labels.contains_key(key) => {
+                    let value = values.first().cloned().unwrap_or_default();
+                    selector.match_labels.insert(key.clone(), value);
+                    continue;
+                }
+                Operator::NotEquals | Operator::NotIn => "NotIn",
+                Operator::Equals | Operator::In => "In",
+                Operator::Exists => "Exists",
+                Operator::DoesNotExist => "DoesNotExist",
+                Operator::GreaterThan => return Err(not_in_a_spec("gt")),
+                Operator::LessThan => return Err(not_in_a_spec("lt")),
+            };
+            selector.match_expressions.push(LabelSelectorRequirement {
+                key: key.clone(),
+                operator: operator.to_owned(),
+                values: values.iter().cloned().collect(),
+            });
+        }
+        Ok(selector)
+    }
+
     /// Returns the selector of objects that have all of these labels.
     pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
         let equals = |(key, value): (&String, &String)| Requirement {
@@ -119,6 +150,10 @@ impl Selector {
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
+}
+
+fn not_in_a_spec(operator: &str) -> Error {
+    Error(format!("{operator:?} isn't supported in label selectors"))
 }
 
 impl Requirement {
@@ -234,16 +269,35 @@ impl fmt::Display for Selector {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use setpoint_proto::meta::LabelSelectorRequirement;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn labels(text: &str) -> BTreeMap<String, String> {
         let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
         pairs
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect()
+    }
+
+    #[test]
+    fn a_selector_without_comparisons_is_one_of_a_spec() {
+        let selector = Selector::parse("a=b,c!=d,e in (f,g),h notin (i),j,!k").unwrap();
+        let spec = selector.to_label_selector().unwrap();
+        assert_eq!(spec.match_labels["a"], "b");
+        let operators = spec.match_expressions.iter().map(|one| &*one.operator);
+        assert!(operators.eq(["NotIn", "In", "NotIn", "Exists", "DoesNotExist"]));
+        let again = Selector::from_label_selector(&spec).unwrap().to_string();
+        assert_eq!(again, "a=b,c notin (d),e in (f,g),h notin (i),j,!k");
+        let never = Selector::parse("a=b,a=c").unwrap();
+        let spec = never.to_label_selector().unwrap();
+        assert!(
+            !Selector::from_label_selector(&spec)
+                .unwrap()
+                .matches(&spec.match_labels)
+        );
+        let error = Selector::parse("a>1").unwrap().to_label_selector();
+        let expected = r#""gt" isn't supported in label selectors"#;
+        assert_eq!(error.unwrap_err().to_string(), expected);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Cached {
     pub fn read(kind: &'static Kind, key: Key, entry: &Entry) -> Result<Self, envelope::Error> {
         let envelope = envelope::read(&entry.value)?;
         Ok(Self::new(
-            kind,
+            kind.in_version(&envelope.api_version),
             key,
             entry.revision,
             &envelope.raw,
@@ -81,15 +81,33 @@ impl Cached {
         raw: &Bytes,
         cause: Option<Cause>,
     ) -> Self {
-        let text = revision.to_string();
+        let raw = envelope::with_revision(raw, &revision.to_string());
+        Self::assemble(kind, key, revision, raw, cause)
+    }
+
+    /// Returns an object that is not stored, and so has no revision.
+    pub fn computed(kind: &'static Kind, key: Key, raw: Bytes) -> Self {
+        Self::assemble(kind, key, Revision::default(), raw, None)
+    }
+
+    fn assemble(
+        kind: &'static Kind,
+        key: Key,
+        revision: Revision,
+        value: Bytes,
+        cause: Option<Cause>,
+    ) -> Self {
         let any = Any {
             type_url: kind.type_url.clone(),
-            value: envelope::with_revision(raw, &text),
+            value,
         };
         let (any_len, raw_len) = (any.encoded_len(), any.value.len());
         let object = setpoint::Object {
             object: Some(any),
-            revision: text,
+            revision: match revision == Revision::default() {
+                true => String::new(),
+                false => revision.to_string(),
+            },
             cause,
         };
         let object = Bytes::from(object.encode_to_vec());
@@ -103,6 +121,12 @@ impl Cached {
             object,
             labels: OnceLock::new(),
         }
+    }
+
+    /// Returns the object in another version of its kind; `raw` is its encoding in that version.
+    #[must_use]
+    pub fn in_version(&self, kind: &'static Kind, raw: &Bytes) -> Self {
+        Self::new(kind, self.key.clone(), self.revision, raw, self.cause())
     }
 
     /// Returns the object with the revision and cause of its deletion.

@@ -1,4 +1,4 @@
-//! A feed of the updates of one kind's objects, with the versions before and after.
+//! A feed of the updates of one kind's objects, or those of all custom kinds, with the versions before and after.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -33,7 +33,15 @@ pub struct ChangeFeed {
 impl Cache {
     /// Returns a feed of the updates of a kind's objects from now on. Creations and deletions are left out.
     pub fn changes(&self, kind: &'static Kind) -> ChangeFeed {
-        let topic = Topic::Kind(&kind.type_url);
+        self.feed(Topic::Kind(&kind.stored_as))
+    }
+
+    /// Returns a feed of the updates of the objects of all custom kinds, those included that are defined later, from now on.
+    pub fn custom_changes(&self) -> ChangeFeed {
+        self.feed(Topic::Custom)
+    }
+
+    fn feed(&self, topic: Topic) -> ChangeFeed {
         let shared = self.shared.clone();
         let mut state = shared.state.write();
         let wake = state.log.subscribe(&topic);

@@ -4,18 +4,19 @@
 //! could not be reached. Therefore the keys of each kind, and the revisions of their last writes, are compared at
 //! intervals, at the revision of the cache.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::pending;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::Kind;
 use setpoint_model::{Key, Revision};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
 use super::reflector::PAGE;
 use super::{Shared, metrics};
-use crate::{Error, Range, Store, keys};
+use crate::{Error, Range, keys};
 
 /// A digest of keys and the revisions of their last writes. It does not depend on their order, which differs between
 /// store and cache.
@@ -34,6 +35,9 @@ impl Digest {
         self.sum = self.sum.wrapping_add(hasher.finish());
     }
 }
+
+/// The digests of kinds, by the folder of each.
+type Digests = HashMap<&'static str, Digest>;
 
 /// A difference between the cache and its store.
 #[derive(Clone, Debug)]
@@ -82,60 +86,101 @@ pub(super) async fn difference(shared: &Shared) {
 }
 
 /// Returns whether the cache holds the keys and revisions that the store had at the cache's revision. One kind is
-/// compared after the other, each at the revision that the cache has reached by then.
+/// compared after the other, each at the revision that the cache has reached by then, so that none holds the lock for long.
 ///
 /// # Errors
 /// Those of the store; `Expired` when its history does not have the cache's revision.
-pub(super) async fn is_consistent(shared: &Shared) -> Result<bool, Error> {
-    for kind in kinds().iter() {
-        let compared = compare(shared, kind).await;
-        metrics::checked(kind, compared.as_ref().ok().copied());
-        if !compared? {
+async fn is_consistent(shared: &Shared) -> Result<bool, Error> {
+    for kind in shared.table.iter() {
+        let (at, cached) = {
+            let state = shared.state.read();
+            let Ok(kind_store) = state.kind_store(kind) else {
+                // Its definition has been deleted in the meantime.
+                continue;
+            };
+            (state.revision, kind_store.digest())
+        };
+        let stored = stored(shared, keys::prefix(kind, ""), at).await;
+        let stored = stored.inspect_err(|_| metrics::checked(kind, None))?;
+        if !equal(shared, at, kind, cached, &stored) {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-async fn compare(shared: &Shared, kind: &'static Kind) -> Result<bool, Error> {
+/// As [`is_consistent`], for a cache that does not advance meanwhile: all kinds are compared in one scan.
+///
+/// The cache follows its store only when this has succeeded. One request for each kind would take longer than a busy etcd
+/// answers without a timeout, and each attempt begins anew.
+///
+/// # Errors
+/// As [`is_consistent`].
+pub(super) async fn is_unchanged(shared: &Shared) -> Result<bool, Error> {
     let (at, cached) = {
         let state = shared.state.read();
-        (state.revision, state.kind_store(kind).digest())
+        let digests = shared.table.iter().filter_map(|kind| {
+            let kind_store = state.kind_store(kind).ok()?;
+            Some((kind, kind_store.digest()))
+        });
+        (state.revision, digests.collect::<Vec<_>>())
     };
-    let stored = stored(&*shared.store, kind, at).await?;
-    if cached != stored {
-        let difference = Difference {
-            kind,
-            at,
-            cached: cached.keys,
-            stored: stored.keys,
-        };
-        tracing::error!(%difference, "the cache differs from its store and relists");
-        shared.difference.send_replace(Some(difference));
-        return Ok(false);
-    }
-    Ok(true)
+    let stored = stored(shared, keys::ROOT.to_owned(), at).await;
+    let failed = |_: &Error| {
+        let kinds = cached.iter();
+        kinds.for_each(|(kind, _)| metrics::checked(kind, None));
+    };
+    let stored = stored.inspect_err(failed)?;
+    let mut cached = cached.into_iter();
+    Ok(cached.all(|(kind, digest)| equal(shared, at, kind, digest, &stored)))
 }
 
-/// Returns the digest of a kind's keys as they stood at a revision.
-async fn stored(store: &dyn Store, kind: &'static Kind, at: Revision) -> Result<Digest, Error> {
-    let mut digest = Digest::default();
+/// Compares a kind, and reports the outcome.
+fn equal(
+    shared: &Shared,
+    at: Revision,
+    kind: &'static Kind,
+    cached: Digest,
+    stored: &Digests,
+) -> bool {
+    let stored = stored.get(kind.stored_as.as_str()).copied();
+    let stored = stored.unwrap_or_default();
+    metrics::checked(kind, Some(cached == stored));
+    if cached == stored {
+        return true;
+    }
+    let difference = Difference {
+        kind,
+        at,
+        cached: cached.keys,
+        stored: stored.keys,
+    };
+    tracing::error!(%difference, "the cache differs from its store and relists");
+    shared.difference.send_replace(Some(difference));
+    false
+}
+
+/// Returns the digests of the keys below a prefix as they stood at a revision.
+async fn stored(shared: &Shared, prefix: String, at: Revision) -> Result<Digests, Error> {
+    let custom = shared.table.custom();
+    let mut digests = Digests::new();
     let mut range = Range {
         limit: PAGE,
         at: Some(at),
         keys_only: true,
-        ..Range::all(keys::prefix(kind, ""))
+        ..Range::all(prefix)
     };
     loop {
-        let page = store.list(range.clone()).await?;
+        let page = shared.store.list(range.clone()).await?;
         for entry in &page.entries {
-            if let Some((_, key)) = keys::parse(&entry.key).filter(|(of, _)| *of == kind) {
+            if let Some((kind, key)) = keys::parse(&custom, &entry.key) {
+                let digest = digests.entry(kind.stored_as.as_str()).or_default();
                 digest.add(&key, entry.revision);
             }
         }
         range.after = page.entries.last().map(|entry| entry.key.clone());
         if page.remaining == 0 || range.after.is_none() {
-            return Ok(digest);
+            return Ok(digests);
         }
         yield_now().await;
     }

@@ -62,10 +62,18 @@ async fn serve(store: &dyn Store, waiting: &mut mpsc::Receiver<Reply>) {
 }
 
 impl Cache {
+    /// Waits until the first relist is complete: then the custom kinds are known.
+    ///
+    /// # Errors
+    /// `ServiceUnavailable` if the store cannot be read in time.
+    pub async fn loaded(&self) -> Result<(), ApiError> {
+        self.reach_revision(Revision::default()).await
+    }
+
     /// Waits until the cache is as new as asked.
     pub(super) async fn reach(&self, kind: &Kind, at: AtLeast) -> Result<(), ApiError> {
         match at {
-            AtLeast::Any => self.reach_revision(Revision::from_raw(1)).await,
+            AtLeast::Any => self.loaded().await,
             AtLeast::Revision(revision) => self.wait_for(kind, revision).await,
             AtLeast::Newest => self.wait_for(kind, self.newest.get().await?).await,
         }

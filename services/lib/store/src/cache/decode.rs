@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use setpoint_codec::Kind;
+use setpoint_codec::{CustomKinds, Kind};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::Cause;
 
+use super::definitions::Definitions;
 use super::{Cached, metrics};
 use crate::{Batch, Change, Entry, keys};
 
@@ -13,6 +14,8 @@ use crate::{Batch, Change, Entry, keys};
 pub(super) struct DecodedBatch {
     pub revision: Revision,
     pub changes: Vec<DecodedChange>,
+    /// The custom kinds from this revision on, if a definition has changed.
+    pub custom: Option<Arc<CustomKinds>>,
 }
 
 /// A change of one object of a known kind.
@@ -34,16 +37,16 @@ pub(super) enum Stored {
 }
 
 /// Decodes an entry; `None` if its kind is not known or its value cannot be decoded.
-pub(super) fn object(entry: &Entry) -> Option<Arc<Cached>> {
-    match stored(entry)? {
+pub(super) fn object(custom: &CustomKinds, entry: &Entry) -> Option<Arc<Cached>> {
+    match stored(custom, entry)? {
         (_, _, Stored::Object(object)) => Some(object),
         _ => None,
     }
 }
 
 /// Decodes an entry; `None` if its kind is not known.
-pub(super) fn stored(entry: &Entry) -> Option<(&'static Kind, Key, Stored)> {
-    let (kind, key) = keys::parse(&entry.key)?;
+pub(super) fn stored(custom: &CustomKinds, entry: &Entry) -> Option<(&'static Kind, Key, Stored)> {
+    let (kind, key) = keys::parse(custom, &entry.key)?;
     let stored = match Cached::read(kind, key.clone(), entry) {
         Ok(object) => Stored::Object(Arc::new(object)),
         Err(error) => {
@@ -56,28 +59,39 @@ pub(super) fn stored(entry: &Entry) -> Option<(&'static Kind, Key, Stored)> {
 }
 
 /// Decodes the changes of a revision. Those of unknown kinds are left out.
-pub(super) fn batch(batch: Batch) -> DecodedBatch {
+pub(super) fn batch(definitions: &mut Definitions, batch: Batch) -> DecodedBatch {
     let revision = batch.revision;
-    let changes = batch.changes.into_iter();
+    let mut redefined = false;
+    let changes = batch.changes.into_iter().filter_map(|change| {
+        let change = decode_change(definitions.custom(), change, revision)?;
+        redefined |= definitions.follow(&change);
+        Some(change)
+    });
     DecodedBatch {
         revision,
-        changes: changes
-            .filter_map(|change| decode_change(change, revision))
-            .collect(),
+        changes: changes.collect(),
+        custom: redefined.then(|| definitions.custom().clone()),
     }
 }
 
-fn decode_change(change: Change, revision: Revision) -> Option<DecodedChange> {
+fn decode_change(
+    custom: &CustomKinds,
+    change: Change,
+    revision: Revision,
+) -> Option<DecodedChange> {
     let (kind, key, new) = match change.value {
         None => {
-            let (kind, key) = keys::parse(&change.key)?;
+            let (kind, key) = keys::parse(custom, &change.key)?;
             (kind, key, Stored::Nothing)
         }
-        Some(value) => stored(&Entry {
-            key: change.key,
-            value,
-            revision,
-        })?,
+        Some(value) => {
+            let entry = Entry {
+                key: change.key,
+                value,
+                revision,
+            };
+            stored(custom, &entry)?
+        }
     };
     Some(DecodedChange {
         kind,

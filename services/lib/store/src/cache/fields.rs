@@ -5,7 +5,11 @@ use std::borrow::Cow;
 use prost::bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
 use prost_reflect::Kind as Type;
+use serde_json::Value as Json;
 use setpoint_codec::Kind;
+
+/// The field of a `setpoint.v1.CustomObject` with the JSON of the custom fields.
+const CONTENT: u32 = 2;
 
 /// A scalar field, by the field numbers of its path.
 #[derive(Clone, Debug)]
@@ -14,11 +18,13 @@ pub(super) struct Field {
     scalar: Scalar,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Scalar {
     Text,
     Boolean,
     Integer,
+    /// A scalar of any type in encoded JSON, by its JSON pointer.
+    Json(String),
 }
 
 /// An encoded value.
@@ -31,6 +37,18 @@ enum Value<'a> {
 impl Field {
     /// Returns the field at a path of JSON names; `None` if it does not exist or is not a singular scalar.
     pub fn resolve(kind: &Kind, path: &str) -> Option<Self> {
+        let custom = || kind.is_custom().then(|| Self::in_content(path));
+        Self::in_message(kind, path).or_else(custom)
+    }
+
+    fn in_content(path: &str) -> Self {
+        Self {
+            numbers: vec![CONTENT],
+            scalar: Scalar::Json(format!("/{}", path.replace('.', "/"))),
+        }
+    }
+
+    fn in_message(kind: &Kind, path: &str) -> Option<Self> {
         let mut message = Some(kind.message.clone());
         let mut numbers = Vec::new();
         let mut scalar = None;
@@ -52,7 +70,7 @@ impl Field {
 
     /// Reads the field from an encoded object, in the text form of selectors.
     pub fn read<'a>(&self, raw: &'a [u8]) -> Cow<'a, str> {
-        match (self.scalar, find(raw, &self.numbers)) {
+        match (&self.scalar, find(raw, &self.numbers)) {
             (Scalar::Text, Some(Value::Bytes(text))) => String::from_utf8_lossy(text),
             (Scalar::Text, _) => "".into(),
             (Scalar::Boolean, Some(Value::Number(1..))) => "true".into(),
@@ -61,7 +79,19 @@ impl Field {
                 number.cast_signed().to_string().into()
             }
             (Scalar::Integer, _) => "0".into(),
+            (Scalar::Json(pointer), Some(Value::Bytes(json))) => scalar_of(json, pointer).into(),
+            (Scalar::Json(_), _) => "".into(),
         }
+    }
+}
+
+/// Returns the text of a scalar in a JSON document; empty if it is not set.
+fn scalar_of(json: &[u8], pointer: &str) -> String {
+    let document: Json = serde_json::from_slice(json).unwrap_or_default();
+    match document.pointer(pointer) {
+        Some(Json::String(text)) => text.clone(),
+        Some(scalar @ (Json::Bool(_) | Json::Number(_))) => scalar.to_string(),
+        _ => String::new(),
     }
 }
 
@@ -118,7 +148,8 @@ mod tests {
     #[test]
     fn every_field_that_the_options_name_exists_in_its_message() {
         for kind in kinds().served() {
-            let selectable = kind.selectable.iter().flat_map(|field| &field.paths);
+            let definition = kind.definition();
+            let selectable = definition.selectable.iter().flat_map(|field| &field.paths);
             for path in selectable.chain(&kind.indexed).chain(&kind.holder) {
                 let exists = Field::resolve(kind.stored(), path).is_some();
                 assert!(exists, "{}: {path}", kind.kind);
@@ -133,7 +164,11 @@ mod tests {
                 continue;
             };
             let same = |field: &Selectable| field.name == *indexed && field.paths == [&**indexed];
-            assert!(kind.selectable.iter().any(same), "{}", kind.kind);
+            assert!(
+                kind.definition().selectable.iter().any(same),
+                "{}",
+                kind.kind
+            );
         }
     }
 

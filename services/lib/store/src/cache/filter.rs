@@ -15,6 +15,8 @@ pub struct Filter {
     namespace: String,
     labels: Selector,
     requirements: Vec<Requirement>,
+    /// The requirements on fields that an object has only in the version of the request, because a webhook converts it.
+    of_converted: Vec<Requirement>,
     indexed: Option<String>,
 }
 
@@ -43,6 +45,7 @@ impl Filter {
             namespace: namespace.into(),
             labels: Selector::everything(),
             requirements: Vec::new(),
+            of_converted: Vec::new(),
             indexed: None,
         }
     }
@@ -66,8 +69,14 @@ impl Filter {
                 value: requirement.value.clone(),
             })
         });
+        let requirements = requirements.collect::<Result<Vec<_>, ApiError>>()?;
+        let resource = kind.custom_resource();
+        let is_converted = resource.is_some_and(|resource| resource.webhook().is_some());
+        let (of_converted, requirements) = (requirements.into_iter())
+            .partition(|one| is_converted && matches!(one.source, Source::Fields(_)));
         Ok(Self {
-            requirements: requirements.collect::<Result<_, ApiError>>()?,
+            requirements,
+            of_converted,
             indexed: (kind.stored().indexed.as_ref())
                 .and_then(|path| fields.exact(path))
                 .map(str::to_owned),
@@ -93,7 +102,19 @@ impl Filter {
 
     /// Returns whether the filter selects all objects of its namespace.
     pub fn selects_all(&self) -> bool {
-        self.labels.is_empty() && self.requirements.is_empty()
+        self.labels.is_empty() && self.requirements.is_empty() && !self.needs_conversion()
+    }
+
+    /// Returns whether it depends on fields of objects that a webhook has to convert before. [`Self::matches`] leaves them out.
+    pub fn needs_conversion(&self) -> bool {
+        !self.of_converted.is_empty()
+    }
+
+    /// Returns whether the fields of an object in the version of the request are as the filter requires.
+    pub fn matches_converted(&self, object: &Cached) -> bool {
+        self.of_converted
+            .iter()
+            .all(|requirement| requirement.is_met_by(object))
     }
 
     /// Returns the value that the indexed field of the selected objects must have, if the filter names one.
@@ -128,14 +149,15 @@ impl Requirement {
 
 impl Source {
     fn resolve(kind: &Kind, name: &str) -> Option<Self> {
+        let selectable = &kind.definition().selectable;
         match name {
             "metadata.name" => return Some(Self::Name),
-            "metadata.namespace" if kind.namespaced || kind.selectable.is_empty() => {
+            "metadata.namespace" if kind.namespaced || selectable.is_empty() => {
                 return Some(Self::Namespace);
             }
             _ => {}
         }
-        let selectable = kind.selectable.iter().find(|field| field.name == name)?;
+        let selectable = selectable.iter().find(|field| field.name == name)?;
         if selectable.paths == ["metadata.name"] {
             return Some(Self::Name);
         }
@@ -147,7 +169,7 @@ impl Source {
 /// The error of an unsupported field; upstream, kinds without fields of their own have another one. kubectl adds the
 /// resource to its message.
 fn unsupported(kind: &Kind, path: &str) -> ApiError {
-    let message = match kind.selectable.is_empty() {
+    let message = match kind.definition().selectable.is_empty() {
         true => format!(
             r#""{path}" is not a known field selector: only "metadata.name", "metadata.namespace""#
         ),

@@ -70,7 +70,7 @@ impl Cache {
 
     fn tombstone_in_log(&self, kind: &'static Kind, key: &Key) -> Option<Arc<Cached>> {
         let state = self.shared.state.read();
-        let topic = Topic::Kind(&kind.type_url);
+        let topic = Topic::Kind(&kind.stored_as);
         let ends = |old: &Option<Arc<Cached>>| old.as_ref().is_some_and(|old| old.key == *key);
         let record = state
             .log
@@ -143,7 +143,9 @@ impl Cache {
             .store
             .get_at(&path, Revision::from_raw(at))
             .await?;
-        Ok(entry.as_ref().and_then(decode::object))
+        let custom = self.shared.table.custom();
+        let decoded = entry.and_then(|entry| decode::object(&custom, &entry));
+        Ok(decoded)
     }
 }
 

@@ -24,8 +24,10 @@ const MANY_TOPICS: usize = 16_384;
 /// A part of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Topic {
-    /// The objects of a kind, by its type URL.
+    /// The objects of a kind, by its folder in the store.
     Kind(&'static str),
+    /// The objects of all custom kinds.
+    Custom,
     /// The objects of a kind whose indexed field has this value.
     Indexed(&'static str, Arc<str>),
 }
@@ -33,7 +35,7 @@ pub(super) enum Topic {
 impl Topic {
     /// Returns the smallest topic that includes all objects that the filter selects.
     pub fn of(filter: &Filter) -> Self {
-        let kind = &filter.kind().type_url;
+        let kind = &filter.kind().stored_as;
         match filter.indexed() {
             Some(value) if can_be_name(value) => Self::Indexed(kind, value.into()),
             _ => Self::Kind(kind),
@@ -68,6 +70,8 @@ struct Channel {
     wake: Arc<Notify>,
     /// The round in which it was last added to those to wake.
     round: u64,
+    /// The number after its last record, once its kind is no longer served.
+    end: Option<u64>,
 }
 
 impl Channel {
@@ -174,6 +178,20 @@ impl Log {
         channel(&mut self.topics, topic, self.dropped).wake.clone()
     }
 
+    /// Begins a topic, or continues one that has ended.
+    pub fn begin(&mut self, topic: &Topic) {
+        channel(&mut self.topics, topic, self.dropped).end = None;
+    }
+
+    /// Ends a topic: its watchers expire when they have read its last record.
+    pub fn end(&mut self, topic: &Topic) {
+        let end = self.next();
+        if let Some(channel) = self.topics.get_mut(topic) {
+            channel.end = Some(end);
+            channel.touch(self.round, &mut self.touched);
+        }
+    }
+
     /// Returns the number of the topic's first record after a revision.
     ///
     /// # Errors
@@ -193,7 +211,7 @@ impl Log {
     /// Returns at most `limit` records of the topic from a number on, and the number from which to continue.
     ///
     /// # Errors
-    /// `Expired` if one of them has been dropped.
+    /// `Expired` if one of them has been dropped, or the topic has ended before that number.
     pub fn read(
         &self,
         topic: &Topic,
@@ -203,7 +221,8 @@ impl Log {
         let Some(channel) = self.topics.get(topic) else {
             return Err(Error::Expired);
         };
-        if from < channel.dropped.before {
+        let has_ended = channel.end.is_some_and(|end| from >= end);
+        if from < channel.dropped.before || has_ended {
             return Err(Error::Expired);
         }
         let at = channel.numbers.partition_point(|number| *number < from);
@@ -245,5 +264,6 @@ fn channel<'a>(
         dropped,
         wake: Arc::default(),
         round: 0,
+        end: None,
     })
 }

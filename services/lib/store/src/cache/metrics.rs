@@ -108,6 +108,18 @@ pub(super) fn read_wait(kind: &Kind) -> Histogram {
     READ_WAIT.with_label_values(&labels(kind))
 }
 
+/// Removes the series of a kind that is no longer served. Those that do not exist are ignored.
+pub(super) fn forget(kind: &Kind) {
+    for counters in [&DISPATCHED, &EXPIRED, &STALLED, &INITIAL, &UNDECODABLE] {
+        let _ = counters.remove_label_values(&labels(kind));
+    }
+    let _ = OBJECTS.remove_label_values(&[&kind.resource()]);
+    let _ = READ_WAIT.remove_label_values(&labels(kind));
+    for status in CHECK_STATUSES {
+        let _ = CHECKS.remove_label_values(&[&kind.group, &kind.plural, status]);
+    }
+}
+
 /// Sets the capacity of the log, in records.
 pub(super) fn set_capacity(records: usize) {
     let records = i64::try_from(records).unwrap_or(i64::MAX);
@@ -116,11 +128,15 @@ pub(super) fn set_capacity(records: usize) {
     }
 }
 
+/// The outcomes of comparisons: consistent, not consistent, and an error.
+const CHECK_STATUSES: [&str; 3] = ["success", "failure", "error"];
+
 fn checks(kind: &Kind, consistent: Option<bool>) -> IntCounter {
+    let [success, failure, error] = CHECK_STATUSES;
     let status = match consistent {
-        Some(true) => "success",
-        Some(false) => "failure",
-        None => "error",
+        Some(true) => success,
+        Some(false) => failure,
+        None => error,
     };
     CHECKS.with_label_values(&[&kind.group, &kind.plural, status])
 }

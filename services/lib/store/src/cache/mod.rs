@@ -12,6 +12,7 @@ mod change_feed;
 mod check;
 mod consistent_read;
 mod decode;
+mod definitions;
 mod event;
 mod fields;
 mod filter;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use setpoint_codec::Kind;
+use setpoint_codec::{Kind, KindTable};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_task::supervise;
@@ -96,6 +97,7 @@ struct Shared {
     store: Arc<dyn Store>,
     settings: Settings,
     state: RwLock<State>,
+    table: Arc<KindTable>,
     /// The revision of `state`; the default until the first relist is complete.
     reached: watch::Sender<Revision>,
     health: health::Reports,
@@ -110,8 +112,10 @@ impl Cache {
     /// # Panics
     /// Outside of a Tokio runtime.
     pub fn start(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let table = Arc::new(KindTable::default());
         let shared = Arc::new(Shared {
-            state: RwLock::new(State::new(&settings)),
+            state: RwLock::new(State::new(&settings, table.clone())),
+            table,
             reached: watch::Sender::default(),
             health: health::Reports::default(),
             difference: watch::Sender::default(),
@@ -150,7 +154,7 @@ impl Cache {
     ) -> Result<Option<Arc<Cached>>, ApiError> {
         self.reach(kind, at).await?;
         let state = self.shared.state.read();
-        let kind_store = state.kind_store(kind);
+        let kind_store = state.kind_store(kind)?;
         match kind_store.is_unreadable(key) {
             true => Err(unreadable(kind, key)),
             false => Ok(kind_store.get(key).cloned()),
@@ -163,7 +167,7 @@ impl Cache {
     /// As [`get`](Self::get).
     pub async fn list(&self, filter: &Filter, at: AtLeast) -> Result<Snapshot, ApiError> {
         self.reach(filter.kind(), at).await?;
-        Ok(self.shared.state.read().snapshot(filter))
+        self.shared.state.read().snapshot(filter)
     }
 
     /// Returns a page of the objects that the filter selects as of revision `at`: at most `limit` (0 for all) after a
@@ -180,6 +184,7 @@ impl Cache {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Page, ApiError> {
+        let custom = self.shared.table.custom();
         let mut page = Page::default();
         let wanted = if limit == 0 { usize::MAX } else { limit };
         let mut range = Range {
@@ -202,12 +207,13 @@ impl Cache {
                     break;
                 }
                 page.remaining -= 1;
-                let object = decode::object(&entry).filter(|object| filter.matches(object));
+                let object =
+                    decode::object(&custom, &entry).filter(|object| filter.matches(object));
                 page.items.extend(object);
                 range.after = Some(entry.key);
             }
             if page.remaining == 0 || page.items.len() == wanted {
-                let last = range.after.and_then(|key| keys::parse(&key));
+                let last = range.after.and_then(|key| keys::parse(&custom, &key));
                 page.last = last.map(|(_, key)| key);
                 return Ok(page);
             }
@@ -235,6 +241,11 @@ impl Cache {
             Start::Initial(at) => self.reach(kind, at).await?,
         }
         watcher::start(self.shared.clone(), spec)
+    }
+
+    /// Returns the kinds that are served: those of the `.proto` files, and the custom ones at the revision of the cache.
+    pub fn kinds(&self) -> &Arc<KindTable> {
+        &self.shared.table
     }
 
     /// Returns the revision of the cache; the default until the first relist is complete.

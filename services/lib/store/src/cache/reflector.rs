@@ -11,13 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use setpoint_codec::{CustomKinds, kind_of};
 use setpoint_model::Revision;
+use setpoint_proto::apiextensions::CustomResourceDefinition;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use super::definitions::Definitions;
+use super::kind_store::KindStore;
 use super::state::{KindStores, State, empty_kind_stores};
 use super::{Health, Shared, check, decode, metrics};
-use crate::{Batch, Error, Range, Store, keys};
+use crate::{Batch, Entry, Error, Range, Store, keys};
 
 /// The largest number of missed revisions that are replayed; beyond it the reflector relists. etcd replays about 8
 /// 000 revisions a second, but lists 100 000 objects in a quarter of one.
@@ -41,6 +45,7 @@ pub(super) const PAGE: usize = 2000;
 pub(super) struct Relist {
     pub revision: Revision,
     pub kind_stores: KindStores,
+    pub custom: Arc<CustomKinds>,
 }
 
 /// Follows the store until the task is dropped, whatever errors there are.
@@ -84,10 +89,11 @@ impl Reflector {
             .followed
             .filter(|followed| can_replay(*followed, newest))
         {
-            Some(followed) if check::is_consistent(&self.shared).await? => followed,
+            Some(followed) if check::is_unchanged(&self.shared).await? => followed,
             _ => self.relist(newest).await?,
         };
         self.advance(from, newest);
+        let mut definitions = Definitions::new(&self.shared.table);
         let mut batches = self.shared.store.watch(from).ready_chunks(MAX_BATCHES);
         let shared = self.shared.clone();
         let mut failed_probe = pin!(probe(&*shared.store, newest));
@@ -102,7 +108,8 @@ impl Reflector {
             let (batches, error) = until_error(chunk);
             if let Some(last) = batches.last() {
                 let reached = last.revision;
-                let decoded = batches.into_iter().map(decode::batch).collect();
+                let decode = |batch| decode::batch(&mut definitions, batch);
+                let decoded = batches.into_iter().map(decode).collect();
                 self.shared.change(|state| state.apply(decoded));
                 self.advance(reached, newest);
             }
@@ -120,8 +127,8 @@ impl Reflector {
         let first = *shared.reached.borrow() == Revision::default();
         let history = if first { shared.settings.history } else { 0 };
         let past = Revision::from_raw(newest.raw().saturating_sub(history).max(1));
-        let listed = match list_at(&*shared.store, past).await {
-            Err(Error::Expired) => list_at(&*shared.store, newest).await?,
+        let listed = match list_at(shared, past).await {
+            Err(Error::Expired) => list_at(shared, newest).await?,
             listed => listed?,
         };
         let revision = listed.revision;
@@ -143,29 +150,59 @@ impl Reflector {
     }
 }
 
-/// Lists everything in the store as of a revision.
-async fn list_at(store: &dyn Store, at: Revision) -> Result<Relist, Error> {
+/// Lists everything at a revision.
+async fn list_at(shared: &Shared, at: Revision) -> Result<Relist, Error> {
+    let custom = list_definitions(shared, at).await?;
     let mut kind_stores = empty_kind_stores();
+    for kind in custom.resources().filter_map(|of| of.stored()) {
+        kind_stores.insert(&kind.stored_as, KindStore::new(kind));
+    }
+    let mut put = |entry: &Entry| {
+        if let Some((kind, key, stored)) = decode::stored(&custom, entry)
+            && let Some(kind_store) = kind_stores.get_mut(kind.stored_as.as_str())
+        {
+            kind_store.put(&key, stored);
+        }
+    };
+    for_each_at(&*shared.store, keys::ROOT.to_owned(), at, &mut put).await?;
+    Ok(Relist {
+        revision: at,
+        kind_stores,
+        custom,
+    })
+}
+
+/// Returns the custom kinds at a revision. They are needed before their objects can be decoded.
+async fn list_definitions(shared: &Shared, at: Revision) -> Result<Arc<CustomKinds>, Error> {
+    let mut definitions = Definitions::empty(&shared.table);
+    let prefix = keys::prefix(kind_of::<CustomResourceDefinition>(), "");
+    let mut declare = |entry: &Entry| {
+        if let Some(object) = decode::object(&CustomKinds::default(), entry) {
+            definitions.declare(&object);
+        }
+    };
+    for_each_at(&*shared.store, prefix, at, &mut declare).await?;
+    Ok(definitions.custom().clone())
+}
+
+/// Calls `visit` for each entry below a prefix at a revision.
+async fn for_each_at(
+    store: &dyn Store,
+    prefix: String,
+    at: Revision,
+    visit: &mut (dyn FnMut(&Entry) + Send),
+) -> Result<(), Error> {
     let mut range = Range {
         limit: PAGE,
         at: Some(at),
-        ..Range::all(keys::ROOT)
+        ..Range::all(prefix)
     };
     loop {
         let page = store.list(range.clone()).await?;
-        for entry in &page.entries {
-            if let Some((kind, key, stored)) = decode::stored(entry)
-                && let Some(kind_store) = kind_stores.get_mut(kind.type_url.as_str())
-            {
-                kind_store.put(&key, stored);
-            }
-        }
+        page.entries.iter().for_each(&mut *visit);
         range.after = page.entries.last().map(|entry| entry.key.clone());
         if page.remaining == 0 {
-            return Ok(Relist {
-                revision: at,
-                kind_stores,
-            });
+            return Ok(());
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The state of the cache: the current objects, and the log of changes that led to them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::{CustomKinds, Kind, KindTable, kinds};
 use setpoint_model::Revision;
+use setpoint_proto::{ApiError, Reason};
 use tokio::sync::Notify;
 
 use super::decode::{DecodedBatch, Stored};
@@ -12,7 +13,7 @@ use super::kind_store::KindStore;
 use super::log::{Log, Topic};
 use super::record::Record;
 use super::reflector::Relist;
-use super::{Filter, Settings, Snapshot};
+use super::{Filter, Settings, Snapshot, metrics};
 
 /// The objects of each kind, by the type URL of the kind.
 pub(super) type KindStores = HashMap<&'static str, KindStore>;
@@ -24,48 +25,61 @@ pub(super) struct State {
     /// The revision at which the holder of any Lease last changed.
     pub elected: Revision,
     kind_stores: KindStores,
+    table: Arc<KindTable>,
     closed: bool,
 }
 
 pub(super) fn empty_kind_stores() -> KindStores {
     kinds()
         .iter()
-        .map(|kind| (kind.type_url.as_str(), KindStore::new(kind)))
+        .map(|kind| (kind.stored_as.as_str(), KindStore::new(kind)))
         .collect()
 }
 
 impl State {
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &Settings, table: Arc<KindTable>) -> Self {
         let mut log = Log::new(settings);
         for kind in kinds().iter() {
-            log.subscribe(&Topic::Kind(&kind.type_url));
+            log.subscribe(&Topic::Kind(&kind.stored_as));
         }
         Self {
             revision: Revision::default(),
             log,
             elected: Revision::default(),
             kind_stores: empty_kind_stores(),
+            table,
             closed: false,
         }
     }
 
-    pub fn kind_store(&self, kind: &Kind) -> &KindStore {
-        self.kind_stores
-            .get(kind.type_url.as_str())
-            .expect("every stored kind has a store")
+    /// Returns the objects of a stored kind.
+    ///
+    /// # Errors
+    /// `NotFound` if it is a custom kind whose definition has been deleted.
+    pub fn kind_store(&self, kind: &Kind) -> Result<&KindStore, ApiError> {
+        let found = self.kind_stores.get(kind.stored_as.as_str());
+        found.ok_or_else(|| {
+            let message = "the server could not find the requested resource";
+            ApiError::new(Reason::NotFound, message)
+        })
     }
 
-    pub fn snapshot(&self, filter: &Filter) -> Snapshot {
-        Snapshot {
+    /// Returns the objects that a filter selects, and their revision.
+    ///
+    /// # Errors
+    /// As [`Self::kind_store`].
+    pub fn snapshot(&self, filter: &Filter) -> Result<Snapshot, ApiError> {
+        Ok(Snapshot {
             revision: self.revision,
-            items: self.kind_store(filter.kind()).select(filter),
-        }
+            items: self.kind_store(filter.kind())?.select(filter),
+        })
     }
 
     /// Replaces all objects by those of a relist. All watches expire. Returns the watchers to wake.
     pub fn replace(&mut self, relist: Relist) -> Vec<Arc<Notify>> {
         self.revision = relist.revision;
         self.kind_stores = relist.kind_stores;
+        self.redefine(relist.custom);
         self.log.restart(relist.revision);
         self.log.take_touched()
     }
@@ -74,7 +88,7 @@ impl State {
     pub fn apply(&mut self, batches: Vec<DecodedBatch>) -> Vec<Arc<Notify>> {
         for batch in batches {
             for change in batch.changes {
-                let Some(kind_store) = self.kind_stores.get_mut(change.kind.type_url.as_str())
+                let Some(kind_store) = self.kind_stores.get_mut(change.kind.stored_as.as_str())
                 else {
                     continue;
                 };
@@ -96,10 +110,33 @@ impl State {
                 }
                 self.log.push(record, topics(change.kind, values));
             }
+            if let Some(custom) = batch.custom {
+                self.redefine(custom);
+            }
             // Set last: after a panic, a half-applied batch must not pass for this revision.
             self.revision = batch.revision;
         }
         self.log.take_touched()
+    }
+
+    /// Serves these custom kinds from now on. The watches of kinds that are gone end with `Expired` after
+    /// their last event.
+    fn redefine(&mut self, custom: Arc<CustomKinds>) {
+        let stored: Vec<_> = custom.resources().filter_map(|of| of.stored()).collect();
+        for kind in &stored {
+            let kind_store = self.kind_stores.entry(&kind.stored_as);
+            kind_store.or_insert_with(|| KindStore::new(kind));
+            self.log.begin(&Topic::Kind(&kind.stored_as));
+        }
+        let present: HashSet<&str> = stored.iter().map(|kind| kind.stored_as.as_str()).collect();
+        let before = self.table.custom();
+        let before = before.resources().filter_map(|of| of.stored());
+        for kind in before.filter(|kind| !present.contains(kind.stored_as.as_str())) {
+            self.kind_stores.remove(kind.stored_as.as_str());
+            self.log.end(&Topic::Kind(&kind.stored_as));
+            metrics::forget(kind);
+        }
+        self.table.publish(custom);
     }
 
     /// Ends all watches, also those that are started later.
@@ -116,11 +153,13 @@ impl State {
     }
 }
 
-/// Returns the topics of a change: that of the kind, and those of the old and new value of its indexed field.
+/// Returns the topics of a change: that of the kind, that of custom kinds if it is one, and those of the old and new value of its
+/// indexed field.
 fn topics(kind: &'static Kind, values: [Option<Arc<str>>; 2]) -> Vec<Topic> {
-    let mut topics = vec![Topic::Kind(&kind.type_url)];
+    let mut topics = vec![Topic::Kind(&kind.stored_as)];
+    topics.extend(kind.is_custom().then_some(Topic::Custom));
     for value in values.into_iter().flatten() {
-        let topic = Topic::Indexed(&kind.type_url, value);
+        let topic = Topic::Indexed(&kind.stored_as, value);
         if !topics.contains(&topic) {
             topics.push(topic);
         }

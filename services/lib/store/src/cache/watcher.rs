@@ -62,6 +62,7 @@ struct ReadLog {
 pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiError> {
     let topic = Topic::of(&spec.filter);
     let mut state = shared.state.write();
+    state.kind_store(spec.filter.kind())?;
     let wake = state.log.subscribe(&topic);
     let next = match spec.start {
         Start::After(revision) => state.log.after(&topic, revision)?,
@@ -71,7 +72,9 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         Start::After(revision) => revision,
         Start::Now | Start::Initial(_) => state.revision,
     };
-    let initial = matches!(spec.start, Start::Initial(_)).then(|| state.snapshot(&spec.filter));
+    let initial = matches!(spec.start, Start::Initial(_))
+        .then(|| state.snapshot(&spec.filter))
+        .transpose()?;
     drop(state);
     let before = match initial {
         Some(snapshot) => initial_events(snapshot, &spec),

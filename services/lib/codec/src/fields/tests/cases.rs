@@ -317,6 +317,21 @@ fn a_configuration_that_does_not_fit_its_kind_is_refused() {
 }
 
 #[test]
+fn values_of_any_form_in_a_schema_are_owned_as_a_whole() {
+    let mut world = World::of("customresourcedefinitions.apiextensions.k8s.io");
+    let list = json!({
+        "type": "array",
+        "items": {"type": "object", "additionalProperties": {"type": "string"}},
+        "default": [{"a": "b"}],
+    });
+    let schema = json!({"type": "object", "properties": {"spec": list}});
+    let version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema}});
+    world.apply("one", json!({"spec": {"versions": [version]}}));
+    let schema = &world.live["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    assert_eq!(schema["properties"]["spec"], list);
+}
+
+#[test]
 fn duplicates_that_an_update_has_made_are_owned_as_one() {
     let mut world = World::of("pods");
     let env = |values: Value| json!({"spec": {"containers": [{"name": "a", "env": values}]}});

@@ -166,7 +166,7 @@ proptest! {
         let owned = FieldSet::from_json(world.owned("one").to_string().as_bytes()).unwrap();
         prop_assert_eq!(owned, expected);
         // All that it names is as it says.
-        let merged = merge::merge(shape::Shape::root(world.kind), &world.live, &world.config(body)).unwrap();
+        let merged = merge::merge(shape::Structure::of(world.kind).shape(), &world.live, &world.config(body)).unwrap();
         prop_assert_eq!(merged, world.live);
     }
 

@@ -1,7 +1,12 @@
 //! Schedules of CronJobs, in the syntax and with the errors of the Go library `robfig/cron`: five fields, or a descriptor
 //! such as `@hourly` or `@every 1h30m`.
 
+mod times;
+mod timetable;
+
 use std::time::Duration;
+
+pub use timetable::{Timetable, zone};
 
 /// A schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
