@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use setpoint_host::serve;
+use setpoint_host::serve::{Limits, bind, serve as accept};
 use setpoint_store::cache::{Cache, Settings};
 use setpoint_store::{Memory, Store};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -30,14 +30,18 @@ pub async fn start() -> InProcess {
 
 /// Starts a gateway over a store.
 pub async fn start_over(store: Arc<dyn Store>) -> InProcess {
-    let registry = registry(store, Settings::default()).await;
-    let listener = serve::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    serve(registry(store, Settings::default()).await).await
+}
+
+/// Starts a gateway over a registry.
+pub async fn serve(registry: Arc<Registry>) -> InProcess {
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(serve::serve(
+    tokio::spawn(accept(
         listener,
         router(registry),
-        serve::Limits::default(),
+        Limits::default(),
         stop.clone(),
     ));
     InProcess {
@@ -47,11 +51,26 @@ pub async fn start_over(store: Arc<dyn Store>) -> InProcess {
     }
 }
 
+/// Returns a registry over a store, with a cache that may not be loaded yet.
+pub fn loading(store: Arc<dyn Store>, settings: Settings) -> Arc<Registry> {
+    let cache = Cache::start(store.clone(), settings);
+    Arc::new(Registry::new(store, cache))
+}
+
 /// Returns a registry over a store, with a cache that is loaded.
 pub async fn registry(store: Arc<dyn Store>, settings: Settings) -> Arc<Registry> {
+    registry_with(store, settings, |registry| registry).await
+}
+
+/// Like [`registry`], with further settings.
+pub async fn registry_with(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    with: impl FnOnce(Registry) -> Registry,
+) -> Arc<Registry> {
     let cache = Cache::start(store.clone(), settings);
     cache.synced().await;
-    Arc::new(Registry::new(store, cache))
+    Arc::new(with(Registry::new(store, cache)))
 }
 
 /// Returns the gateway's router, without a listener.

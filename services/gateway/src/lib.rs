@@ -1,6 +1,9 @@
 //! The API server over etcd: gRPC for controllers and REST for kubectl, on one port.
 
 pub mod access;
+mod adapter;
+mod admission;
+mod agents;
 mod background;
 pub mod explain;
 mod flow_control;
@@ -10,6 +13,7 @@ mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
+mod json_path;
 mod kinds;
 mod metrics;
 mod peers;
@@ -18,7 +22,10 @@ mod router;
 mod server_info;
 mod settings;
 mod start;
+mod usage;
+mod webhook;
 
+pub use adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
 pub use peers::Peers;
 pub use router::router;
 pub use server_info::ServerInfo;

@@ -49,12 +49,28 @@ impl Peers {
     }
 
     fn check(&self, address: SocketAddr) -> Result<(), String> {
-        let (ip, port) = (address.ip().to_canonical(), address.port());
+        let ip = address.ip().to_canonical();
         if !is_private(ip) {
             return Err(format!(
                 "{ip} is neither a loopback nor a private address, and the gateway calls only those"
             ));
         }
+        self.check_port(ip, address.port())
+    }
+
+    /// Checks the address of a webhook, which may be outside of the cluster: its certificate is verified before anything is sent.
+    ///
+    /// # Errors
+    /// When the address is excluded.
+    pub fn check_webhook(&self, address: SocketAddr) -> Result<(), String> {
+        let ip = address.ip().to_canonical();
+        if is_link_local(ip) || ip.is_unspecified() || ip.is_multicast() {
+            return Err(format!("the gateway does not call {ip}"));
+        }
+        self.check_port(ip, address.port())
+    }
+
+    fn check_port(&self, ip: IpAddr, port: u16) -> Result<(), String> {
         let own = self.own_port == Some(port) && is_own(ip);
         if port == 0 || self.etcd_ports.contains(&port) || own {
             return Err(format!("the gateway does not call {ip} at port {port}"));
@@ -72,6 +88,13 @@ fn is_private(ip: IpAddr) -> bool {
             ip.is_loopback() || ip.is_private() || shared
         }
         IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local(),
+    }
+}
+
+fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
     }
 }
 
@@ -119,6 +142,25 @@ mod tests {
             "127.0.0.1:0",
         ];
         for address in excluded {
+            assert!(!check(address), "{address}");
+        }
+    }
+
+    /// Checks F29.
+    #[test]
+    fn a_webhook_may_be_outside_of_the_cluster() {
+        let peers = Peers::except([2379], 6443);
+        let check = |address: &str| peers.check_webhook(address.parse().unwrap()).is_ok();
+        for address in ["127.0.0.1:8443", "10.1.2.3:443", "8.8.8.8:443"] {
+            assert!(check(address), "{address}");
+        }
+        for address in [
+            "169.254.169.254:443",
+            "[fe80::1]:443",
+            "0.0.0.0:443",
+            "10.1.2.3:2379",
+            "127.0.0.1:6443",
+        ] {
             assert!(!check(address), "{address}");
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_host as host;
 use setpoint_store::{cache, etcd};
 
+use crate::adapter;
 use crate::flow_control::FlowControl;
 
 /// The settings of the gateway.
@@ -25,6 +26,7 @@ pub struct Settings {
     max_mutating_requests_inflight: usize,
     etcd: Etcd,
     flaps: Flaps,
+    metrics: adapter::Settings,
 }
 
 /// Detection of managers that overwrite each other's fields.
@@ -62,6 +64,7 @@ impl Default for Settings {
             flaps: Flaps {
                 window: Duration::from_secs(60),
             },
+            metrics: adapter::Settings::default(),
         }
     }
 }
@@ -106,6 +109,19 @@ impl host::Settings for Settings {
                 "flaps.window",
                 "Window in which two managers that write one field in four turns are reported; 0s for never",
             ),
+            (
+                "metrics.prometheus",
+                "URL of the Prometheus server that custom.metrics.k8s.io and external.metrics.k8s.io are read from; empty for none",
+            ),
+            ("metrics.timeout", "Timeout of a query of Prometheus"),
+            (
+                "metrics.custom",
+                "Metrics of objects: a list of tables in the settings file",
+            ),
+            (
+                "metrics.external",
+                "Metrics of no object: a list of tables in the settings file",
+            ),
         ]
     }
 
@@ -128,7 +144,7 @@ impl host::Settings for Settings {
         if self.event_ttl.is_zero() {
             return Err("event_ttl must be greater than 0".into());
         }
-        Ok(())
+        self.metrics.validate()
     }
 }
 
@@ -163,6 +179,11 @@ impl Settings {
             self.max_requests_inflight,
             self.max_mutating_requests_inflight,
         )
+    }
+
+    /// Returns the settings of metrics from Prometheus.
+    pub(crate) const fn metrics(&self) -> &adapter::Settings {
+        &self.metrics
     }
 
     /// Returns the ports of the etcd endpoints.

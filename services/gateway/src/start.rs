@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::adapter::Adapter;
 use crate::explain::flaps;
 use crate::peers::Peers;
 use crate::registry::Registry;
@@ -35,7 +36,7 @@ const CACHE_CHECKS: [&str; 5] = [
 /// Serves the API until shutdown. Starts without etcd as well: until it is reached, requests fail.
 ///
 /// # Errors
-/// When an endpoint of etcd is not an address, or the CA certificates cannot be read.
+/// When an endpoint of etcd is not an address, the CA certificates cannot be read, or TLS for Prometheus cannot be set up.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
     let checks = CACHE_CHECKS.map(|name| host.health().check(name));
@@ -48,7 +49,10 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         address: server_info::endpoint_address(host.advertised()).await,
         ca_bundle: server_info::read_ca_bundle(settings.root_ca())?,
     };
-    let registry = Registry::new(store, cache.clone()).with_peers(peers);
+    let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
+    let registry = Registry::new(store, cache.clone())
+        .with_peers(peers)
+        .with_adapter(adapter);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
     let router = router_with(settings.flow_control(), registry.clone());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Request};
 use percent_encoding::percent_decode_str;
 use setpoint_proto::{ApiError, Reason};
 
@@ -16,15 +16,22 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
-/// the administrator.
+/// Sets the user of a request as an extension.
 ///
 /// # Errors
 /// `Unauthorized` if the credentials are not a valid token.
-pub(crate) async fn authenticate(
+pub(crate) async fn identify<Body>(
     registry: &Registry,
-    headers: &HeaderMap,
-) -> Result<Identity, ApiError> {
+    mut request: Request<Body>,
+) -> Result<Request<Body>, ApiError> {
+    let user = authenticate(registry, request.headers()).await?;
+    request.extensions_mut().insert(user);
+    Ok(request)
+}
+
+/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
+/// the administrator.
+async fn authenticate(registry: &Registry, headers: &HeaderMap) -> Result<Identity, ApiError> {
     let user = match headers.get(AUTHORIZATION) {
         None => Identity::default(),
         Some(value) => of_token(registry, value).await?,

@@ -21,7 +21,7 @@ use super::jwt::SigningKey;
 use super::{AUTHENTICATED, Identity};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
-use crate::registry::{AtLeast, ObjectResponse, Registry, Target, errors};
+use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
 
 /// The issuer of all tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -45,7 +45,7 @@ struct Claims {
     bound: Bound,
 }
 
-/// What a token is bound to.
+/// The objects that a token is bound to: it is invalid without them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Bound {
     namespace: String,
@@ -87,6 +87,7 @@ impl Registry {
     /// `NotFound` for the account or the object that the token is to be bound to, `Conflict` if a uid differs, `Invalid`.
     pub(crate) async fn issue_token(
         &self,
+        context: &RequestContext,
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
@@ -132,10 +133,13 @@ impl Registry {
             jti: uuid::Uuid::new_v4().to_string(),
             bound,
         };
+        let warnings = self.admit_create(context, target, &*request).await?;
         let key = self.signing_key().await?;
         request.status.token = key.sign(&claims).map_err(internal)?;
         request.status.expiration_timestamp = expiry.into();
-        Ok(ObjectResponse::not_stored(request, Default::default()))
+        let mut response = ObjectResponse::not_stored(request, Default::default());
+        response.warnings = warnings;
+        Ok(response)
     }
 
     /// Binds a token to the object of a reference, and with a Pod to its node.

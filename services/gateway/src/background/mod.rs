@@ -1,9 +1,12 @@
 //! Background tasks of the gateway. Each is restarted after a panic, and reports when it keeps failing.
 
+mod api_services;
 mod cache_differences;
+mod custom_resource_definitions;
 mod garbage_collector;
 mod kubernetes_service;
 pub(crate) mod namespace_objects;
+mod policy_status;
 mod quotas;
 mod system_objects;
 mod ttl;
@@ -25,8 +28,8 @@ const INITIAL_OBJECTS: [&str; 3] = [
 
 impl Registry {
     /// Creates the initial namespaces and priority classes; then runs the garbage collector, the deletion of expired objects,
-    /// and the loops that keep the objects of each namespace, the status of quotas and the Service `kubernetes`, until
-    /// `shutdown`.
+    /// and the loops that keep the objects of each namespace, the status of quotas and definitions, APIServices, and
+    /// the Service `kubernetes`, until `shutdown`.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
     /// health of the task; those of the initial objects get `Ok` once they exist.
@@ -41,7 +44,8 @@ impl Registry {
         let initial = INITIAL_OBJECTS.map(&report);
         let (collector, expiry) = (report("garbage-collector"), report("expiry"));
         let (objects, service) = (report("namespace-objects"), report("kubernetes-service"));
-        let quotas = report("quotas");
+        let (quotas, definitions) = (report("quotas"), report("custom-resource-definitions"));
+        let (services, policies) = (report("api-services"), report("policy-status"));
         let work = async {
             self.cache().synced().await;
             let failing = |state: Result<(), String>| {
@@ -61,6 +65,15 @@ impl Registry {
                     Box::pin(namespace_objects::run(&self))
                 }),
                 supervise("quotas", quotas, || Box::pin(quotas::run(&self))),
+                supervise("custom-resource-definitions", definitions, || {
+                    Box::pin(custom_resource_definitions::run(&self))
+                }),
+                supervise("api-services", services, || Box::pin(api_services::run(
+                    &self
+                ))),
+                supervise("policy-status", policies, || {
+                    Box::pin(policy_status::run(&self))
+                }),
                 supervise("kubernetes-service", service, || {
                     Box::pin(kubernetes_service::run(&self))
                 }),

@@ -12,9 +12,10 @@ use futures::StreamExt as _;
 use futures::stream::{FuturesUnordered, SelectAll, select_all};
 use jiff::Timestamp;
 use prost::Message as _;
-use setpoint_codec::{Kind, kind_of, kinds};
+use setpoint_codec::{Kind, kind_of};
 use setpoint_model::quantity::Amount;
 use setpoint_model::{Key, Revision};
+use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::core::{PersistentVolumeClaim, Pod, ResourceQuota, Service};
 use setpoint_proto::{ApiError, EventType, Reason};
 use tokio::time::{Instant, sleep, timeout};
@@ -119,9 +120,11 @@ async fn wait_for_change(events: &mut SelectAll<Watch>) -> Result<bool, ApiError
         let mut event = event?;
         let mut relevant = false;
         loop {
-            match is_quota(&event) {
-                true => quota_changed |= needs_count(&event),
-                false => relevant = true,
+            match event.object.kind {
+                kind if kind == kind_of::<ResourceQuota>() => quota_changed |= needs_count(&event),
+                // A quota may count objects of a kind that is now defined.
+                kind if kind == kind_of::<CustomResourceDefinition>() => quota_changed = true,
+                _ => relevant = true,
             }
             match futures::FutureExt::now_or_never(events.next()) {
                 Some(Some(next)) => event = next?,
@@ -132,10 +135,6 @@ async fn wait_for_change(events: &mut SelectAll<Watch>) -> Result<bool, ApiError
             return Ok(quota_changed);
         }
     }
-}
-
-fn is_quota(event: &Event) -> bool {
-    event.object.kind == kind_of::<ResourceQuota>()
 }
 
 /// Returns whether the quota is new, deleted, has another limit than its last count, or lacks a count. Charges do not
@@ -160,13 +159,21 @@ async fn watch_counted(
     let counts = |kind: &&Kind| {
         let names = quotas.iter().flat_map(|quota| quota.spec.hard.keys());
         let mut names = names;
-        is_counted(kind) && names.any(|name| tracks(kind, name))
+        is_counted(kind)
+            && *kind != kind_of::<ResourceQuota>()
+            && names.any(|name| tracks(kind, name))
     };
-    let quota = kind_of::<ResourceQuota>();
+    let kinds = registry.cache().kinds();
+    let counted = kinds.iter().filter(counts);
+    let counted = counted.map(|kind| Filter::all(kind, namespace));
+    let filters = counted.chain([
+        Filter::all(kind_of::<ResourceQuota>(), namespace),
+        Filter::all(kind_of::<CustomResourceDefinition>(), ""),
+    ]);
     let mut watches = Vec::new();
-    for kind in kinds().iter().filter(|kind| *kind == quota || counts(kind)) {
+    for filter in filters {
         let spec = WatchSpec {
-            filter: Filter::all(kind, namespace),
+            filter,
             start: Start::After(after),
             bookmarks: false,
         };
@@ -230,7 +237,12 @@ async fn used(
 ) -> Result<Amounts, ApiError> {
     let mut used = Amounts::new();
     let now = Timestamp::now();
-    for kind in kinds().iter().filter(|kind| is_counted(kind)) {
+    for kind in registry
+        .cache()
+        .kinds()
+        .iter()
+        .filter(|kind| is_counted(kind))
+    {
         let names = quota.spec.hard.keys().filter(|name| tracks(kind, name));
         let names: Vec<_> = names.cloned().collect();
         if names.is_empty() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_codec::{Difference, Kind, kinds};
+use setpoint_codec::Difference;
 use setpoint_model::Verb;
 use setpoint_proto::setpoint::explain_server::Explain;
 use setpoint_proto::setpoint::{
@@ -39,7 +39,7 @@ impl Service {
     ) -> Result<HistoryResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let context = context(&metadata, &extensions, None)?;
-        let target = target(request.subject.unwrap_or_default())?;
+        let target = self.target(request.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
         let limit = match usize::try_from(request.limit) {
             Ok(0) | Err(_) => VERSIONS,
@@ -55,10 +55,28 @@ impl Service {
         })
     }
 
+    /// Returns the target that a user names by any name of its kind.
+    fn target(&self, subject: ObjectRef) -> Result<Target, ApiError> {
+        let name = &subject.resource;
+        let kind = self.registry.cache().kinds().by_any_name(name);
+        let kind = stored(kind.ok_or_else(|| {
+            let message = format!("the server doesn't have a resource type {name:?}");
+            ApiError::new(Reason::NotFound, message)
+        })?)?;
+        if subject.name.is_empty() {
+            return Err(bad_request("name: Required value"));
+        }
+        let namespace = match kind.namespaced {
+            true => subject.namespace.as_str(),
+            false => "",
+        };
+        Target::new(kind, namespace, &subject.name, "")
+    }
+
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let context = context(&metadata, &extensions, None)?;
-        let target = target(request.subject.unwrap_or_default())?;
+        let target = self.target(request.subject.unwrap_or_default())?;
         let _seat = seat(&extensions, &target).await?;
         why::explain(&self.registry, &context, &target, Timestamp::now()).await
     }
@@ -67,26 +85,6 @@ impl Service {
 /// Takes a seat as a list does: a response needs many reads.
 async fn seat(extensions: &Extensions, target: &Target) -> Result<Option<Seat>, ApiError> {
     Call::new(Verb::List, target).seat(extensions).await
-}
-
-/// Returns the target that a user names by any name of its kind.
-fn target(subject: ObjectRef) -> Result<Target, ApiError> {
-    let kind = stored(kind(&subject.resource)?)?;
-    if subject.name.is_empty() {
-        return Err(bad_request("name: Required value"));
-    }
-    let namespace = match kind.namespaced {
-        true => subject.namespace.as_str(),
-        false => "",
-    };
-    Target::new(kind, namespace, &subject.name, "")
-}
-
-fn kind(name: &str) -> Result<&'static Kind, ApiError> {
-    kinds().by_any_name(name).ok_or_else(|| {
-        let message = format!("the server doesn't have a resource type {name:?}");
-        ApiError::new(Reason::NotFound, message)
-    })
 }
 
 fn version(version: history::Version, values: bool) -> Version {

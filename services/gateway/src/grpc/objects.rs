@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setpoint_codec::Kind;
+use setpoint_codec::{Kind, KindTable};
 use setpoint_model::Verb;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::{
@@ -30,10 +30,15 @@ impl Service {
         Self { registry }
     }
 
+    fn kinds(&self) -> &KindTable {
+        self.registry.cache().kinds()
+    }
+
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<ListResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let context = context(&metadata, &extensions, request.trace)?;
         let filter = filter(
+            self.kinds(),
             &request.resource,
             &request.namespace,
             &request.label_selector,
@@ -49,14 +54,22 @@ impl Service {
             at: RevisionMatch::NotOlderThan(at_least(&request.revision)?),
         };
         let list = self.registry.list(&context, &params);
-        let list = call.observe(&extensions, &context, list).await?;
-        listed(list, params.filter.served())
+        let served = params.filter.served();
+        let converted = async {
+            let mut list = list.await?;
+            let registry = &self.registry;
+            list.items = registry.list_in_version(&params.filter, list.items).await?;
+            Ok(list)
+        };
+        let list = call.observe(&extensions, &context, converted).await?;
+        listed(list, served)
     }
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let context = context(&metadata, &extensions, request.trace)?;
         let target = named(
+            self.kinds(),
             &request.resource,
             &request.namespace,
             &request.name,
@@ -76,6 +89,7 @@ impl Service {
     ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let target = target(
+            self.kinds(),
             &request.resource,
             &request.namespace,
             &request.name,
@@ -84,9 +98,11 @@ impl Service {
         let context = context(&metadata, &extensions, request.trace)?
             .by(request.field_manager)
             .dry(request.dry_run);
-        let created = self
-            .registry
-            .create(&context, &target, object(request.object).await?);
+        let created = self.registry.create(
+            &context,
+            &target,
+            object(self.kinds(), request.object).await?,
+        );
         Call::new(Verb::Create, &target)
             .dry(request.dry_run)
             .observe(&extensions, &context, created)
@@ -99,6 +115,7 @@ impl Service {
     ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let target = named(
+            self.kinds(),
             &request.resource,
             &request.namespace,
             &request.name,
@@ -107,7 +124,7 @@ impl Service {
         let context = context(&metadata, &extensions, request.trace)?
             .by(request.field_manager)
             .dry(request.dry_run);
-        let object = object(request.object).await?;
+        let object = object(self.kinds(), request.object).await?;
         let updated = async {
             match target.subresource {
                 Subresource::Status => self.registry.report_status(&context, &target, object).await,
@@ -126,6 +143,7 @@ impl Service {
     ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let target = named(
+            self.kinds(),
             &request.resource,
             &request.namespace,
             &request.name,
@@ -160,13 +178,28 @@ impl Service {
     ) -> Result<ObjectResponse, ApiError> {
         let (metadata, extensions, request) = request.into_parts();
         let context = context(&metadata, &extensions, request.trace)?.by(request.field_manager);
-        let target = named(&request.resource, &request.namespace, &request.name, "")?;
+        let target = named(
+            self.kinds(),
+            &request.resource,
+            &request.namespace,
+            &request.name,
+            "",
+        )?;
         let options = request.options.unwrap_or_default();
         let deleted = self.registry.delete(&context, &target, &options);
         let deleted = Call::new(Verb::Delete, &target)
             .observe(&extensions, &context, deleted)
             .await?;
-        Ok(deleted.response)
+        let registry = &self.registry;
+        let stored = deleted.response.encoded();
+        // The deletion has begun, whether or not the object can be converted.
+        match registry
+            .response_in_version(deleted.response, target.served)
+            .await
+        {
+            Ok(response) => Ok(response),
+            Err(_) => Ok(stored),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Converts fields of gRPC requests to the registry's types.
 
-use setpoint_codec::{Kind, Object, kinds};
+use setpoint_codec::{Kind, KindTable, Object};
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
@@ -26,8 +26,8 @@ pub(super) fn context(
 }
 
 /// Returns the kind of a plural with its group.
-pub(super) fn kind(resource: &str) -> Result<&'static Kind, ApiError> {
-    kinds().by_resource(resource).ok_or_else(|| {
+pub(super) fn kind(kinds: &KindTable, resource: &str) -> Result<&'static Kind, ApiError> {
+    kinds.by_resource(resource).ok_or_else(|| {
         let message = format!("the server doesn't have a resource type {resource:?}");
         ApiError::new(Reason::NotFound, message)
     })
@@ -35,16 +35,18 @@ pub(super) fn kind(resource: &str) -> Result<&'static Kind, ApiError> {
 
 /// Returns the target of a request.
 pub(super) fn target(
+    kinds: &KindTable,
     resource: &str,
     namespace: &str,
     name: &str,
     subresource: &str,
 ) -> Result<Target, ApiError> {
-    Target::new(kind(resource)?, namespace, name, subresource)
+    Target::new(kind(kinds, resource)?, namespace, name, subresource)
 }
 
 /// Like [`target`], for a request that must name an object.
 pub(super) fn named(
+    kinds: &KindTable,
     resource: &str,
     namespace: &str,
     name: &str,
@@ -53,7 +55,7 @@ pub(super) fn named(
     if name.is_empty() {
         return Err(bad_request("name: Required value"));
     }
-    let target = target(resource, namespace, name, subresource)?;
+    let target = target(kinds, resource, namespace, name, subresource)?;
     stored(target.served)?;
     Ok(target)
 }
@@ -68,6 +70,7 @@ pub(super) fn stored(kind: &'static Kind) -> Result<&'static Kind, ApiError> {
 
 /// Returns the filter of a list or watch.
 pub(super) fn filter(
+    kinds: &KindTable,
     resource: &str,
     namespace: &str,
     labels: &str,
@@ -75,7 +78,7 @@ pub(super) fn filter(
 ) -> Result<Filter, ApiError> {
     let labels = Selector::parse(labels).map_err(|error| bad_request(error.to_string()))?;
     let fields = Fields::parse(fields).map_err(|error| bad_request(error.to_string()))?;
-    Filter::new(stored(kind(resource)?)?, namespace, labels, &fields)
+    Filter::new(stored(kind(kinds, resource)?)?, namespace, labels, &fields)
 }
 
 /// Returns the collection that a filter selects from.
@@ -99,9 +102,12 @@ pub(super) fn revision(text: &str) -> Result<Revision, ApiError> {
 }
 
 /// Decodes the object of a request.
-pub(super) async fn object(any: Option<Any>) -> Result<Box<dyn Object>, ApiError> {
+pub(super) async fn object(
+    kinds: &KindTable,
+    any: Option<Any>,
+) -> Result<Box<dyn Object>, ApiError> {
     let any = any.ok_or_else(|| bad_request("object: Required value"))?;
-    let kind = kinds().by_type_url(&any.type_url);
+    let kind = kinds.by_message(&any.type_url, &any.value);
     let kind = kind.ok_or_else(|| bad_request(format!("type {:?} is unknown", any.type_url)))?;
     Ok(heavy(any.value.len(), || kind.decode(&any.value)).await?)
 }
@@ -129,21 +135,25 @@ mod tests {
 
     #[tokio::test]
     async fn malformed_fields_are_bad_requests() {
-        assert_eq!(kind("cats").unwrap_err().reason, Reason::NotFound);
-        assert_eq!(object(None).await.unwrap_err().reason, Reason::BadRequest);
+        let kinds = KindTable::default();
+        assert_eq!(kind(&kinds, "cats").unwrap_err().reason, Reason::NotFound);
+        assert_eq!(
+            object(&kinds, None).await.unwrap_err().reason,
+            Reason::BadRequest
+        );
         let mut any = Any::pack(&Pod::default());
-        assert!(object(Some(any.clone())).await.is_ok());
+        assert!(object(&kinds, Some(any.clone())).await.is_ok());
         any.value = "\u{ff}".into();
         assert_eq!(
-            object(Some(any.clone())).await.unwrap_err().reason,
+            object(&kinds, Some(any.clone())).await.unwrap_err().reason,
             Reason::BadRequest
         );
         any.type_url.clear();
         assert_eq!(
-            object(Some(any)).await.unwrap_err().reason,
+            object(&kinds, Some(any)).await.unwrap_err().reason,
             Reason::BadRequest
         );
-        assert!(named("pods", "default", "", "").is_err());
-        assert!(filter("pods", "", "a in", "").is_err());
+        assert!(named(&kinds, "pods", "default", "", "").is_err());
+        assert!(filter(&kinds, "pods", "", "a in", "").is_err());
     }
 }

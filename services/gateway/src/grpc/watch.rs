@@ -1,6 +1,7 @@
 //! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers; a view is encoded for each.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures::{Stream, StreamExt as _};
 use prost::Message as _;
@@ -20,19 +21,20 @@ pub(super) type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> +
 
 /// Begins a watch. With `send_initial_events`, `revision` is the minimum revision of the initial state.
 pub(super) async fn begin(
-    registry: &Registry,
+    registry: &Arc<Registry>,
     request: Request<WatchRequest>,
 ) -> Result<Events, ApiError> {
     let (metadata, extensions, request) = request.into_parts();
     let context = context(&metadata, &extensions, request.trace)?;
     let filter = filter(
+        registry.cache().kinds(),
         &request.resource,
         &request.namespace,
         &request.label_selector,
         &request.field_selector,
     )?;
     let collection = collection(&filter);
-    let served = filter.served();
+    let (served, converted) = (filter.served(), filter.clone());
     let call = Call::new(Verb::Watch, &collection);
     let open = Watching::begin(call.info());
     let spec = WatchSpec {
@@ -43,7 +45,7 @@ pub(super) async fn begin(
     let events = call
         .observe(&extensions, &context, registry.watch(&context, spec))
         .await?;
-    let events = open.over(events);
+    let events = open.over(registry.watch_in_version(converted, events));
     Ok(Box::pin(events.map(|event| Ok(message(event?, served)?))))
 }
 

@@ -13,6 +13,12 @@ pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const META: &str = "meta.k8s.io";
 const META_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
+/// Returns the media types of whole objects; custom ones have no protobuf encoding.
+pub(super) fn media_types(is_custom: bool) -> &'static [&'static str] {
+    const TYPES: [&str; 3] = ["application/json", YAML, PROTOBUF];
+    if is_custom { &TYPES[..2] } else { &TYPES }
+}
+
 /// The encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
@@ -56,16 +62,29 @@ pub(super) struct Format {
     pub(super) form: Form,
 }
 
-/// Returns the format for objects that the client prefers. Without `has_table`, Tables are not acceptable.
+/// The formats that a kind does not have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lacking {
+    pub(super) table: bool,
+    /// Protobuf of whole objects.
+    pub(super) protobuf: bool,
+}
+
+/// Returns the format for objects that the client prefers.
 ///
 /// # Errors
 /// `NotAcceptable` if no range of the header is supported.
-pub(super) fn objects(headers: &HeaderMap, has_table: bool) -> Result<Format, ApiError> {
+pub(super) fn objects(headers: &HeaderMap, lacking: Lacking) -> Result<Format, ApiError> {
     let format = |range: &Range| {
         let media = MEDIA.into_iter().find(|media| range.allows(media.name()))?;
         let form = range.form()?;
-        let tabular = has_table && media != Media::Protobuf;
-        (tabular || !matches!(form, Form::Table(_))).then_some(Format { media, form })
+        let lacks = match (form, media) {
+            (Form::Table(_), Media::Protobuf) => true,
+            (Form::Table(_), _) => lacking.table,
+            (Form::Whole, Media::Protobuf) => lacking.protobuf,
+            _ => false,
+        };
+        (!lacks).then_some(Format { media, form })
     };
     first(headers, format).ok_or_else(not_acceptable)
 }
@@ -276,21 +295,49 @@ mod tests {
                 whole(Media::Json),
             ),
         ] {
-            assert_eq!(objects(&accept(value), true), Ok(format), "{value}");
+            assert_eq!(
+                objects(&accept(value), Lacking::default()),
+                Ok(format),
+                "{value}"
+            );
         }
-        assert_eq!(objects(&HeaderMap::new(), true), Ok(whole(Media::Json)));
+        assert_eq!(
+            objects(&HeaderMap::new(), Lacking::default()),
+            Ok(whole(Media::Json))
+        );
     }
 
     #[test]
     fn an_unknown_format_is_not_acceptable() {
-        let error = objects(&accept("application/cbor"), true).expect_err("it is not supported");
+        let cbor = objects(&accept("application/cbor"), Lacking::default());
+        let error = cbor.expect_err("it is not supported");
         assert_eq!(error.reason, Reason::NotAcceptable);
         let table = accept("application/json;as=Table;v=v1;g=meta.k8s.io");
-        let error = objects(&table, false).expect_err("there is no table");
+        let without = Lacking {
+            table: true,
+            ..Lacking::default()
+        };
+        let error = objects(&table, without).expect_err("there is no table");
         assert_eq!(
             error.message,
             "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
         );
+    }
+
+    #[test]
+    fn custom_objects_have_protobuf_for_their_metadata_only() {
+        let custom = Lacking {
+            protobuf: true,
+            ..Lacking::default()
+        };
+        let protobuf = objects(&accept(PROTOBUF), custom);
+        protobuf.expect_err("there is no protobuf");
+        let fallback = format!("{PROTOBUF}, application/json");
+        let format = objects(&accept(&fallback), custom);
+        assert_eq!(format, Ok(whole(Media::Json)));
+        let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+        let format = objects(&accept(&metadata), custom).expect("metadata has protobuf");
+        assert_eq!(format.media, Media::Protobuf);
     }
 
     #[test]

@@ -22,14 +22,11 @@ const KEYS: &str = "/openid/v1/jwks";
 /// Sets the user of a request as an extension.
 pub(super) async fn authenticate(
     State(registry): State<Arc<Registry>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    match authentication::authenticate(&registry, request.headers()).await {
-        Ok(user) => {
-            request.extensions_mut().insert(user);
-            next.run(request).await
-        }
+    match authentication::identify(&registry, request).await {
+        Ok(request) => next.run(request).await,
         Err(error) => ErrorResponse(error).into_response(),
     }
 }

@@ -87,8 +87,11 @@ impl DecodedBody {
         validation: FieldValidation,
     ) -> Result<Self, ApiError> {
         match media_type(headers) {
-            "application/json" => from_json(expected, body, validation),
-            YAML => from_json(expected, &yaml::read(body)?, validation),
+            "application/json" => from_json(expected, body, None, validation),
+            YAML => {
+                let document = yaml::read(body)?;
+                from_json(expected, &document.json, document.duplicate, validation)
+            }
             PROTOBUF => from_protobuf(expected, body),
             _ => Err(unsupported(&["application/json", YAML, PROTOBUF])),
         }
@@ -104,9 +107,11 @@ struct TypeMeta {
     kind: Option<String>,
 }
 
+/// Decodes JSON, which was read from a document with this `duplicate` key.
 fn from_json(
     expected: &'static Kind,
     body: &Bytes,
+    duplicate: Option<String>,
     validation: FieldValidation,
 ) -> Result<DecodedBody, ApiError> {
     let named: TypeMeta = serde_json::from_slice(body).map_err(|error| {
@@ -128,7 +133,10 @@ fn from_json(
     }
     let warnings = match validation {
         FieldValidation::Ignore => Vec::new(),
-        _ => strict::unknown_fields(expected, body),
+        _ => {
+            let unknown = strict::unknown_fields(expected, body);
+            duplicate.into_iter().chain(unknown).collect()
+        }
     };
     if validation == FieldValidation::Strict && !warnings.is_empty() {
         let errors = warnings.join(", ");
@@ -154,6 +162,11 @@ fn from_protobuf(expected: &'static Kind, body: &Bytes) -> Result<DecodedBody, A
     let envelope =
         envelope::read(body).map_err(|error| unrecognized(expected, &error.to_string(), body))?;
     check_kind(expected, &envelope.api_version, &envelope.kind)?;
+    if expected.is_custom() {
+        let problem = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message";
+        let Kind { kind, version, .. } = expected;
+        return Err(conversion_error(kind, version, expected, problem));
+    }
     let object = expected.decode(&envelope.raw)?;
     Ok(DecodedBody {
         object,

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use setpoint_codec::Kind;
 use setpoint_proto::meta::{DeleteOptions, ListMeta, Status, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
@@ -29,11 +30,21 @@ pub(super) async fn one(request: ObjectRequest) -> Result<ApiResponse, ApiError>
     let options = decode_options(&request.query, &request.headers, request.body).await?;
     let deleted = request.registry.delete(&context, &target, &options).await?;
     let returned = kinds::of(deleted.response.kind).returns_deleted();
+    let warnings = deleted.response.warnings.clone();
     let pending = !deleted.gone && options.orphan_dependents == Some(false);
     let response = match deleted.gone && !returned {
         true => encoder.status(&status(deleted)?),
-        false => encoder.object(deleted.response),
+        false if !encoder.needs_content() => encoder.object(deleted.response),
+        false => {
+            let (registry, served) = (&request.registry, target.served);
+            match registry.response_in_version(deleted.response, served).await {
+                Ok(object) => encoder.object(object),
+                // The deletion has begun, whether or not the object can be converted.
+                Err(_) => encoder.status(&success(served, target.name, String::new())),
+            }
+        }
     }?;
+    let response = response.with_warnings(&warnings);
     Ok(match pending {
         true => response.with_status(StatusCode::ACCEPTED),
         false => response,
@@ -46,33 +57,45 @@ pub(super) async fn all(request: ObjectRequest) -> Result<ApiResponse, ApiError>
     let context = context(&request.query, &request.headers)?.as_user(&request.user);
     let params = list_options::list(&request.route, &request.query)?;
     let options = decode_options(&request.query, &request.headers, request.body).await?;
-    let list = request
-        .registry
+    let (registry, kind) = (&request.registry, request.route.kind);
+    let list = registry
         .delete_collection(&context, &params, &options)
         .await?;
     let metadata = ListMeta {
         resource_version: list.revision.to_string(),
         ..Default::default()
     };
-    let items: Vec<Bytes> = list.items.iter().map(|item| item.raw.clone()).collect();
+    let items = match encoder.needs_content() {
+        true => registry.list_in_version(&params.filter, list.items).await,
+        false => Ok(list.items),
+    };
+    let Ok(items) = items else {
+        return encoder.status(&success(kind, String::new(), String::new()));
+    };
+    let items: Vec<Bytes> = items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    heavy(bytes, || encoder.list(request.route.kind, metadata, items)).await
+    heavy(bytes, || encoder.list(kind, metadata, items)).await
 }
 
 fn status(deleted: Deleted) -> Result<Status, ApiError> {
     let ObjectResponse { kind, .. } = deleted.response;
     let object = deleted.response.into_object()?;
-    Ok(Status {
+    let meta = object.meta();
+    Ok(success(kind, meta.name.clone(), meta.uid.clone()))
+}
+
+fn success(kind: &Kind, name: String, uid: String) -> Status {
+    Status {
         status: "Success".into(),
         details: Some(StatusDetails {
-            name: object.meta().name.clone(),
-            uid: object.meta().uid.clone(),
+            name,
+            uid,
             group: kind.group.clone(),
             kind: kind.plural.clone(),
             ..Default::default()
         }),
         ..Default::default()
-    })
+    }
 }
 
 /// Returns the context of a deletion. `DeleteOptions` have no field manager.

@@ -9,7 +9,7 @@ use setpoint_codec::{Kind, Object, envelope};
 use setpoint_proto::meta::{ListMeta, Status};
 use setpoint_proto::{ApiError, Reason};
 
-use super::accept::{self, Form, Format, Media};
+use super::accept::{self, Form, Format, Lacking, Media};
 use super::discovery::subresource_kind;
 use super::encoding::{
     encoded_status, framed, json_list, line, partial, protobuf, protobuf_list, text,
@@ -36,7 +36,11 @@ impl Encoder {
     /// `NotAcceptable` if `Accept` allows no supported format, `BadRequest` for a malformed parameter of a Table.
     pub(super) fn negotiate(request: &ObjectRequest) -> Result<Self, ApiError> {
         let kind = subresource_kind(request.route.kind, &request.route.subresource);
-        let format = accept::objects(&request.headers, table::has_table(kind))?;
+        let lacking = Lacking {
+            table: !table::has_table(kind),
+            protobuf: kind.is_custom(),
+        };
+        let format = accept::objects(&request.headers, lacking)?;
         Ok(Self {
             format,
             include: match format.form {
@@ -56,6 +60,11 @@ impl Encoder {
             Media::Yaml => Err(accept::stream_not_acceptable()),
             _ => Ok(()),
         }
+    }
+
+    /// Returns whether responses have more of an object than its metadata.
+    pub(super) fn needs_content(&self) -> bool {
+        !matches!(self.format.form, Form::Metadata(_) | Form::MetadataList(_))
     }
 
     /// Encodes a `Status`, which has no other form.

@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use http::header::WARNING;
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use setpoint_proto::ApiError;
 use super::query::Query;
 use super::response::ErrorResponse;
 use super::route::Route;
-use super::{delete, log, not_allowed, not_found, read, watch, write};
+use super::{delete, deprecation, log, not_allowed, not_found, read, watch, write};
 use crate::access::Identity;
 use crate::registry::Registry;
 
@@ -44,6 +45,7 @@ pub(super) async fn serve(
     let (errors, accepted) = (query.clone(), parts.headers.clone());
     let route = route.map(|Extension(route)| route);
     let verb = (route.as_ref()).and_then(|route| verb(&method, route, &uri));
+    let deprecation = (route.as_ref()).and_then(|route| deprecation::header(route.kind));
     let response = async {
         let route = route.ok_or_else(not_found)?;
         let verb = verb.ok_or_else(not_allowed)?;
@@ -58,7 +60,12 @@ pub(super) async fn serve(
         respond(verb, request, stop).await
     };
     let response = response.await;
-    response.unwrap_or_else(|error| ErrorResponse(error).negotiated(&errors, &accepted))
+    let mut response =
+        response.unwrap_or_else(|error| ErrorResponse(error).negotiated(&errors, &accepted));
+    if let Some(deprecation) = deprecation {
+        response.headers_mut().append(WARNING, deprecation);
+    }
+    response
 }
 
 /// Calls the module of the verb.
@@ -91,6 +98,10 @@ pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
         let creates = method == Method::POST && !everywhere && !named && !route.is_watch;
         return creates.then_some(Verb::Create);
     }
+    if route.kind.is_computed {
+        let reads = method == Method::GET && !route.is_watch && !watches(uri);
+        return reads.then_some(if named { Verb::Get } else { Verb::List });
+    }
     if route.is_watch {
         return (method == Method::GET).then_some(Verb::Watch);
     }
@@ -104,12 +115,18 @@ pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
         ("PUT", true, _) => Some(Verb::Update),
         ("PATCH", true, _) => Some(Verb::Patch),
         ("DELETE", true, "") => Some(Verb::Delete),
-        ("GET" | "HEAD", false, _) => {
-            let watch = Query::parse(uri.query().unwrap_or_default()).flag("watch");
-            Some(if watch { Verb::Watch } else { Verb::List })
-        }
+        ("GET" | "HEAD", false, _) => Some(if watches(uri) {
+            Verb::Watch
+        } else {
+            Verb::List
+        }),
         ("POST", false, _) if !everywhere => Some(Verb::Create),
         ("DELETE", false, _) if !everywhere => Some(Verb::DeleteCollection),
         _ => None,
     }
+}
+
+/// Returns whether the query of a list asks for a watch.
+fn watches(uri: &Uri) -> bool {
+    Query::parse(uri.query().unwrap_or_default()).flag("watch")
 }

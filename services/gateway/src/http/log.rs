@@ -1,7 +1,5 @@
 //! The subresource `log`: streams the log of a container from the agent of its node.
 
-use std::error::Error as _;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::Extension;
@@ -18,18 +16,15 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::AtLeast;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 
 use super::handler::ObjectRequest;
 use super::query::Query;
 use super::write_options;
-use crate::peers::Peers;
+use crate::agents;
 use crate::registry::{Registry, RequestContext, Target};
 
 /// The time within which an agent must begin to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The interval of pings to an agent, and the time within which it must answer one.
-const KEEPALIVE: Duration = Duration::from_secs(10);
 
 /// Returns the log of a container.
 pub(super) async fn log(
@@ -48,7 +43,7 @@ pub(super) async fn log(
         return Ok((plain, Body::empty()).into_response());
     }
     let node: Node = read(registry, &context, "Node", "", &pod.spec.node_name).await?;
-    let mut agent = NodeClient::new(connect(registry.peers(), &node).await?);
+    let mut agent = NodeClient::new(agents::connect(registry.peers(), &node).await?);
     let pieces = timeout(TIMEOUT, agent.logs(logs)).await;
     let pieces = pieces.map_err(|_| internal("the node's agent does not answer"))??;
     let pieces = pieces.into_inner();
@@ -136,36 +131,6 @@ fn container(pod: &Pod, named: Option<&str>) -> Result<String, ApiError> {
             refused(message)
         }
     }
-}
-
-/// Connects to the agent of a node.
-async fn connect(peers: &Peers, node: &Node) -> Result<Channel, ApiError> {
-    let addresses = &node.status.addresses;
-    let address = addresses
-        .iter()
-        .find(|address| address.r#type == "InternalIP");
-    let host = address.map_or("", |address| address.address.as_str());
-    let port = node.status.daemon_endpoints.kubelet_endpoint.port;
-    let unreachable = |cause: String| {
-        internal(format!(
-            "cannot reach the agent of node {:?} at {host}:{port}: {cause}",
-            node.metadata.name
-        ))
-    };
-    // A name could be resolved to any address.
-    host.parse::<IpAddr>()
-        .map_err(|_| unreachable("its InternalIP is no IP address".to_owned()))?;
-    let endpoint = peers.endpoint(host, u16::try_from(port).unwrap_or_default());
-    let endpoint = endpoint.await.map_err(unreachable)?;
-    let endpoint = endpoint
-        .http2_keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE);
-    let cause = |error: tonic::transport::Error| {
-        let cause = error.source();
-        cause.map_or_else(|| error.to_string(), ToString::to_string)
-    };
-    let connected = endpoint.connect().await;
-    connected.map_err(|error| unreachable(cause(error)))
 }
 
 fn internal(message: impl Into<String>) -> ApiError {

@@ -9,12 +9,15 @@ mod authenticate;
 mod body;
 mod compression;
 mod delete;
+mod deprecation;
 mod discovery;
 mod encoder;
 mod encoding;
 mod handler;
 mod list_options;
+mod loading;
 mod log;
+mod metrics;
 mod openapi;
 mod query;
 mod read;
@@ -37,6 +40,8 @@ use axum::routing::get;
 use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
 
+pub(crate) use discovery::group_rank;
+
 use crate::registry::Registry;
 use query::Query;
 use response::{ApiResponse, ErrorResponse};
@@ -49,6 +54,7 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .merge(discovery::router())
         .merge(openapi::router())
         .merge(authenticate::router())
+        .merge(metrics::router(registry.adapter()))
         .method_not_allowed_fallback(async || ErrorResponse(not_allowed()))
         .fallback(handler::serve)
         .layer(from_fn(compression::compress))
@@ -57,7 +63,8 @@ pub fn router(registry: Arc<Registry>) -> Router {
             registry.clone(),
             authenticate::authenticate,
         ))
-        .layer(from_fn(telemetry::observe))
+        .layer(from_fn_with_state(registry.clone(), telemetry::observe))
+        .layer(from_fn_with_state(registry.clone(), loading::wait))
         .with_state(registry)
 }
 

@@ -14,7 +14,10 @@ use crate::heavy::heavy;
 pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
     let context = write_options::context(&request.query, &request.headers)?.as_user(&request.user);
-    let target = request.route.target()?;
+    let mut target = request.route.target()?;
+    if !encoder.needs_content() {
+        target = target.keeping_version();
+    }
     let at = list_options::at_least(&request.query)?;
     let response = request.registry.get(&context, &target, at).await?;
     heavy(response.raw.len(), || encoder.object(response)).await
@@ -32,7 +35,13 @@ pub(super) async fn list(request: ObjectRequest) -> Result<ApiResponse, ApiError
         remaining_item_count: list.remaining,
         ..Default::default()
     };
-    let items: Vec<Bytes> = list.items.iter().map(|item| item.raw.clone()).collect();
+    let kind = request.route.kind;
+    let filter = &params.filter;
+    let items = match encoder.needs_content() || filter.needs_conversion() {
+        true => request.registry.list_in_version(filter, list.items).await?,
+        false => list.items,
+    };
+    let items: Vec<Bytes> = items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    heavy(bytes, || encoder.list(request.route.kind, metadata, items)).await
+    heavy(bytes, || encoder.list(kind, metadata, items)).await
 }

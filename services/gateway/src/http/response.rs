@@ -54,12 +54,15 @@ impl ApiResponse {
 
     /// Adds `Warning` headers, which kubectl prints.
     pub(super) fn with_warnings(mut self, warnings: &[String]) -> Self {
-        let lines = warnings
-            .iter()
-            .map(|text| format!("299 - {text:?}").try_into());
-        self.warnings.extend(lines.flatten());
+        let lines = warnings.iter().filter_map(|text| warning(text));
+        self.warnings.extend(lines);
         self
     }
+}
+
+/// Returns the value of a `Warning` header; `None` if a header cannot have the text.
+pub(super) fn warning(text: &str) -> Option<HeaderValue> {
+    format!("299 - {text:?}").try_into().ok()
 }
 
 impl IntoResponse for ApiResponse {

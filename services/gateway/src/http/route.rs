@@ -1,7 +1,7 @@
 //! Parses paths into a kind, a namespace, a name and a subresource.
 
 use percent_encoding::percent_decode_str;
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::{Kind, KindTable};
 use setpoint_proto::ApiError;
 
 use crate::registry::Target;
@@ -22,31 +22,33 @@ pub(super) struct Route {
 
 impl Route {
     /// Parses `/api/<version>/…` and `/apis/<group>/<version>/…`. Returns `None` if there is no such resource.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    pub(super) fn of(kinds: &KindTable, path: &str) -> Option<Self> {
         let mut segments = Vec::new();
         for segment in path.strip_prefix('/')?.trim_end_matches('/').split('/') {
             segments.push(percent_decode_str(segment).decode_utf8().ok()?.into_owned());
         }
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
-            ["api", version, "watch", rest @ ..] => Self::watched("", version, rest),
-            ["apis", group, version, "watch", rest @ ..] => Self::watched(group, version, rest),
-            ["api", version, rest @ ..] => Self::below("", version, rest),
-            ["apis", group, version, rest @ ..] => Self::below(group, version, rest),
+            ["api", version, "watch", rest @ ..] => Self::watched(kinds, "", version, rest),
+            ["apis", group, version, "watch", rest @ ..] => {
+                Self::watched(kinds, group, version, rest)
+            }
+            ["api", version, rest @ ..] => Self::below(kinds, "", version, rest),
+            ["apis", group, version, rest @ ..] => Self::below(kinds, group, version, rest),
             _ => None,
         }
     }
 
-    fn watched(group: &str, version: &str, path: &[&str]) -> Option<Self> {
-        let route = Self::below(group, version, path)?;
+    fn watched(kinds: &KindTable, group: &str, version: &str, path: &[&str]) -> Option<Self> {
+        let route = Self::below(kinds, group, version, path)?;
         route.subresource.is_empty().then_some(Self {
             is_watch: true,
             ..route
         })
     }
 
-    fn below(group: &str, version: &str, path: &[&str]) -> Option<Self> {
-        let kind_of = |plural| kinds().by_plural(group, version, plural);
+    fn below(kinds: &KindTable, group: &str, version: &str, path: &[&str]) -> Option<Self> {
+        let kind_of = |plural| kinds.by_plural(group, version, plural);
         let (kind, namespace, rest) = match path {
             // `namespaces/x/status` is a subresource of the Namespace, not a kind within it.
             ["namespaces", namespace, plural, rest @ ..] if kind_of(plural).is_some() => {
@@ -131,10 +133,10 @@ mod tests {
                 "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
             ),
         ] {
-            let route = Route::of(path).expect(path);
+            let route = Route::of(&KindTable::default(), path).expect(path);
             assert_eq!(route.template(), template);
         }
-        let route = Route::of("/api/v1/nodes/a%3Ab").expect("it is a node");
+        let route = Route::of(&KindTable::default(), "/api/v1/nodes/a%3Ab").expect("it is a node");
         assert_eq!(route.name, "a:b");
     }
 
@@ -152,7 +154,7 @@ mod tests {
             "/apis/apps/v1beta1/deployments",
             "/api/v1/watch/namespaces/default/pods/web/status",
         ] {
-            assert!(Route::of(path).is_none(), "{path}");
+            assert!(Route::of(&KindTable::default(), path).is_none(), "{path}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Middleware that records a span and the metrics of each request.
 
-use axum::extract::{MatchedPath, Request};
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::USER_AGENT;
@@ -14,10 +16,15 @@ use super::handler::verb;
 use super::query::Query;
 use super::route::Route;
 use crate::metrics;
+use crate::registry::Registry;
 
 /// Runs a request in its span, and counts it when the response begins.
-pub(super) async fn observe(mut request: Request, next: Next) -> Response {
-    let route = Route::of(request.uri().path());
+pub(super) async fn observe(
+    State(registry): State<Arc<Registry>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let route = Route::of(registry.cache().kinds(), request.uri().path());
     let verb = route
         .as_ref()
         .and_then(|route| verb(request.method(), route, request.uri()));

@@ -32,12 +32,16 @@ pub(super) async fn watch(request: ObjectRequest) -> Result<Response, ApiError> 
     encoder.check_stream()?;
     let context = write_options::context(&request.query, &request.headers)?.as_user(&request.user);
     let spec = list_options::watch(&request.route, &request.query)?;
-    let served = spec.filter.served();
+    let filter = spec.filter.clone();
+    let served = filter.served();
     let timeout = timeout(&request.query)?;
     let marked = list_options::sets_send_initial_events(&request.query);
     let events = match request.registry.watch(&context, spec).await {
         // Clients expect this error in the stream.
         Err(error) if error.reason == Reason::Expired => stream::iter([Err(error)]).boxed(),
+        events if encoder.needs_content() || filter.needs_conversion() => {
+            request.registry.watch_in_version(filter, events?)
+        }
         events => events?,
     };
     let open = Watching::begin(RequestInfo {

@@ -1,5 +1,7 @@
 //! Create, update and patch.
 
+use std::fmt::Display;
+
 use axum::body::Body;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -24,8 +26,13 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// The media types of patches.
-pub(super) const PATCHES: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
+/// Returns the media types of patches. Custom kinds have no rules for a strategic merge.
+pub(super) fn patch_types(is_custom: bool) -> &'static [&'static str] {
+    match is_custom {
+        true => &[JSON, MERGE, APPLY],
+        false => &[JSON, MERGE, STRATEGIC, APPLY],
+    }
+}
 
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
@@ -65,16 +72,17 @@ pub(super) async fn update(request: ObjectRequest) -> Result<ApiResponse, ApiErr
 
 /// `PATCH` of an object or its subresource.
 pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
+    let of = patch_type(&request.headers, request.route.kind)?;
     let encoder = Encoder::negotiate(&request)?;
     let context = write_options::write(&request.query, &request.headers, "PatchOptions")?
         .as_user(&request.user);
     let target = request.route.target()?;
-    let of = patch_type(&request.headers)?;
-    let check = check(FieldValidation::from_query(&request.query, "PatchOptions")?);
+    let validation = FieldValidation::from_query(&request.query, "PatchOptions")?;
+    let check = check(validation);
     check_apply_options(&request.query, of)?;
     let body = body::read(request.body).await?;
     let bytes = body.len();
-    let body = heavy(bytes, || patch_body(of, &body)).await?;
+    let (body, duplicate) = heavy(bytes, || patch_body(of, &body)).await?;
     let patch = Patch {
         r#type: of,
         body,
@@ -82,8 +90,9 @@ pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiErro
         force: request.query.flag("force"),
         check,
     };
+    let duplicates = accept_duplicate(duplicate, validation)?;
     let response = request.registry.patch(&context, &target, &patch).await?;
-    let warnings = response.warnings.clone();
+    let warnings = [duplicates, response.warnings.clone()].concat();
     let status = match response.created {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
@@ -106,18 +115,42 @@ fn check_apply_options(query: &Query, of: Type) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Decodes a patch. Configurations are YAML, which includes JSON.
-fn patch_body(of: Type, body: &[u8]) -> Result<Value, ApiError> {
+/// Decodes a patch. Configurations are YAML, which includes JSON. Returns the first key that one has twice, too.
+fn patch_body(of: Type, body: &[u8]) -> Result<(Value, Option<String>), ApiError> {
     let bad = |problem: String| ApiError::new(Reason::BadRequest, problem);
     if of != Type::Apply {
         let json = serde_json::from_slice(body);
-        return json.map_err(|error| bad(format!("error decoding patch: {error}")));
+        let json = json.map_err(|error| bad(format!("error decoding patch: {error}")))?;
+        return Ok((json, None));
     }
     if let Ok(json) = serde_json::from_slice(body) {
-        return Ok(json);
+        return Ok((json, None));
     }
-    let json = yaml::read(body).map_err(|error| bad(format!("error decoding YAML: {error}")))?;
-    serde_json::from_slice(&json).map_err(|error| bad(format!("error decoding YAML: {error}")))
+    let malformed = |error: &dyn Display| bad(format!("error decoding YAML: {error}"));
+    let document = yaml::read(body).map_err(|error| malformed(&error))?;
+    let json = serde_json::from_slice(&document.json).map_err(|error| malformed(&error))?;
+    Ok((json, document.duplicate))
+}
+
+/// Returns the warning about a key that a configuration has twice.
+///
+/// # Errors
+/// `BadRequest` if validation is strict.
+fn accept_duplicate(
+    duplicate: Option<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>, ApiError> {
+    let Some(duplicate) = duplicate.filter(|_| validation != FieldValidation::Ignore) else {
+        return Ok(Vec::new());
+    };
+    let problem = format!("error converting YAML to JSON: {duplicate}");
+    match validation {
+        FieldValidation::Strict => {
+            let message = format!("error strict decoding YAML: {problem}");
+            Err(ApiError::new(Reason::BadRequest, message))
+        }
+        _ => Ok(vec![problem]),
+    }
 }
 
 async fn decode(
@@ -160,13 +193,14 @@ fn check_name(object: &dyn Object, route: &Route) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn patch_type(headers: &HeaderMap) -> Result<Type, ApiError> {
-    match body::media_type(headers) {
+fn patch_type(headers: &HeaderMap, kind: &Kind) -> Result<Type, ApiError> {
+    let (name, types) = (body::media_type(headers), patch_types(kind.is_custom()));
+    match name {
+        _ if !types.contains(&name) => Err(body::unsupported(types)),
         JSON => Ok(Type::Json),
         MERGE => Ok(Type::Merge),
         STRATEGIC => Ok(Type::Strategic),
-        APPLY => Ok(Type::Apply),
-        _ => Err(body::unsupported(&PATCHES)),
+        _ => Ok(Type::Apply),
     }
 }
 

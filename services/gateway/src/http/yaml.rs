@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use serde_json::Value;
-use serde_saphyr::{Budget, Options};
+use serde_saphyr::{Budget, DuplicateKeyPolicy, Error, Options};
 use setpoint_proto::{ApiError, Reason};
 
 /// The media type of YAML.
@@ -14,17 +14,49 @@ pub(super) const YAML: &str = "application/yaml";
 const NODES: usize = 200_000;
 const DEPTH: usize = 64;
 
+/// A document.
+pub(super) struct Document {
+    pub(super) json: Bytes,
+    /// The first key that a mapping has twice, of which the last value applies: an error for those who ask for strictness.
+    pub(super) duplicate: Option<String>,
+}
+
 /// Converts a YAML document to JSON.
 ///
 /// # Errors
 /// `BadRequest` if it is malformed, more than one document, or beyond the limits.
-pub(super) fn read(yaml: &[u8]) -> Result<Bytes, ApiError> {
-    let document: Value =
-        serde_saphyr::from_slice_with_options(yaml, options()).map_err(|error| {
-            let message = format!("error converting YAML to JSON: {}", error.without_snippet());
-            ApiError::new(Reason::BadRequest, message)
-        })?;
-    Ok(document.to_string().into())
+pub(super) fn read(yaml: &[u8]) -> Result<Document, ApiError> {
+    match parse(yaml, DuplicateKeyPolicy::Error) {
+        Ok(json) => Ok(Document {
+            json,
+            duplicate: None,
+        }),
+        Err(Error::DuplicateMappingKey { key, location }) => {
+            let key = key.unwrap_or_default();
+            let line = location.line();
+            let duplicate = format!("line {line}: key {key:?} already set in map");
+            Ok(Document {
+                json: parse(yaml, DuplicateKeyPolicy::LastWins).map_err(malformed)?,
+                duplicate: Some(format!("yaml: unmarshal errors:\n  {duplicate}")),
+            })
+        }
+        Err(error) => Err(malformed(error)),
+    }
+}
+
+fn parse(yaml: &[u8], duplicates: DuplicateKeyPolicy) -> Result<Bytes, Error> {
+    let mut options = options();
+    options.duplicate_keys = duplicates;
+    match serde_saphyr::from_slice_with_options::<Value>(yaml, options) {
+        Ok(document) => Ok(document.to_string().into()),
+        Err(Error::WithSnippet { error, .. }) => Err(*error),
+        Err(error) => Err(error),
+    }
+}
+
+fn malformed(error: Error) -> ApiError {
+    let message = format!("error converting YAML to JSON: {error}");
+    ApiError::new(Reason::BadRequest, message)
 }
 
 /// Converts a JSON document to YAML, with sorted keys.
@@ -56,7 +88,19 @@ mod tests {
     use super::*;
 
     fn read_value(yaml: &str) -> Value {
-        serde_json::from_slice(&read(yaml.as_bytes()).unwrap()).unwrap()
+        serde_json::from_slice(&read(yaml.as_bytes()).unwrap().json).unwrap()
+    }
+
+    fn reason(yaml: &[u8]) -> Reason {
+        read(yaml).err().unwrap().reason
+    }
+
+    #[test]
+    fn the_last_of_two_values_applies_and_the_key_is_named() {
+        let document = read(b"a: 1\nb:\n  c: 1\n  c: 2\n").unwrap();
+        assert_eq!(document.json, r#"{"a":1,"b":{"c":2}}"#);
+        let problem = "yaml: unmarshal errors:\n  line 4: key \"c\" already set in map";
+        assert_eq!(document.duplicate.unwrap(), problem);
     }
 
     /// Checks K21.
@@ -86,21 +130,11 @@ mod tests {
             let before = vec![before; 10].join(", ");
             bomb += &format!("a{n}: &a{n} [{before}]\n");
         }
-        assert_eq!(
-            read(bomb.as_bytes()).unwrap_err().reason,
-            Reason::BadRequest
-        );
+        assert_eq!(reason(bomb.as_bytes()), Reason::BadRequest);
         let deep = "[".repeat(100_000);
-        assert_eq!(
-            read(deep.as_bytes()).unwrap_err().reason,
-            Reason::BadRequest
-        );
+        assert_eq!(reason(deep.as_bytes()), Reason::BadRequest);
         for wrong in ["a: b: c", "\u{0}", "{"] {
-            assert_eq!(
-                read(wrong.as_bytes()).unwrap_err().reason,
-                Reason::BadRequest,
-                "{wrong}"
-            );
+            assert_eq!(reason(wrong.as_bytes()), Reason::BadRequest, "{wrong}");
         }
         assert!(read(b"\xff\xfe").is_err());
     }

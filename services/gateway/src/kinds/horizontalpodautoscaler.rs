@@ -12,7 +12,7 @@ use setpoint_proto::autoscaling_v2::{
     HpaScalingPolicy, HpaScalingRules, MetricSpec, MetricTarget, ResourceMetricSource,
 };
 
-use super::StoredKind;
+use super::{StoredKind, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
@@ -25,6 +25,8 @@ const SELECTIONS: &[&str] = &["Disabled", "Max", "Min"];
 const POLICY_TYPES: &[&str] = &["Percent", "Pods"];
 
 impl StoredKind for HorizontalPodAutoscaler {
+    status::status_items!(uncounted);
+
     fn fill_defaults(&mut self) {
         let spec = &mut self.spec;
         spec.min_replicas.get_or_insert(1);
@@ -39,14 +41,6 @@ impl StoredKind for HorizontalPodAutoscaler {
             fill_rules(up, &[pods, percent.clone()]);
             fill_rules(behavior.scale_down.get_or_insert_default(), &[percent]);
         }
-    }
-
-    fn prepare_create(&mut self) {
-        self.status = Default::default();
-    }
-
-    fn prepare_update(&mut self, old: &Self) {
-        self.status.clone_from(&old.status);
     }
 
     fn prepare_status_update(&mut self, old: &Self) {

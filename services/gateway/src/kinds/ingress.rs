@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_proto::networking::{Ingress, IngressClass, IngressRule};
 
-use super::{Admitting, StoredKind, default_class, ingressclass, template};
+use super::{Admitting, StoredKind, default_class, ingressclass, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::{Registry, Target};
@@ -19,7 +19,7 @@ const CLASS: &str = "kubernetes.io/ingress.class";
 const SHOWN: usize = 3;
 
 impl StoredKind for Ingress {
-    template::status_items!();
+    status::status_items!();
 
     fn admit<'a>(
         &'a mut self,

@@ -6,13 +6,17 @@
 mod admission;
 pub(crate) mod age;
 pub(crate) mod amounts;
+pub(crate) mod apiservice;
 mod certificatesigningrequest;
+pub(crate) mod computed;
 mod configmap;
 mod controllerrevision;
 mod cronjob;
 mod csidriver;
 mod csinode;
 mod csistoragecapacity;
+pub(crate) mod custom;
+pub(crate) mod customresourcedefinition;
 mod daemonset;
 mod default_class;
 mod deployment;
@@ -30,6 +34,7 @@ mod ipaddress;
 mod job;
 mod lease;
 pub(crate) mod limitrange;
+mod metrics;
 pub(crate) mod namespace;
 mod networkpolicy;
 mod node;
@@ -54,6 +59,7 @@ pub(crate) mod service;
 mod serviceaccount;
 pub(crate) mod servicecidr;
 mod statefulset;
+mod status;
 mod storageclass;
 mod strategy;
 mod template;
@@ -67,10 +73,11 @@ mod volumeattributesclass;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
+use setpoint_codec::Object;
 use setpoint_model::selector::Selector;
 use setpoint_model::{Verb, names};
+use setpoint_proto::ApiError;
 use setpoint_proto::coordination::LeaseSpec;
-use setpoint_proto::{ApiError, Resource};
 
 use crate::access::Identity;
 use crate::flow_control::PriorityLevel;
@@ -117,7 +124,7 @@ pub(crate) type Admitting<'a> = BoxFuture<'a, Result<(), ApiError>>;
 pub(crate) type Allocating<'a> = BoxFuture<'a, Result<Option<Allocation>, ApiError>>;
 
 /// A kind that is stored. A write calls `fill_defaults`, `prepare_…` and `validate…` in this order.
-pub(crate) trait StoredKind: Resource {
+pub(crate) trait StoredKind: Object {
     /// Whether `metadata.generation` counts changes of the intent.
     const COUNTS_GENERATIONS: bool = false;
     /// Whether an update may leave out `metadata.resourceVersion`, and so replace any version.

@@ -7,8 +7,7 @@ use setpoint_proto::meta::{Condition, IntOrString, StatusCause, StatusDetails};
 use setpoint_proto::policy::PodDisruptionBudget;
 use setpoint_proto::{ApiError, Reason};
 
-use super::StoredKind;
-use super::template;
+use super::{StoredKind, status};
 use crate::registry::validation::amount::{self, Amount};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
@@ -22,7 +21,7 @@ const ALLOWED: &str = "DisruptionAllowed";
 impl StoredKind for PodDisruptionBudget {
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
 
-    template::status_items!();
+    status::status_items!();
 
     fn check_name(name: &str) -> Vec<String> {
         names::validate_path_segment(name)

@@ -5,7 +5,7 @@ use setpoint_proto::flowcontrol::{
     PriorityLevelConfiguration, QueuingConfiguration,
 };
 
-use super::{Paths, StoredKind, flowcontrol, template};
+use super::{Paths, StoredKind, flowcontrol, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
@@ -20,7 +20,7 @@ const HASH_BITS: f64 = 60.0;
 
 impl StoredKind for PriorityLevelConfiguration {
     const STATUS_RESETS: Paths = &[&["spec"], &["metadata"]];
-    template::status_items!();
+    status::status_items!();
 
     fn fill_defaults(&mut self) {
         if let Some(exempt) = &mut self.spec.exempt {

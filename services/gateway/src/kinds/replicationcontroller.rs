@@ -6,7 +6,7 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::core::{PodTemplateSpec, ReplicationController};
 
 use super::template;
-use super::{Replicas, Role, StoredKind};
+use super::{Replicas, Role, StoredKind, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
@@ -15,7 +15,7 @@ impl StoredKind for ReplicationController {
     const ROLE: Role = Role::Workload;
     const ORPHANS_BY_DEFAULT: bool = true;
 
-    template::status_items!();
+    status::status_items!();
 
     fn fill_defaults(&mut self) {
         self.spec.replicas.get_or_insert(1);

@@ -16,16 +16,11 @@ use crate::registry::validation::podspec::validate_template_metadata;
 impl StoredKind for ResourceClaim {
     const RETURNS_DELETED: bool = true;
     const STATUS_RESETS: Paths = &[&["spec"], &["metadata"]];
+
+    super::status::status_items!(uncounted);
+
     fn fill_defaults(&mut self) {
         request::fill_defaults(&mut self.spec);
-    }
-
-    fn prepare_create(&mut self) {
-        self.status = Default::default();
-    }
-
-    fn prepare_update(&mut self, old: &Self) {
-        self.status.clone_from(&old.status);
     }
 
     fn prepare_status_update(&mut self, old: &Self) {

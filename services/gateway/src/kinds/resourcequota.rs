@@ -14,8 +14,8 @@ use serde_json::Value;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{ResourceQuota, ResourceQuotaSpec};
 
-use super::StoredKind;
 use super::amounts::Quantities;
+use super::{StoredKind, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
@@ -26,18 +26,13 @@ pub(crate) use usage::{is_counted, of as usage_of, tracks};
 
 impl StoredKind for ResourceQuota {
     const RETURNS_DELETED: bool = true;
+
+    status::status_items!(uncounted);
+
     fn fill_defaults(&mut self) {
         podspec::canonicalise(&mut self.spec.hard);
         podspec::canonicalise(&mut self.status.hard);
         podspec::canonicalise(&mut self.status.used);
-    }
-
-    fn prepare_create(&mut self) {
-        self.status = Default::default();
-    }
-
-    fn prepare_update(&mut self, old: &Self) {
-        self.status = old.status.clone();
     }
 
     fn prepare_status_update(&mut self, old: &Self) {

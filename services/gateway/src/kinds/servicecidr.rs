@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_proto::networking::ServiceCidr;
 
-use super::{Paths, StoredKind, service};
+use super::{Paths, StoredKind, service, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::{ip, metadata};
@@ -15,13 +15,8 @@ const IMMUTABLE: &str = "field is immutable";
 
 impl StoredKind for ServiceCidr {
     const STATUS_RESETS: Paths = &[&["spec"], &["metadata"]];
-    fn prepare_create(&mut self) {
-        self.status = Default::default();
-    }
 
-    fn prepare_update(&mut self, old: &Self) {
-        self.status.clone_from(&old.status);
-    }
+    status::status_items!(uncounted);
 
     fn prepare_status_update(&mut self, old: &Self) {
         self.spec.clone_from(&old.spec);

@@ -11,9 +11,11 @@ use setpoint_proto::apps::{
 use setpoint_proto::core::{
     PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume, VolumeSource,
 };
+use setpoint_proto::meta::IntOrString;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
+use crate::registry::validation::amount::{self, Amount};
 use crate::registry::validation::claim as claim_spec;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
@@ -41,12 +43,10 @@ impl StoredKind for StatefulSet {
 
     fn prepare_create(&mut self) {
         self.status = Default::default();
-        drop_max_unavailable(&mut self.spec);
     }
 
     fn prepare_update(&mut self, old: &Self) {
         self.status.clone_from(&old.status);
-        drop_max_unavailable(&mut self.spec);
     }
 
     fn prepare_status_update(&mut self, old: &Self) {
@@ -181,13 +181,6 @@ fn fill_claim(claim: &mut PersistentVolumeClaim) {
     podspec::canonicalise(&mut claim.status.allocated_resources);
 }
 
-/// Clears `maxUnavailable`, which clusters ignore unless its feature gate is on, and that is off by default.
-fn drop_max_unavailable(spec: &mut StatefulSetSpec) {
-    if let Some(rolling) = &mut spec.update_strategy.rolling_update {
-        rolling.max_unavailable = None;
-    }
-}
-
 fn validate_strategy(
     strategy: &StatefulSetUpdateStrategy,
     path: &FieldPath<'_>,
@@ -202,10 +195,22 @@ fn validate_strategy(
         ("RollingUpdate", Some(rolling)) => {
             let partition = rolling.partition.unwrap_or_default();
             errors.non_negative(&at.field("partition"), partition);
+            if let Some(max) = &rolling.max_unavailable {
+                validate_max_unavailable(max, &at.field("maxUnavailable"), errors);
+            }
         }
         ("OnDelete" | "RollingUpdate", None) => {}
         _ => errors.invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'"),
     }
+}
+
+/// Validates `maxUnavailable` as upstream does behind its feature gate. The field has no default: without it, updates are
+/// those of clusters where the gate is off.
+fn validate_max_unavailable(max: &IntOrString, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    if Amount::validate(max, path, errors).is_zero() {
+        errors.invalid(path, max, "cannot be 0");
+    }
+    amount::validate_percentage(max, path, errors);
 }
 
 fn validate_retention(

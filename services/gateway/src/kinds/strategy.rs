@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use setpoint_codec::{Kind, Object};
+use setpoint_codec::{CustomObject, Kind, Object};
 use setpoint_model::Verb;
 use setpoint_proto::coordination::LeaseSpec;
 use setpoint_proto::{Resource, for_each_stored_kind};
@@ -74,7 +74,7 @@ strategy! {
 }
 
 /// Returns the object as its own type. Its strategy was looked up by its kind, so it is of that type.
-fn typed<T: Resource>(object: &dyn Object) -> &T {
+fn typed<T: 'static>(object: &dyn Object) -> &T {
     object
         .as_any()
         .downcast_ref()
@@ -82,7 +82,7 @@ fn typed<T: Resource>(object: &dyn Object) -> &T {
 }
 
 /// As [`typed`], mutable.
-fn typed_mut<T: Resource>(object: &mut dyn Object) -> &mut T {
+fn typed_mut<T: 'static>(object: &mut dyn Object) -> &mut T {
     object
         .as_any_mut()
         .downcast_mut()
@@ -98,12 +98,18 @@ fn wrong_type<T>() -> ! {
 
 macro_rules! strategies {
     ($($message:path => $name:literal,)*) => {
-        /// The strategies of all stored kinds, by type URL.
+        /// The strategies of all stored kinds, by type URL. All custom kinds have one.
         static STRATEGIES: LazyLock<HashMap<&str, &dyn Strategy>> = LazyLock::new(|| {
-            HashMap::from([$((
-                <$message as Resource>::TYPE_URL,
-                &StrategyOf::<$message>(PhantomData) as &dyn Strategy,
-            )),*])
+            HashMap::from([
+                (
+                    CustomObject::TYPE_URL,
+                    &StrategyOf::<CustomObject>(PhantomData) as &dyn Strategy,
+                ),
+                $((
+                    <$message as Resource>::TYPE_URL,
+                    &StrategyOf::<$message>(PhantomData) as &dyn Strategy,
+                ),)*
+            ])
         });
     };
 }

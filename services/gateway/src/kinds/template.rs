@@ -13,34 +13,6 @@ use crate::registry::validation::label_selector;
 use crate::registry::validation::metadata;
 use crate::registry::validation::podspec;
 
-/// The items of [`StoredKind`](super::StoredKind) of kinds with a spec, whose changes are counted, and a status, which is
-/// written separately.
-macro_rules! status_items {
-    () => {
-        super::template::status_items!(create);
-
-        fn prepare_status_update(&mut self, old: &Self) {
-            self.spec.clone_from(&old.spec);
-        }
-
-        fn intent_changed(&self, old: &Self) -> bool {
-            self.spec != old.spec
-        }
-    };
-    (create) => {
-        const COUNTS_GENERATIONS: bool = true;
-
-        fn prepare_create(&mut self) {
-            self.status = Default::default();
-        }
-
-        fn prepare_update(&mut self, old: &Self) {
-            self.status = old.status.clone();
-        }
-    };
-}
-pub(super) use status_items;
-
 /// The items of [`StoredKind`](super::StoredKind) of kinds with the subresource `scale` and a label selector.
 macro_rules! scale_items {
     () => {
@@ -69,7 +41,7 @@ macro_rules! workload_items {
     () => {
         const ROLE: Role = Role::Workload;
 
-        super::template::status_items!(create);
+        crate::kinds::status::status_items!(counted);
 
         fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
             let path = FieldPath::root("spec");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use setpoint_codec::{Error, Kind, Object};
 use setpoint_proto::{Body, for_each_view};
 
-use super::StoredKind;
+use super::{StoredKind, custom};
 use crate::registry::validation::field_errors::FieldErrors;
 
 /// Another version of a stored kind. Converting an object to the view and back loses nothing.
@@ -87,7 +87,8 @@ fn find(kind: &Kind) -> Option<&'static dyn Converter> {
     CONVERTERS.get(kind.message.full_name()).copied()
 }
 
-/// Returns an object of any kind in its stored form.
+/// Returns an object in the form that requests are processed in: that of the stored kind. Objects of custom kinds are processed in
+/// the version of the request.
 pub(crate) fn to_stored(object: Box<dyn Object>) -> Box<dyn Object> {
     match find(object.kind()) {
         Some(converter) => converter.to_stored(object),
@@ -95,10 +96,12 @@ pub(crate) fn to_stored(object: Box<dyn Object>) -> Box<dyn Object> {
     }
 }
 
-/// Returns a stored object in the form of `served`, a view of its kind; for any other kind, as it is.
-pub(crate) fn of_stored(object: Box<dyn Object>, served: &Kind) -> Box<dyn Object> {
+/// Returns a stored object in the form of `served`, a view of its kind; for any other kind, as it is. A custom object that a webhook
+/// has to convert stays in its version, too.
+pub(crate) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<dyn Object> {
     match find(served) {
         Some(converter) => converter.of_stored(object),
+        None if served.is_custom() => custom::of_stored(object, served),
         None => object,
     }
 }
@@ -117,8 +120,8 @@ pub(crate) fn decode(served: &'static Kind, raw: &[u8]) -> Result<Box<dyn Object
 /// If the bytes are malformed.
 pub(crate) fn recode(served: &'static Kind, raw: &Bytes) -> Result<Bytes, Error> {
     match find(served) {
-        Some(_) => Ok(decode(served, raw)?.encode()),
-        None => Ok(raw.clone()),
+        None if !served.is_custom() => Ok(raw.clone()),
+        _ => Ok(decode(served, raw)?.encode()),
     }
 }
 

@@ -10,7 +10,7 @@ use setpoint_proto::storage::{
 };
 
 use super::persistentvolume;
-use super::{Paths, StoredKind};
+use super::{Paths, StoredKind, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
@@ -26,13 +26,7 @@ impl StoredKind for VolumeAttachment {
     const STATUS_RESETS: Paths = &[&["spec"], &["metadata"]];
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
 
-    fn prepare_create(&mut self) {
-        self.status = Default::default();
-    }
-
-    fn prepare_update(&mut self, old: &Self) {
-        self.status.clone_from(&old.status);
-    }
+    status::status_items!(uncounted);
 
     fn prepare_status_update(&mut self, old: &Self) {
         self.spec.clone_from(&old.spec);

@@ -1,10 +1,12 @@
 //! The metrics of the gateway, with the names, labels and buckets of Kubernetes' dashboards.
 
+mod conversions;
 mod in_flight;
 mod request;
 mod watches;
 mod writes;
 
+pub(crate) use conversions::{converted, converted_versions};
 pub(crate) use request::{Request, RequestInfo};
 pub(crate) use setpoint_telemetry::metrics::{counters, gauges, histograms};
 pub(crate) use watches::Watching;

@@ -72,6 +72,12 @@ pub fn not_allowed() -> ApiError {
     )
 }
 
+/// Returns `InternalError` for an object that cannot be converted because it is not of a custom kind.
+pub fn not_custom(to: &Kind) -> ApiError {
+    let message = format!("an object is not of the kind {}", to.resource());
+    ApiError::new(Reason::InternalError, message)
+}
+
 /// Converts an error of decoding a stored object to `InternalError`.
 pub fn readable<T, E: std::fmt::Display>(read: Result<T, E>) -> Result<T, ApiError> {
     read.map_err(|error| {

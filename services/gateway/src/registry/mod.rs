@@ -1,33 +1,40 @@
 //! The registry: the verbs of the API over the store and its cache.
 //!
-//! A write passes access → defaults → preparation → validation → one transaction. The current object is read from the
+//! A write passes access → defaults → preparation → validation → policies → one transaction. The current object is read from the
 //! cache, which may be stale; the transaction detects that, and the write is repeated with the stored object. Reads are
 //! served by the cache, except for later pages of a list.
 
+pub(crate) mod conversion;
 pub(crate) mod errors;
 mod request_context;
 mod response;
+mod selection;
 mod target;
 pub(crate) mod validation;
 mod verbs;
 pub(crate) mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use setpoint_codec::Object;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
-
 use tokio::sync::OnceCell;
 
 use crate::access::{self, SigningKey};
+use crate::adapter::Adapter;
+use crate::admission::Hooks;
+use crate::kinds::custom::Converter;
 use crate::kinds::resourcequota::QuotaLocks;
 use crate::kinds::view;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
+use crate::usage::Usage;
 
+pub(crate) use errors::readable;
 pub use request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
@@ -44,8 +51,12 @@ pub struct Registry {
     cache: Cache,
     allocations: write::allocation::AllocationLock,
     quota_locks: QuotaLocks,
+    hooks: Hooks,
     peers: Peers,
+    converter: Converter,
     server: ServerInfo,
+    usage: Usage,
+    adapter: Option<Adapter>,
     pub(crate) signing_key: OnceCell<Arc<SigningKey>>,
 }
 
@@ -53,12 +64,16 @@ impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
         Self {
+            converter: Converter::new(cache.clone(), Peers::default()),
             store,
             cache,
             allocations: write::allocation::AllocationLock::default(),
             quota_locks: QuotaLocks::default(),
+            hooks: Hooks::default(),
             peers: Peers::default(),
             server: ServerInfo::default(),
+            usage: Usage::default(),
+            adapter: None,
             signing_key: OnceCell::new(),
         }
     }
@@ -66,8 +81,21 @@ impl Registry {
     /// Sets the addresses of other processes that the gateway may call.
     #[must_use]
     pub fn with_peers(mut self, peers: Peers) -> Self {
+        self.converter = Converter::new(self.cache.clone(), peers.clone());
         self.peers = peers;
         self
+    }
+
+    /// Sets the timeout of a call of a conversion webhook.
+    #[must_use]
+    pub fn with_conversion_timeout(mut self, timeout: Duration) -> Self {
+        self.converter = self.converter.with_timeout(timeout);
+        self
+    }
+
+    /// Returns the converter of custom objects.
+    pub(crate) fn converter(&self) -> &Converter {
+        &self.converter
     }
 
     /// Sets what the gateway publishes about itself.
@@ -82,14 +110,36 @@ impl Registry {
         &self.server
     }
 
+    /// Sets the adapter of metrics.
+    #[must_use]
+    pub fn with_adapter(mut self, adapter: Option<Adapter>) -> Self {
+        self.adapter = adapter;
+        self
+    }
+
+    /// Returns the adapter of metrics; `None` if there is no Prometheus server.
+    pub(crate) fn adapter(&self) -> Option<&Adapter> {
+        self.adapter.as_ref()
+    }
+
     /// Returns the addresses of other processes that the gateway may call.
     pub(crate) fn peers(&self) -> &Peers {
         &self.peers
     }
 
+    /// Returns the resource usage of Pods.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
     /// Returns the locks of namespaces with quotas.
     pub(crate) fn quota_locks(&self) -> &QuotaLocks {
         &self.quota_locks
+    }
+
+    /// Returns the policies that judge requests.
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// Returns the store that the verbs write to.
@@ -102,18 +152,21 @@ impl Registry {
         &self.cache
     }
 
-    /// Authorizes `verb` on a target.
+    /// Authorizes `verb` on a target. Computed kinds can only be read.
     pub(crate) fn allow(
         &self,
         context: &RequestContext,
         verb: Verb,
         target: &Target,
     ) -> Result<(), ApiError> {
+        if target.served.is_computed && verb != Verb::Get {
+            return Err(errors::not_allowed());
+        }
         access::allow(&context.user, verb, target.served, &target.namespace)
     }
 }
 
-/// Returns the object of a request in its stored form. If it is not of the kind that the URL names, returns `BadRequest`.
+/// Returns the object of a request in the form that it is processed in. If it is not of the kind that the URL names, returns `BadRequest`.
 fn expect_kind(object: Box<dyn Object>, target: &Target) -> Result<Box<dyn Object>, ApiError> {
     let (sent, kind) = (object.kind(), target.served);
     if sent == kind {

@@ -8,7 +8,7 @@ use setpoint_model::Revision;
 use setpoint_proto::{Any, ApiError, Cause, setpoint};
 use setpoint_store::cache::Cached;
 
-use crate::kinds::{self, view};
+use crate::kinds::{self, custom, view};
 use crate::registry::errors;
 
 /// An object at a revision.
@@ -67,22 +67,43 @@ impl ObjectResponse {
     /// # Errors
     /// `InternalError` when the stored object cannot be decoded.
     pub(crate) fn served_as(self, served: &'static Kind) -> Result<Self, ApiError> {
-        if served.stored() == served || served.stored() != self.kind {
+        let is_stored = match served.is_custom() {
+            true => self.kind.is_custom(),
+            false => served.stored() == self.kind,
+        };
+        // A custom object that was read may lack defaults that its definition has got since it was written. With a webhook, the
+        // conversion has set them.
+        let lacks_defaults = served.is_custom() && !custom::is_converted_by_webhook(served);
+        let is_complete = self.object.is_some() || !lacks_defaults;
+        if !is_stored || (self.kind == served && is_complete) {
             return Ok(self);
         }
-        let (revision, cause, warnings) =
-            (self.revision, self.cause.clone(), self.warnings.clone());
-        let created = self.created;
+        let response = self.encoded();
         let object = view::of_stored(self.into_object()?, served);
-        Ok(Self {
-            kind: served,
+        Ok(response.with_object(object))
+    }
+
+    /// Returns the response with the encoded object only.
+    pub(crate) fn encoded(&self) -> Self {
+        Self {
+            kind: self.kind,
+            raw: self.raw.clone(),
+            revision: self.revision,
+            cause: self.cause.clone(),
+            warnings: self.warnings.clone(),
+            created: self.created,
+            object: None,
+        }
+    }
+
+    /// Returns the response with another object.
+    pub(crate) fn with_object(self, object: Box<dyn Object>) -> Self {
+        Self {
+            kind: object.kind(),
             raw: object.encode(),
-            revision,
-            cause,
-            warnings,
-            created,
             object: Some(object),
-        })
+            ..self
+        }
     }
 
     /// Returns the gRPC message.

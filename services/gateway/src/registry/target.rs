@@ -90,6 +90,8 @@ pub struct Target {
     pub name: String,
     /// The subresource.
     pub subresource: Subresource,
+    /// Whether a custom object keeps the version that it is stored in, because the request is about its metadata only.
+    pub(crate) keeps_version: bool,
 }
 
 impl Target {
@@ -135,6 +137,7 @@ impl Target {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             subresource: part,
+            keeps_version: false,
         })
     }
 
@@ -156,6 +159,24 @@ impl Target {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             subresource: Subresource::None,
+            keeps_version: false,
+        }
+    }
+
+    /// Returns the target of a request that is about the metadata of the object only.
+    #[must_use]
+    pub(crate) fn keeping_version(self) -> Self {
+        Self {
+            keeps_version: true,
+            ..self
+        }
+    }
+
+    /// Returns the kind in whose form the request is processed: the stored one or, for custom objects, the version of the request.
+    pub(crate) fn form(&self) -> &'static Kind {
+        match self.served.is_custom() {
+            true => self.served,
+            false => self.kind,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A client of a gateway in the same process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -10,8 +11,10 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use setpoint_gateway::in_process;
-use setpoint_store::Memory;
+use setpoint_gateway::registry::Registry;
 use setpoint_store::cache;
+use setpoint_store::{Memory, Store};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt as _;
 
 /// The collection of most tests.
@@ -21,9 +24,13 @@ pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 /// The media type of Kubernetes' protobuf encoding.
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+/// A TTL of Events that is longer than any test.
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// A gateway.
 pub struct Api {
     router: Router,
+    registry: Arc<Registry>,
 }
 
 /// A response with its body.
@@ -74,14 +81,53 @@ impl Api {
     /// Like [`Self::start`], with these settings of the cache.
     pub async fn with(settings: cache::Settings) -> Self {
         let registry = in_process::registry(Arc::new(Memory::default()), settings).await;
-        let router = in_process::router(registry);
-        let api = Self { router };
+        Self::over(registry).await
+    }
+
+    /// Like [`Self::start`], over a registry.
+    pub async fn over(registry: Arc<Registry>) -> Self {
+        let api = Self::of(registry);
         let namespace = json!({ "metadata": { "name": "default" } });
         api.post("/api/v1/namespaces", namespace).await.ok();
         let account = json!({ "metadata": { "name": "default" } });
         let accounts = "/api/v1/namespaces/default/serviceaccounts";
         api.post(accounts, account).await.ok();
         api
+    }
+
+    /// Starts a gateway over a store that others may share.
+    pub async fn sharing(store: Arc<dyn Store>) -> Self {
+        Self::of(in_process::registry(store, cache::Settings::default()).await)
+    }
+
+    /// Starts a gateway over a store that it may not have read yet.
+    pub fn loading(store: Arc<dyn Store>, settings: cache::Settings) -> Self {
+        Self::of(in_process::loading(store, settings))
+    }
+
+    fn of(registry: Arc<Registry>) -> Self {
+        let router = in_process::router(registry.clone());
+        Self { router, registry }
+    }
+
+    /// Runs the background tasks until the guard is dropped.
+    pub fn run_background(&self) -> DropGuard {
+        let stop = CancellationToken::new();
+        let registry = self.registry.clone();
+        tokio::spawn(registry.run_background(HOUR, stop.clone(), |_| |_| ()));
+        stop.drop_guard()
+    }
+
+    /// Reads an object until it is as wanted, for a minute at most. Returns it.
+    pub async fn eventually(&self, path: &str, wanted: impl Fn(&Reply) -> bool) -> Reply {
+        for _ in 0..600 {
+            let reply = self.get(path).await;
+            if wanted(&reply) {
+                return reply;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{path} stays as it is: {:?}", self.get(path).await);
     }
 
     /// Sends a request. Returns the response without waiting for its body.

@@ -234,6 +234,30 @@ async fn a_configuration_must_fit_its_target() {
 }
 
 #[tokio::test]
+async fn a_configuration_of_another_version_must_fit_that_version() {
+    let api = Api::start().await;
+    let path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/a";
+    let with = |spec: Value| {
+        json!({
+            "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+            "spec": spec,
+        })
+    };
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let unknown = json!({"scaleTargetRef": target, "maxReplicas": 2, "minReplicaz": 1});
+    let refused = api.apply(path, "one", with(unknown)).await;
+    let message = refused.refused(400, "BadRequest");
+    assert!(
+        message.ends_with(".spec.minReplicaz: field not declared in schema"),
+        "{message}"
+    );
+    let known =
+        json!({"scaleTargetRef": target, "maxReplicas": 2, "targetCPUUtilizationPercentage": 60});
+    let applied = api.apply(path, "one", with(known)).await.ok();
+    assert_eq!(applied["spec"]["targetCPUUtilizationPercentage"], 60);
+}
+
+#[tokio::test]
 async fn a_resource_version_is_a_precondition() {
     let api = Api::start().await;
     let created = api
@@ -520,4 +544,26 @@ async fn lists_and_history_are_consistent_with_managed_fields() {
         list["items"][0]["metadata"]["managedFields"],
         created["metadata"]["managedFields"]
     );
+}
+
+#[tokio::test]
+async fn a_key_that_a_configuration_has_twice_is_warned_of_or_refused() {
+    let api = Api::start().await;
+    let yaml =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: \"1\"\n  x: \"2\"\n";
+    let apply = async |validation: &str| {
+        let url = format!(
+            "{}?fieldManager=one&fieldValidation={validation}",
+            path("a")
+        );
+        let request = Request::patch(url).header(CONTENT_TYPE, "application/apply-patch+yaml");
+        api.send(request, yaml).await
+    };
+    let problem = "error converting YAML to JSON: yaml: unmarshal errors:\n  line 7: key \"x\" already set in map";
+    let message = apply("Strict").await.refused(400, "BadRequest");
+    assert_eq!(message, format!("error strict decoding YAML: {problem}"));
+    let warned = apply("Warn").await;
+    assert!(warned.headers.contains_key("warning"));
+    assert_eq!(warned.ok()["data"]["x"], "2");
+    assert!(!apply("Ignore").await.headers.contains_key("warning"));
 }

@@ -2,17 +2,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod adapter;
 mod api;
 mod apply;
 mod body;
 mod compression;
+mod custom;
+mod custom_conversion;
+mod custom_lifecycle;
+mod custom_openapi;
+mod custom_table;
 mod discovery;
 mod form;
+mod metrics;
 mod openapi;
 mod patch;
+mod policies;
 mod read;
 mod reviews;
 mod telemetry;
 mod views;
 mod watch;
+mod webhook;
 mod write;

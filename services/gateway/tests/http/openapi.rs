@@ -105,3 +105,27 @@ async fn operations_have_unique_identifiers() {
     ids.dedup();
     assert_eq!(ids.len(), all);
 }
+
+#[tokio::test]
+async fn the_schema_of_schemas_refers_to_itself() {
+    let api = Api::start().await;
+    let v2 = api.get("/openapi/v2").await.ok();
+    let path = "/openapi/v3/apis/apiextensions.k8s.io/v1";
+    let v3 = api.get(path).await.ok();
+    for (schemas, prefix) in [
+        (&v2["definitions"], "#/definitions/"),
+        (&v3["components"]["schemas"], "#/components/schemas/"),
+    ] {
+        let package = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
+        let name = format!("{package}.JSONSchemaProps");
+        let properties = &schemas[&name]["properties"];
+        let inner = &properties["properties"]["additionalProperties"]["$ref"];
+        assert_eq!(*inner, format!("{prefix}{name}"));
+        assert_eq!(properties["$ref"]["type"], "string");
+        assert_eq!(properties["maximum"]["type"], "number");
+        let list = &properties["x-kubernetes-validations"];
+        assert_eq!(list["x-kubernetes-list-map-keys"], json!(["rule"]));
+        let any = &schemas[format!("{package}.JSONSchemaPropsOrArray")];
+        assert!(any["description"].is_string() && any["type"].is_null());
+    }
+}

@@ -208,6 +208,11 @@ async fn discovery_lists_both_versions_and_prefers_the_newer() {
     assert_eq!(group["preferredVersion"]["version"], "v2");
     let versions = group["versions"].as_array().unwrap();
     assert_eq!(versions.len(), 2);
+    let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let all = api.get_as("/apis", aggregated).await.ok();
+    let mut groups = all["items"].as_array().unwrap().iter();
+    let group = groups.find(|group| group["metadata"]["name"] == "autoscaling");
+    assert_eq!(group.unwrap()["versions"][0]["version"], "v2");
     for version in ["autoscaling/v1", "events.k8s.io/v1"] {
         let kinds = api.get(&format!("/apis/{version}")).await.ok();
         assert_eq!(

@@ -13,13 +13,13 @@ use tokio::time::timeout;
 use crate::api::{Api, CONFIGMAPS, DEPLOYMENTS, deployment};
 
 /// The stream of a watch.
-struct Events {
+pub struct Events {
     body: BodyDataStream,
     read: Vec<u8>,
 }
 
 impl Events {
-    async fn of(api: &Api, path: &str, accept: &str) -> Self {
+    pub async fn of(api: &Api, path: &str, accept: &str) -> Self {
         let request = Request::get(path).header(ACCEPT, accept);
         let response = api.open(request, "").await;
         assert_eq!(response.status(), 200);
@@ -30,7 +30,7 @@ impl Events {
     }
 
     /// Returns the next event; `None` at the end of the stream.
-    async fn next(&mut self) -> Option<Value> {
+    pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();

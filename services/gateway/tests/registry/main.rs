@@ -9,6 +9,7 @@ mod concurrent_gateways;
 mod contention;
 mod create;
 mod default_classes;
+mod definitions;
 mod delete;
 mod eviction;
 mod fencing;

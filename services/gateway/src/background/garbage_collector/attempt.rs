@@ -50,7 +50,7 @@ impl References {
         owner: &OwnerReference,
         at: AtLeast,
     ) -> Result<(), ApiError> {
-        let Location::At(kind, key) = node.location_of(owner) else {
+        let Location::At(kind, key) = node.location_of(registry.cache().kinds(), owner) else {
             self.unresolvable = self.unresolvable.saturating_add(1);
             return Ok(());
         };

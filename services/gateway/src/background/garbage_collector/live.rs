@@ -68,7 +68,7 @@ pub(super) async fn change(
     node: &Node,
     mut change: impl FnMut(&mut ObjectMeta) + Send,
 ) -> Result<(), ApiError> {
-    let target = Target::whole(node.kind, &node.key);
+    let target = Target::whole(node.kind, &node.key).keeping_version();
     let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
         if old.object.meta().uid != node.uid {
             return Err(errors::not_found(target.kind, &target.name));

@@ -17,8 +17,10 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use futures::stream::{FuturesUnordered, SelectAll, select_all};
-use setpoint_codec::kinds;
+use futures::future::ready;
+use futures::stream::{FuturesUnordered, SelectAll};
+use setpoint_codec::{Kind, kind_of};
+use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::meta::OwnerReference;
 use setpoint_proto::{ApiError, EventType};
 use tokio::time::sleep_until;
@@ -47,7 +49,9 @@ pub(crate) async fn run(registry: &Registry) {
 
 /// Watches every kind and performs tasks until a watch ends.
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
-    let mut events = watch_all(registry).await?;
+    let mut watched = HashSet::new();
+    let mut events = SelectAll::new();
+    watch_new(registry, &mut watched, &mut events).await?;
     let mut collector = Collector::new(registry);
     let mut running = FuturesUnordered::new();
     loop {
@@ -58,7 +62,13 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
         }
         let due = collector.queue.next_due();
         tokio::select! {
-            Some(event) = events.next() => collector.handle(&event?).await,
+            Some(event) = events.next() => {
+                let event = event?;
+                collector.handle(&event).await;
+                if event.object.kind == kind_of::<CustomResourceDefinition>() {
+                    watch_new(registry, &mut watched, &mut events).await?;
+                }
+            }
             Some((task, outcome)) = running.next() => collector.finish(task, outcome),
             () = async { sleep_until(due.expect("the branch has the guard `is_some`")).await }, if due.is_some() => {
                 collector.queue.add_due();
@@ -67,17 +77,38 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
     }
 }
 
-async fn watch_all(registry: &Registry) -> Result<SelectAll<Watch>, ApiError> {
-    let mut watches = Vec::new();
-    for kind in kinds().iter() {
-        let spec = WatchSpec {
-            filter: Filter::all(kind, ""),
-            start: Start::Initial(AtLeast::Any),
-            bookmarks: false,
-        };
-        watches.push(registry.cache().watch(spec).await?);
+/// Adds watches of the kinds that are not watched yet, and forgets kinds that are not served any more.
+async fn watch_new(
+    registry: &Registry,
+    watched: &mut HashSet<&'static str>,
+    events: &mut SelectAll<Watch>,
+) -> Result<(), ApiError> {
+    let present: Vec<_> = registry.cache().kinds().iter().collect();
+    let folders: HashSet<&str> = present.iter().map(|kind| kind.stored_as.as_str()).collect();
+    watched.retain(|folder| folders.contains(folder));
+    for kind in present {
+        if watched.insert(&kind.stored_as) {
+            events.push(watch(registry, kind).await?);
+        }
     }
-    Ok(select_all(watches))
+    Ok(())
+}
+
+/// Watches a kind. The watch of a custom kind ends with its definition.
+async fn watch(registry: &Registry, kind: &'static Kind) -> Result<Watch, ApiError> {
+    let spec = WatchSpec {
+        filter: Filter::all(kind, ""),
+        start: Start::Initial(AtLeast::Any),
+        bookmarks: false,
+    };
+    let events = registry.cache().watch(spec).await?;
+    if !kind.is_custom() {
+        return Ok(events);
+    }
+    let kinds = registry.cache().kinds().clone();
+    let is_defined = move || kinds.custom().by_folder(&kind.stored_as).is_some();
+    let defined = events.take_while(move |event| ready(event.is_ok() || is_defined()));
+    Ok(defined.boxed())
 }
 
 /// The graph of objects, and the queue of tasks.
@@ -211,6 +242,7 @@ impl<'r> Collector<'r> {
         let known = self.graph.get(&owner.uid);
         let elsewhere =
             |known: &Node| known.kind.namespaced && known.key.namespace != node.key.namespace;
-        node.location_of(owner) == Location::Invalid || known.is_some_and(elsewhere)
+        node.location_of(self.registry.cache().kinds(), owner) == Location::Invalid
+            || known.is_some_and(elsewhere)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_model::{Key, condition};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Namespace, NamespaceCondition};
@@ -43,7 +43,11 @@ pub(super) async fn delete_content(
     let mut remaining = RemainingContent::default();
     // Services, ConfigMaps and policies are deleted after the Pods, which may rely on them.
     for pods in [true, false] {
-        let kinds = kinds().iter().filter(|kind| kind.namespaced);
+        let kinds = registry
+            .cache()
+            .kinds()
+            .iter()
+            .filter(|kind| kind.namespaced);
         for kind in kinds.filter(|kind| (crate::kinds::of(kind).role() == Role::Pod) == pods) {
             remaining
                 .delete(registry, context, kind, &namespace)

@@ -1,7 +1,7 @@
 //! The part of an object that the garbage collector needs: its identity, owners and finalizers.
 
 use prost::Message;
-use setpoint_codec::{Kind, kind_of};
+use setpoint_codec::{Kind, KindTable, kind_of};
 use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
@@ -87,8 +87,8 @@ impl Node {
     }
 
     /// Returns the location of an owner: in the namespace of the dependant, or cluster-scoped.
-    pub fn location_of(&self, owner: &OwnerReference) -> Location {
-        let Some(kind) = setpoint_codec::kinds().by_kind(&owner.api_version, &owner.kind) else {
+    pub fn location_of(&self, kinds: &KindTable, owner: &OwnerReference) -> Location {
+        let Some(kind) = kinds.by_kind(&owner.api_version, &owner.kind) else {
             return Location::Unknown;
         };
         match (kind.namespaced, self.kind.namespaced) {

@@ -1,6 +1,5 @@
 //! Processes an owner whose deletion waits for its dependants to be orphaned or deleted.
 
-use setpoint_codec::kinds;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::ObjectMeta;
 
@@ -48,7 +47,12 @@ async fn dependants_of(registry: &Registry, owner: &Node) -> Result<Vec<Node>, A
     let namespaced = owner.kind.namespaced;
     let mut dependants = Vec::new();
     // A cluster-scoped object cannot have a namespaced owner.
-    for kind in kinds().iter().filter(|kind| kind.namespaced || !namespaced) {
+    for kind in registry
+        .cache()
+        .kinds()
+        .iter()
+        .filter(|kind| kind.namespaced || !namespaced)
+    {
         let all = Filter::all(kind, owner.key.namespace.as_str());
         let list = registry.cache().list(&all, AtLeast::Newest).await?;
         let nodes = list.items.iter().filter_map(|item| Node::of(item));

@@ -1,4 +1,4 @@
-//! The recent writes of a kind's objects, within limits of number and memory.
+//! The recent writes of the objects of a feed, within limits of number and memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const OBJECTS: usize = 512;
 /// The maximum size of their versions in bytes; the cache may have dropped these versions from its log.
 const BYTES: usize = 2 << 20;
 
-/// The recent writes of one kind's objects. The least recently written object is evicted first.
+/// The recent writes of the objects of one feed. The least recently written object is evicted first.
 pub(super) struct Histories<C> {
     window_ns: i64,
     /// By uid, since another object may have the same name later.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use prost::Message;
 use setpoint_codec::{Kind, kinds};
-use setpoint_store::cache::Change;
+use setpoint_store::cache::{Change, ChangeFeed};
 
 use crate::explain::history::differences;
 use crate::kinds::Writes;
@@ -29,8 +29,13 @@ pub(crate) use events::{FIELD, MANAGERS, SEPARATOR, event_namespace};
 pub(crate) async fn watch(registry: Arc<Registry>, instance: String, window: Duration) {
     registry.cache().synced().await;
     let reporter = Reporter::new(registry.clone(), instance);
+    let cache = registry.cache();
     let watched = kinds().iter().filter(|kind| is_watched(kind));
-    join_all(watched.map(|kind| follow(&registry, &reporter, kind, window))).await;
+    // Custom kinds share one history, so that its memory is bounded however many there are.
+    let feeds = watched
+        .map(|kind| cache.changes(kind))
+        .chain([cache.custom_changes()]);
+    join_all(feeds.map(|feed| follow(feed, &reporter, window))).await;
 }
 
 /// Returns whether writes of the kind change intent or state, so that two writers can undo each other.
@@ -38,8 +43,7 @@ fn is_watched(kind: &Kind) -> bool {
     crate::kinds::of(kind).writes() == Writes::Changes
 }
 
-async fn follow(registry: &Registry, reporter: &Reporter, kind: &'static Kind, window: Duration) {
-    let mut changes = registry.cache().changes(kind);
+async fn follow(mut changes: ChangeFeed, reporter: &Reporter, window: Duration) {
     let mut histories = Histories::new(window);
     while let Some(changes) = changes.next().await {
         for change in changes {

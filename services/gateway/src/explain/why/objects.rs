@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use setpoint_codec::{Kind, Object, kinds};
+use setpoint_codec::{Kind, Object};
 use setpoint_model::{Key, owner, pod};
-use setpoint_proto::apps::ReplicaSet;
-use setpoint_proto::batch::Job;
+use setpoint_proto::apps::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use setpoint_proto::batch::{CronJob, Job};
 use setpoint_proto::core::Pod;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::{ObjectRef, Observer, WriteType};
@@ -67,7 +67,7 @@ pub(super) struct Related {
     pub subjects: Vec<ObjectRef>,
     /// The controlling owner, its controlling owner, and so on.
     pub owners: Vec<ObjectRef>,
-    /// The Pods that a workload controls, directly or through ReplicaSets, and that are not ready.
+    /// The Pods that a workload or a custom object controls, directly or through workloads, and that are not ready.
     pub pods: Vec<(ObjectRef, Pod)>,
 }
 
@@ -86,20 +86,35 @@ impl Related {
             return Ok(related);
         };
         related.owners = owners(registry, &target.namespace, meta).await?;
-        let is_workload = crate::kinds::of(target.kind).role() == Role::Workload;
-        if subject.exists && is_workload {
-            related.add_pods(registry, meta).await?;
+        let between: &[fn() -> &'static Kind] = match crate::kinds::of(target.kind).role() {
+            Role::Workload => &[kind::<ReplicaSet>, kind::<Job>],
+            _ if target.kind.is_custom() => &[
+                kind::<CronJob>,
+                kind::<Deployment>,
+                kind::<StatefulSet>,
+                kind::<DaemonSet>,
+                kind::<ReplicaSet>,
+                kind::<Job>,
+            ],
+            _ => return Ok(related),
+        };
+        if subject.exists {
+            let kinds = between.iter().map(|kind| kind());
+            related.add_pods(registry, meta, kinds).await?;
         }
         Ok(related)
     }
 
+    /// Adds the Pods that a workload controls, directly or through objects of these kinds, of which a later one may be controlled
+    /// by an earlier one.
     async fn add_pods(
         &mut self,
         registry: &Registry,
         workload: &ObjectMeta,
+        between: impl Iterator<Item = &'static Kind>,
     ) -> Result<(), ApiError> {
         let mut owners = HashSet::from([workload.uid.clone()]);
-        for kind in [kind::<ReplicaSet>(), kind::<Job>(), kind::<Pod>()] {
+        for kind in between.chain([kind::<Pod>()]) {
             let filter = Filter::all(kind, workload.namespace.as_str());
             for cached in registry.cache().list(&filter, AtLeast::Any).await?.items {
                 let object = cached.decode()?;
@@ -133,7 +148,11 @@ async fn owners(
     let mut owners = Vec::new();
     let mut next = owner::controller_of(meta).cloned();
     while let Some(owner) = next.take().filter(|_| owners.len() < OWNERS) {
-        let Some(kind) = kinds().by_kind(&owner.api_version, &owner.kind) else {
+        let Some(kind) = registry
+            .cache()
+            .kinds()
+            .by_kind(&owner.api_version, &owner.kind)
+        else {
             break;
         };
         let key = Key::new(namespace, owner.name);
@@ -151,7 +170,7 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 pub(super) fn kind<T: Resource>() -> &'static Kind {
-    kinds()
+    setpoint_codec::kinds()
         .by_resource(T::RESOURCE)
         .expect("its message is compiled in")
 }

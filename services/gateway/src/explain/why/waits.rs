@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use setpoint_codec::Object;
-use setpoint_model::condition::{self, Condition, FALSE, TRUE};
-use setpoint_proto::apps::{Deployment, ReplicaSet};
+use setpoint_codec::{CustomObject, Object};
+use setpoint_proto::batch::CronJob;
 use setpoint_proto::core::Pod;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::{ObjectRef, Observer, Wait};
 
-use super::pod;
 use super::replicas::newest;
+use super::{autoscaler, cronjob, custom, job, pod, rollout, statefulset};
 
 /// The records that an explanation is derived from.
 pub(super) struct Records {
@@ -30,13 +29,42 @@ pub(super) fn waits(records: &Records) -> Vec<Wait> {
         return Vec::new();
     };
     let mut waits: Vec<_> = deletion(object.meta()).into_iter().collect();
-    let pod = object.downcast_ref();
-    match pod {
-        Some(pod) => waits.extend(pod::waits(pod, &records.subject, &records.observers)),
-        None => waits.extend(Rollout::of(object).into_iter().flat_map(Rollout::waits)),
+    // The status of others says nothing about the deletion.
+    let is_explained = !waits.is_empty() && (is::<CustomObject>(object) || is::<CronJob>(object));
+    if !is_explained {
+        waits.extend(of_kind(object, records));
     }
     waits.extend(blocked(records));
-    waits.extend(reconciles(records, pod.is_some()));
+    let next_is_explained = is::<Pod>(object) || is::<CronJob>(object);
+    waits.extend(reconciles(records, next_is_explained));
+    waits
+}
+
+fn is<T: 'static>(object: &dyn Object) -> bool {
+    object.downcast_ref::<T>().is_some()
+}
+
+/// Returns the waits that the spec and status of the object tell.
+fn of_kind(object: &dyn Object, records: &Records) -> Vec<Wait> {
+    if let Some(object) = object.downcast_ref() {
+        return pod::waits(object, &records.subject, &records.observers);
+    }
+    if let Some(object) = object.downcast_ref() {
+        return custom::waits(object);
+    }
+    if let Some(object) = object.downcast_ref() {
+        return cronjob::waits(object, records.now_ns);
+    }
+    if let Some(object) = object.downcast_ref() {
+        return job::waits(object);
+    }
+    if let Some(object) = object.downcast_ref() {
+        return autoscaler::waits(object);
+    }
+    let mut waits = rollout::waits(object);
+    if let Some(object) = object.downcast_ref() {
+        waits.extend(statefulset::waits(object, &records.pods));
+    }
     waits
 }
 
@@ -46,6 +74,11 @@ pub(super) fn wait(reason: &str, message: impl Into<String>) -> Wait {
         message: message.into(),
         ..Wait::default()
     }
+}
+
+pub(super) fn not_observed(written: i64, seen: i64) -> Wait {
+    let message = format!("generation {written} was not acted upon yet; {seen} was");
+    wait("NotObserved", message)
 }
 
 fn deletion(meta: &ObjectMeta) -> Option<Wait> {
@@ -65,72 +98,6 @@ fn deletion(meta: &ObjectMeta) -> Option<Wait> {
     })
 }
 
-/// The progress of a workload.
-struct Rollout {
-    generation: i64,
-    observed_generation: i64,
-    paused: bool,
-    failures: Vec<Wait>,
-    replicas: Option<i32>,
-    ready_replicas: i32,
-}
-
-impl Rollout {
-    fn of(object: &dyn Object) -> Option<Self> {
-        let generation = object.meta().generation;
-        if let Some(Deployment { spec, status, .. }) = object.downcast_ref() {
-            return Some(Self {
-                generation,
-                observed_generation: status.observed_generation,
-                paused: spec.paused,
-                failures: failures(&status.conditions),
-                replicas: spec.replicas,
-                ready_replicas: status.ready_replicas,
-            });
-        }
-        let ReplicaSet { spec, status, .. } = object.downcast_ref()?;
-        Some(Self {
-            generation,
-            observed_generation: status.observed_generation,
-            paused: false,
-            failures: failures(&status.conditions),
-            replicas: spec.replicas,
-            ready_replicas: status.ready_replicas,
-        })
-    }
-
-    fn waits(self) -> Vec<Wait> {
-        let mut waits = Vec::new();
-        let (written, seen) = (self.generation, self.observed_generation);
-        if seen < written {
-            let message = format!("generation {written} was not acted upon yet; {seen} was");
-            waits.push(wait("NotObserved", message));
-        }
-        if self.paused {
-            let message = "its rollout is paused: kubectl rollout resume goes on";
-            waits.push(wait("Paused", message));
-        }
-        waits.extend(self.failures);
-        let (wanted, ready) = (self.replicas.unwrap_or_default(), self.ready_replicas);
-        if ready < wanted {
-            let message = format!("{ready} of {wanted} Pods are ready");
-            waits.push(wait("NotReady", message));
-        }
-        waits
-    }
-}
-
-/// Returns the conditions that report a failure.
-fn failures(conditions: &[impl Condition]) -> Vec<Wait> {
-    let failures = [("Progressing", FALSE), ("ReplicaFailure", TRUE)];
-    let failures = failures.into_iter().filter_map(|(kind, failed)| {
-        let condition = condition::get(conditions, kind)?;
-        let failed = condition.status() == failed;
-        failed.then(|| wait(condition.reason(), condition.message()))
-    });
-    failures.collect()
-}
-
 /// Returns what the Pods wait for.
 fn blocked(records: &Records) -> Vec<Wait> {
     let of_pod = |(reference, pod): &(ObjectRef, Pod)| {
@@ -145,14 +112,15 @@ fn blocked(records: &Records) -> Vec<Wait> {
 }
 
 /// Returns the services whose last reconcile of the object failed, or whose next one is scheduled. Of several replicas, the
-/// most recent reconcile counts. The scheduled reconciles of Pods are left out: [`pod::waits`] explains them.
-fn reconciles(records: &Records, is_pod: bool) -> Vec<Wait> {
+/// most recent reconcile counts. The scheduled reconciles of Pods and CronJobs are `explained` already: [`pod::waits`],
+/// [`cronjob::waits`].
+fn reconciles(records: &Records, explained: bool) -> Vec<Wait> {
     let services = records.observers.iter().map(|one| one.service.as_str());
     let services: BTreeSet<_> = services.collect();
     let next = services.into_iter().filter_map(|service| {
         let last = newest(&records.observers, service, &records.subject)?;
         let (reason, message) = match last.error.as_str() {
-            "" if is_pod || last.next_ns <= records.now_ns => return None,
+            "" if explained || last.next_ns <= records.now_ns => return None,
             "" => ("NextLook", format!("{service} looks again by itself")),
             error => {
                 let message = format!("{service}, attempt {}: {error}", last.attempt);
@@ -300,6 +268,28 @@ mod tests {
         ];
         assert_eq!(reasons, all);
         assert_eq!(waits(&records)[4].on, Some(pod));
+    }
+
+    #[test]
+    fn a_daemon_set_waits_for_its_nodes() {
+        let mut set = json!({
+            "metadata": {"generation": 2}, "spec": {"updateStrategy": {"type": "OnDelete"}},
+            "status": {"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 2,
+                       "updatedNumberScheduled": 1, "numberMisscheduled": 1},
+        });
+        let found = |set: &Value| found(&records("DaemonSet", set.clone()));
+        let misplaced = "1 nodes have a Pod and should not run one";
+        let outdated =
+            "1 of 3 Pods are of the current template; OnDelete: one is updated when it is deleted";
+        let all = [
+            expected("Misscheduled", misplaced, 0),
+            expected("NotUpdated", outdated, 0),
+            expected("NotReady", "2 of 3 Pods are ready", 0),
+        ];
+        assert_eq!(found(&set), all);
+        set["status"] = json!({"observedGeneration": 2, "desiredNumberScheduled": 1,
+                               "numberReady": 1, "updatedNumberScheduled": 1});
+        assert_eq!(found(&set), []);
     }
 
     #[test]

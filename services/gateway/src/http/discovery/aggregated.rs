@@ -8,12 +8,13 @@ use super::{
 };
 
 /// Returns an `APIGroupDiscoveryList` of the given version with the wanted groups.
-pub(super) fn groups(wanted: fn(&str) -> bool, version: &str) -> Value {
+pub(super) fn groups(kinds: &[&'static Kind], wanted: fn(&str) -> bool, version: &str) -> Value {
+    let groups = groups_in_order(kinds).filter(|name| wanted(name));
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": format!("apidiscovery.k8s.io/{version}"),
         "metadata": {},
-        "items": groups_in_order().filter(|name| wanted(name)).map(group).collect::<Value>(),
+        "items": groups.map(|name| group(kinds, name)).collect::<Value>(),
     })
 }
 
@@ -22,16 +23,16 @@ pub(super) fn content_type(version: &str) -> String {
     format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
 }
 
-fn group(name: &str) -> Value {
-    let versions = group_versions()
+fn group(kinds: &[&'static Kind], name: &str) -> Value {
+    let versions = group_versions(kinds)
         .into_iter()
         .filter(|(group, _)| *group == name);
     // The preferred version is the first.
-    let versions = versions.rev().map(|(group, version)| {
+    let versions = versions.map(|(group, version)| {
         json!({
             "version": version,
             "freshness": "Current",
-            "resources": kinds_of(group, version).map(resource).collect::<Value>(),
+            "resources": kinds_of(kinds, group, version).map(resource).collect::<Value>(),
         })
     });
     let metadata = if name.is_empty() {
@@ -43,21 +44,22 @@ fn group(name: &str) -> Value {
 }
 
 fn resource(kind: &'static Kind) -> Value {
+    let definition = kind.definition();
     let mut resource = json!({
         "resource": kind.plural,
-        "singularResource": kind.singular,
+        "singularResource": definition.singular,
         "responseKind": response_kind(kind),
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "verbs": verbs(kind),
     });
-    if !kind.short_names.is_empty() {
-        resource["shortNames"] = kind.short_names.iter().cloned().collect();
+    if !definition.short_names.is_empty() {
+        resource["shortNames"] = definition.short_names.iter().cloned().collect();
     }
-    if !kind.categories.is_empty() {
-        resource["categories"] = kind.categories.iter().cloned().collect();
+    if !definition.categories.is_empty() {
+        resource["categories"] = definition.categories.iter().cloned().collect();
     }
-    if !kind.subresources.is_empty() {
-        let names = kind.subresources.iter();
+    if !definition.subresources.is_empty() {
+        let names = definition.subresources.iter();
         resource["subresources"] = names.map(|name| subresource(kind, name)).collect();
     }
     resource

@@ -14,8 +14,12 @@ pub(in crate::http) fn etag(document: &[u8]) -> String {
 
 /// Returns the hash of a document in hexadecimal digits.
 pub(in crate::http) fn hash(document: &[u8]) -> String {
-    let hash = Sha256::digest(document);
-    hash.iter().map(|byte| format!("{byte:02X}")).collect()
+    digits(&Sha256::digest(document))
+}
+
+/// Returns bytes in hexadecimal digits.
+pub(in crate::http) fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// Returns whether the client has the document of this ETag.

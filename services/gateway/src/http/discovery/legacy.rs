@@ -47,8 +47,8 @@ pub(super) fn encode(
 }
 
 /// Returns the document at `/api`: the versions of the core group.
-pub(super) fn versions(headers: &HeaderMap) -> Value {
-    let versions = group_versions().into_iter();
+pub(super) fn versions(kinds: &[&'static Kind], headers: &HeaderMap) -> Value {
+    let versions = group_versions(kinds).into_iter();
     let versions = versions.filter_map(|(group, version)| group.is_empty().then_some(version));
     json!({
         "kind": "APIVersions",
@@ -58,23 +58,23 @@ pub(super) fn versions(headers: &HeaderMap) -> Value {
 }
 
 /// Returns the document at `/apis`: every group except the core group.
-pub(super) fn groups() -> Value {
-    let groups = groups_in_order()
+pub(super) fn groups(kinds: &[&'static Kind]) -> Value {
+    let groups = groups_in_order(kinds)
         .filter(|group| !group.is_empty())
-        .map(group_entry);
+        .map(|name| group_entry(kinds, name));
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>() })
 }
 
 /// Returns the document at `/apis/<group>`.
-pub(super) fn group(name: &str) -> Value {
-    let mut group = group_entry(name);
+pub(super) fn group(kinds: &[&'static Kind], name: &str) -> Value {
+    let mut group = group_entry(kinds, name);
     group["kind"] = "APIGroup".into();
     group["apiVersion"] = "v1".into();
     group
 }
 
-fn group_entry(name: &str) -> Value {
-    let versions: Vec<Value> = group_versions()
+fn group_entry(kinds: &[&'static Kind], name: &str) -> Value {
+    let versions: Vec<Value> = group_versions(kinds)
         .into_iter()
         .filter(|(group, _)| *group == name)
         .map(|(group, version)| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
@@ -83,15 +83,18 @@ fn group_entry(name: &str) -> Value {
 }
 
 /// Returns the document at `/api/v1` or `/apis/<group>/<version>`: the kinds and their subresources.
-pub(super) fn resources(group: &str, version: &str) -> Value {
+pub(super) fn resources(kinds: &[&'static Kind], group: &str, version: &str) -> Value {
     let group_version = if group.is_empty() {
         version.into()
     } else {
         format!("{group}/{version}")
     };
-    let resources = kinds_of(group, version).flat_map(|kind| {
-        let subresources = kind.subresources.iter();
-        std::iter::once(resource(kind)).chain(subresources.map(move |name| subresource(kind, name)))
+    let resources = kinds_of(kinds, group, version).flat_map(|kind| {
+        let definition = kind.definition();
+        let subresources = definition.subresources.iter();
+        let mut all = vec![resource(kind)];
+        all.extend(subresources.map(|name| subresource(kind, name)));
+        all
     });
     json!({
         "kind": "APIResourceList",
@@ -102,19 +105,22 @@ pub(super) fn resources(group: &str, version: &str) -> Value {
 }
 
 fn resource(kind: &Kind) -> Value {
+    let definition = kind.definition();
     let mut resource = json!({
         "name": kind.plural,
-        "singularName": kind.singular,
+        "singularName": definition.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
         "verbs": verbs(kind),
-        "storageVersionHash": storage_version_hash(kind),
     });
-    if !kind.short_names.is_empty() {
-        resource["shortNames"] = kind.short_names.iter().cloned().collect();
+    if kind.stored().is_stored() {
+        resource["storageVersionHash"] = storage_version_hash(kind.stored()).into();
     }
-    if !kind.categories.is_empty() {
-        resource["categories"] = kind.categories.iter().cloned().collect();
+    if !definition.short_names.is_empty() {
+        resource["shortNames"] = definition.short_names.iter().cloned().collect();
+    }
+    if !definition.categories.is_empty() {
+        resource["categories"] = definition.categories.iter().cloned().collect();
     }
     resource
 }

@@ -3,11 +3,14 @@
 mod aggregated;
 pub(super) mod etag;
 mod legacy;
-mod order;
+mod metrics;
+pub(super) mod order;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
 use http::HeaderMap;
@@ -15,9 +18,14 @@ use serde_json::{Value, json};
 use setpoint_codec::{Kind, kinds};
 
 use super::accept::{self, Discovery};
+use super::not_found;
 use super::query::Query;
 use super::response::{self, ApiResponse, ErrorResponse};
+use crate::registry::Registry;
+pub(crate) use order::group_rank;
+
 use legacy::{Encoded, GROUP, GROUPS, RESOURCES, VERSIONS};
+use metrics::Group;
 
 const VERBS: [&str; 8] = [
     "create",
@@ -31,33 +39,32 @@ const VERBS: [&str; 8] = [
 ];
 
 /// Returns the routes of the discovery documents at and below `/`, `/api` and `/apis`.
-pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let mut router = route(Router::new(), "/api", get(core));
-    router = route(router, "/apis", get(groups)).route("/", get(root));
-    for (group, version) in group_versions() {
-        let resources = document(RESOURCES, move |_| legacy::resources(group, version));
-        router = route(router, &path_of(group, version), resources);
-    }
-    for group in groups_in_order().filter(|group| !group.is_empty()) {
-        let document = document(GROUP, move |_| legacy::group(group));
-        router = route(router, &format!("/apis/{group}"), document);
-    }
-    router
+pub(super) fn router() -> Router<Arc<Registry>> {
+    let router = route(Router::new(), "/api", get(core));
+    let router = route(router, "/api/{version}", get(core_resources));
+    let router = route(router, "/apis", get(groups));
+    let router = route(router, "/apis/{group}", get(one_group));
+    let router = route(router, "/apis/{group}/{version}", get(resources));
+    router.route("/", get(root))
 }
 
 /// Adds a path without and with a trailing slash.
-fn route<S: Clone + Send + Sync + 'static>(
-    router: Router<S>,
+fn route(
+    router: Router<Arc<Registry>>,
     path: &str,
-    response: MethodRouter<S>,
-) -> Router<S> {
+    response: MethodRouter<Arc<Registry>>,
+) -> Router<Arc<Registry>> {
     router
         .route(path, response.clone())
         .route(&format!("{path}/"), response)
 }
 
 /// Returns the document at `/`: the list of paths.
-async fn root(query: Query, headers: HeaderMap) -> ApiResponse {
+async fn root(
+    State(registry): State<Arc<Registry>>,
+    query: Query,
+    headers: HeaderMap,
+) -> ApiResponse {
     let fixed = [
         "/.well-known/openid-configuration",
         "/api",
@@ -81,7 +88,10 @@ async fn root(query: Query, headers: HeaderMap) -> ApiResponse {
         "/version",
     ];
     let mut paths: BTreeSet<String> = fixed.map(str::to_owned).into();
-    for (group, version) in group_versions() {
+    for group in metrics::groups(&registry) {
+        paths.extend(group.paths());
+    }
+    for (group, version) in group_versions(&served(&registry)) {
         paths.insert(path_of(group, version));
         paths.insert(format!("/openapi/v3{}", path_of(group, version)));
         if !group.is_empty() {
@@ -92,49 +102,132 @@ async fn root(query: Query, headers: HeaderMap) -> ApiResponse {
     response::document(&json!({ "paths": paths }), pretty)
 }
 
-/// Returns the handler of a legacy document, which `encode` encodes in protobuf.
-fn document<S: Clone + Send + Sync + 'static>(
+/// Returns the kinds that requests can name.
+fn served(registry: &Registry) -> Vec<&'static Kind> {
+    registry.cache().kinds().served().collect()
+}
+
+async fn core_resources(
+    State(registry): State<Arc<Registry>>,
+    Path(version): Path<String>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<ApiResponse, ErrorResponse> {
+    resources_of(&registry, ("", &version), &query, &headers)
+}
+
+async fn resources(
+    State(registry): State<Arc<Registry>>,
+    Path((group, version)): Path<(String, String)>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<ApiResponse, ErrorResponse> {
+    resources_of(&registry, (&group, &version), &query, &headers)
+}
+
+fn resources_of(
+    registry: &Registry,
+    wanted: (&str, &str),
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<ApiResponse, ErrorResponse> {
+    let kinds = served(registry);
+    let mut known = group_versions(&kinds).into_iter();
+    let document = match known.find(|known| *known == wanted) {
+        Some((group, version)) => Some(legacy::resources(&kinds, group, version)),
+        None => metrics::find(registry, wanted.0).and_then(|group| group.resources(wanted.1)),
+    };
+    let document = document.ok_or_else(not_found)?;
+    encoded(&document, RESOURCES, query, headers)
+}
+
+async fn one_group(
+    State(registry): State<Arc<Registry>>,
+    Path(group): Path<String>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<ApiResponse, ErrorResponse> {
+    let kinds = served(&registry);
+    let mut known = groups_in_order(&kinds).filter(|known| !known.is_empty());
+    let document = match known.find(|known| *known == group) {
+        Some(group) => Some(legacy::group(&kinds, group)),
+        None => metrics::find(&registry, &group).map(|group| group.document()),
+    };
+    encoded(&document.ok_or_else(not_found)?, GROUP, &query, &headers)
+}
+
+/// Encodes a legacy document.
+fn encoded(
+    document: &Value,
     of: Encoded,
-    document: impl Fn(&HeaderMap) -> Value + Clone + Send + Sync + 'static,
-) -> MethodRouter<S> {
-    get(move |query: Query, headers: HeaderMap| async move {
-        let format = accept::discovery(&headers)?;
-        let media = match format {
-            Discovery::Legacy(media) => media,
-            Discovery::Aggregated(_) => return Err(ErrorResponse(accept::not_acceptable())),
-        };
-        let pretty = response::is_pretty(&query, &headers);
-        Ok(legacy::encode(&document(&headers), of, media, pretty)?)
-    })
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<ApiResponse, ErrorResponse> {
+    let media = match accept::discovery(headers)? {
+        Discovery::Legacy(media) => media,
+        Discovery::Aggregated(_) => return Err(ErrorResponse(accept::not_acceptable())),
+    };
+    let pretty = response::is_pretty(query, headers);
+    Ok(legacy::encode(document, of, media, pretty)?)
 }
 
-async fn core(query: Query, headers: HeaderMap) -> Result<Response, ErrorResponse> {
-    let legacy = |headers: &HeaderMap| (legacy::versions(headers), VERSIONS);
-    negotiate(&query, &headers, |group| group.is_empty(), legacy)
+async fn core(
+    State(registry): State<Arc<Registry>>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
+    let kinds = served(&registry);
+    let legacy = || (legacy::versions(&kinds, &headers), VERSIONS);
+    let aggregated = |version: &str| aggregated::groups(&kinds, str::is_empty, version);
+    negotiate(&query, &headers, aggregated, legacy)
 }
 
-async fn groups(query: Query, headers: HeaderMap) -> Result<Response, ErrorResponse> {
-    let legacy = |_: &HeaderMap| (legacy::groups(), GROUPS);
-    negotiate(&query, &headers, |group| !group.is_empty(), legacy)
+async fn groups(
+    State(registry): State<Arc<Registry>>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
+    let kinds = served(&registry);
+    let metrics = metrics::groups(&registry);
+    let legacy = || {
+        let mut document = legacy::groups(&kinds);
+        append(&mut document["groups"], metrics.iter().map(Group::entry));
+        (document, GROUPS)
+    };
+    let aggregated = |version: &str| {
+        let mut document = aggregated::groups(&kinds, |group| !group.is_empty(), version);
+        append(
+            &mut document["items"],
+            metrics.iter().map(Group::aggregated),
+        );
+        document
+    };
+    negotiate(&query, &headers, aggregated, legacy)
+}
+
+/// Adds entries to a list of a document.
+fn append(list: &mut Value, entries: impl Iterator<Item = Value>) {
+    if let Some(list) = list.as_array_mut() {
+        list.extend(entries);
+    }
 }
 
 /// Returns the aggregated document if the client accepts it, else the legacy one.
 fn negotiate(
     query: &Query,
     headers: &HeaderMap,
-    wanted: fn(&str) -> bool,
-    legacy: impl Fn(&HeaderMap) -> (Value, Encoded),
+    aggregated: impl Fn(&str) -> Value,
+    legacy: impl Fn() -> (Value, Encoded),
 ) -> Result<Response, ErrorResponse> {
     let pretty = response::is_pretty(query, headers);
     match accept::discovery(headers)? {
         Discovery::Aggregated(version) => {
-            let document = aggregated::groups(wanted, version);
-            let response = response::document(&document, pretty)
+            let response = response::document(&aggregated(version), pretty)
                 .with_content_type(aggregated::content_type(version));
             Ok(etag::respond(response, headers))
         }
         Discovery::Legacy(media) => {
-            let (document, of) = legacy(headers);
+            let (document, of) = legacy();
             Ok(legacy::encode(&document, of, media, pretty)?.into_response())
         }
     }
@@ -142,9 +235,8 @@ fn negotiate(
 
 /// Returns every group with its versions, in the order of discovery: the core group first, and of each group the preferred
 /// version first.
-pub(super) fn group_versions() -> Vec<(&'static str, &'static str)> {
-    let kinds = kinds().served();
-    let all: BTreeSet<_> = kinds
+pub(super) fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'static str)> {
+    let all: BTreeSet<_> = (kinds.iter())
         .map(|kind| (kind.group.as_str(), kind.version.as_str()))
         .collect();
     let mut all: Vec<_> = all.into_iter().collect();
@@ -153,8 +245,8 @@ pub(super) fn group_versions() -> Vec<(&'static str, &'static str)> {
 }
 
 /// Returns every group, in the order of discovery.
-fn groups_in_order() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<_> = group_versions()
+fn groups_in_order(kinds: &[&'static Kind]) -> impl Iterator<Item = &'static str> + use<> {
+    let mut names: Vec<_> = group_versions(kinds)
         .into_iter()
         .map(|(group, _)| group)
         .collect();
@@ -170,8 +262,12 @@ pub(super) fn path_of(group: &str, version: &str) -> String {
     }
 }
 
-fn kinds_of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
-    let kinds = kinds().served();
+fn kinds_of(
+    kinds: &[&'static Kind],
+    group: &str,
+    version: &str,
+) -> impl Iterator<Item = &'static Kind> {
+    let kinds = kinds.iter().copied();
     kinds.filter(move |kind| kind.group == group && kind.version == version)
 }
 
@@ -190,6 +286,9 @@ pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'stat
 fn verbs(kind: &Kind) -> Vec<&'static str> {
     if kind.is_review {
         return vec!["create"];
+    }
+    if kind.is_computed {
+        return vec!["get", "list"];
     }
     let collections = crate::kinds::of(kind).deletes_collections();
     let verbs = VERBS.iter().copied();

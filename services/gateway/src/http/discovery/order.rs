@@ -29,10 +29,14 @@ const GROUPS: [&str; 22] = [
     "storagemigration.k8s.io",
 ];
 
+/// Returns the place of a group of Kubernetes; `None` for others.
+pub(crate) fn group_rank(group: &str) -> Option<usize> {
+    GROUPS.iter().position(|known| *known == group)
+}
+
 /// Returns the sort key of a group and version: the preferred version of a group comes first.
-pub(super) fn key<'a>(group: &'a str, version: &'a str) -> impl Ord + use<'a> {
-    let rank = GROUPS.iter().position(|known| *known == group);
-    let rank = rank.unwrap_or(GROUPS.len());
+pub(in crate::http) fn key<'a>(group: &'a str, version: &'a str) -> impl Ord + use<'a> {
+    let rank = group_rank(group).unwrap_or(GROUPS.len());
     (rank, group, Reverse(maturity(version)), version)
 }
 

@@ -37,7 +37,7 @@ pub(super) fn of_message(message: &MessageDescriptor) -> Option<&'static str> {
 }
 
 /// Returns the comment of a field.
-pub(super) fn of_field(field: &FieldDescriptor) -> Option<&'static str> {
+pub(in crate::http) fn of_field(field: &FieldDescriptor) -> Option<&'static str> {
     of(&field.parent_message().parent_file(), field.path())
 }
 

@@ -1,25 +1,31 @@
 //! A document that is built when it is first requested, and kept only in its compressed form.
 
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use setpoint_proto::{ApiError, Reason};
+use sha2::{Digest as _, Sha256};
 
-use super::super::compression::{GZIP, accepts_gzip, gunzip, gzip};
+use super::super::compression::{GZIP, accepts_gzip, gunzip};
 use super::super::discovery::etag;
 use crate::heavy::heavy;
 
 /// The size in bytes by which the work of building a document is estimated.
 const LARGE: usize = 1 << 20;
 
+/// Writes a document.
+type Build = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
+
 /// A document.
 pub(super) struct Document {
-    build: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
+    build: Box<Build>,
     built: OnceLock<Built>,
 }
 
@@ -30,7 +36,9 @@ struct Built {
 }
 
 impl Document {
-    pub(super) fn new(build: impl Fn() -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(super) fn new(
+        build: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             build: Box::new(build),
             built: OnceLock::new(),
@@ -39,12 +47,10 @@ impl Document {
 
     fn built(&self) -> &Built {
         self.built.get_or_init(|| {
-            let plain = (self.build)();
-            Built {
-                // Writing to memory does not fail; an empty document would be found by the tests.
-                gzip: gzip(&plain, Compression::default()).unwrap_or_default(),
-                hash: etag::hash(&plain),
-            }
+            let mut writer = Writer::default();
+            // Writing to memory does not fail; an incomplete document would be found by the tests.
+            let _ = (self.build)(&mut writer);
+            writer.finish()
         })
     }
 
@@ -88,5 +94,43 @@ impl Document {
         let plain = heavy(LARGE, || gunzip(&small)).await;
         let plain = plain.map_err(|error| ApiError::new(Reason::InternalError, error.to_string()));
         Ok(Response::new(Body::from(plain?)))
+    }
+}
+
+/// Compresses and hashes a document as it is written, so that the whole is never in memory.
+struct Writer {
+    gzip: GzEncoder<Vec<u8>>,
+    hash: Sha256,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self {
+            gzip: GzEncoder::new(Vec::new(), Compression::default()),
+            hash: Sha256::new(),
+        }
+    }
+}
+
+impl Writer {
+    fn finish(self) -> Built {
+        let mut gzip = self.gzip.finish().unwrap_or_default();
+        gzip.shrink_to_fit();
+        Built {
+            gzip: gzip.into(),
+            hash: etag::digits(&self.hash.finalize()),
+        }
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.gzip.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.gzip.flush()
     }
 }

@@ -1,31 +1,40 @@
 //! OpenAPI: v3 with an index and a document for each group and version, and v2 with one document for everything. kubectl uses
 //! them for `explain`, validation and apply.
+//!
+//! ```text
+//! messages ─▶ schema ─┐                ┌─▶ v3 documents
+//!                     ├─▶ paths, schemas ┤
+//! definitions ─▶ custom ┘                └─▶ v2 parts ─▶ JSON, protobuf
+//! ```
 
-mod comments;
+pub(super) mod comments;
+mod custom;
 mod document;
 mod gnostic;
+mod part;
 mod paths;
+mod published;
 mod schema;
 mod v2;
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 use setpoint_codec::{Kind, kinds};
 
 use super::accept;
-use super::discovery::{etag, group_versions, path_of, subresource_kind};
+use super::discovery::{etag, subresource_kind};
 use super::not_found;
 use super::query::Query;
 use super::response::{self, ErrorResponse};
-use document::Document;
+use crate::registry::Registry;
+use published::{Described, Documents, Published};
 use schema::Schemas;
 
 const JSON: &str = "application/json";
@@ -33,42 +42,43 @@ const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const OLD_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// The documents of v3 by their path below `/openapi/v3/`.
-static DOCUMENTS: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
-    let versions = group_versions().into_iter();
-    let documents = versions.map(|(group, version)| {
-        let path = path_of(group, version).trim_start_matches('/').to_owned();
-        let build = move || document_of(group, version).to_string().into_bytes();
-        (path, Document::new(build))
-    });
-    documents.collect()
-});
-
-/// The document of v2, in JSON and in protobuf.
-static V2_JSON: LazyLock<Document> = LazyLock::new(|| Document::new(v2_json));
-static V2_PROTOBUF: LazyLock<Document> = LazyLock::new(|| Document::new(v2_protobuf));
-
 /// Returns the routes at and below `/openapi`.
-pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+pub(super) fn router() -> Router<Arc<Registry>> {
     Router::new()
         .route("/openapi/v2", get(swagger))
         .route("/openapi/v3", get(index))
         .route("/openapi/v3/", get(index))
         .route("/openapi/v3/{*path}", get(one))
+        .layer(Extension(Arc::<Documents>::default()))
 }
 
-async fn swagger(headers: HeaderMap) -> Result<Response, ErrorResponse> {
+fn published(documents: &Documents, registry: &Registry) -> Arc<Published> {
+    documents.of(&registry.cache().kinds().custom())
+}
+
+async fn swagger(
+    State(registry): State<Arc<Registry>>,
+    Extension(documents): Extension<Arc<Documents>>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
+    let published = published(&documents, &registry);
     let document = match accept::media_type(&headers, &[JSON, PROTOBUF, OLD_PROTOBUF]) {
         None => return Ok(StatusCode::NOT_ACCEPTABLE.into_response()),
-        Some(0) => V2_JSON.respond(JSON, &headers).await?,
-        Some(_) => V2_PROTOBUF.respond(PROTOBUF, &headers).await?,
+        Some(0) => published.v2_json.respond(JSON, &headers).await?,
+        Some(_) => published.v2_protobuf.respond(PROTOBUF, &headers).await?,
     };
     Ok(document)
 }
 
-async fn index(query: Query, headers: HeaderMap) -> Response {
+async fn index(
+    State(registry): State<Arc<Registry>>,
+    Extension(documents): Extension<Arc<Documents>>,
+    query: Query,
+    headers: HeaderMap,
+) -> Response {
+    let published = published(&documents, &registry);
     let mut paths = Map::new();
-    for (path, document) in DOCUMENTS.iter() {
+    for (path, document) in published.v3() {
         let url = url(path, document.hash().await);
         paths.insert(path.clone(), json!({ "serverRelativeURL": url }));
     }
@@ -78,11 +88,14 @@ async fn index(query: Query, headers: HeaderMap) -> Response {
 }
 
 async fn one(
+    State(registry): State<Arc<Registry>>,
+    Extension(documents): Extension<Arc<Documents>>,
     Path(path): Path<String>,
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let document = DOCUMENTS.get(&path).ok_or_else(not_found)?;
+    let published = published(&documents, &registry);
+    let document = published.v3_at(&path).ok_or_else(not_found)?;
     if accept::media_type(&headers, &[JSON]).is_none() {
         return Ok(StatusCode::NOT_ACCEPTABLE.into_response());
     }
@@ -103,59 +116,36 @@ fn url(path: &str, hash: &str) -> String {
     format!("/openapi/v3/{path}?hash={hash}")
 }
 
-/// Calls `each` with the document of v2 in parts, one for each kind, as the whole would take much memory at once.
-fn for_each_part_of_v2(mut each: impl FnMut(&Value)) {
+/// Returns the document of v2 of the built-in kinds in parts, one for each kind, as the whole would take much memory at once.
+fn built_in_parts() -> impl Iterator<Item = Value> {
     // Schemas of earlier parts stay as null.
     let mut schemas = body_schemas();
-    for kind in kinds().served() {
+    kinds().served().map(move |kind| {
         let mut paths = Map::new();
         add_kind(&mut paths, &mut schemas, kind);
         let new = schemas.iter_mut().filter(|(_, schema)| !schema.is_null());
         let new = new.map(|(name, schema)| (name.clone(), schema.take()));
-        let part = document(paths, new.collect());
-        each(&v2::convert(part));
+        v2::convert(document(paths, new.collect()))
+    })
+}
+
+/// Returns the part of the document of v2 with a custom kind. The schemas that it refers to are in other parts.
+fn part_of_custom((kind, definition): &Described) -> Value {
+    let (mut paths, mut schemas) = (Map::new(), Schemas::new());
+    paths::add_kind(&mut paths, kind, definition);
+    custom::add_kind(&mut schemas, kind, definition, custom::Form::V2);
+    v2::convert(document(paths, schemas))
+}
+
+/// Returns the document of v3 with the custom kinds of a group and version.
+fn document_of_custom(kinds: &[Described]) -> Value {
+    let (mut paths, mut schemas) = (Map::new(), body_schemas());
+    for (kind, definition) in kinds {
+        paths::add_kind(&mut paths, kind, definition);
+        custom::add_kind(&mut schemas, kind, definition, custom::Form::V3);
+        custom::add_references(&mut schemas, kind, definition);
     }
-}
-
-fn v2_json() -> Vec<u8> {
-    let (mut paths, mut definitions) = (Vec::new(), Vec::new());
-    let mut head = Value::Null;
-    for_each_part_of_v2(|part| {
-        append_fields(&mut paths, &part["paths"]);
-        append_fields(&mut definitions, &part["definitions"]);
-        head = json!({ "swagger": part["swagger"], "info": part["info"] });
-    });
-    let mut json = head.to_string().into_bytes();
-    json.pop();
-    let middle: [&[u8]; 5] = [
-        br#","paths":{"#,
-        &paths,
-        br#"},"definitions":{"#,
-        &definitions,
-        b"}}",
-    ];
-    json.extend(middle.concat());
-    json
-}
-
-/// Appends the fields of an object without its braces.
-fn append_fields(json: &mut Vec<u8>, object: &Value) {
-    let text = object.to_string();
-    let fields = text
-        .strip_prefix('{')
-        .and_then(|rest| rest.strip_suffix('}'));
-    let fields = fields.unwrap_or_default();
-    if !json.is_empty() && !fields.is_empty() {
-        json.push(b',');
-    }
-    json.extend_from_slice(fields.as_bytes());
-}
-
-/// Returns the parts one after another: protobuf merges them.
-fn v2_protobuf() -> Vec<u8> {
-    let mut encoded = Vec::new();
-    for_each_part_of_v2(|part| encoded.extend(gnostic::encode(part)));
-    encoded
+    document(paths, schemas)
 }
 
 /// Returns the document of v3 with the kinds of a group and version.
@@ -180,9 +170,10 @@ fn body_schemas() -> Schemas {
 }
 
 fn add_kind(paths: &mut Map<String, Value>, schemas: &mut Schemas, kind: &'static Kind) {
-    paths::add_kind(paths, kind);
+    let definition = kind.definition();
+    paths::add_kind(paths, kind, &definition);
     schema::add_kind(schemas, kind);
-    for subresource in &kind.subresources {
+    for subresource in &definition.subresources {
         schema::add_kind(schemas, subresource_kind(kind, subresource));
     }
 }
@@ -190,8 +181,12 @@ fn add_kind(paths: &mut Map<String, Value>, schemas: &mut Schemas, kind: &'stati
 fn document(paths: Map<String, Value>, schemas: Schemas) -> Value {
     json!({
         "openapi": "3.0.0",
-        "info": { "title": "Setpoint", "version": env!("CARGO_PKG_VERSION") },
+        "info": info(),
         "paths": paths,
         "components": { "schemas": schemas },
     })
+}
+
+fn info() -> Value {
+    json!({ "title": "Setpoint", "version": env!("CARGO_PKG_VERSION") })
 }

@@ -1,12 +1,11 @@
 //! The paths of a kind and their operations.
 
 use serde_json::{Map, Value, json};
-use setpoint_codec::Kind;
+use setpoint_codec::{Definition, Kind};
 
-use super::super::accept::PROTOBUF;
+use super::super::accept::media_types;
 use super::super::discovery::{path_of, subresource_kind, subresource_verbs};
-use super::super::write::PATCHES;
-use super::super::yaml::YAML;
+use super::super::write::patch_types;
 use super::schema;
 use crate::kinds;
 
@@ -52,11 +51,12 @@ const DELETE_COLLECTION: &[(&str, &str)] = &[
     ("resourceVersionMatch", "string"),
 ];
 
-/// The media types of objects.
-const TYPES: [&str; 3] = ["application/json", YAML, PROTOBUF];
-
 /// Adds the paths of a kind.
-pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
+pub(super) fn add_kind(
+    paths: &mut Map<String, Value>,
+    kind: &'static Kind,
+    definition: &Definition,
+) {
     let root = path_of(&kind.group, &kind.version);
     let all = format!("{root}/{}", kind.plural);
     let collection = match kind.namespaced {
@@ -64,25 +64,32 @@ pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
         false => all.clone(),
     };
     if kind.is_review {
-        let place = Place::of(kind);
+        let place = Place::of(kind, definition);
         let post = operation("post", kind, &place, place.id("post", kind, ""));
         let operations = with_parameters(json!({ "post": post }), &collection);
         paths.insert(collection, operations);
         return;
     }
     let object = format!("{collection}/{{name}}");
-    let place = Place::of(kind);
+    let place = Place::of(kind, definition);
     if kind.namespaced {
         let id = format!("list{}{}ForAllNamespaces", place.group, kind.kind);
         let list = operation("list", kind, &place, id);
         paths.insert(all.clone(), with_parameters(json!({ "get": list }), &all));
     }
-    for subresource in &kind.subresources {
+    for subresource in &definition.subresources {
         let path = format!("{object}/{subresource}");
         let operations = subresource_operations(kind, subresource, &place);
         paths.insert(path.clone(), with_parameters(operations, &path));
     }
     let whole = |action| operation(action, kind, &place, place.id(action, kind, ""));
+    if kind.is_computed {
+        for (path, action) in [(collection, "list"), (object, "get")] {
+            let operations = with_parameters(json!({ "get": whole(action) }), &path);
+            paths.insert(path, operations);
+        }
+        return;
+    }
     let mut operations = json!({ "get": whole("list"), "post": whole("post") });
     if kinds::of(kind).deletes_collections() {
         operations["delete"] = whole("deletecollection");
@@ -97,17 +104,20 @@ pub(super) fn add_kind(paths: &mut Map<String, Value>, kind: &'static Kind) {
     paths.insert(object.clone(), with_parameters(operations, &object));
 }
 
-/// The parts of the identifiers of a kind's operations.
+/// The parts that all operations of a kind share: those of their identifiers, and their schemas.
 struct Place {
     /// Group and version, for example `RbacAuthorizationV1`.
     group: String,
     namespaced: &'static str,
     /// For example `rbacAuthorization_v1`.
     tag: String,
+    /// A reference to the schema of lists.
+    list: Value,
+    is_custom: bool,
 }
 
 impl Place {
-    fn of(kind: &Kind) -> Self {
+    fn of(kind: &Kind, definition: &Definition) -> Self {
         let group = match kind.group.as_str() {
             "" => "core",
             group => group.strip_suffix(".k8s.io").unwrap_or(group),
@@ -120,6 +130,8 @@ impl Place {
             tag: format!("{first}{rest}_{}", kind.version),
             group: group + &capitalized(&kind.version),
             namespaced: if kind.namespaced { "Namespaced" } else { "" },
+            list: schema::reference(&schema::list_name(kind, definition)),
+            is_custom: kind.is_custom(),
         }
     }
 
@@ -186,35 +198,35 @@ fn operation(action: &str, kind: &'static Kind, place: &Place, id: String) -> Va
         "tags": [place.tag],
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": schema::group_version_kind(kind, &kind.kind),
-        "responses": responses(action, kind),
+        "responses": responses(action, kind, place),
     });
     // As Kubernetes, omit an empty list.
     if !query.is_empty() {
         operation["parameters"] = query.iter().map(parameter).collect();
     }
-    if let Some(body) = body(action, kind) {
+    if let Some(body) = body(action, kind, place) {
         operation["requestBody"] = json!({ "content": body });
     }
     operation
 }
 
 /// Returns the responses of an operation by HTTP status; the default is an error.
-fn responses(action: &str, kind: &'static Kind) -> Value {
+fn responses(action: &str, kind: &'static Kind, place: &Place) -> Value {
     let own = schema::reference(&schema::kind_name(kind));
     let status = schema::reference(schema::STATUS);
-    let list = || schema::reference(&schema::list_name(kind));
     let schema = match action {
-        "list" => list(),
+        "list" => place.list.clone(),
         "delete" => json!({ "anyOf": [own, status] }),
-        "deletecollection" => json!({ "anyOf": [list(), status] }),
+        "deletecollection" => json!({ "anyOf": [place.list, status] }),
         _ => own,
     };
+    let types = media_types(place.is_custom);
     let mut responses = json!({
-        "200": response("OK", &TYPES, &schema),
+        "200": response("OK", types, &schema),
         "default": response("Error", &["application/json"], &status),
     });
     if action == "post" {
-        responses["201"] = response("Created", &TYPES, &schema);
+        responses["201"] = response("Created", types, &schema);
     }
     responses
 }
@@ -227,15 +239,19 @@ fn parameter((name, of): &(&str, &str)) -> Value {
     json!({ "name": name, "in": "query", "schema": { "type": of } })
 }
 
-fn body(action: &str, kind: &'static Kind) -> Option<Value> {
+fn body(action: &str, kind: &'static Kind, place: &Place) -> Option<Value> {
     let own = schema::reference(&schema::kind_name(kind));
+    let types = media_types(place.is_custom);
     match action {
-        "post" | "put" => Some(content(&TYPES, &own)),
-        "patch" => Some(content(&PATCHES, &json!({ "type": "object" }))),
+        "post" | "put" => Some(content(types, &own)),
+        "patch" => {
+            let types = patch_types(place.is_custom);
+            Some(content(types, &json!({ "type": "object" })))
+        }
         "delete" | "deletecollection" => {
             let options = setpoint_codec::kinds().by_kind("v1", "DeleteOptions")?;
             let options = schema::reference(&schema::kind_name(options));
-            Some(content(&TYPES, &options))
+            Some(content(types, &options))
         }
         _ => None,
     }

@@ -3,7 +3,7 @@
 use prost_reflect::{Kind as Type, MessageDescriptor};
 use serde_json::{Map, Value, json};
 use setpoint_codec::rules::{self, Field, Message};
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::{Definition, Kind, kinds};
 use setpoint_proto::options::{List, Patch};
 
 use super::comments;
@@ -17,16 +17,25 @@ pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 /// Adds the schemas of a kind, of its list, and of the messages that they contain.
 pub(super) fn add_kind(schemas: &mut Schemas, kind: &'static Kind) {
     add_message(schemas, &kind.message);
-    if kind.stored().is_stored() {
-        schemas.insert(list_name(kind), list(kind));
-        let metadata = kind
-            .message
-            .parent_pool()
-            .get_message_by_name("k8s.meta.v1.ListMeta");
-        metadata
-            .iter()
-            .for_each(|metadata| add_message(schemas, metadata));
+    if kind.stored().is_stored() || kind.is_computed {
+        let definition = kind.definition();
+        let description = format!("A list of {}.", kind.plural);
+        let list = list(kind, &definition, &description);
+        schemas.insert(list_name(kind, &definition), list);
+        add_named(schemas, kind, LIST_META);
     }
+}
+
+/// The messages of the metadata of objects and of lists.
+pub(super) const OBJECT_META: &str = "k8s.meta.v1.ObjectMeta";
+pub(super) const LIST_META: &str = "k8s.meta.v1.ListMeta";
+
+/// Adds the schema of a message by its name in the pool of a kind's message.
+pub(super) fn add_named(schemas: &mut Schemas, kind: &Kind, message: &str) {
+    let message = kind.message.parent_pool().get_message_by_name(message);
+    message
+        .iter()
+        .for_each(|message| add_message(schemas, message));
 }
 
 /// Returns a reference to a schema.
@@ -36,12 +45,24 @@ pub(super) fn reference(name: &str) -> Value {
 
 /// Returns the name of a kind's schema, as in Kubernetes' own documents.
 pub(super) fn kind_name(kind: &Kind) -> String {
-    name(kind.message.full_name())
+    match kind.is_custom() {
+        true => format!("{}.{}", custom_package(kind), kind.kind),
+        false => name(kind.message.full_name()),
+    }
 }
 
 /// Returns the name of the schema of a kind's list.
-pub(super) fn list_name(kind: &Kind) -> String {
-    kind_name(kind) + "List"
+pub(super) fn list_name(kind: &Kind, definition: &Definition) -> String {
+    match kind.is_custom() {
+        true => format!("{}.{}", custom_package(kind), definition.list_kind),
+        false => kind_name(kind) + "List",
+    }
+}
+
+/// Returns the segments of the group in reverse order, and the version, for example `com.example.stable.v1`.
+fn custom_package(kind: &Kind) -> String {
+    let segments: Vec<_> = kind.group.rsplit('.').collect();
+    format!("{}.{}", segments.join("."), kind.version)
 }
 
 /// Returns the kind as the extension `x-kubernetes-group-version-kind`.
@@ -49,15 +70,21 @@ pub(super) fn group_version_kind(kind: &Kind, name: &str) -> Value {
     json!({ "group": kind.group, "version": kind.version, "kind": name })
 }
 
-fn name(message: &str) -> String {
+/// Returns the name of a message's schema.
+pub(super) fn name(message: &str) -> String {
     match message {
         "k8s.meta.v1.Quantity" => "io.k8s.apimachinery.pkg.api.resource.Quantity".into(),
         "k8s.meta.v1.IntOrString" => "io.k8s.apimachinery.pkg.util.intstr.IntOrString".into(),
         "k8s.meta.v1.RawExtension" => "io.k8s.apimachinery.pkg.runtime.RawExtension".into(),
-        other => match other.strip_prefix("k8s.meta.") {
-            Some(rest) => format!("io.k8s.apimachinery.pkg.apis.meta.{rest}"),
-            None => format!("io.k8s.api.{}", other.trim_start_matches("k8s.")),
-        },
+        other => {
+            let rest = other.trim_start_matches("k8s.");
+            let folder = match rest.split('.').next() {
+                Some("meta") => "io.k8s.apimachinery.pkg.apis",
+                Some("apiextensions") => "io.k8s.apiextensions-apiserver.pkg.apis",
+                _ => "io.k8s.api",
+            };
+            format!("{folder}.{rest}")
+        }
     }
 }
 
@@ -116,27 +143,30 @@ fn add_type(schema: &mut Value, properties: &mut Map<String, Value>, message: &M
     properties.extend(type_properties());
 }
 
-fn type_properties() -> Map<String, Value> {
-    let api_version = "The group and version of the object.";
-    let kind = "The kind of the object.";
+/// Returns the properties `apiVersion` and `kind`.
+pub(super) fn type_properties() -> Map<String, Value> {
     let property = |text| json!({ "type": "string", "description": text });
     Map::from_iter([
-        ("apiVersion".into(), property(api_version)),
-        ("kind".into(), property(kind)),
+        ("apiVersion".into(), property(API_VERSION)),
+        ("kind".into(), property(KIND)),
     ])
 }
 
-fn list(kind: &Kind) -> Value {
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
+/// Returns the schema of a kind's list.
+pub(super) fn list(kind: &Kind, definition: &Definition, description: &str) -> Value {
     let mut properties = type_properties();
     let items = reference(&kind_name(kind));
     properties.insert("items".into(), json!({ "type": "array", "items": items }));
-    properties.insert("metadata".into(), reference(&name("k8s.meta.v1.ListMeta")));
+    properties.insert("metadata".into(), reference(&name(LIST_META)));
     json!({
         "type": "object",
-        "description": format!("A list of {}.", kind.plural),
+        "description": description,
         "required": ["items"],
         "properties": properties,
-        "x-kubernetes-group-version-kind": [group_version_kind(kind, &kind.list_kind())],
+        "x-kubernetes-group-version-kind": [group_version_kind(kind, &definition.list_kind)],
     })
 }
 
@@ -146,12 +176,25 @@ fn scalar(message: &str) -> Option<Value> {
         "k8s.meta.v1.Time" | "k8s.meta.v1.MicroTime" => {
             json!({ "type": "string", "format": "date-time" })
         }
+        "k8s.meta.v1.Duration" => json!({ "type": "string" }),
         "k8s.meta.v1.Quantity" => json!({ "oneOf": [{ "type": "string" }, { "type": "number" }] }),
         "k8s.meta.v1.IntOrString" => json!({
             "format": "int-or-string",
             "oneOf": [{ "type": "integer" }, { "type": "string" }],
         }),
         "k8s.meta.v1.FieldsV1" | "k8s.meta.v1.RawExtension" => json!({ "type": "object" }),
+        "k8s.apiextensions.v1.JSON" => {
+            json!({ "description": "Any value." })
+        }
+        "k8s.apiextensions.v1.JSONSchemaPropsOrArray" => {
+            json!({ "description": "A schema, or a list of schemas." })
+        }
+        "k8s.apiextensions.v1.JSONSchemaPropsOrBool" => {
+            json!({ "description": "A schema, or a boolean." })
+        }
+        "k8s.apiextensions.v1.JSONSchemaPropsOrStringArray" => {
+            json!({ "description": "A schema, or a list of strings." })
+        }
         "k8s.meta.v1.Verbs"
         | "k8s.authentication.v1.AttestationValue"
         | "k8s.authentication.v1.ExtraValue"

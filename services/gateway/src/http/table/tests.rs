@@ -279,3 +279,13 @@ fn the_row_of_a_pod_that_has_ended_is_completed() {
         assert_eq!(condition["reason"], phase);
     }
 }
+
+#[test]
+fn a_definition_has_the_time_of_its_creation() {
+    let resource = "customresourcedefinitions.apiextensions.k8s.io";
+    let metadata = json!({ "name": "tabs.example.com", "creationTimestamp": NOW });
+    let cells = cells(resource, json!({ "metadata": metadata }));
+    assert_eq!(cells["Name"], "tabs.example.com");
+    assert_eq!(cells["Created At"], NOW);
+    assert_eq!(cells.len(), 2);
+}

@@ -1,9 +1,12 @@
-//! The kinds of admissionregistration.k8s.io. They are stored and have no effect: the gateway calls no webhooks and evaluates no
-//! expressions. Each write answers with a warning that says so.
+//! The kinds of admissionregistration.k8s.io. Validating policies are evaluated (`crate::admission`). Mutating policies and webhooks
+//! are stored and have no effect, as a warning in the response to each write says.
 
+mod binding;
+mod mutating;
 mod policy;
 mod rule;
-mod webhook;
+mod validating;
+pub(super) mod webhook;
 
 use setpoint_model::names;
 use setpoint_proto::admissionregistration::MatchCondition;
@@ -17,7 +20,7 @@ const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
 const MOST_CONDITIONS: usize = 64;
 
 /// Returns the problems of a label as of RFC 1035, for example a version.
-fn validate_dns_1035_label(label: &str) -> Vec<String> {
+pub(super) fn validate_dns_1035_label(label: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = label.as_bytes();
     let valid = bytes.first().is_some_and(u8::is_ascii_lowercase)
@@ -33,7 +36,7 @@ fn validate_dns_1035_label(label: &str) -> Vec<String> {
     problems
 }
 
-/// Validates conditions, whose expressions are not compiled.
+/// Validates conditions except for their expressions.
 fn validate_conditions(
     conditions: &[MatchCondition],
     path: &FieldPath<'_>,

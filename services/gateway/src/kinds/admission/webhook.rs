@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::names;
 use setpoint_proto::admissionregistration::{
-    MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
+    WebhookClientConfig,
 };
 
 use super::{
@@ -78,7 +78,8 @@ macro_rules! configuration_items {
                 let conditions = at.field("matchConditions");
                 validate_conditions(&hook.match_conditions, &conditions, errors);
                 let versions = at.field("admissionReviewVersions");
-                validate_versions(&hook.admission_review_versions, &versions, errors);
+                let missing = "must specify one of v1, v1beta1";
+                validate_versions(&hook.admission_review_versions, missing, &versions, errors);
             }
         }
 
@@ -138,12 +139,21 @@ fn validate_timeout(seconds: Option<i32>, path: &FieldPath<'_>, errors: &mut Fie
 fn validate_client(client: &WebhookClientConfig, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     match (&client.url, &client.service) {
         (Some(url), None) => validate_url(url, &path.field("url"), errors),
-        (None, Some(service)) => validate_service(service, &path.field("service"), errors),
+        (None, Some(service)) => {
+            let service = Service {
+                namespace: &service.namespace,
+                name: &service.name,
+                path: service.path.as_deref(),
+                port: service.port,
+            };
+            validate_service(&service, &path.field("service"), errors);
+        }
         _ => errors.required(path, "exactly one of url or service is required"),
     }
 }
 
-fn validate_url(url: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Requires a URL of https without user, query and fragment.
+pub(in crate::kinds) fn validate_url(url: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let (whole, fragment) = url.split_once('#').unwrap_or((url, ""));
     let uri: Uri = match whole.parse() {
@@ -175,18 +185,28 @@ fn validate_url(url: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     }
 }
 
-fn validate_service(service: &ServiceReference, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    errors.not_empty(&path.field("name"), &service.name);
-    errors.not_empty(&path.field("namespace"), &service.namespace);
+/// The Service of a webhook.
+pub(in crate::kinds) struct Service<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub path: Option<&'a str>,
+    pub port: Option<i32>,
+}
+
+/// Requires a name, a namespace, and a valid port and path.
+pub(in crate::kinds) fn validate_service(
+    service: &Service<'_>,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    errors.not_empty(&path.field("name"), service.name);
+    errors.not_empty(&path.field("namespace"), service.namespace);
     let port = service.port.unwrap_or(DEFAULT_PORT);
     if !(1..=65_535).contains(&port) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
         errors.invalid(&path.field("port"), port, detail);
     }
-    let (url, at) = (
-        service.path.as_deref().unwrap_or_default(),
-        path.field("path"),
-    );
+    let (url, at) = (service.path.unwrap_or_default(), path.field("path"));
     if ["", "/"].contains(&url) {
         return;
     }
@@ -209,9 +229,15 @@ fn validate_service(service: &ServiceReference, path: &FieldPath<'_>, errors: &m
     }
 }
 
-fn validate_versions(versions: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Requires versions of reviews, one of them known; `missing` is the detail of the error if there are none.
+pub(in crate::kinds) fn validate_versions(
+    versions: &[String],
+    missing: &str,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     if versions.is_empty() {
-        return errors.required(path, "must specify one of v1, v1beta1");
+        return errors.required(path, missing);
     }
     for (index, version) in versions.iter().enumerate() {
         if versions[..index].contains(version) {

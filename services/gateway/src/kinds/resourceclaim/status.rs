@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use setpoint_model::names;
-use setpoint_proto::meta::Condition;
 use setpoint_proto::resource::{
     AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, NetworkDeviceData,
     ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus,
@@ -11,6 +10,7 @@ use setpoint_proto::resource::{
 
 use super::request::RequestNames;
 use crate::kinds::device::{self, LIST_MAX};
+use crate::registry::validation::conditions;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::ip;
@@ -21,8 +21,6 @@ const CONDITIONS_MAX: usize = 8;
 const IPS_MAX: usize = 16;
 const INTERFACE_MAX: usize = 256;
 const HARDWARE_ADDRESS_MAX: usize = 128;
-const REASON_MAX: usize = 1024;
-const MESSAGE_MAX: usize = 32 << 10;
 const SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
 /// Driver, pool, device and share.
@@ -183,53 +181,13 @@ fn validate_device(
     }
     let at = path.field("conditions");
     errors.at_most(&at, one.conditions.len(), CONDITIONS_MAX);
-    for (index, condition) in one.conditions.iter().enumerate().take(CONDITIONS_MAX) {
-        let at = at.index(index);
-        let mut before = one.conditions[..index].iter();
-        if before.any(|other| other.r#type == condition.r#type) {
-            errors.duplicate(&at.field("type"), &condition.r#type);
-        }
-        validate_condition(condition, &at, errors);
-    }
+    let judged = one.conditions.iter().take(CONDITIONS_MAX);
+    conditions::validate(judged, &at, errors);
     if let Some(data) = one.data.as_ref().filter(|data| !data.raw.is_empty()) {
         device::validate_json(&data.raw, &path.field("data"), errors);
     }
     if let Some(network) = &one.network_data {
         validate_network(network, &path.field("networkData"), errors);
-    }
-}
-
-/// Validates a condition (upstream: `ValidateCondition`).
-fn validate_condition(condition: &Condition, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let kind = &condition.r#type;
-    errors.check(&path.field("type"), kind, names::validate_label_key);
-    let statuses = &["False", "True", "Unknown"];
-    errors.one_of(&path.field("status"), condition.status.as_str(), statuses);
-    let at = path.field("observedGeneration");
-    if condition.observed_generation < 0 {
-        let detail = "must be greater than or equal to zero";
-        errors.invalid(&at, condition.observed_generation, detail);
-    }
-    if condition.last_transition_time.timestamp().is_none() {
-        errors.required(&path.field("lastTransitionTime"), "");
-    }
-    let at = path.field("reason");
-    if condition.reason.len() > REASON_MAX {
-        errors.too_long(&at, REASON_MAX);
-    }
-    errors.check_required(&at, &condition.reason, check_reason);
-    if condition.message.len() > MESSAGE_MAX {
-        errors.too_long(&path.field("message"), MESSAGE_MAX);
-    }
-}
-
-fn check_reason(reason: &str) -> Vec<String> {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_,:".contains(letter);
-    let starts = reason.starts_with(|first: char| first.is_ascii_alphabetic());
-    let ends = reason.ends_with(|last: char| last.is_ascii_alphanumeric() || last == '_');
-    match starts && ends && reason.chars().all(plain) {
-        true => Vec::new(),
-        false => vec!["a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')".to_owned()],
     }
 }
 

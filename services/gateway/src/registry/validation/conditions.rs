@@ -13,10 +13,14 @@ const STATUSES: &[&str] = &["False", "True", "Unknown"];
 const MAX_REASON: usize = 1024;
 const MAX_MESSAGE: usize = 32 * 1024;
 
-/// Validates the conditions, of which there may be one of each type.
-pub fn validate(conditions: &[Condition], path: &FieldPath<'_>, errors: &mut FieldErrors) {
+/// Validates the conditions, of which there may be one of each type (upstream: `ValidateConditions`).
+pub fn validate<'c>(
+    conditions: impl IntoIterator<Item = &'c Condition>,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
     let mut types = BTreeSet::new();
-    for (index, condition) in conditions.iter().enumerate() {
+    for (index, condition) in conditions.into_iter().enumerate() {
         let path = path.index(index);
         if !types.insert(&condition.r#type) {
             errors.duplicate(&path.field("type"), &condition.r#type);

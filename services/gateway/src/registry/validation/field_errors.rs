@@ -6,6 +6,7 @@ use serde::Serialize;
 use setpoint_codec::Kind;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
+use setpoint_schema::Violation;
 
 use crate::registry::validation::field_path::FieldPath;
 
@@ -163,6 +164,15 @@ impl FieldErrors {
         if new != old {
             self.invalid(path, new, "field is immutable");
         }
+    }
+
+    /// Adds the error of a schema.
+    pub fn violation(&mut self, violation: &Violation) {
+        self.causes.push(StatusCause {
+            reason: violation.kind.reason().to_owned(),
+            message: violation.body(),
+            field: violation.path.clone(),
+        });
     }
 
     /// Returns the number of errors.

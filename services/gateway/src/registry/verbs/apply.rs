@@ -1,15 +1,19 @@
 //! Server-side apply: the verb `patch` with a configuration of the fields that its manager wants.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds::{self, view};
+use crate::registry::conversion::Ownership;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{Precondition, complete_update};
+use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
@@ -29,11 +33,11 @@ impl Registry {
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
         let applied = match target.subresource {
-            Subresource::Scale => scale::of(&*empty(target.kind)?)?.kind(),
+            Subresource::Scale => scale::of(&*empty(target.form())?)?.kind(),
             _ => target.served,
         };
         check(applied, &patch.body)?;
-        let patch = &in_stored_form(target, patch)?;
+        let patch = &*in_form(target, patch)?;
         let mut retry = Retry::begin();
         loop {
             let missing = match self.apply_to_stored(context, target, patch).await {
@@ -71,9 +75,15 @@ impl Registry {
             fields::keep_times(&*old.object, &mut **new);
             Ok(())
         };
-        let updated = self
-            .guaranteed_update(context, &whole, None, patch.bytes, &mut mutate)
-            .await?;
+        let ownership = match patch.force {
+            true => Ownership::Taken,
+            false => Ownership::Checked,
+        };
+        let change = Change {
+            ownership,
+            ..Change::update(target, patch.bytes)
+        };
+        let updated = self.change(context, &whole, change, &mut mutate).await?;
         match target.subresource {
             Subresource::Scale => scale::response(updated.into_response()),
             _ => updated.into_response().of_write()?.served_as(target.served),
@@ -86,10 +96,10 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
-        let reset = field_manager::reset(target.kind, target.subresource);
-        let edit = field_manager::edit(context, target.kind, target.subresource, &reset);
-        let object = fields::apply(&edit, &*empty(target.kind)?, &patch.body, patch.force);
-        let mut object = object.map_err(|error| refused(error, target.kind, &patch.body))?;
+        let reset = field_manager::reset(target.form(), target.subresource);
+        let edit = field_manager::edit(context, target.form(), target.subresource, &reset);
+        let object = fields::apply(&edit, &*empty(target.form())?, &patch.body, patch.force);
+        let mut object = object.map_err(|error| refused(error, target.form(), &patch.body))?;
         let meta = object.meta_mut();
         if meta.name.is_empty() {
             return Err(undeterminable(target));
@@ -102,6 +112,7 @@ impl Registry {
             );
             return Err(errors::conflict(target, why));
         }
+        let object = view::of_stored(object, target.served);
         let created = self
             .create_by(context, target, object, Owner::Recorded)
             .await?;
@@ -109,14 +120,19 @@ impl Registry {
     }
 }
 
-/// Returns the patch with a configuration of a view in the form of the stored kind, which then has the managers' fields.
-fn in_stored_form(target: &Target, patch: &Patch) -> Result<Patch, ApiError> {
-    let mut patch = patch.clone();
-    if target.served != target.kind && target.subresource != Subresource::Scale {
-        let object = target.served.from_json(patch.body.to_string().as_bytes())?;
-        patch.body = errors::readable(serde_json::from_slice(&view::to_stored(object).to_json()))?;
+/// Returns the patch with a configuration in the form that the request is processed in, which then has the managers' fields.
+fn in_form<'p>(target: &Target, patch: &'p Patch) -> Result<Cow<'p, Patch>, ApiError> {
+    if target.served == target.form() || target.subresource == Subresource::Scale {
+        return Ok(Cow::Borrowed(patch));
     }
-    Ok(patch)
+    let (served, body) = (target.served, &patch.body);
+    // The conversion would drop unknown fields.
+    let fit = fields::validate(served, body);
+    fit.map_err(|problem| refused(ApplyError::Unfit(problem), served, body))?;
+    let object = served.from_json(body.to_string().as_bytes())?;
+    let mut stored = patch.clone();
+    stored.body = fields::document(&*view::to_stored(object));
+    Ok(Cow::Owned(stored))
 }
 
 /// Returns the object with the configuration applied.
@@ -126,11 +142,11 @@ fn apply_object(
     old: &Current,
     patch: &Patch,
 ) -> Result<Box<dyn Object>, ApiError> {
-    let reset = field_manager::reset(target.kind, target.subresource);
-    let edit = field_manager::edit(context, target.kind, target.subresource, &reset);
+    let reset = field_manager::reset(target.form(), target.subresource);
+    let edit = field_manager::edit(context, target.form(), target.subresource, &reset);
     let live = with_revision(old);
     let applied = fields::apply(&edit, &*live, &patch.body, patch.force);
-    let applied = applied.map_err(|error| refused(error, target.kind, &patch.body))?;
+    let applied = applied.map_err(|error| refused(error, target.form(), &patch.body))?;
     Precondition::of(&*applied).check(target, old)?;
     Ok(applied)
 }
@@ -154,7 +170,7 @@ fn apply_scale(
     let replicas = scale::replicas_of(&*applied, target)?;
     let mut new = old.object.clone_box();
     kinds::of(target.kind).set_replicas(&mut *new, replicas);
-    let managers = fields::to_parent(&parent, &managers, kind, target.kind);
+    let managers = fields::to_parent(&parent, &managers, kind, target.form());
     new.meta_mut().managed_fields = managers.encode();
     Ok(new)
 }

@@ -9,6 +9,7 @@ use setpoint_proto::{ApiError, Reason};
 use crate::kinds;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::update::Precondition;
+use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
@@ -21,6 +22,7 @@ impl Registry {
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
         let node = node_of(&*object, target)?;
+        let warnings = self.admit_create(context, target, &*object).await?;
         let precondition = Precondition::of(&*object);
         let whole = Target::whole(target.served, &target.key());
         let now = Timestamp::now();
@@ -31,17 +33,17 @@ impl Registry {
             bound.map_err(|why| errors::conflict(target, why))
         };
         let updated = self
-            .guaranteed_update(context, &whole, None, 0, &mut mutate)
+            .change(context, &whole, Change::admitted(), &mut mutate)
             .await?;
         let status = Status {
             status: "Success".into(),
             code: 201,
             ..Default::default()
         };
-        Ok(ObjectResponse::not_stored(
-            Box::new(status),
-            updated.into_response().revision,
-        ))
+        let revision = updated.into_response().revision;
+        let mut response = ObjectResponse::not_stored(Box::new(status), revision);
+        response.warnings = warnings;
+        Ok(response)
     }
 }
 

@@ -6,6 +6,7 @@ use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Precondition, Write};
 
+use crate::admission::{Attributes, Operation};
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::review::{self, Question};
 use crate::kinds::{self, Strategy, limitrange, view};
@@ -76,7 +77,7 @@ impl Registry {
         match target.subresource {
             Subresource::Binding => return self.bind(context, target, object).await,
             Subresource::Eviction => return self.evict(context, target, object).await,
-            Subresource::Token => return self.issue_token(target, object).await,
+            Subresource::Token => return self.issue_token(context, target, object).await,
             Subresource::None => object = expect_kind(object, target)?,
             _ => return Err(errors::not_allowed()),
         }
@@ -99,9 +100,11 @@ impl Registry {
             admitting.await?;
         }
         complete_create(rules, &target, &mut *object)?;
+        self.link_create(context, &*object).await;
         if let Some(checking) = limitrange::check(&target, None, &*object, self) {
             checking.await?;
         }
+        let warnings = self.admit_create(context, &target, &*object).await?;
         let mut retry = Retry::begin();
         loop {
             let allocation = self.allocate(None, &mut *object).await?;
@@ -124,7 +127,10 @@ impl Registry {
                 generated_name,
             };
             object = match self.insert(context, &mut target, draft).await? {
-                Inserted::Done(response) => return response.of_write()?.served_as(target.served),
+                Inserted::Done(mut response) => {
+                    response.warnings.extend(warnings);
+                    return response.of_write()?.served_as(target.served);
+                }
                 Inserted::Conflict(object) => {
                     allocation.map_or(object, |allocation| allocation.requested)
                 }
@@ -133,6 +139,27 @@ impl Registry {
             retry.wait().await?;
             namespace = self.check_namespace(&target, AtLeast::Newest).await?;
         }
+    }
+
+    /// Lets the policies judge a new object, or the body of a subresource that is created. Returns their warnings.
+    pub(crate) async fn admit_create(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        object: &dyn Object,
+    ) -> Result<Vec<String>, ApiError> {
+        let Some(policies) = self.policies_for(target).await? else {
+            return Ok(Vec::new());
+        };
+        let attributes = Attributes {
+            context,
+            target,
+            operation: Operation::Create,
+            object: Some(object),
+            old: None,
+            options: None,
+        };
+        self.admit(&attributes, &policies).await
     }
 
     /// Answers a review.
@@ -169,10 +196,11 @@ impl Registry {
         } else {
             1
         } {
-            let raw = object.encode();
-            let kind = target.kind;
+            let converted = self.in_storage_version(target, &*object).await?;
+            let stored = converted.as_deref().unwrap_or(&*object);
+            let raw = stored.encode();
             let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
-            let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
+            let value = envelope::of_object(stored, &raw, Some(&cause));
             let write = Write::create(target.path(), value)
                 .fenced(context.fence.clone())
                 .with_preconditions(draft.preconditions.clone());
@@ -180,7 +208,8 @@ impl Registry {
             match self.insert_once(context, target, write).await? {
                 Ok(revision) => {
                     write_metrics.count_unless(context.dry_run);
-                    let response = ObjectResponse::written(object, &raw, revision, Some(cause));
+                    let at = (revision, Some(cause));
+                    let response = self.written(object, converted, &raw, at).await;
                     return Ok(Inserted::Done(response));
                 }
                 Err(store::Error::PreconditionFailed) => return Ok(Inserted::Conflict(object)),

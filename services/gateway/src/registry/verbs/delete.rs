@@ -7,11 +7,13 @@ use setpoint_model::time::seconds_after;
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
 
+use crate::admission::Operation;
 use crate::kinds;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
 use crate::registry::verbs::update::Precondition;
+use crate::registry::write::change::{Admission, Change};
 use crate::registry::write::current::Current;
 use crate::registry::write::guaranteed_update::Updated;
 use crate::registry::{
@@ -25,6 +27,9 @@ pub struct Deleted {
     /// Whether it was removed.
     pub gone: bool,
 }
+
+/// A condition on the metadata of an object.
+type Condition<'c> = dyn Fn(&ObjectMeta) -> Result<(), ApiError> + Sync + 'c;
 
 impl Registry {
     /// Deletes an object, or begins its deletion if finalizers, a grace period or the content of a namespace hold it.
@@ -46,7 +51,35 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
         options: &DeleteOptions,
-        condition: &(dyn Fn(&ObjectMeta) -> Result<(), ApiError> + Sync),
+        condition: &Condition<'_>,
+    ) -> Result<Deleted, ApiError> {
+        let admission = Admission {
+            operation: Operation::Delete,
+            target,
+            options: Some(options),
+        };
+        self.delete_as(context, target, options, condition, Some(admission))
+            .await
+    }
+
+    /// Deletes an object as a part of a request that was admitted.
+    pub(crate) async fn delete_admitted(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        self.delete_as(context, target, options, &|_| Ok(()), None)
+            .await
+    }
+
+    async fn delete_as(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        options: &DeleteOptions,
+        condition: &Condition<'_>,
+        admission: Option<Admission<'_>>,
     ) -> Result<Deleted, ApiError> {
         self.allow(context, Verb::Delete, target)?;
         if target.subresource != Subresource::None {
@@ -67,9 +100,12 @@ impl Registry {
             begin_or_shorten(&mut **new, options, now);
             Ok(())
         };
-        let updated = self
-            .guaranteed_update(&context, target, None, 0, &mut mutate)
-            .await?;
+        let keeping = target.clone().keeping_version();
+        let change = Change {
+            admission,
+            ..Change::admitted()
+        };
+        let updated = self.change(&context, &keeping, change, &mut mutate).await?;
         let gone = matches!(updated, Updated::Deleted(_));
         Ok(Deleted {
             response: updated.into_response().served_as(target.served)?,
@@ -90,7 +126,10 @@ impl Registry {
         if !kinds::of(params.filter.kind()).deletes_collections() {
             return Err(errors::not_allowed());
         }
-        let list = self.list(context, params).await?;
+        let mut list = self.list(context, params).await?;
+        if params.filter.needs_conversion() {
+            list.items = self.list_in_version(&params.filter, list.items).await?;
+        }
         for item in &list.items {
             let target = Target::whole(params.filter.served(), &item.key);
             match self.delete(context, &target, options).await {

@@ -13,6 +13,7 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::delete;
+use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::retry::Retry;
 use crate::registry::{AtLeast, Filter, ObjectResponse, Registry, RequestContext, Target, errors};
@@ -40,17 +41,29 @@ impl Registry {
         let options = options_of(&*object, target, context.dry_run)?;
         let mut context = context.clone();
         context.dry_run |= is_dry(&options);
+        let warnings = self.admit_create(&context, target, &*object).await?;
+        let mut answer = self.evict_pod(&context, target, &options).await?;
+        answer.warnings.extend(warnings);
+        Ok(answer)
+    }
+
+    async fn evict_pod(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        options: &DeleteOptions,
+    ) -> Result<ObjectResponse, ApiError> {
         let whole = Target::whole(target.kind, &target.key());
-        let Some((pod, revision)) = self.evict_at_once(&context, &whole, &options).await? else {
+        let Some((pod, revision)) = self.evict_at_once(context, &whole, options).await? else {
             return Ok(answer("Success", "", 201));
         };
-        match self.consult_budgets(&context, &pod).await? {
+        match self.consult_budgets(context, &pod).await? {
             Verdict::Ambiguous => return Ok(answer("Failure", MESSAGE_OF_MANY, 500)),
-            Verdict::Allowed => self.remove_evicted(&context, &whole, &options).await?,
+            Verdict::Allowed => self.remove_evicted(context, &whole, options).await?,
             Verdict::AllowedUnready { budget } => {
-                let unchanged = if_at(&options, revision);
-                let removed = self.remove_evicted(&context, &whole, &unchanged).await;
-                let retry = !names_revision(&options);
+                let unchanged = if_at(options, revision);
+                let removed = self.remove_evicted(context, &whole, &unchanged).await;
+                let retry = !names_revision(options);
                 removed.map_err(|error| match error.reason {
                     Reason::Conflict if retry => budget::still_processed(&budget),
                     _ => error,
@@ -149,7 +162,8 @@ impl Registry {
                 options = if_at(&options, revision);
             }
         }
-        self.delete(context, target, &options).await.map(drop)
+        let deleted = self.delete_admitted(context, target, &options).await;
+        deleted.map(drop)
     }
 
     async fn mark_evicted(
@@ -167,9 +181,8 @@ impl Registry {
             *slot = Some(Box::new(pod));
             Ok(())
         };
-        let updated = self
-            .guaranteed_update(context, target, None, 0, &mut mutate)
-            .await?;
+        let change = Change::admitted();
+        let updated = self.change(context, target, change, &mut mutate).await?;
         Ok(updated.into_response().revision)
     }
 }

@@ -10,6 +10,7 @@ use setpoint_proto::{ApiError, Reason};
 use crate::kinds::{self, view};
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{Precondition, complete_update};
+use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
@@ -51,6 +52,9 @@ impl Registry {
         if patch.r#type == Type::Apply {
             return self.apply(context, target, patch).await;
         }
+        if patch.r#type == Type::Strategic && target.kind.is_custom() {
+            return Err(no_merge_rules());
+        }
         let whole = Target::whole(target.served, &target.key());
         let mut warnings = Vec::new();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
@@ -70,9 +74,8 @@ impl Registry {
             field_manager::updated(context, target.subresource, &*old.object, &mut **new);
             Ok(())
         };
-        let updated = self
-            .guaranteed_update(context, &whole, None, patch.bytes, &mut mutate)
-            .await?;
+        let change = Change::update(target, patch.bytes);
+        let updated = self.change(context, &whole, change, &mut mutate).await?;
         let mut response = updated.into_response();
         if target.subresource == Subresource::Scale {
             response = scale::response(response)?;
@@ -124,6 +127,12 @@ impl Patch {
         };
         Ok(patched)
     }
+}
+
+/// The error of a strategic merge patch of a custom kind, whose schema has no rules for it.
+fn no_merge_rules() -> ApiError {
+    let message = "a strategic merge patch needs merge rules, which custom kinds do not have";
+    ApiError::new(Reason::UnsupportedMediaType, message)
 }
 
 /// Returns whether a document has an empty list of managed fields, which ends their tracking. Messages cannot tell it from

@@ -15,6 +15,7 @@ use crate::registry::{
 };
 
 use crate::access;
+use crate::kinds::computed;
 
 /// The revision at which a list is read (Kubernetes: `resourceVersionMatch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +67,19 @@ impl Registry {
         if target.subresource.is_request() || target.subresource == Subresource::Finalize {
             return Err(errors::not_allowed());
         }
-        let found = self.cache.get(target.kind, &target.key(), at).await?;
+        let found = match target.kind.is_computed {
+            true => self.computed(target).await?,
+            false => self.cache.get(target.kind, &target.key(), at).await?,
+        };
         let found = found.ok_or_else(|| errors::not_found(target.served, &target.name))?;
         let whole = ObjectResponse::from(&found);
+        if target.keeps_version {
+            return Ok(whole);
+        }
+        let whole = self.response_in_version(whole, target.served).await?;
         match target.subresource {
             Subresource::Scale => scale::response(whole),
-            _ => whole.served_as(target.served),
+            _ => Ok(whole),
         }
     }
 
@@ -91,6 +99,9 @@ impl Registry {
             filter.served(),
             filter.namespace(),
         )?;
+        if filter.kind().is_computed {
+            return self.list_computed(filter).await;
+        }
         let now = Timestamp::now().as_second();
         if !params.continue_token.is_empty() {
             let token = Token::decode(&params.continue_token, filter)?;
@@ -118,6 +129,25 @@ impl Registry {
             truncate(&mut list, params.limit, filter, now);
         }
         Ok(list)
+    }
+
+    /// Returns an object of a computed kind.
+    async fn computed(&self, target: &Target) -> Result<Option<Arc<Cached>>, ApiError> {
+        let key = target.key();
+        let objects = computed::read(target.kind, self, &key).await?;
+        Ok(objects.into_iter().find(|object| object.key == key))
+    }
+
+    /// Returns the objects of a computed kind, always as one page.
+    async fn list_computed(&self, filter: &Filter) -> Result<List, ApiError> {
+        let scope = Key::new(filter.namespace(), "");
+        let mut items = computed::read(filter.kind(), self, &scope).await?;
+        items.retain(|item| filter.matches(item));
+        Ok(List {
+            items,
+            revision: self.cache.reached(),
+            ..List::default()
+        })
     }
 
     /// Returns a page at a revision, from the store. The first page was read at the time `began`.
@@ -163,6 +193,9 @@ impl Registry {
             spec.filter.served(),
             spec.filter.namespace(),
         )?;
+        if spec.filter.kind().is_computed {
+            return Err(errors::not_allowed());
+        }
         self.cache.watch(spec).await
     }
 }

@@ -41,9 +41,11 @@ pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
 
 /// Returns the response with the scale of the object.
 pub(crate) fn response(whole: ObjectResponse) -> Result<ObjectResponse, ApiError> {
-    let revision = whole.revision;
+    let (revision, warnings) = (whole.revision, whole.warnings.clone());
     let scale = of(&*whole.into_object()?)?;
-    Ok(ObjectResponse::not_stored(Box::new(scale), revision))
+    let mut response = ObjectResponse::not_stored(Box::new(scale), revision);
+    response.warnings = warnings;
+    Ok(response)
 }
 
 /// Returns the number of replicas of a valid `Scale`.

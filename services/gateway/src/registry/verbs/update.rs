@@ -10,6 +10,7 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::scale;
+use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
 use crate::registry::{
@@ -111,7 +112,7 @@ impl Registry {
             Ok(())
         };
         let updated = self
-            .guaranteed_update(context, &whole, None, 0, &mut mutate)
+            .change(context, &whole, Change::update(target, 0), &mut mutate)
             .await?;
         scale::response(updated.into_response())
     }

@@ -8,6 +8,7 @@ use setpoint_store::{self as store, Write};
 use crate::heavy::heavy;
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::{self, limitrange};
+use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
@@ -35,6 +36,12 @@ enum Attempt {
 }
 
 impl Updated {
+    fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        let (Self::Stored(response) | Self::Deleted(response)) = &mut self;
+        response.warnings.extend(warnings);
+        self
+    }
+
     pub(crate) fn into_response(self) -> ObjectResponse {
         match self {
             Self::Stored(response) | Self::Deleted(response) => response,
@@ -43,25 +50,53 @@ impl Updated {
 }
 
 impl Registry {
-    /// Changes an object to the result of `mutate`; removes it if its deletion is complete.
-    ///
-    /// If `mutate` fails on the cached object, it is called with the stored one before its error is returned. After a
-    /// conflict it is called with the new current object, until the request times out. `bytes` is the size of the request,
-    /// which `mutate` processes besides the object.
+    /// Changes an object to the result of `mutate`, as an update of `target`. `bytes` is the size of the request.
     pub(crate) async fn guaranteed_update(
         &self,
         context: &RequestContext,
         target: &Target,
-        mut slot: Option<Box<dyn Object>>,
+        slot: Option<Box<dyn Object>>,
         bytes: usize,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
+        let change = Change {
+            slot,
+            ..Change::update(target, bytes)
+        };
+        self.change(context, target, change, mutate).await
+    }
+
+    /// Changes an object to the result of `mutate`; removes it if its deletion is complete.
+    ///
+    /// If `mutate` fails on the cached object, or a policy denies its result, it is called with the stored one before the error is
+    /// returned. After a conflict it is called with the new current object, until the request times out.
+    pub(crate) async fn change(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        change: Change<'_>,
+        mutate: &mut Mutate<'_>,
+    ) -> Result<Updated, ApiError> {
+        let (mut slot, mut warnings) = (change.slot, Vec::new());
         target.set_span_attributes();
         let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
-            let bytes = bytes.max(current.raw.len());
-            if let Err(error) = heavy(bytes, || mutate(&current, &mut slot)).await {
+            current = self.current_in_form(target, current).await?;
+            let bytes = change.bytes.max(current.raw.len());
+            let mut computed = heavy(bytes, || mutate(&current, &mut slot)).await;
+            if let (Ok(()), Some(new)) = (&computed, &mut slot) {
+                let (old, new) = (&*current.object, &mut **new);
+                let settled = self.settle_ownership(target, old, new, change.ownership);
+                computed = settled.await;
+            }
+            if let (Ok(()), Some(new), Some(admission)) = (&computed, &slot, &change.admission) {
+                let admitted = self
+                    .admit_change(context, admission, &current, &**new)
+                    .await;
+                computed = admitted.map(|found| warnings = found);
+            }
+            if let Err(error) = computed {
                 if current.is_live {
                     return Err(error);
                 }
@@ -70,7 +105,7 @@ impl Registry {
             }
             let new = slot.take().expect("`mutate` puts its result into the slot");
             match self.commit(context, target, current, new).await? {
-                Attempt::Done(updated) => return Ok(updated),
+                Attempt::Done(updated) => return Ok(updated.with_warnings(warnings)),
                 Attempt::Conflict(new, stored) => {
                     slot = Some(new);
                     retry.wait().await?;
@@ -103,7 +138,8 @@ impl Registry {
             None => Charge::default(),
         };
         let term = fencing::advance(&*self.store, Some(&old), &*new).await?;
-        let raw = new.encode();
+        let converted = self.in_storage_version(target, &*new).await?;
+        let raw = converted.as_deref().unwrap_or(&*new).encode();
         let stored = |response| Ok(Attempt::Done(Updated::Stored(response)));
         if raw == old.raw && !old.is_live {
             // The cached object may be stale, so this may be a change of the current one.
@@ -111,22 +147,19 @@ impl Registry {
         }
         if raw == old.raw {
             self.check_fence(target, context).await?;
-            return stored(ObjectResponse::written(new, &raw, old.revision, old.cause));
+            let at = (old.revision, old.cause);
+            return stored(self.written(new, converted, &raw, at).await);
         }
         let mut cause = context.cause();
         term.record_in(&mut cause);
         let write_metrics = WriteMetrics::of(&*new, Some(&old), &mut cause);
         if context.dry_run {
             self.check_fence(target, context).await?;
-            return stored(ObjectResponse::written(
-                new,
-                &raw,
-                old.revision,
-                Some(cause),
-            ));
+            let at = (old.revision, Some(cause));
+            return stored(self.written(new, converted, &raw, at).await);
         }
-        let kind = target.kind;
-        let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
+        self.link_update(context, &old, &*new).await;
+        let value = envelope::of_object(converted.as_deref().unwrap_or(&*new), &raw, Some(&cause));
         let write = Write::update(target.path(), old.revision, value);
         let write = write.fenced(context.fence.clone()).with_preconditions(
             allocation
@@ -137,7 +170,8 @@ impl Registry {
         match self.store.commit(term.apply_to(write)).await {
             Ok(revision) => {
                 write_metrics.count_unless(context.dry_run);
-                stored(ObjectResponse::written(new, &raw, revision, Some(cause)))
+                let at = (revision, Some(cause));
+                stored(self.written(new, converted, &raw, at).await)
             }
             Err(store::Error::PreconditionFailed) => {
                 let requested = allocation.map_or(new, |allocation| allocation.requested);

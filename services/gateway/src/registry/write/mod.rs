@@ -1,6 +1,7 @@
 //! The steps of a write, from the current object to the transaction.
 
 pub(crate) mod allocation;
+pub(crate) mod change;
 pub(crate) mod current;
 #[warn(clippy::arithmetic_side_effects)]
 pub(crate) mod fencing;
@@ -8,4 +9,5 @@ pub(crate) mod field_manager;
 pub(crate) mod guaranteed_update;
 pub(crate) mod namespace_lifecycle;
 pub(crate) mod retry;
+mod trace_links;
 pub(crate) mod write_metrics;

@@ -176,7 +176,7 @@ async fn validating_policies() {
             (r#"spec.variables=[{"name":"4ever","expression":"1"}]"#, "Invalid spec.variables[0].name"),
             (r#"spec.variables=[{"name":"in","expression":""}]"#, "Invalid spec.variables[0].name, Required spec.variables[0].expression"),
             (
-                r#"spec.auditAnnotations=[{"key":"@","valueExpression":"x"},{"key":"a","valueExpression":" "}]"#,
+                r#"spec.auditAnnotations=[{"key":"@","valueExpression":"'x'"},{"key":"a","valueExpression":" "}]"#,
                 "Invalid spec.auditAnnotations[0].key, Required spec.auditAnnotations[1].valueExpression",
             ),
         ])

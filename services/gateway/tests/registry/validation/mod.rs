@@ -1,11 +1,13 @@
 //! Tests of the validation of each kind. The expected reasons and fields are those of Kubernetes 1.36.
 
 mod admission;
+mod api_services;
 mod apps;
 mod autoscaling;
 mod batch;
 mod certificates;
 mod containers;
+mod definitions;
 mod devices;
 mod disruption;
 mod endpoints;

@@ -171,12 +171,42 @@ pub(super) struct Schema {
     pub(super) reference: String,
     #[prost(string, tag = "2")]
     pub(super) format: String,
+    #[prost(string, tag = "3")]
+    pub(super) title: String,
     #[prost(string, tag = "4")]
     pub(super) description: String,
+    #[prost(double, tag = "6")]
+    pub(super) multiple_of: f64,
+    #[prost(double, tag = "7")]
+    pub(super) maximum: f64,
+    #[prost(bool, tag = "8")]
+    pub(super) exclusive_maximum: bool,
+    #[prost(double, tag = "9")]
+    pub(super) minimum: f64,
+    #[prost(bool, tag = "10")]
+    pub(super) exclusive_minimum: bool,
+    #[prost(int64, tag = "11")]
+    pub(super) max_length: i64,
+    #[prost(int64, tag = "12")]
+    pub(super) min_length: i64,
+    #[prost(string, tag = "13")]
+    pub(super) pattern: String,
+    #[prost(int64, tag = "14")]
+    pub(super) max_items: i64,
+    #[prost(int64, tag = "15")]
+    pub(super) min_items: i64,
+    #[prost(bool, tag = "16")]
+    pub(super) unique_items: bool,
+    #[prost(int64, tag = "17")]
+    pub(super) max_properties: i64,
+    #[prost(int64, tag = "18")]
+    pub(super) min_properties: i64,
     #[prost(string, repeated, tag = "19")]
     pub(super) required: Vec<String>,
+    #[prost(message, repeated, tag = "20")]
+    pub(super) r#enum: Vec<Yaml>,
     #[prost(message, optional, boxed, tag = "21")]
-    pub(super) additional_properties: Option<Box<SchemaItem>>,
+    pub(super) additional_properties: Option<Box<AdditionalProperties>>,
     #[prost(message, optional, tag = "22")]
     pub(super) r#type: Option<TypeItem>,
     #[prost(message, optional, boxed, tag = "23")]
@@ -185,6 +215,15 @@ pub(super) struct Schema {
     pub(super) properties: Option<Properties>,
     #[prost(message, repeated, tag = "31")]
     pub(super) vendor_extension: Vec<NamedAny>,
+}
+
+/// A schema, or whether there are others at all.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AdditionalProperties {
+    #[prost(message, optional, boxed, tag = "1")]
+    pub(super) schema: Option<Box<Schema>>,
+    #[prost(bool, optional, tag = "2")]
+    pub(super) boolean: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Message)]

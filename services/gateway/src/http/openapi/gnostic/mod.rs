@@ -7,10 +7,10 @@ use prost::Message as _;
 use serde_json::{Map, Value};
 
 use messages::{
-    BodyParameter, Document, Info, NamedAny, NamedPathItem, NamedResponseValue, NamedSchema,
-    NonBodyParameter, Operation, Parameter, ParametersItem, PathItem, PathParameter, Paths,
-    Properties, QueryParameter, Response, ResponseValue, Responses, Schema, SchemaItem, TypeItem,
-    Yaml,
+    AdditionalProperties, BodyParameter, Document, Info, NamedAny, NamedPathItem,
+    NamedResponseValue, NamedSchema, NonBodyParameter, Operation, Parameter, ParametersItem,
+    PathItem, PathParameter, Paths, Properties, QueryParameter, Response, ResponseValue, Responses,
+    Schema, SchemaItem, TypeItem, Yaml,
 };
 
 /// Encodes a document of OpenAPI v2.
@@ -74,8 +74,7 @@ fn response(response: &Value) -> ResponseValue {
 }
 
 fn parameters(list: &Value) -> Vec<ParametersItem> {
-    let list = list.as_array().into_iter().flatten();
-    let items = list.map(|one| ParametersItem {
+    let items = elements(list).map(|one| ParametersItem {
         parameter: Some(parameter(one)),
     });
     items.collect()
@@ -129,17 +128,41 @@ fn schema(schema: &Value) -> Schema {
     let of = schema.get("type").map(|of| TypeItem {
         value: vec![text(of)],
     });
+    let number = |name: &str| schema[name].as_f64().unwrap_or_default();
+    let whole = |name: &str| schema[name].as_i64().unwrap_or_default();
+    let others = schema.get("additionalProperties");
     Schema {
         reference: text(&schema["$ref"]),
         format: text(&schema["format"]),
+        title: text(&schema["title"]),
         description: text(&schema["description"]),
+        multiple_of: number("multipleOf"),
+        maximum: number("maximum"),
+        exclusive_maximum: flag(&schema["exclusiveMaximum"]),
+        minimum: number("minimum"),
+        exclusive_minimum: flag(&schema["exclusiveMinimum"]),
+        max_length: whole("maxLength"),
+        min_length: whole("minLength"),
+        pattern: text(&schema["pattern"]),
+        max_items: whole("maxItems"),
+        min_items: whole("minItems"),
+        unique_items: flag(&schema["uniqueItems"]),
+        max_properties: whole("maxProperties"),
+        min_properties: whole("minProperties"),
         required: texts(&schema["required"]),
-        additional_properties: boxed("additionalProperties"),
+        r#enum: elements(&schema["enum"]).map(yaml).collect(),
+        additional_properties: others.map(additional_properties).map(Box::new),
         r#type: of,
         items: boxed("items"),
         properties: schema.get("properties").and_then(properties),
         vendor_extension: extensions(schema),
     }
+}
+
+fn additional_properties(of: &Value) -> AdditionalProperties {
+    let boolean = of.as_bool();
+    let schema = boolean.is_none().then(|| schema(of).into());
+    AdditionalProperties { schema, boolean }
 }
 
 fn item(of: &Value) -> SchemaItem {
@@ -162,11 +185,19 @@ fn extensions(of: &Value) -> Vec<NamedAny> {
     let extensions = fields(of).filter(|(name, _)| name.starts_with("x-"));
     let named = extensions.map(|(name, value)| NamedAny {
         name: name.clone(),
-        value: Some(Yaml {
-            yaml: value.to_string(),
-        }),
+        value: Some(yaml(value)),
     });
     named.collect()
+}
+
+fn yaml(value: &Value) -> Yaml {
+    Yaml {
+        yaml: value.to_string(),
+    }
+}
+
+fn elements(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
 }
 
 fn fields(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -178,8 +209,7 @@ fn text(value: &Value) -> String {
 }
 
 fn texts(value: &Value) -> Vec<String> {
-    let texts = value.as_array().into_iter().flatten();
-    texts.map(text).collect()
+    elements(value).map(text).collect()
 }
 
 fn flag(value: &Value) -> bool {
@@ -208,7 +238,8 @@ mod tests {
             } } },
             "definitions": { "a": {
                 "type": "object",
-                "properties": { "b": { "type": "array", "items": { "type": "string" } } },
+                "properties": { "b": { "type": "array", "items": { "type": "string", "enum": ["c"] } } },
+                "additionalProperties": true,
             } },
         });
         let read = Document::decode(&*encode(&document)).unwrap();
@@ -221,9 +252,13 @@ mod tests {
         let yaml = patch.vendor_extension[0].value.clone().unwrap().yaml;
         assert_eq!(yaml, r#""patch""#);
         let definition = &read.definitions.unwrap().additional_properties[0];
-        let properties = definition.value.clone().unwrap().properties.unwrap();
+        let schema = definition.value.clone().unwrap();
+        let others = schema.additional_properties.unwrap();
+        assert_eq!((others.boolean, others.schema), (Some(true), None));
+        let properties = schema.properties.unwrap();
         let list = properties.additional_properties[0].value.clone().unwrap();
         let item = list.items.unwrap().schema.unwrap();
         assert_eq!(item.r#type.unwrap().value, ["string"]);
+        assert_eq!(item.r#enum[0].yaml, r#""c""#);
     }
 }

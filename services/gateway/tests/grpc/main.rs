@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod custom;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use opentelemetry::global;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use prost::Message as _;
+use serde_json::json;
 use setpoint_gateway::in_process::{self, InProcess};
+use setpoint_proto::admissionregistration::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::events;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
@@ -127,6 +133,51 @@ async fn every_verb_works() {
     };
     client.delete(delete).await.unwrap();
     assert_eq!(failed(client.get(named).await).reason, Reason::NotFound);
+}
+
+#[tokio::test]
+async fn a_policy_judges_writes() {
+    let (mut client, _gateway) = gateway().await;
+    let rule = json!({
+        "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+    });
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+        "metadata": { "name": "p" },
+        "spec": {
+            "matchConstraints": { "resourceRules": [rule] },
+            "validations": [{ "expression": "false", "reason": "Forbidden" }],
+        },
+    }))
+    .unwrap();
+    let binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(json!({
+        "metadata": { "name": "b" },
+        "spec": { "policyName": "p", "validationActions": ["Deny"] },
+    }))
+    .unwrap();
+    client.create(create(&config_map("a", "1"))).await.unwrap();
+    client.create(create(&policy)).await.unwrap();
+    client.create(create(&binding)).await.unwrap();
+    // A consistent read waits for the cache.
+    let read = GetRequest {
+        resource: "validatingadmissionpolicybindings.admissionregistration.k8s.io".into(),
+        name: "b".into(),
+        ..Default::default()
+    };
+    client.get(read).await.unwrap();
+    let delete = DeleteRequest {
+        resource: "configmaps".into(),
+        namespace: NAMESPACE.into(),
+        name: "a".into(),
+        ..Default::default()
+    };
+    for error in [
+        failed(client.create(create(&config_map("b", "1"))).await),
+        failed(client.delete(delete).await),
+    ] {
+        assert_eq!(error.reason, Reason::Forbidden);
+        let denied = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false";
+        assert!(error.message.ends_with(denied), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -425,4 +476,22 @@ async fn a_call_with_an_invalid_token_is_unauthorized_and_reviews_are_only_creat
     let review = named("localsubjectaccessreviews.authorization.k8s.io");
     let refused = failed(client.get(review).await);
     assert_eq!(refused.reason, Reason::MethodNotAllowed);
+}
+
+#[tokio::test]
+async fn computed_objects_can_be_listed_and_not_watched() {
+    let (mut client, _gateway) = gateway().await;
+    let resource = "pods.metrics.k8s.io";
+    let list = ListRequest {
+        resource: resource.into(),
+        ..Default::default()
+    };
+    let found = client.list(list).await.unwrap().into_inner();
+    assert!(found.items.is_empty());
+    let watch = WatchRequest {
+        resource: resource.into(),
+        ..Default::default()
+    };
+    let error = failed(client.watch(watch).await);
+    assert_eq!(error.reason, Reason::MethodNotAllowed);
 }

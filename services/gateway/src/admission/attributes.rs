@@ -1,0 +1,78 @@
+//! The attributes of a request, by which policies select and judge it.
+
+use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_proto::core::Namespace;
+use setpoint_proto::meta::DeleteOptions;
+
+use crate::registry::{RequestContext, Target};
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// A request that is about to be committed.
+#[derive(Clone, Copy)]
+pub(crate) struct Attributes<'a> {
+    pub context: &'a RequestContext,
+    /// The object, with the subresource and the version of the request.
+    pub target: &'a Target,
+    pub operation: Operation,
+    /// The new object, or the body of the subresource; `None` for a deletion.
+    pub object: Option<&'a dyn Object>,
+    /// The current object; `None` for a create.
+    pub old: Option<&'a dyn Object>,
+    /// The options of a deletion.
+    pub options: Option<&'a DeleteOptions>,
+}
+
+impl Attributes<'_> {
+    /// Returns whether the request is about a Namespace.
+    pub(super) fn is_of_namespace(&self) -> bool {
+        *self.target.kind == *kind_of::<Namespace>()
+    }
+
+    /// Returns the namespace of the request. A Namespace that exists is in itself, as upstream's requests say.
+    pub(super) fn namespace(&self) -> &str {
+        match self.is_of_namespace() && self.operation != Operation::Create {
+            true => &self.target.name,
+            false => &self.target.namespace,
+        }
+    }
+
+    /// Returns the kind of the object of the request: that of its resource or, for a subresource, of the body.
+    pub(super) fn kind(&self) -> &'static Kind {
+        let body = self.object.or(self.old).map(Object::kind);
+        match body {
+            Some(body) if body.stored() != self.target.kind => body,
+            _ => self.target.served,
+        }
+    }
+
+    /// Returns the kinds whose resources hold the same objects: the other versions of that of the request.
+    pub(super) fn equivalents(&self) -> Vec<&'static Kind> {
+        let served = self.target.served;
+        let is_other = |kind: &&'static Kind| **kind != *served;
+        match served.custom_resource() {
+            Some(resource) => resource.served().filter(is_other).collect(),
+            None => {
+                let all = kinds().served();
+                let same = all.filter(|kind| kind.stored() == self.target.kind);
+                same.filter(is_other).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The expressions of a policy, compiled.
+
+use setpoint_proto::admissionregistration::ValidatingAdmissionPolicySpec;
+use setpoint_schema::expression::{Expression, Output, Variables, on_compiler_stack};
+
+use super::environment::{Types, of_policy};
+
+/// An expression, or what is wrong with it.
+pub(crate) type Compiled = Result<Expression, String>;
+
+/// The compiled expressions of a policy, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Expressions {
+    pub conditions: Vec<Compiled>,
+    pub variables: Variables,
+    /// What is wrong with the variables.
+    pub variable_errors: Vec<Option<String>>,
+    pub validations: Vec<Compiled>,
+    /// `None` for validations without an expression for the message.
+    pub messages: Vec<Option<Compiled>>,
+    pub annotations: Vec<Compiled>,
+}
+
+/// Compiles the expressions of a policy.
+///
+/// # Errors
+/// If there are no resources to compile with.
+pub(crate) fn compile(
+    spec: &ValidatingAdmissionPolicySpec,
+    types: Types<'_>,
+) -> Result<Expressions, String> {
+    on_compiler_stack(|| expressions(spec, types))
+}
+
+fn expressions(spec: &ValidatingAdmissionPolicySpec, types: Types<'_>) -> Expressions {
+    let has_params = spec.param_kind.is_some();
+    let mut environment = of_policy(has_params, true, types);
+    let conditions = spec.match_conditions.iter();
+    let conditions = conditions
+        .map(|condition| environment.compile(condition.expression.trim(), Output::Bool))
+        .collect();
+    let (mut variables, mut variable_errors) = (Variables::default(), Vec::new());
+    for variable in &spec.variables {
+        let (name, source) = (variable.name.as_str(), variable.expression.as_str());
+        let declared = environment.declare(name, source, &mut variables);
+        variable_errors.push(declared.err());
+    }
+    let of_messages = of_policy(has_params, false, types).with_variables_of(&environment);
+    let validations = spec.validations.iter();
+    let messages = validations.clone().map(|validation| {
+        let source = validation.message_expression.as_str();
+        (!source.trim().is_empty()).then(|| of_messages.compile(source, Output::String))
+    });
+    let annotations = spec.audit_annotations.iter();
+    Expressions {
+        conditions,
+        variable_errors,
+        messages: messages.collect(),
+        validations: validations
+            .map(|validation| environment.compile(&validation.expression, Output::Bool))
+            .collect(),
+        annotations: annotations
+            .map(|one| environment.compile(one.value_expression.trim(), Output::StringOrNull))
+            .collect(),
+        variables,
+    }
+}

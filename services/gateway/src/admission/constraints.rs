@@ -1,0 +1,158 @@
+//! The requests that a policy or binding is about: `matchConstraints` and `matchResources`.
+
+use std::collections::BTreeMap;
+
+use setpoint_codec::Kind;
+use setpoint_model::selector::Selector;
+use setpoint_proto::admissionregistration::{
+    MatchResources, NamedRuleWithOperations, RuleWithOperations,
+};
+use setpoint_proto::meta::LabelSelector;
+
+use super::{Attributes, Operation};
+
+type Labels = BTreeMap<String, String>;
+
+/// The requests that are selected.
+#[derive(Debug)]
+pub(super) struct Constraints {
+    namespaces: Selector,
+    objects: Selector,
+    rules: Vec<NamedRuleWithOperations>,
+    excluded: Vec<NamedRuleWithOperations>,
+    /// Whether a rule for one version of a resource selects requests in its other versions.
+    matches_equivalents: bool,
+}
+
+/// What constraints look at in a request, besides its attributes.
+pub(super) struct Surroundings {
+    /// The labels of the namespace of the request; `None` if there is none, or none any more.
+    pub namespace: Option<Labels>,
+    /// The kinds of the other versions of the resource.
+    pub equivalents: Vec<&'static Kind>,
+}
+
+impl Constraints {
+    /// Reads constraints.
+    ///
+    /// # Errors
+    /// If a selector is malformed.
+    pub(super) fn of(resources: &MatchResources) -> Result<Self, String> {
+        let selector = |selector: &Option<LabelSelector>| match selector {
+            None => Ok(Selector::everything()),
+            Some(selector) => {
+                Selector::from_label_selector(selector).map_err(|error| error.to_string())
+            }
+        };
+        Ok(Self {
+            namespaces: selector(&resources.namespace_selector)?,
+            objects: selector(&resources.object_selector)?,
+            rules: resources.resource_rules.clone(),
+            excluded: resources.exclude_resource_rules.clone(),
+            matches_equivalents: resources.match_policy.as_deref() != Some("Exact"),
+        })
+    }
+
+    /// Returns the kind of the resource that a request is judged as, if it is selected. Without rules, all resources are.
+    ///
+    /// # Errors
+    /// If the namespace, whose labels count, does not exist.
+    pub(super) fn select(
+        &self,
+        request: &Attributes<'_>,
+        around: &Surroundings,
+    ) -> Result<Option<&'static Kind>, String> {
+        let in_namespace = self.selects_namespace(request, around);
+        if in_namespace == Ok(false) || !self.selects_object(request) {
+            return Ok(None);
+        }
+        if self.kind_in(&self.excluded, request, around).is_some() {
+            return Ok(None);
+        }
+        let kind = match self.rules.is_empty() {
+            true => Some(request.target.served),
+            false => self.kind_in(&self.rules, request, around),
+        };
+        match kind {
+            Some(kind) => in_namespace.map(|_| Some(kind)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns whether the namespace is selected. Requests about cluster-scoped objects are not exempt.
+    fn selects_namespace(
+        &self,
+        request: &Attributes<'_>,
+        around: &Surroundings,
+    ) -> Result<bool, String> {
+        let is_namespace = request.is_of_namespace();
+        let namespace = request.namespace();
+        if self.namespaces.is_empty() || (namespace.is_empty() && !is_namespace) {
+            return Ok(true);
+        }
+        let writes = request.operation != Operation::Delete;
+        let is_whole = request.target.subresource.name().is_empty();
+        let labels = match request.object {
+            Some(object) if is_namespace && writes && is_whole => Some(&object.meta().labels),
+            _ => around.namespace.as_ref(),
+        };
+        let labels = labels.ok_or_else(|| format!("namespaces {namespace:?} not found"))?;
+        Ok(self.namespaces.matches(labels))
+    }
+
+    /// Returns whether the new or the old object is selected.
+    fn selects_object(&self, request: &Attributes<'_>) -> bool {
+        let mut objects = request.object.into_iter().chain(request.old);
+        self.objects.is_empty() || objects.any(|object| self.objects.matches(&object.meta().labels))
+    }
+
+    /// Returns the kind of the resource that some rule selects: that of the request, or else an equivalent one.
+    fn kind_in(
+        &self,
+        rules: &[NamedRuleWithOperations],
+        request: &Attributes<'_>,
+        around: &Surroundings,
+    ) -> Option<&'static Kind> {
+        let selects = |kind: &Kind| rules.iter().any(|rule| selects(rule, request, kind));
+        let own = Some(request.target.served).filter(|kind| selects(kind));
+        own.or_else(|| {
+            let mut equivalents = around.equivalents.iter().copied();
+            let found = equivalents.find(|kind| selects(kind));
+            found.filter(|_| self.matches_equivalents)
+        })
+    }
+}
+
+fn selects(named: &NamedRuleWithOperations, request: &Attributes<'_>, kind: &Kind) -> bool {
+    let RuleWithOperations { operations, rule } = &named.rule_with_operations;
+    let has = |list: &[String], value: &str| list.iter().any(|one| one == "*" || one == value);
+    selects_scope(rule.scope.as_deref(), request)
+        && has(operations, request.operation.name())
+        && has(&rule.api_groups, &kind.group)
+        && has(&rule.api_versions, &kind.version)
+        && selects_resource(
+            &rule.resources,
+            &kind.plural,
+            request.target.subresource.name(),
+        )
+        && (named.resource_names.is_empty() || named.resource_names.contains(&request.target.name))
+}
+
+/// Returns whether the scope is selected. A Namespace is cluster-scoped.
+fn selects_scope(scope: Option<&str>, request: &Attributes<'_>) -> bool {
+    let is_namespaced = request.target.kind.namespaced;
+    match scope {
+        None | Some("*") => true,
+        Some("Namespaced") => is_namespaced,
+        Some("Cluster") => !is_namespaced,
+        Some(_) => false,
+    }
+}
+
+/// Returns whether a resource and subresource are among those of a rule: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`, `*/*`.
+fn selects_resource(resources: &[String], resource: &str, subresource: &str) -> bool {
+    resources.iter().any(|one| {
+        let (of, part) = one.split_once('/').unwrap_or((one, ""));
+        (of == "*" || of == resource) && (part == "*" || part == subresource)
+    })
+}

@@ -1,0 +1,138 @@
+//! The parameters of a binding: objects of the kind that its policy names.
+
+use serde_json::Value;
+use setpoint_codec::{Kind, Object};
+use setpoint_model::Key;
+use setpoint_model::selector::{Fields, Selector};
+use setpoint_proto::admissionregistration::{ParamKind, ParamRef};
+use setpoint_proto::{ApiError, Reason};
+
+use super::Attributes;
+use super::hooks::{Binding, Policy};
+use crate::kinds::view;
+use crate::registry::{
+    AtLeast, Filter, ListParams, Registry, RequestContext, RevisionMatch, Target, errors,
+};
+
+/// Returns the kind of the parameters of a policy, if it has some.
+///
+/// # Errors
+/// If it is not served.
+pub(super) fn kind_of_params(
+    registry: &Registry,
+    policy: &Policy,
+) -> Result<Option<&'static Kind>, String> {
+    let Some(ParamKind { api_version, kind }) = &policy.object.spec.param_kind else {
+        return Ok(None);
+    };
+    let found = registry.cache().kinds().by_kind(api_version, kind);
+    match found.filter(|kind| kind.is_served() && !kind.is_review && !kind.is_computed) {
+        Some(found) => Ok(Some(found)),
+        None => {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            Err(format!(
+                "failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'"
+            ))
+        }
+    }
+}
+
+/// Returns the parameters for which a binding is evaluated, each once; null if it has none. A binding for which nothing was found is not
+/// evaluated, unless it denies the request then.
+///
+/// # Errors
+/// If they cannot be determined.
+pub(super) async fn collect(
+    registry: &Registry,
+    kind: Option<&'static Kind>,
+    binding: &Binding,
+    request: &Attributes<'_>,
+) -> Result<Vec<Value>, String> {
+    let (Some(kind), Some(reference)) = (kind, &binding.object.spec.param_ref) else {
+        return Ok(vec![Value::Null]);
+    };
+    let namespace = namespace(kind, reference, request)?;
+    let found = match (&reference.name, &reference.selector) {
+        (name, None) if !name.is_empty() => {
+            let key = Key::new(namespace, name);
+            get(registry, kind, &key).await.map(Vec::from_iter)
+        }
+        (name, Some(selector)) if name.is_empty() => {
+            let selector = Selector::from_label_selector(selector);
+            let selector = selector.map_err(|error| error.to_string())?;
+            list(registry, kind, namespace, selector).await
+        }
+        (_, Some(_)) => {
+            return Err("paramRef.name and paramRef.selector are mutually exclusive".into());
+        }
+        _ => return Err("one of name or selector must be provided".into()),
+    };
+    let found = found.map_err(|error| error.message)?;
+    let action = reference.parameter_not_found_action.as_deref();
+    if found.is_empty() && action == Some("Deny") {
+        let text = "no params found for policy binding with `Deny` parameterNotFoundAction";
+        return Err(text.into());
+    }
+    Ok(found)
+}
+
+/// Returns the namespace of the parameters: the one that is named, or that of the request.
+fn namespace<'r>(
+    kind: &Kind,
+    reference: &'r ParamRef,
+    request: &'r Attributes<'_>,
+) -> Result<&'r str, String> {
+    match (kind.namespaced, reference.namespace.as_str()) {
+        (true, "") if request.namespace().is_empty() => Err(
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                .into(),
+        ),
+        (true, "") => Ok(request.namespace()),
+        (false, "") => Ok(""),
+        (true, named) => Ok(named),
+        (false, _) => {
+            Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".into())
+        }
+    }
+}
+
+async fn get(
+    registry: &Registry,
+    kind: &'static Kind,
+    key: &Key,
+) -> Result<Option<Value>, ApiError> {
+    let target = Target::whole(kind, key);
+    let context = RequestContext::default();
+    match registry.get(&context, &target, AtLeast::Any).await {
+        Ok(found) => Ok(Some(document(&*found.into_object()?))),
+        Err(error) if error.reason == Reason::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn list(
+    registry: &Registry,
+    kind: &'static Kind,
+    namespace: &str,
+    selector: Selector,
+) -> Result<Vec<Value>, ApiError> {
+    let params = ListParams {
+        filter: Filter::new(kind, namespace, selector, &Fields::default())?,
+        limit: 0,
+        continue_token: String::new(),
+        at: RevisionMatch::NotOlderThan(AtLeast::Any),
+    };
+    let list = registry.list(&RequestContext::default(), &params).await?;
+    let items = registry.list_in_version(&params.filter, list.items).await?;
+    let mut found = Vec::with_capacity(items.len());
+    for item in items {
+        let object = errors::readable(item.decode())?;
+        found.push(document(&*view::of_stored(object, kind)));
+    }
+    Ok(found)
+}
+
+/// Returns the JSON of an object, with its kind.
+pub(super) fn document(object: &dyn Object) -> Value {
+    serde_json::from_slice(&object.to_json()).unwrap_or_default()
+}

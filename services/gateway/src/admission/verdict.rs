@@ -1,0 +1,104 @@
+//! The outcome of all policies for one request.
+
+use setpoint_proto::meta::StatusCause;
+use setpoint_proto::{ApiError, Reason};
+
+use super::Attributes;
+use super::evaluation::Objection;
+use super::hooks::{Binding, Policy};
+use crate::registry::errors;
+
+/// The denials and the warnings so far.
+#[derive(Default)]
+pub(super) struct Verdict {
+    /// The first denial, which is the one that the client gets.
+    denial: Option<(Reason, String)>,
+    warnings: Vec<String>,
+}
+
+impl Policy {
+    /// Returns whether what fails counts as admitted.
+    pub(super) fn ignores_failures(&self) -> bool {
+        self.object.spec.failure_policy.as_deref() == Some("Ignore")
+    }
+}
+
+impl Verdict {
+    /// Records that a policy, or one of its bindings, cannot be evaluated.
+    pub(super) fn misconfigured(
+        &mut self,
+        policy: &Policy,
+        binding: Option<&Binding>,
+        error: &str,
+    ) {
+        if policy.ignores_failures() {
+            return;
+        }
+        let which = match binding {
+            None => "policy",
+            Some(_) => "binding",
+        };
+        let error = format!("failed to configure {which}: {error}");
+        self.deny(policy, binding, Reason::Invalid, &error);
+    }
+
+    /// Records what a policy says against the request; the actions of the binding decide what follows from it.
+    pub(super) fn object(&mut self, policy: &Policy, binding: &Binding, objection: Objection) {
+        let (reason, message) = match objection {
+            Objection::Refused { message, reason } => (reason_of(reason.as_deref()), message),
+            Objection::Failed(message) => (Reason::Invalid, message),
+            Objection::AnnotationFailed(message) => {
+                return self.deny(policy, Some(binding), Reason::Invalid, &message);
+            }
+        };
+        for action in &binding.object.spec.validation_actions {
+            match action.as_str() {
+                "Deny" => self.deny(policy, Some(binding), reason, &message),
+                "Warn" => self.warnings.push(format!(
+                    "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
+                    policy.object.metadata.name, binding.object.metadata.name
+                )),
+                // `Audit`: there is no audit log.
+                _ => {}
+            }
+        }
+    }
+
+    fn deny(&mut self, policy: &Policy, binding: Option<&Binding>, reason: Reason, why: &str) {
+        let policy = &policy.object.metadata.name;
+        let with =
+            binding.map(|binding| format!(" with binding '{}'", binding.object.metadata.name));
+        let with = with.unwrap_or_default();
+        self.denial.get_or_insert_with(|| {
+            let message =
+                format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {why}");
+            (reason, message)
+        });
+    }
+
+    /// Returns the warnings of a request that is admitted.
+    ///
+    /// # Errors
+    /// The first denial.
+    pub(super) fn into_result(self, request: &Attributes<'_>) -> Result<Vec<String>, ApiError> {
+        let Some((reason, message)) = self.denial else {
+            return Ok(self.warnings);
+        };
+        let cause = StatusCause {
+            message: message.clone(),
+            ..Default::default()
+        };
+        let mut error = errors::forbidden(request.target, &message, Some(cause));
+        error.reason = reason;
+        Err(error)
+    }
+}
+
+/// Returns the reason of a denial; that of a validation is one of three.
+fn reason_of(reason: Option<&str>) -> Reason {
+    match reason {
+        Some("Forbidden") => Reason::Forbidden,
+        Some("RequestEntityTooLarge") => Reason::RequestEntityTooLarge,
+        _ => Reason::Invalid,
+    }
+}

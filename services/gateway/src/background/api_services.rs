@@ -1,0 +1,143 @@
+//! Keeps an APIService for each version of a group that the gateway serves (upstream: the registration controllers of the
+//! aggregator).
+//!
+//! Every gateway runs it. Two write the same objects, so that it does not matter which comes first.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use prost::Message as _;
+use setpoint_codec::{Kind, kind_of};
+use setpoint_model::Key;
+use setpoint_proto::apiextensions::CustomResourceDefinition;
+use setpoint_proto::apiregistration::ApiService;
+use setpoint_proto::meta::{DeleteOptions, Preconditions};
+use setpoint_proto::{ApiError, Reason};
+use tokio::time::sleep;
+
+use crate::http::group_rank;
+use crate::kinds::apiservice::AUTOMANAGED;
+use crate::registry::{
+    AtLeast, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
+};
+
+/// The delay before the watches are restarted.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+/// The maximum number of events that are acted upon at once.
+const EVENTS: usize = 1024;
+/// The ranks of the groups of custom resources and of their versions, as upstream's.
+const CUSTOM: (i32, i32) = (1000, 100);
+/// The rank of the first group of Kubernetes, and the distance of the others.
+const FIRST: i32 = 18_000;
+const DISTANCE: i32 = 100;
+
+/// Keeps APIServices until dropped.
+pub(crate) async fn run(registry: &Registry) {
+    loop {
+        if let Err(error) = follow(registry).await {
+            tracing::debug!(%error, "keeping APIServices failed; trying again");
+        }
+        sleep(RESTART_DELAY).await;
+    }
+}
+
+/// Keeps APIServices whenever one or a definition changes, until a watch ends.
+async fn follow(registry: &Registry) -> Result<(), ApiError> {
+    let watch = |kind: &'static Kind| {
+        registry.cache().watch(WatchSpec {
+            filter: Filter::all(kind, ""),
+            start: Start::Initial(AtLeast::Any),
+            bookmarks: false,
+        })
+    };
+    let services = watch(kind_of::<ApiService>()).await?;
+    let definitions = watch(kind_of::<CustomResourceDefinition>()).await?;
+    let mut events = futures::stream::select(services, definitions).ready_chunks(EVENTS);
+    // There may be no event: neither objects nor definitions at first.
+    keep(registry).await?;
+    while let Some(chunk) = events.next().await {
+        chunk.into_iter().collect::<Result<Vec<_>, _>>()?;
+        keep(registry).await?;
+    }
+    Ok(())
+}
+
+/// Creates the APIServices that are missing, and deletes those that the gateway keeps and no longer serves.
+async fn keep(registry: &Registry) -> Result<(), ApiError> {
+    let mut wanted = wanted(registry);
+    let all = Filter::all(kind_of::<ApiService>(), "");
+    let listed = registry.cache().list(&all, AtLeast::Newest).await?;
+    for found in &listed.items {
+        let served = wanted.remove(&found.key.name).is_some();
+        let found = errors::readable(ApiService::decode(found.raw.as_ref()))?;
+        if !served && found.metadata.labels.contains_key(AUTOMANAGED) {
+            delete(registry, &found).await?;
+        }
+    }
+    for service in wanted.into_values() {
+        create(registry, service).await?;
+    }
+    Ok(())
+}
+
+/// Returns the APIServices of all versions that are served, by name.
+fn wanted(registry: &Registry) -> BTreeMap<String, ApiService> {
+    let kinds = registry.cache().kinds();
+    let services = kinds.served().map(|kind| {
+        let service = service(kind);
+        (service.metadata.name.clone(), service)
+    });
+    services.collect()
+}
+
+fn service(kind: &Kind) -> ApiService {
+    let (rank, of_version) = ranks(kind);
+    let since = if kind.is_custom() { "true" } else { "onstart" };
+    let mut service = ApiService::default();
+    service.metadata.name = format!("{}.{}", kind.version, kind.group);
+    let labels = &mut service.metadata.labels;
+    labels.insert(AUTOMANAGED.into(), since.into());
+    service.spec.group.clone_from(&kind.group);
+    service.spec.version.clone_from(&kind.version);
+    service.spec.group_priority_minimum = rank;
+    service.spec.version_priority = of_version;
+    service
+}
+
+/// Returns the ranks of the group and of the version in discovery.
+fn ranks(kind: &Kind) -> (i32, i32) {
+    let place = group_rank(&kind.group).and_then(|place| i32::try_from(place).ok());
+    let Some(place) = place.filter(|_| !kind.is_custom()) else {
+        return CUSTOM;
+    };
+    let number = kind.version.trim_start_matches('v').parse();
+    let number: i32 = number.unwrap_or_default();
+    (FIRST - place * DISTANCE, 1 + number)
+}
+
+async fn create(registry: &Registry, service: ApiService) -> Result<(), ApiError> {
+    let context = RequestContext::default().by("gateway");
+    let target = Target::new(kind_of::<ApiService>(), "", "", "")?;
+    let created = registry.create(&context, &target, Box::new(service)).await;
+    match created {
+        Err(error) if error.reason != Reason::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+async fn delete(registry: &Registry, service: &ApiService) -> Result<(), ApiError> {
+    let context = RequestContext::default().by("gateway");
+    let target = Target::whole(kind_of::<ApiService>(), &Key::of(&service.metadata));
+    let options = DeleteOptions {
+        preconditions: Some(Preconditions {
+            uid: Some(service.metadata.uid.clone()),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    match registry.delete(&context, &target, &options).await {
+        Err(error) if error.reason != Reason::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

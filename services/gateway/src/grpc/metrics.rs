@@ -1,0 +1,144 @@
+//! The service `setpoint.v1.Metrics`: metrics that the adapter reads.
+
+use std::sync::Arc;
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{SpanBuilder, SpanKind};
+use setpoint_host::serve::Peer;
+use setpoint_proto::custom_metrics::MetricValueList;
+use setpoint_proto::external_metrics::ExternalMetricValueList;
+use setpoint_proto::setpoint::metrics_server::Metrics;
+use setpoint_proto::setpoint::{CustomMetricRequest, ExternalMetricRequest};
+use setpoint_proto::{ApiError, Reason};
+use setpoint_telemetry::{RPC_SYSTEM, Span};
+use tonic::{Extensions, Request, Response, Status};
+
+use super::request::context;
+use crate::adapter::{CUSTOM, EXTERNAL};
+use crate::flow_control::{Flow, FlowControl};
+use crate::metrics::{Request as Counted, RequestInfo};
+use crate::registry::{Registry, RequestContext};
+
+/// The implementation over a registry.
+pub(super) struct Service {
+    registry: Arc<Registry>,
+}
+
+impl Service {
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
+    }
+
+    async fn read_custom(
+        &self,
+        request: Request<CustomMetricRequest>,
+    ) -> Result<MetricValueList, ApiError> {
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, &extensions, request.trace)?;
+        let read = async {
+            let adapter = self
+                .registry
+                .adapter()
+                .filter(|adapter| adapter.has_custom());
+            let adapter = adapter.ok_or_else(no_custom)?;
+            adapter.custom(&self.registry, &request).await
+        };
+        observe(CUSTOM, &extensions, &context, read).await
+    }
+
+    async fn read_external(
+        &self,
+        request: Request<ExternalMetricRequest>,
+    ) -> Result<ExternalMetricValueList, ApiError> {
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, &extensions, request.trace)?;
+        let read = async {
+            let adapter = self
+                .registry
+                .adapter()
+                .filter(|adapter| adapter.has_external());
+            let adapter = adapter.ok_or_else(|| no_external(&request.metric))?;
+            adapter.external(&request).await
+        };
+        observe(EXTERNAL, &extensions, &context, read).await
+    }
+}
+
+/// Runs the work of a call while holding a seat, and counts it. Below a span of the caller it has one.
+async fn observe<T>(
+    group: &'static str,
+    extensions: &Extensions,
+    context: &RequestContext,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    let counted = Counted::begin(RequestInfo {
+        verb: None,
+        method: "GET",
+        dry_run: false,
+        kind: None,
+        subresource: "",
+        namespace: "",
+        name: "",
+    });
+    let span = match context.trace.parent {
+        None => Span::none(),
+        parent => {
+            let rpc = [
+                KeyValue::new(RPC_SYSTEM, "grpc"),
+                KeyValue::new("rpc.service", "setpoint.v1.Metrics"),
+            ];
+            let span = SpanBuilder::from_name(format!("get {group}"));
+            Span::start(
+                span.with_kind(SpanKind::Server).with_attributes(rpc),
+                parent,
+            )
+        }
+    };
+    let outcome = span.in_scope(async {
+        let _seat = match extensions.get::<Arc<FlowControl>>() {
+            Some(control) => {
+                let peer = extensions.get::<Peer>().map(|Peer(peer)| *peer);
+                Some(control.catch_all(Flow::Connection(peer)).await?)
+            }
+            None => None,
+        };
+        work.await
+    });
+    let outcome = outcome.await;
+    let error = outcome.as_ref().err();
+    if let Some(error) = error {
+        span.set_error(error.message.clone());
+    }
+    counted.answered(error.map_or(200, |error| error.reason.http()));
+    outcome
+}
+
+/// Returns the error of upstream's clients for a cluster without metrics of objects.
+fn no_custom() -> ApiError {
+    let message = format!("no custom metrics API ({CUSTOM}) registered");
+    ApiError::new(Reason::NotFound, message)
+}
+
+/// Returns the error of upstream's clients for a cluster without metrics of no object.
+fn no_external(metric: &str) -> ApiError {
+    let message =
+        format!("the server could not find the requested resource (get {metric}.{EXTERNAL})");
+    ApiError::new(Reason::NotFound, message)
+}
+
+#[tonic::async_trait]
+impl Metrics for Service {
+    async fn custom(
+        &self,
+        request: Request<CustomMetricRequest>,
+    ) -> Result<Response<MetricValueList>, Status> {
+        Ok(Response::new(self.read_custom(request).await?))
+    }
+
+    async fn external(
+        &self,
+        request: Request<ExternalMetricRequest>,
+    ) -> Result<Response<ExternalMetricValueList>, Status> {
+        Ok(Response::new(self.read_external(request).await?))
+    }
+}

@@ -1,0 +1,153 @@
+//! The documents of the kinds that are served at present.
+//!
+//! Those of built-in kinds are built once. Those of custom kinds are replaced when a definition changes: when a document is requested
+//! and the custom kinds are no longer those of the last request, the documents of groups and versions with other definitions
+//! are new, and are built when they are requested themselves.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use parking_lot::Mutex;
+use setpoint_codec::{CustomKinds, Definition, Kind, kinds};
+
+use super::super::discovery::{group_versions, path_of};
+use super::document::Document;
+use super::part::{self, Part};
+
+/// The documents of v3 of built-in kinds, by their path below `/openapi/v3/`.
+static BUILT_IN: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
+    let served: Vec<_> = kinds().served().collect();
+    let versions = group_versions(&served).into_iter();
+    let documents = versions.map(|(group, version)| {
+        let build = move |out: &mut dyn std::io::Write| {
+            let document = super::document_of(group, version);
+            Ok(serde_json::to_writer(out, &document)?)
+        };
+        (path(group, version), Document::new(build))
+    });
+    documents.collect()
+});
+
+/// The part of v2 with the built-in kinds.
+static BUILT_IN_PART: LazyLock<Part> = LazyLock::new(|| Part::of(super::built_in_parts()));
+
+fn path(group: &str, version: &str) -> String {
+    path_of(group, version).trim_start_matches('/').to_owned()
+}
+
+/// A custom kind, as a document describes it.
+pub(super) type Described = (&'static Kind, Arc<Definition>);
+
+/// The documents, which follow the definitions of custom kinds.
+#[derive(Default)]
+pub(super) struct Documents(Mutex<Arc<Published>>);
+
+impl Documents {
+    /// Returns the documents of the built-in kinds and of these.
+    pub(super) fn of(&self, custom: &Arc<CustomKinds>) -> Arc<Published> {
+        let mut current = self.0.lock();
+        if !Arc::ptr_eq(&current.custom, custom) {
+            *current = Arc::new(current.following(custom));
+        }
+        current.clone()
+    }
+}
+
+/// The documents of one set of kinds.
+pub(super) struct Published {
+    custom: Arc<CustomKinds>,
+    /// The custom kinds by the path of their document.
+    versions: BTreeMap<String, Arc<GroupVersion>>,
+    pub(super) v2_json: Document,
+    pub(super) v2_protobuf: Document,
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self::new(Arc::default(), BTreeMap::new())
+    }
+}
+
+impl Published {
+    fn new(custom: Arc<CustomKinds>, versions: BTreeMap<String, Arc<GroupVersion>>) -> Self {
+        let json: Vec<_> = versions.values().cloned().collect();
+        let protobuf = json.clone();
+        Self {
+            custom,
+            versions,
+            v2_json: Document::new(move |out| part::write_json(out, parts(&json))),
+            v2_protobuf: Document::new(move |out| part::write_protobuf(out, parts(&protobuf))),
+        }
+    }
+
+    /// Returns the documents of other custom kinds. Those of unchanged kinds are the same as before.
+    fn following(&self, custom: &Arc<CustomKinds>) -> Self {
+        let mut described = BTreeMap::<_, Vec<Described>>::new();
+        for (kind, definition) in custom.served() {
+            let path = path(&kind.group, &kind.version);
+            let kinds = described.entry(path).or_default();
+            kinds.push((kind, definition.clone()));
+        }
+        // As upstream, built-in kinds have precedence.
+        described.retain(|path, _| !BUILT_IN.contains_key(path));
+        let versions = described.into_iter().map(|(path, kinds)| {
+            let known = self.versions.get(&path);
+            let same = known.filter(|known| are_same(&known.kinds, &kinds));
+            let version = same.cloned();
+            (path, version.unwrap_or_else(|| GroupVersion::of(kinds)))
+        });
+        Self::new(custom.clone(), versions.collect())
+    }
+
+    /// Returns the documents of v3 by their paths, in the order of the paths.
+    pub(super) fn v3(&self) -> impl Iterator<Item = (&String, &Document)> {
+        let custom = self.versions.iter();
+        let custom = custom.map(|(path, version)| (path, &version.v3));
+        BUILT_IN.iter().chain(custom)
+    }
+
+    /// Returns the document of v3 at a path below `/openapi/v3/`.
+    pub(super) fn v3_at(&self, path: &str) -> Option<&Document> {
+        let custom = || self.versions.get(path).map(|version| &version.v3);
+        BUILT_IN.get(path).or_else(custom)
+    }
+}
+
+fn are_same(known: &[Described], kinds: &[Described]) -> bool {
+    let same = |(a, b): (&Described, &Described)| a.0 == b.0 && Arc::ptr_eq(&a.1, &b.1);
+    known.len() == kinds.len() && known.iter().zip(kinds).all(same)
+}
+
+/// Returns the parts of v2.
+fn parts(versions: &[Arc<GroupVersion>]) -> impl Iterator<Item = &Part> + Clone {
+    let custom = versions.iter().map(|version| version.part());
+    std::iter::once_with(|| &*BUILT_IN_PART).chain(custom)
+}
+
+/// The custom kinds of a group and version.
+struct GroupVersion {
+    kinds: Arc<[Described]>,
+    v3: Document,
+    part: OnceLock<Part>,
+}
+
+impl GroupVersion {
+    fn of(kinds: Vec<Described>) -> Arc<Self> {
+        let kinds: Arc<[Described]> = kinds.into();
+        let described = kinds.clone();
+        let build = move |out: &mut dyn std::io::Write| {
+            let document = super::document_of_custom(&described);
+            Ok(serde_json::to_writer(out, &document)?)
+        };
+        Arc::new(Self {
+            kinds,
+            v3: Document::new(build),
+            part: OnceLock::new(),
+        })
+    }
+
+    fn part(&self) -> &Part {
+        let parts = || self.kinds.iter().map(super::part_of_custom);
+        self.part.get_or_init(|| Part::of(parts()))
+    }
+}

@@ -1,0 +1,210 @@
+//! Objects of custom kinds: what the schema and the subresources of their definition ask for.
+
+mod conversion;
+mod review;
+
+use futures::FutureExt as _;
+use futures::future::ready;
+use serde_json::{Map, Value};
+use setpoint_codec::custom::ScalePaths;
+use setpoint_codec::{CustomObject, Kind, Object};
+use setpoint_model::selector::Selector;
+use setpoint_proto::{ApiError, Reason};
+use setpoint_schema::Schema;
+
+pub(crate) use conversion::{Converter, OBJECT_SIZE, is_converted_by_webhook};
+
+use super::{Admitting, Replicas, StoredKind};
+use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::{Registry, Target};
+
+const STATUS: &str = "status";
+
+/// Returns a stored object in a served version. As upstream, it has the defaults of the version that it is stored in, without the
+/// fields that the served version does not have. An object that a webhook has to convert stays as it is: see [`Converter`].
+pub(super) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<dyn Object> {
+    if object.downcast_ref::<CustomObject>().is_none() {
+        return object;
+    }
+    if object.kind() != served && is_converted_by_webhook(served) {
+        return object;
+    }
+    match object.into_any().downcast::<CustomObject>() {
+        Ok(object) => {
+            let is_other = object.kind() != served;
+            let mut object = *object;
+            object.fill_defaults();
+            if is_other {
+                object = object.with_kind(served);
+                prune(&mut object);
+            }
+            Box::new(object)
+        }
+        Err(_) => unreachable!("the type was compared"),
+    }
+}
+
+/// Removes the fields that the schema of an object's version does not have.
+pub(crate) fn prune(object: &mut CustomObject) {
+    with_schema(object, |schema, document| drop(schema.prune(document)));
+}
+
+impl StoredKind for CustomObject {
+    const COUNTS_GENERATIONS: bool = true;
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
+
+    fn admit<'a>(
+        &'a mut self,
+        _target: &'a Target,
+        _registry: &'a Registry,
+    ) -> Option<Admitting<'a>> {
+        let definition = self.kind().definition();
+        let ends = definition.custom.as_ref()?.resource().is_terminating;
+        ends.then(|| ready(Err(not_while_terminating())).boxed())
+    }
+
+    fn fill_defaults(&mut self) {
+        with_schema(self, |schema, document| {
+            schema.prune(document);
+            // An object of which defaults were left out is refused by its validation.
+            let _ = schema.fill_defaults(document);
+        });
+    }
+
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        validate(self, None, errors);
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        validate(self, Some(old), errors);
+    }
+
+    fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
+        validate(self, Some(old), errors);
+    }
+
+    fn prepare_create(&mut self) {
+        if has_status(self) {
+            self.content.remove(STATUS);
+        }
+    }
+
+    fn prepare_update(&mut self, old: &Self) {
+        if has_status(self) {
+            restore(&mut self.content, &old.content, STATUS);
+        }
+    }
+
+    fn prepare_status_update(&mut self, old: &Self) {
+        let status = self.content.remove(STATUS);
+        self.content.clone_from(&old.content);
+        self.content.remove(STATUS);
+        self.content
+            .extend(status.map(|status| (STATUS.to_owned(), status)));
+    }
+
+    fn intent_changed(&self, old: &Self) -> bool {
+        if !has_status(self) {
+            return self.content != old.content;
+        }
+        let intent = |content: &Map<String, Value>| {
+            let fields = content.iter().filter(|(name, _)| *name != STATUS);
+            fields
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect::<Map<_, _>>()
+        };
+        intent(&self.content) != intent(&old.content)
+    }
+
+    fn scale(&self) -> Option<Replicas> {
+        let paths = scale_paths(self)?;
+        let number = |path: &str| {
+            let number = value_at(&self.content, path).and_then(Value::as_i64);
+            i32::try_from(number.unwrap_or_default()).unwrap_or(i32::MAX)
+        };
+        let selector = value_at(&self.content, &paths.selector).and_then(Value::as_str);
+        Some(Replicas {
+            desired: number(&paths.spec),
+            observed: number(&paths.status),
+            selector: selector.and_then(|text| Selector::parse(text).ok()),
+        })
+    }
+
+    fn set_replicas(&mut self, replicas: i32) {
+        if let Some(paths) = scale_paths(self) {
+            set_at(&mut self.content, &paths.spec, replicas.into());
+        }
+    }
+}
+
+fn not_while_terminating() -> ApiError {
+    let message = "create not allowed while custom resource definition is terminating";
+    ApiError::new(Reason::MethodNotAllowed, message)
+}
+
+/// Calls `change` with the schema and the object as JSON, except that its metadata is left out. Does nothing without a schema.
+fn with_schema(object: &mut CustomObject, change: impl FnOnce(&Schema, &mut Value)) {
+    let definition = object.kind().definition();
+    let version = definition.custom.as_ref();
+    let Some(schema) = version.and_then(|version| version.schema()) else {
+        return;
+    };
+    let mut document = Value::Object(std::mem::take(&mut object.content));
+    change(schema, &mut document);
+    if let Value::Object(content) = document {
+        object.content = content;
+    }
+}
+
+fn validate(new: &CustomObject, old: Option<&CustomObject>, errors: &mut FieldErrors) {
+    let definition = new.kind().definition();
+    let version = definition.custom.as_ref();
+    if let Some(schema) = version.and_then(|version| version.schema()) {
+        let old = old.map(CustomObject::document);
+        for violation in schema.validate(&new.document(), old.as_ref()) {
+            errors.violation(&violation);
+        }
+    }
+}
+
+fn has_status(object: &CustomObject) -> bool {
+    object.kind().has_subresource(STATUS)
+}
+
+fn scale_paths(object: &CustomObject) -> Option<ScalePaths> {
+    object.kind().definition().custom.as_ref()?.scale.clone()
+}
+
+/// Sets a field to its value in `old`.
+fn restore(new: &mut Map<String, Value>, old: &Map<String, Value>, name: &str) {
+    match old.get(name) {
+        Some(value) => drop(new.insert(name.to_owned(), value.clone())),
+        None => drop(new.remove(name)),
+    }
+}
+
+/// Returns the names in a path such as `.spec.replicas`.
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('.').filter(|name| !name.is_empty())
+}
+
+fn value_at<'v>(content: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
+    let mut names = names(path);
+    let first = content.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
+}
+
+/// Sets the value at a path. Objects on the way that are missing are made.
+fn set_at(content: &mut Map<String, Value>, path: &str, value: Value) {
+    let names: Vec<&str> = names(path).collect();
+    let Some((last, parents)) = names.split_last() else {
+        return;
+    };
+    let mut object = content;
+    for name in parents {
+        let child = object.entry(*name).or_insert_with(|| Map::new().into());
+        let Value::Object(child) = child else { return };
+        object = child;
+    }
+    object.insert((*last).to_owned(), value);
+}

@@ -1,0 +1,132 @@
+//! The client of one webhook.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{Request, Uri};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls::crypto::ring;
+use setpoint_store::cache::Cache;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::Config;
+use super::dialer::Dialer;
+use super::error::{Error, cause};
+use super::roots::verifier;
+use crate::peers::Peers;
+
+/// The number of calls that a webhook may have in flight. Others wait, so that a slow one holds a bounded number of objects.
+const IN_FLIGHT: usize = 32;
+/// The number of calls that may wait or be in flight. Further ones fail at once, so that requests about other kinds find seats of flow
+/// control while a webhook hangs.
+const ADMITTED: usize = 160;
+/// The time after which an idle connection is closed.
+const IDLE: Duration = Duration::from_secs(90);
+/// The maximum number of idle connections.
+const MAX_IDLE: usize = 4;
+/// The size in bytes that a response may always have. A response to a longer request may be [`GROWTH`] times as long.
+const RESPONSE_MAX: usize = 16 << 20;
+const GROWTH: usize = 4;
+const JSON: &str = "application/json";
+
+type Http = legacy::Client<HttpsConnector<Dialer>, Full<Bytes>>;
+
+/// Returns TLS by the certificates of a CA bundle; by those of the system if it is blank.
+///
+/// # Errors
+/// If none of them can be used.
+pub(crate) fn tls(ca_bundle: &[u8]) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = verifier(ca_bundle, &provider)?;
+    let versions =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(versions
+        .map_err(|error| Error::Roots(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth())
+}
+
+/// The client of a webhook.
+pub(crate) struct Client {
+    config: Config,
+    http: Http,
+    admitted: Semaphore,
+    calls: Semaphore,
+}
+
+impl Client {
+    pub(super) fn new(config: Config, cache: Cache, peers: Peers) -> Result<Self, Error> {
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(&config.ca_bundle)?)
+            .https_only()
+            .enable_http1()
+            .enable_http2()
+            .wrap_connector(Dialer::new(config.address.clone(), cache, peers));
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .build(connector);
+        Ok(Self {
+            config,
+            http,
+            admitted: Semaphore::new(ADMITTED),
+            calls: Semaphore::new(IN_FLIGHT),
+        })
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Posts JSON. Returns the body of the response.
+    ///
+    /// # Errors
+    /// If there is no successful response within `limit`.
+    pub(crate) async fn post(&self, json: Bytes, limit: Duration) -> Result<Bytes, Error> {
+        let url = self.config.url(limit.as_secs().max(1))?;
+        let failed = |cause: String| Error::Call {
+            url: url.to_string(),
+            cause,
+        };
+        match timeout(limit, self.call(&url, json)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(cause)) => Err(failed(cause)),
+            Err(_) => Err(failed("context deadline exceeded".to_owned())),
+        }
+    }
+
+    /// Sends a request. The outer error is the cause why there is no response.
+    async fn call(&self, url: &Uri, json: Bytes) -> Result<Result<Bytes, Error>, String> {
+        let admitted = self.admitted.try_acquire();
+        let _admitted = admitted.map_err(|_| "too many calls wait for the webhook".to_owned())?;
+        let _permit = self.calls.acquire().await.map_err(|error| cause(&error))?;
+        let max = RESPONSE_MAX.max(json.len().saturating_mul(GROWTH));
+        let request = Request::post(url)
+            .header(CONTENT_TYPE, JSON)
+            .header(ACCEPT, JSON)
+            .header(USER_AGENT, "setpoint-gateway")
+            .body(Full::new(json))
+            .map_err(|error| cause(&error))?;
+        let response = self.http.request(request).await;
+        let (head, body) = response.map_err(|error| cause(&error))?.into_parts();
+        let body = Limited::new(body, max).collect().await;
+        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+            true => format!("the response is larger than {max} bytes"),
+            false => cause(&*error),
+        })?;
+        let body = body.to_bytes();
+        Ok(match head.status.is_success() {
+            true => Ok(body),
+            false => Err(Error::refused(head.status, &body)),
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Connects to the address of a webhook.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use setpoint_store::cache::Cache;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+use tower::Service;
+
+use super::error::of_io;
+use super::{Address, service};
+use crate::peers::Peers;
+
+/// The timeout of connecting to one address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const HTTPS: u16 = 443;
+
+/// Connects to the host of a URL, or to an endpoint of a Service.
+#[derive(Clone)]
+pub(super) struct Dialer(Arc<Route>);
+
+struct Route {
+    address: Address,
+    cache: Cache,
+    peers: Peers,
+}
+
+impl Dialer {
+    pub(super) fn new(address: Address, cache: Cache, peers: Peers) -> Self {
+        Self(Arc::new(Route {
+            address,
+            cache,
+            peers,
+        }))
+    }
+}
+
+impl Service<Uri> for Dialer {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, url: Uri) -> Self::Future {
+        let route = self.0.clone();
+        async move { route.dial(&url).await.map_err(io::Error::other) }.boxed()
+    }
+}
+
+impl Route {
+    /// Connects to the first address that accepts a connection.
+    async fn dial(&self, url: &Uri) -> Result<TokioIo<TcpStream>, String> {
+        let mut problem = "no address".to_owned();
+        for address in self.addresses(url).await? {
+            match self.connect(address).await {
+                Ok(stream) => return Ok(TokioIo::new(stream)),
+                Err(why) => problem = format!("dial tcp {address}: {why}"),
+            }
+        }
+        Err(problem)
+    }
+
+    async fn addresses(&self, url: &Uri) -> Result<Vec<SocketAddr>, String> {
+        let host = match &self.address {
+            Address::Url(_) => url.host().unwrap_or_default().to_owned(),
+            Address::Service { service, port, .. } => {
+                match service::resolve(&self.cache, service, *port).await? {
+                    service::Target::Addresses(addresses) => return Ok(addresses),
+                    service::Target::Host(host) => host,
+                }
+            }
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let found = lookup_host((host, url.port_u16().unwrap_or(HTTPS))).await;
+        let found = found.map_err(|_| format!("dial tcp: lookup {host}: no such host"))?;
+        Ok(found.collect())
+    }
+
+    async fn connect(&self, address: SocketAddr) -> Result<TcpStream, String> {
+        self.peers.check_webhook(address)?;
+        let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address));
+        let stream = connecting.await.map_err(|_| "i/o timeout".to_owned())?;
+        let stream = stream.map_err(|error| format!("connect: {}", of_io(&error)))?;
+        // Without it, small requests may wait for acknowledgements.
+        stream.set_nodelay(true).map_err(|error| of_io(&error))?;
+        Ok(stream)
+    }
+}
