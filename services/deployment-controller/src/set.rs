@@ -1,7 +1,7 @@
 //! A view of a ReplicaSet, as the Deployment controller reads it.
 #![warn(clippy::arithmetic_side_effects)]
 
-use setpoint_controller::View;
+use setpoint_controller::{View, orphan_tag};
 use setpoint_model::{Meta, Target, Template};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 
@@ -41,10 +41,7 @@ impl View for ReplicaSetView {
 
     /// Orphans are indexed by namespace.
     fn tag(&self) -> Option<&str> {
-        self.meta
-            .owner
-            .is_none()
-            .then_some(&self.meta.key.namespace)
+        orphan_tag(&self.meta)
     }
 }
 

@@ -30,13 +30,11 @@ impl World {
         inputs: Inputs,
     ) -> Option<Self> {
         let deployment = deployments.get(key)?;
-        let mut candidates = sets.owned_by(&deployment.meta.uid);
-        candidates.extend(sets.tagged(&key.namespace));
         let name = Key::new(&key.namespace, deployment.set_name());
         Some(Self {
+            sets: sets.candidates(&deployment.meta),
             name_conflict: sets.get(&name),
             deployment,
-            sets: candidates,
             now: inputs.now,
         })
     }

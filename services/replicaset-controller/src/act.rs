@@ -1,23 +1,22 @@
 //! Act: executes actions and records Events about them.
 
-use setpoint_controller::{Client, Receipt, Recorder, events, reference};
-use setpoint_proto::apps::ReplicaSet;
-use setpoint_proto::meta::ObjectMeta;
-use setpoint_proto::{ApiError, core};
+use setpoint_controller::{Client, Receipt, Recorder, events};
+use setpoint_proto::{ApiError, Resource, core};
+use setpoint_workload::PodWrite;
 
-use crate::status::is_failure;
 use crate::{Action, ReplicaSetView};
 
-pub(crate) async fn act(
+/// Executes an action for an object of the kind `O`.
+pub(crate) async fn act<O: Resource>(
     client: &Client,
     set: &ReplicaSetView,
     action: &Action,
 ) -> Result<Receipt, ApiError> {
     match action {
-        Action::Adopt(pod) => client.adopt::<ReplicaSet, core::Pod>(&set.meta, pod).await,
+        Action::Adopt(pod) => client.adopt::<O, core::Pod>(&set.meta, pod).await,
         Action::Release(pod) => client.release::<core::Pod>(&set.meta, pod).await,
         Action::Create { name } => {
-            let pod = new_pod(set, name);
+            let pod = new_pod::<O>(set, name);
             let created = client.create_or_take(&set.meta, &pod, |_| true).await?;
             Ok(created.receipt())
         }
@@ -26,47 +25,23 @@ pub(crate) async fn act(
     }
 }
 
-/// Records an Event with the reason and message of upstream. Errors that the next reconcile resolves are not recorded.
-pub(crate) fn record(
+/// Records an Event about a Pod that was created or deleted.
+pub(crate) fn record<O: Resource>(
     events: &Recorder,
     set: &ReplicaSetView,
     action: &Action,
     result: &Result<Receipt, ApiError>,
 ) {
-    let about = events::reference::<ReplicaSet>(&set.meta);
-    match (action, result) {
-        (Action::Create { name }, Ok(_)) => {
-            events.normal(&about, "SuccessfulCreate", format!("Created pod: {name}"));
-        }
-        (Action::Delete(pod), Ok(_)) => {
-            let message = format!("Deleted pod: {}", pod.key.name);
-            events.normal(&about, "SuccessfulDelete", message);
-        }
-        (_, Err(error)) if !is_failure(error) => {}
-        (Action::Create { .. }, Err(error)) => {
-            events.warning(&about, "FailedCreate", format!("Error creating: {error}"));
-        }
-        (Action::Delete(_), Err(error)) => {
-            events.warning(&about, "FailedDelete", format!("Error deleting: {error}"));
-        }
-        _ => {}
-    }
+    let write = match action {
+        Action::Create { name } => PodWrite::Create(name),
+        Action::Delete(pod) => PodWrite::Delete(&pod.key.name),
+        Action::Adopt(_) | Action::Release(_) => return,
+    };
+    write.record(events, &events::reference::<O>(&set.meta), result);
 }
 
-fn new_pod(set: &ReplicaSetView, name: &str) -> core::Pod {
-    let template = &set.template;
-    core::Pod {
-        metadata: ObjectMeta {
-            name: name.to_owned(),
-            generate_name: set.prefix(),
-            namespace: set.meta.key.namespace.clone(),
-            labels: template.metadata.labels.clone(),
-            annotations: template.metadata.annotations.clone(),
-            finalizers: template.metadata.finalizers.clone(),
-            owner_references: vec![reference::<ReplicaSet>(&set.meta)],
-            ..Default::default()
-        },
-        spec: template.spec.clone(),
-        ..Default::default()
-    }
+fn new_pod<O: Resource>(set: &ReplicaSetView, name: &str) -> core::Pod {
+    let mut pod = setpoint_workload::new_pod::<O>(&set.meta, &set.template, name);
+    pod.metadata.generate_name = set.prefix();
+    pod
 }

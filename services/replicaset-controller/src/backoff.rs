@@ -16,7 +16,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{PodView, World};
+use setpoint_controller::exponential;
+use setpoint_workload::PodView;
+
+use crate::World;
 
 /// The number of rejected Pods that are kept of each set: the number of attempts after which the delay is the longest.
 pub const REJECTED_KEPT: usize = 10;
@@ -33,9 +36,8 @@ pub(crate) fn wait(world: &World) -> Duration {
     let Some(latest) = attempts.first() else {
         return Duration::ZERO;
     };
-    let doublings = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
-    let factor = 2_u32.saturating_pow(doublings.saturating_sub(1));
-    let delay = BASE.saturating_mul(factor).min(LONGEST);
+    let repeated = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+    let delay = exponential(BASE, repeated.saturating_sub(1), LONGEST);
     let passed = world.now.as_second().saturating_sub(*latest);
     let passed = Duration::from_secs(u64::try_from(passed).unwrap_or_default());
     delay.saturating_sub(passed)

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use setpoint_controller::{Claim, Plan, claims};
-use setpoint_model::{Target, names};
+use setpoint_model::Target;
+use setpoint_workload::unused_name;
 
 use crate::ranking::ranked;
 use crate::{World, backoff};
@@ -52,10 +53,7 @@ pub fn plan(world: &World) -> Plan<Action> {
             stage(world, &mut plan);
         }
     }
-    let waits = world.active().filter_map(|pod| world.available_in(pod));
-    if let Some(wait) = waits.filter(|wait| !wait.is_zero()).min() {
-        plan.look_again(wait);
-    }
+    plan.look_again_after(world.active().filter_map(|pod| world.available_in(pod)));
     plan
 }
 
@@ -110,20 +108,10 @@ fn create(world: &World, missing: usize, plan: &mut Plan<Action>) {
     if !wait.is_zero() {
         return plan.look_again(wait);
     }
-    for name in unused_names(world).take(missing.min(BURST)) {
+    let used = world.pods.iter().map(|pod| pod.meta.key.name.clone());
+    let (mut used, mut seed): (HashSet<_>, _) = (used.collect(), world.seed);
+    for _ in 0..missing.min(BURST) {
+        let name = unused_name(&world.set.prefix(), &mut seed, &mut used);
         plan.step(Action::Create { name }, "fewer Pods than replicas");
     }
-}
-
-fn unused_names(world: &World) -> impl Iterator<Item = String> {
-    let mut used: HashSet<_> = world
-        .pods
-        .iter()
-        .map(|pod| pod.meta.key.name.clone())
-        .collect();
-    let prefix = world.set.prefix();
-    let seeds = (0..).map(|n| world.seed.wrapping_add(n));
-    seeds
-        .map(move |seed| names::child(&prefix, &names::suffix(seed)))
-        .filter(move |name| used.insert(name.clone()))
 }

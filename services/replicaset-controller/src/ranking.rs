@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use setpoint_workload::PodView;
 
-use crate::{PodView, World};
+use crate::World;
 
 /// Returns the active Pods in the order in which they are deleted, by upstream's criteria (`ActivePodsWithRanks`).
 ///

@@ -1,4 +1,4 @@
-//! The controller: its informers, and its implementation of [`Reconciler`].
+//! The controllers: their informers, and their implementation of [`Reconciler`].
 
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
@@ -7,33 +7,46 @@ use setpoint_controller::{
 };
 use setpoint_model::{Key, Meta};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
-use setpoint_proto::{ApiError, Resource as _, core};
+use setpoint_proto::core::{Pod, ReplicationController};
+use setpoint_proto::{ApiError, Resource as _};
+use setpoint_workload::PodView;
 
-use crate::{Action, PodView, ReplicaSetView, World, act, plan, status};
+use crate::{
+    Action, ReplicaSetView, Replicated, ReplicationControllerView, World, act, plan, status,
+};
 
-/// The ReplicaSet reconciler.
-pub struct ReplicaSets {
-    /// The cache of ReplicaSets.
-    pub sets: Reader<ReplicaSetView>,
+/// The reconciler of a kind whose objects each keep a number of Pods.
+pub struct Replicas<S> {
+    /// The cache of the kind.
+    pub sets: Reader<S>,
     /// The cache of Pods.
     pub pods: Reader<PodView>,
     /// The recorder of Events.
     pub events: Recorder,
 }
 
-/// The controller, for processes that host it.
+/// The ReplicaSet reconciler.
+pub type ReplicaSets = Replicas<ReplicaSetView>;
+/// The ReplicationController reconciler.
+pub type ReplicationControllers = Replicas<ReplicationControllerView>;
+
+/// The ReplicaSet controller, for processes that host it.
 pub const CONTROLLER: Hosted = Hosted {
     name: "replicaset-controller",
     resource: ReplicaSet::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings| Box::pin(run::<ReplicaSetView>(replica, settings)),
 };
 
-async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
-    let (sets, pods) = (
-        replica.informer::<ReplicaSetView>(),
-        replica.informer::<PodView>(),
-    );
-    let reconciler = ReplicaSets {
+/// The controller of ReplicationControllers, for processes that host it.
+pub const REPLICATION_CONTROLLER: Hosted = Hosted {
+    name: "replication-controller",
+    resource: ReplicationController::RESOURCE,
+    run: |replica, settings| Box::pin(run::<ReplicationControllerView>(replica, settings)),
+};
+
+async fn run<S: Replicated>(replica: Replica, settings: Settings) -> anyhow::Result<()> {
+    let (sets, pods) = (replica.informer::<S>(), replica.informer::<PodView>());
+    let reconciler = Replicas {
         sets: sets.reader(),
         pods: pods.reader(),
         events: replica.events.clone(),
@@ -43,7 +56,7 @@ async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
     replica.run(controller, settings).await
 }
 
-impl Reconciler for ReplicaSets {
+impl<S: Replicated> Reconciler for Replicas<S> {
     type World = World;
     type Action = Action;
     type Status = ReplicaSetStatus;
@@ -62,7 +75,7 @@ impl Reconciler for ReplicaSets {
 
     fn touches(world: &World, action: &Action) -> Option<ObjectRef> {
         let pod = Key::new(&world.set.meta.key.namespace, action.pod());
-        Some(pod.in_resource(core::Pod::RESOURCE))
+        Some(pod.in_resource(Pod::RESOURCE))
     }
 
     async fn act(
@@ -71,11 +84,11 @@ impl Reconciler for ReplicaSets {
         world: &World,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
-        act::act(client, &world.set, action).await
+        act::act::<S::Object>(client, &world.set, action).await
     }
 
     fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
-        act::record(&self.events, &world.set, action, result);
+        act::record::<S::Object>(&self.events, &world.set, action, result);
     }
 
     fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
@@ -88,11 +101,7 @@ impl Reconciler for ReplicaSets {
         world: &World,
         status: ReplicaSetStatus,
     ) -> Result<Receipt, ApiError> {
-        let set = ReplicaSet {
-            metadata: world.set.meta.precondition(),
-            status,
-            ..Default::default()
-        };
+        let set = S::with_status(world.set.meta.precondition(), status);
         Ok(client.update_status(&set).await?.receipt())
     }
 }

@@ -1,11 +1,21 @@
 //! A view of a ReplicaSet.
 
-use setpoint_controller::{Owns, View};
+use std::sync::Arc;
+
+use setpoint_controller::{Owns, View, selector};
 use setpoint_model::{Meta, Selector};
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core::PodTemplateSpec;
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_workload::PodView;
 
-use crate::PodView;
+/// A view of a kind whose objects each keep a number of Pods.
+pub trait Replicated: Owns<PodView> {
+    /// Returns the view as that of a ReplicaSet.
+    fn into_set(self: Arc<Self>) -> Arc<ReplicaSetView>;
+    /// Returns an object of the kind with this metadata and status.
+    fn with_status(metadata: ObjectMeta, status: ReplicaSetStatus) -> Self::Object;
+}
 
 /// The fields of a ReplicaSet that the controller reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +30,8 @@ pub struct ReplicaSetView {
     pub template: PodTemplateSpec,
     /// Seconds for which a Pod must be ready to count as available.
     pub min_ready_seconds: i32,
+    /// Whether the status has the number of terminating Pods.
+    pub counts_terminating: bool,
     /// The status that was last written.
     pub status: ReplicaSetStatus,
 }
@@ -28,20 +40,13 @@ impl View for ReplicaSetView {
     type Object = ReplicaSet;
 
     fn of(set: ReplicaSet) -> Self {
-        let selector = set
-            .spec
-            .selector
-            .as_ref()
-            .map(Selector::from_label_selector);
         Self {
             meta: Meta::of(&set.metadata),
             replicas: usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or_default(),
-            // The gateway rejects invalid selectors.
-            selector: selector
-                .and_then(Result::ok)
-                .unwrap_or_else(Selector::nothing),
+            selector: selector(set.spec.selector.as_ref()),
             template: set.spec.template,
             min_ready_seconds: set.spec.min_ready_seconds,
+            counts_terminating: true,
             status: set.status,
         }
     }
@@ -54,6 +59,20 @@ impl View for ReplicaSetView {
 impl Owns<PodView> for ReplicaSetView {
     fn selects(&self, pod: &PodView) -> bool {
         self.selector.matches(&pod.labels)
+    }
+}
+
+impl Replicated for ReplicaSetView {
+    fn into_set(self: Arc<Self>) -> Arc<ReplicaSetView> {
+        self
+    }
+
+    fn with_status(metadata: ObjectMeta, status: ReplicaSetStatus) -> ReplicaSet {
+        ReplicaSet {
+            metadata,
+            status,
+            ..Default::default()
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Status: computes the status of a ReplicaSet.
 #![warn(clippy::arithmetic_side_effects)]
 
-use setpoint_controller::Outcome;
+use setpoint_controller::{Outcome, events};
 use setpoint_model::condition::{self, TRUE};
 use setpoint_model::selector::Selector;
 use setpoint_proto::apps::{ReplicaSetCondition, ReplicaSetStatus};
-use setpoint_proto::{ApiError, Retry};
+use setpoint_workload::{PodView, count};
 
-use crate::{Action, PodView, World};
+use crate::{Action, World};
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
@@ -18,16 +18,15 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
     let set = &world.set;
     let full = Selector::from_labels(&set.template.metadata.labels);
-    let count =
-        |of: &dyn Fn(&PodView) -> bool| saturate(world.active().filter(|pod| of(pod)).count());
+    let active = |of: &dyn Fn(&PodView) -> bool| count(world.active().filter(|pod| of(pod)));
     let status = ReplicaSetStatus {
-        replicas: count(&|_| true),
-        fully_labeled_replicas: count(&|pod| full.matches(&pod.labels)),
-        ready_replicas: count(&|pod| pod.ready_since.is_some()),
-        available_replicas: count(&|pod| {
+        replicas: active(&|_| true),
+        fully_labeled_replicas: active(&|pod| full.matches(&pod.labels)),
+        ready_replicas: active(&|pod| pod.ready_since.is_some()),
+        available_replicas: active(&|pod| {
             world.available_in(pod).is_some_and(|wait| wait.is_zero())
         }),
-        terminating_replicas: Some(saturate(world.terminating().count())),
+        terminating_replicas: set.counts_terminating.then(|| count(world.terminating())),
         observed_generation: set.meta.generation,
         conditions: conditions(world, outcome),
     };
@@ -51,7 +50,10 @@ fn without_progress(status: &ReplicaSetStatus) -> ReplicaSetStatus {
 /// Returns the conditions: `ReplicaFailure` is set by the first failure and removed by the next reconcile that succeeds.
 fn conditions(world: &World, outcome: &Outcome<Action>) -> Vec<ReplicaSetCondition> {
     let mut conditions = world.set.status.conditions.clone();
-    let failed = outcome.failed.as_ref().filter(|error| is_failure(error));
+    let failed = outcome
+        .failed
+        .as_ref()
+        .filter(|error| events::is_reported(error));
     match (failed, reason(outcome)) {
         (Some(error), Some(reason)) if condition::get(&conditions, REPLICA_FAILURE).is_none() => {
             conditions.push(ReplicaSetCondition {
@@ -68,13 +70,6 @@ fn conditions(world: &World, outcome: &Outcome<Action>) -> Vec<ReplicaSetConditi
     conditions
 }
 
-/// Returns whether an error is reported to the user.
-///
-/// Not reported: conflicts, which the next reconcile resolves, and errors in a namespace that is being deleted.
-pub(crate) fn is_failure(error: &ApiError) -> bool {
-    error.reason.retry() != Retry::AfterRefresh && !error.is_namespace_terminating()
-}
-
 /// Returns the reason of a failure. All actions of a plan are of one kind.
 fn reason(outcome: &Outcome<Action>) -> Option<&'static str> {
     match outcome.plan.steps.first()?.action {
@@ -82,9 +77,4 @@ fn reason(outcome: &Outcome<Action>) -> Option<&'static str> {
         Action::Delete(_) => Some("FailedDelete"),
         Action::Adopt(_) | Action::Release(_) => None,
     }
-}
-
-/// Converts a count to the type of the status fields.
-fn saturate(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }

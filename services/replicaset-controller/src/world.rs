@@ -8,13 +8,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_controller::{Inputs, Reader};
 use setpoint_model::Key;
+use setpoint_workload::PodView;
 
-use crate::{PodView, ReplicaSetView};
+use crate::{ReplicaSetView, Replicated};
 
 /// Everything that plan and status depend on.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// The ReplicaSet.
+    /// The ReplicaSet, or the ReplicationController as one.
     pub set: Arc<ReplicaSetView>,
     /// The Pods that it owns, and orphans of its namespace, in any order.
     pub pods: Vec<Arc<PodView>>,
@@ -28,19 +29,17 @@ pub struct World {
 
 impl World {
     /// Returns a snapshot of the caches; `None` if the set is gone.
-    pub(crate) fn observe(
-        sets: &Reader<ReplicaSetView>,
+    pub(crate) fn observe<S: Replicated>(
+        sets: &Reader<S>,
         pods: &Reader<PodView>,
         key: &Key,
         Inputs { now, seed, .. }: Inputs,
     ) -> Option<Self> {
-        let set = sets.get(key)?;
-        let mut candidates = pods.owned_by(&set.meta.uid);
-        candidates.extend(pods.tagged(&key.namespace));
+        let set = sets.get(key)?.into_set();
         Some(Self {
+            pods: pods.candidates(&set.meta),
             neighbours: neighbours(sets, pods, &set),
             set,
-            pods: candidates,
             now,
             seed,
         })
@@ -72,8 +71,8 @@ impl World {
 }
 
 /// Counts, for each node, the active Pods of sets with the same owner.
-fn neighbours(
-    sets: &Reader<ReplicaSetView>,
+fn neighbours<S: Replicated>(
+    sets: &Reader<S>,
     pods: &Reader<PodView>,
     set: &ReplicaSetView,
 ) -> HashMap<Box<str>, usize> {
@@ -82,9 +81,9 @@ fn neighbours(
         .owner
         .iter()
         .flat_map(|owner| sets.owned_by(&owner.uid));
-    let others = siblings.filter(|sibling| sibling.meta.uid != set.meta.uid);
+    let others = siblings.filter(|sibling| sibling.meta().uid != set.meta.uid);
     let mut neighbours = HashMap::new();
-    for pod in others.flat_map(|sibling| pods.owned_by(&sibling.meta.uid)) {
+    for pod in others.flat_map(|sibling| pods.owned_by(&sibling.meta().uid)) {
         if let Some(node) = pod.node.as_ref().filter(|_| pod.is_active()) {
             let count: &mut usize = neighbours.entry(node.clone()).or_default();
             *count = count.saturating_add(1);

@@ -4,14 +4,18 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
+use setpoint_controller::{Client, Outcome, Receipt, Reconciler, Recorder, View, client};
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::{Key, Revision, Target, owner};
 use setpoint_proto::apps::ReplicaSet;
-use setpoint_proto::core::{Container, Namespace};
+use setpoint_proto::core::{Container, Namespace, ReplicationController};
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::{ApiError, Reason, core};
-use setpoint_replicaset_controller::{Action, PodView, ReplicaSetView, ReplicaSets, World, status};
+use setpoint_replicaset_controller::{
+    Action, ReplicaSetView, ReplicaSets, Replicated, ReplicationControllerView,
+    ReplicationControllers, World, plan, status,
+};
+use setpoint_workload::PodView;
 
 const NAMESPACE: &str = "production";
 
@@ -25,19 +29,7 @@ struct Fixture {
 
 impl Fixture {
     async fn start() -> Self {
-        let server = in_process::start().await;
-        let settings = client::Settings {
-            address: server.url.clone(),
-            ..Default::default()
-        };
-        let gateway = Client::connect(&settings, "replicaset-controller").unwrap();
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = NAMESPACE.into();
-        gateway.create(&namespace).await.unwrap();
-        let mut account = core::ServiceAccount::default();
-        account.metadata.namespace = NAMESPACE.into();
-        account.metadata.name = "default".into();
-        gateway.create(&account).await.unwrap();
+        let (server, gateway) = start_gateway().await;
         let set = gateway.create(&web()).await.unwrap().object;
         let readers = (
             gateway.informer::<ReplicaSetView>(),
@@ -91,6 +83,24 @@ impl Fixture {
             .await
             .unwrap();
     }
+}
+
+/// Starts a gateway with the namespace of the tests.
+async fn start_gateway() -> (InProcess, Client) {
+    let server = in_process::start().await;
+    let settings = client::Settings {
+        address: server.url.clone(),
+        ..Default::default()
+    };
+    let gateway = Client::connect(&settings, "replicaset-controller").unwrap();
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = NAMESPACE.into();
+    gateway.create(&namespace).await.unwrap();
+    let mut account = core::ServiceAccount::default();
+    account.metadata.namespace = NAMESPACE.into();
+    account.metadata.name = "default".into();
+    gateway.create(&account).await.unwrap();
+    (server, gateway)
 }
 
 fn web() -> ReplicaSet {
@@ -220,4 +230,66 @@ async fn update_status_requires_the_observed_version() {
         .update_status(&fixture.gateway, &world, Default::default())
         .await;
     assert_eq!(stale.unwrap_err().reason, Reason::Conflict);
+}
+
+#[tokio::test]
+async fn a_replication_controller_owns_its_pods_and_has_events_and_a_status() {
+    let (_server, gateway) = start_gateway().await;
+    let web = web();
+    let mut object = ReplicationController {
+        metadata: web.metadata,
+        ..Default::default()
+    };
+    object.spec.template = Some(web.spec.template);
+    let object = gateway.create(&object).await.unwrap().object;
+    let controllers = ReplicationControllers {
+        sets: gateway.informer::<ReplicationControllerView>().reader(),
+        pods: gateway.informer::<PodView>().reader(),
+        events: Recorder::new(gateway.clone(), "replication-controller", "0"),
+    };
+    let world = World {
+        set: Arc::new(ReplicationControllerView::of(object.clone())).into_set(),
+        pods: Vec::new(),
+        neighbours: Default::default(),
+        now: Timestamp::UNIX_EPOCH,
+        seed: 7,
+    };
+    let plan = plan(&world);
+    let create = &plan.steps[0].action;
+    for _ in 0..2 {
+        let created = controllers.act(&gateway, &world, create).await;
+        controllers.record(&world, create, &created);
+    }
+    let key = Key::new(NAMESPACE, create.pod());
+    let pod: core::Pod = gateway.get(&key).await.unwrap();
+    let owners = pod.metadata.owner_references;
+    assert_eq!(owners, [owner::reference_to(&object)]);
+    assert_eq!(owners[0].api_version, "v1");
+
+    for change in [Action::Release, Action::Adopt] {
+        let pod: core::Pod = gateway.get(&key).await.unwrap();
+        let change = change(Target::of(&PodView::of(pod).meta));
+        controllers.act(&gateway, &world, &change).await.unwrap();
+    }
+    let pod: core::Pod = gateway.get(&key).await.unwrap();
+    assert_eq!(owners, pod.metadata.owner_references);
+
+    let reported = status(&world, &Outcome::default()).unwrap();
+    let written = controllers.update_status(&gateway, &world, reported).await;
+    written.unwrap();
+    let key = Key::new(NAMESPACE, "web");
+    let object: ReplicationController = gateway.get(&key).await.unwrap();
+    assert_eq!(object.status.observed_generation, 1);
+
+    controllers.events.finish().await;
+    let events = gateway.list::<core::Event>(&Default::default()).await;
+    let events = events.unwrap().items;
+    assert_eq!(events.len(), 1);
+    let (event, about) = (&events[0], &events[0].involved_object);
+    assert_eq!(
+        (&*about.kind, &*about.name),
+        ("ReplicationController", "web")
+    );
+    assert_eq!((&*event.reason, event.count), ("SuccessfulCreate", 2));
+    assert_eq!(event.source.component, "replication-controller");
 }

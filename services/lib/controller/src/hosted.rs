@@ -29,7 +29,8 @@ impl Hosted {
         (self.run)(replica, settings).await
     }
 
-    /// Runs several controllers with the same settings until shutdown.
+    /// Runs several controllers with the same settings until shutdown. `run` runs one of them: by [`Self::run`], unless it also
+    /// has settings of its own.
     ///
     /// # Errors
     /// As [`Self::start`]; then all of them end.
@@ -37,14 +38,15 @@ impl Hosted {
         controllers: Vec<Self>,
         host: Host,
         settings: Settings,
+        run: impl Fn(Self, Replica, Settings) -> BoxFuture<'static, anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
         let service = host.service();
         let process = Replica::join(host, &settings.gateway, service, "")?;
-        let run = |hosted: Self| {
+        let start = |hosted: Self| {
             let replica = process.hosting(hosted.name, hosted.resource);
-            (hosted.run)(replica, settings.clone())
+            run(hosted, replica, settings.clone())
         };
-        try_join_all(controllers.into_iter().map(run)).await?;
+        try_join_all(controllers.into_iter().map(start)).await?;
         process.leave().await;
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Ownership by selector: the owners that a child concerns, the children that an owner claims, and the writes that set
 //! and remove owner references.
 
-use setpoint_model::{Key, Meta, Target, owner};
-use setpoint_proto::meta::OwnerReference;
+use setpoint_model::{Key, Meta, Selector, Target, owner};
+use setpoint_proto::meta::{LabelSelector, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource};
 
 use crate::{Client, Reader, Receipt, View};
@@ -62,6 +62,12 @@ pub fn claims<'c, O: Owns<C>, C: View>(
     })
 }
 
+/// Returns the parsed selector of an owner. One that is invalid, which the gateway rejects, or missing selects nothing.
+pub fn selector(selector: Option<&LabelSelector>) -> Selector {
+    let parsed = selector.and_then(|selector| Selector::from_label_selector(selector).ok());
+    parsed.unwrap_or_else(Selector::nothing)
+}
+
 /// Returns the reference that makes an object of the kind `O` the controller of a child.
 pub fn reference<O: Resource>(owner: &Meta) -> OwnerReference {
     owner::reference(O::API_VERSION, O::KIND, owner)
@@ -94,6 +100,21 @@ impl Client {
     ) -> Result<Receipt, ApiError> {
         let release = |owners: &mut Vec<OwnerReference>| owners.retain(|it| it.uid != owner.uid);
         self.change_owners::<C>(child, release).await
+    }
+
+    /// Adopts or releases a child, as [`Self::adopt`] and [`Self::release`].
+    ///
+    /// # Errors
+    /// `Conflict` if the child has changed or the owner is gone.
+    pub async fn claim<O: Resource, C: Resource>(
+        &self,
+        owner: &Meta,
+        claim: &Claim,
+    ) -> Result<Receipt, ApiError> {
+        match claim {
+            Claim::Adopt(child) => self.adopt::<O, C>(owner, child).await,
+            Claim::Release(child) => self.release::<C>(owner, child).await,
+        }
     }
 
     /// Creates a child, or returns the one that an earlier attempt has created: the one of its name if `owner` controls

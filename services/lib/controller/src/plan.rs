@@ -45,6 +45,12 @@ impl<A> Plan<A> {
         self.again = Some(self.again.map_or(after, |again| again.min(after)));
     }
 
+    /// Repeats the reconcile when the first of these waits ends, unless it has ended already.
+    pub fn look_again_after(&mut self, waits: impl IntoIterator<Item = Duration>) {
+        let waits = waits.into_iter().filter(|wait| !wait.is_zero());
+        waits.for_each(|wait| self.look_again(wait));
+    }
+
     /// Returns whether there is no step.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()

@@ -1,7 +1,7 @@
 //! The steps of a controller: pure functions, and two with I/O.
 
 use std::fmt::Debug;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -44,6 +44,12 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Called when a term begins, with synced caches and before the first observation.
     fn begin(&self) {}
+
+    /// Fetch: reads what no informer holds, such as metrics, and keeps it for [`Self::observe`]. Called before the first
+    /// observation of each reconcile, never concurrently for one key.
+    fn fetch(&self, _: &Client, _: &Key, _: Timestamp) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
 
     /// Observe: returns a snapshot of the caches; `None` if the object is gone. Has no side effects.
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<Self::World>;

@@ -18,6 +18,12 @@ pub trait View: Send + Sync + Sized + 'static {
     }
 }
 
+/// Returns the namespace of an object without a controller: the tag by which [`Reader::candidates`](crate::Reader::candidates)
+/// finds it.
+pub fn orphan_tag(meta: &Meta) -> Option<&str> {
+    meta.owner.is_none().then_some(&meta.key.namespace)
+}
+
 /// A view that keeps the whole object, for kinds with few objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whole<T> {

@@ -10,7 +10,8 @@ use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::core::{self, PodCondition};
 use setpoint_proto::meta::{LabelSelector, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_replicaset_controller::{Action, PodView, ReplicaSetView, World, plan, status};
+use setpoint_replicaset_controller::{Action, ReplicaSetView, World, plan, status};
+use setpoint_workload::PodView;
 
 pub const UID: &str = "set-uid";
 

@@ -4,4 +4,5 @@
 mod backoff;
 mod cluster;
 mod plan;
+mod replication;
 mod status;

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use setpoint_model::{Meta, Target};
-use setpoint_proto::meta::OwnerReference;
+use setpoint_proto::meta::{DeleteOptions, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource};
 
 use super::{Client, Preconditions};
-use crate::Receipt;
+use crate::{Receipt, Written};
 
 impl Client {
     /// Reads whether the object still exists with this uid and is not being deleted. The cache may lag: the object may have
@@ -50,13 +50,54 @@ impl Client {
     /// # Errors
     /// `Conflict` if it has changed since.
     pub async fn delete_unchanged<T: Resource>(&self, seen: &Target) -> Result<Receipt, ApiError> {
-        let unchanged = Preconditions {
-            uid: Some(seen.uid.clone()),
-            revision: Some(seen.revision),
+        let deleted = self.delete::<T>(&seen.key, unchanged(seen), None).await;
+        receipt(deleted)
+    }
+
+    /// Is [`Self::delete_unchanged`] with a propagation policy: `Background` or `Foreground` for a kind whose dependants are
+    /// orphaned by default.
+    ///
+    /// # Errors
+    /// `Conflict` if it has changed since.
+    pub async fn delete_unchanged_with<T: Resource>(
+        &self,
+        seen: &Target,
+        propagation: &str,
+    ) -> Result<Receipt, ApiError> {
+        let options = DeleteOptions {
+            preconditions: unchanged(seen).into_message(),
+            propagation_policy: Some(propagation.to_owned()),
+            ..DeleteOptions::default()
         };
-        match self.delete::<T>(&seen.key, unchanged, None).await {
-            Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-            deleted => Ok(deleted?.receipt()),
-        }
+        receipt(self.delete_with_options::<T>(&seen.key, options).await)
+    }
+
+    /// Replaces the status of the version that was observed. `set` sets it in an object that is empty otherwise.
+    ///
+    /// # Errors
+    /// `Conflict` if it has changed since, `NotFound`.
+    pub async fn update_status_of<T: Resource>(
+        &self,
+        seen: &Meta,
+        set: impl FnOnce(&mut T),
+    ) -> Result<Receipt, ApiError> {
+        let mut object = T::default();
+        *object.meta_mut() = seen.precondition();
+        set(&mut object);
+        Ok(self.update_status(&object).await?.receipt())
+    }
+}
+
+fn unchanged(seen: &Target) -> Preconditions {
+    Preconditions {
+        uid: Some(seen.uid.clone()),
+        revision: Some(seen.revision),
+    }
+}
+
+fn receipt<T>(deleted: Result<Written<T>, ApiError>) -> Result<Receipt, ApiError> {
+    match deleted {
+        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
+        deleted => Ok(deleted?.receipt()),
     }
 }

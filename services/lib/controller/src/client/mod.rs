@@ -2,7 +2,9 @@
 
 mod call;
 mod conditional;
+mod metrics;
 mod read;
+mod scale;
 mod settings;
 mod write;
 

@@ -172,15 +172,28 @@ impl Client {
         preconditions: Preconditions,
         grace: Option<i64>,
     ) -> Result<Written<T>, ApiError> {
+        let options = DeleteOptions {
+            grace_period_seconds: grace,
+            preconditions: preconditions.into_message(),
+            ..DeleteOptions::default()
+        };
+        self.delete_with_options(key, options).await
+    }
+
+    /// Deletes an object as these options say, for example what becomes of its dependants.
+    ///
+    /// # Errors
+    /// As [`Self::delete`].
+    pub async fn delete_with_options<T: Resource>(
+        &self,
+        key: &Key,
+        options: DeleteOptions,
+    ) -> Result<Written<T>, ApiError> {
         let request = DeleteRequest {
             resource: T::RESOURCE.to_owned(),
             namespace: key.namespace.clone(),
             name: key.name.clone(),
-            options: Some(DeleteOptions {
-                grace_period_seconds: grace,
-                preconditions: preconditions.into_message(),
-                ..DeleteOptions::default()
-            }),
+            options: Some(options),
             field_manager: self.writer.to_string(),
             ..DeleteRequest::default()
         };
@@ -211,7 +224,7 @@ impl Client {
 }
 
 impl Preconditions {
-    fn into_message(self) -> Option<meta::Preconditions> {
+    pub(super) fn into_message(self) -> Option<meta::Preconditions> {
         (self != Self::default()).then(|| meta::Preconditions {
             uid: self.uid,
             resource_version: self.revision.map(|revision| revision.to_string()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_proto::core::{EventSource, ObjectReference};
-use setpoint_proto::{Resource, TraceContext};
+use setpoint_proto::{ApiError, Resource, Retry, TraceContext};
 use setpoint_telemetry::Span;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
@@ -144,6 +144,13 @@ impl Recorder {
             metrics::event_dropped();
         }
     }
+}
+
+/// Returns whether an error of a write is reported to the user.
+///
+/// Not reported: conflicts, which the next reconcile resolves, and errors in a namespace that is being deleted.
+pub fn is_reported(error: &ApiError) -> bool {
+    error.reason.retry() != Retry::AfterRefresh && !error.is_namespace_terminating()
 }
 
 /// Returns a reference to an object.

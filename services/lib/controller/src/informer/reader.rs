@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::RwLock;
-use setpoint_model::{Key, Revision};
+use setpoint_model::{Key, Meta, Revision};
 use setpoint_proto::Cause;
 
 use super::Progress;
@@ -68,6 +68,14 @@ impl<V: View> Reader<V> {
     /// Returns the objects with this [`View::tag`] in the order of their keys.
     pub fn tagged(&self, tag: &str) -> Vec<Arc<V>> {
         collect(self.cache.store.read().tagged(tag))
+    }
+
+    /// Returns the objects that `owner` controls, and the orphans of its namespace, whose [`View::tag`] must be
+    /// [`orphan_tag`](crate::orphan_tag).
+    pub fn candidates(&self, owner: &Meta) -> Vec<Arc<V>> {
+        let store = self.cache.store.read();
+        let owned = store.owned_by(&owner.uid);
+        collect(owned.chain(store.tagged(&owner.key.namespace)))
     }
 
     /// Calls `visit` with every object and the cause of its last change, under the lock of the cache.

@@ -26,7 +26,7 @@ use crate::{
     owners,
 };
 use leader::Leader;
-use trigger::{Others, Watched};
+use trigger::{Others, Synced, Watched};
 
 /// Returns the time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -102,6 +102,24 @@ impl<R: Reconciler> Controller<R> {
         key_of: impl Fn(&V) -> K + Send + Sync + 'static,
     ) -> Self {
         self.watches_if(informer, key_of, |_| true)
+    }
+
+    /// Reconciles the keys that `keys` returns for a change, of objects that another informer has: many of them may depend on
+    /// each of the objects here, such as all DaemonSets on each node. A sweep adds none of them.
+    #[must_use]
+    pub fn depends_on<V: View>(
+        mut self,
+        informer: Informer<V>,
+        keys: impl Fn(&Delta<V>) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        let reader = informer.reader();
+        self.core.barrier.watch(&reader);
+        let queue = self.core.queues[0].clone();
+        let informer = informer.on_event(move |delta| queue.concerned(delta, &keys));
+        self.informers
+            .push(Box::pin(informer.run(self.stop.clone())));
+        self.core.sources.push(Box::new(Synced(reader)));
+        self
     }
 
     fn watches_if<V: View, K: IntoIterator<Item = Key> + 'static>(

@@ -63,6 +63,14 @@ impl QueueHandle {
         *self.0.write() = None;
     }
 
+    /// Adds the keys that a change of another object concerns.
+    pub(super) fn concerned<V>(&self, delta: &Delta<V>, keys: impl FnOnce(&Delta<V>) -> Vec<Key>) {
+        if let Some(current) = &*self.0.read() {
+            let add = |key| current.queue.add(key, delta.cause.clone());
+            keys(delta).into_iter().for_each(add);
+        }
+    }
+
     /// Adds the keys of an object that has changed: those that it had and those that it has now.
     pub(super) fn changed<V: View, K: IntoIterator<Item = Key>>(
         &self,
@@ -129,6 +137,17 @@ impl<V: View, K: IntoIterator<Item = Key>, F: Fn(&V) -> K + Send + Sync> Trigger
             add(key, cause.as_ref());
         }
     }
+}
+
+/// A cache whose changes concern objects that have a cache of their own.
+pub(super) struct Synced<V>(pub(super) Reader<V>);
+
+impl<V: View> Trigger for Synced<V> {
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.synced())
+    }
+
+    fn sweep(&self, _: &mut dyn FnMut(Key, Option<&Cause>)) {}
 }
 
 /// Keys that are in no cache.

@@ -80,6 +80,9 @@ impl<R: Reconciler> Worker<R> {
         let inputs =
             |ticket: &Ticket<Key>| (ticket.key.clone(), self.inputs(self.seeds.get(&ticket.key)));
         let inputs: Vec<_> = tickets.iter().map(inputs).collect();
+        for (key, Inputs { now, .. }) in &inputs {
+            self.reconciler.fetch(&self.gateway, key, *now).await;
+        }
         let worlds = self.reconciler.observe_all(&inputs);
         let work = tickets.into_iter().zip(inputs).zip(worlds);
         let work = work

@@ -1,5 +1,6 @@
 //! The parameters of the runtime: batches, several plans for one reconcile, work without a Lease, the clock.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +20,10 @@ use crate::server::{Faults, Server, config_map, eventually};
 
 type Config = Whole<ConfigMap>;
 
-/// Writes `done` into each ConfigMap, and records which keys were observed together.
+/// Writes `done` into each ConfigMap, and records which keys were observed together. Each must have been fetched before.
 struct Marks {
     configs: Reader<Config>,
+    fetched: Mutex<HashSet<Key>>,
     observed: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
@@ -30,7 +32,12 @@ impl Reconciler for Marks {
     type Action = &'static str;
     type Status = ();
 
+    async fn fetch(&self, _: &Client, key: &Key, _: Timestamp) {
+        self.fetched.lock().insert(key.clone());
+    }
+
     fn observe(&self, key: &Key, _: Inputs) -> Option<Arc<Config>> {
+        assert!(self.fetched.lock().remove(key), "{key} was not fetched");
         self.configs.get(key)
     }
 
@@ -96,6 +103,7 @@ async fn a_batch_is_observed_together_and_after_the_writes_of_the_one_before() {
     let (configs, observed) = (gateway.informer::<Config>(), Arc::default());
     let marks = Marks {
         configs: configs.reader(),
+        fetched: Mutex::default(),
         observed: Arc::clone(&observed),
     };
     let rank = move |key: &Key| names.iter().position(|name| *name == key.name);

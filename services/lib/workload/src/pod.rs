@@ -1,12 +1,12 @@
-//! A view of a Pod, as the ReplicaSet controller reads it.
+//! A view of a Pod, as the controllers of workloads read it.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::mem;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_controller::View;
-use setpoint_model::{Labels, Meta, pod};
+use setpoint_controller::{View, orphan_tag};
+use setpoint_model::{Labels, Meta, placement, pod};
 use setpoint_proto::core;
 
 /// Pods of a lower cost are deleted first.
@@ -21,8 +21,17 @@ pub enum Phase {
     Unknown,
     /// Started.
     Running,
-    /// Succeeded or failed; no longer counted.
-    Ended,
+    /// All of its containers have ended, and none will be restarted.
+    Succeeded,
+    /// As [`Self::Succeeded`], and one of them failed, or the node has rejected it.
+    Failed,
+}
+
+impl Phase {
+    /// Returns whether it is final: such a Pod is no longer counted.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
 }
 
 /// Whether the node has accepted a Pod.
@@ -51,11 +60,13 @@ impl Admission {
         }
     }
 
-    pub(crate) fn is_accepted(self) -> bool {
+    /// Returns whether the node has accepted it.
+    pub fn is_accepted(self) -> bool {
         self == Self::Accepted
     }
 
-    pub(crate) fn is_rejected(self) -> bool {
+    /// Returns whether the node has rejected it.
+    pub fn is_rejected(self) -> bool {
         self == Self::Rejected
     }
 }
@@ -65,7 +76,7 @@ fn has_run(container: &core::ContainerStatus) -> bool {
     now.running.is_some() || now.terminated.is_some() || before.terminated.is_some()
 }
 
-/// The fields of a Pod that the controller reads. Kept small, since all Pods of the cluster are cached.
+/// The fields of a Pod that controllers of workloads read. Kept small, since all Pods of the cluster are cached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodView {
     /// The metadata without labels and annotations.
@@ -78,6 +89,8 @@ pub struct PodView {
     pub admission: Admission,
     /// The node that it is bound to.
     pub node: Option<Box<str>>,
+    /// The node that its affinity names while it is not bound.
+    pub wanted_node: Option<Box<str>>,
     /// Since when it is ready.
     pub ready_since: Option<Timestamp>,
     /// The largest restart count of its containers.
@@ -86,6 +99,8 @@ pub struct PodView {
     pub sidecar_restarts: i32,
     /// The deletion cost that the user assigned.
     pub deletion_cost: i32,
+    /// Its volumes that are claims: the names of volume and claim.
+    pub claims: Box<[(Box<str>, Box<str>)]>,
 }
 
 impl View for PodView {
@@ -94,9 +109,10 @@ impl View for PodView {
     fn of(pod: core::Pod) -> Self {
         let mut meta = Meta::of(&pod.metadata);
         let cost = mem::take(&mut meta.annotations).remove(DELETION_COST);
-        let restarts = |statuses: &[core::ContainerStatus]| {
-            let restarts = statuses.iter().map(|container| container.restart_count);
-            restarts.max().unwrap_or_default()
+        let target = placement::target_node(&pod.spec).map(Box::from);
+        let (node, wanted_node) = match pod.spec.node_name.is_empty() {
+            true => (None, target),
+            false => (target, None),
         };
         Self {
             labels: mem::take(&mut meta.labels).into(),
@@ -104,10 +120,12 @@ impl View for PodView {
             phase: phase(&pod.status.phase),
             admission: Admission::of(&pod.status),
             ready_since: pod::ready_since(&pod),
-            restarts: restarts(&pod.status.container_statuses),
-            sidecar_restarts: restarts(&sidecars(&pod)),
+            restarts: restarts(pod.status.container_statuses.iter()),
+            sidecar_restarts: restarts(sidecars(&pod)),
             deletion_cost: cost.map_or(0, |cost| deletion_cost(&cost)),
-            node: (!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.into()),
+            claims: Self::claims_of(&pod.spec),
+            node,
+            wanted_node,
         }
     }
 
@@ -117,22 +135,36 @@ impl View for PodView {
 
     /// Orphans are indexed by namespace.
     fn tag(&self) -> Option<&str> {
-        self.meta
-            .owner
-            .is_none()
-            .then_some(&self.meta.key.namespace)
+        orphan_tag(&self.meta)
     }
 }
 
 impl PodView {
+    /// Returns the volumes that are claims: the names of volume and claim.
+    pub fn claims_of(spec: &core::PodSpec) -> Box<[(Box<str>, Box<str>)]> {
+        let claim = |volume: &core::Volume| {
+            let claim = volume.volume_source.persistent_volume_claim.as_ref()?;
+            Some((
+                volume.name.as_str().into(),
+                claim.claim_name.as_str().into(),
+            ))
+        };
+        spec.volumes.iter().filter_map(claim).collect()
+    }
+
+    /// Returns the node that it is bound to, or else the one that its affinity names.
+    pub fn target_node(&self) -> Option<&str> {
+        self.node.as_deref().or(self.wanted_node.as_deref())
+    }
+
     /// Returns whether it has not ended and is not being deleted.
     pub fn is_active(&self) -> bool {
-        self.phase != Phase::Ended && !self.meta.deleting
+        !self.phase.has_ended() && !self.meta.deleting
     }
 
     /// Returns whether it is being deleted and has not ended.
     pub fn is_terminating(&self) -> bool {
-        self.phase != Phase::Ended && self.meta.deleting
+        !self.phase.has_ended() && self.meta.deleting
     }
 
     /// Returns the time until it is available: zero if it is, `None` if it is not ready.
@@ -143,7 +175,8 @@ impl PodView {
 
 fn phase(phase: &str) -> Phase {
     match phase {
-        "Succeeded" | "Failed" => Phase::Ended,
+        "Succeeded" => Phase::Succeeded,
+        "Failed" => Phase::Failed,
         "Running" => Phase::Running,
         "Unknown" => Phase::Unknown,
         _ => Phase::Pending,
@@ -160,15 +193,30 @@ fn deletion_cost(cost: &str) -> i32 {
 }
 
 /// Returns the statuses of sidecars: init containers that are always restarted.
-fn sidecars(pod: &core::Pod) -> Vec<core::ContainerStatus> {
-    let is_sidecar = |status: &&core::ContainerStatus| {
+pub fn sidecars(pod: &core::Pod) -> impl Iterator<Item = &core::ContainerStatus> {
+    let is_sidecar = move |status: &&core::ContainerStatus| {
         let mut containers = pod.spec.init_containers.iter();
         containers.any(|container| {
             container.name == status.name && container.restart_policy.as_deref() == Some("Always")
         })
     };
     let statuses = pod.status.init_container_statuses.iter();
-    statuses.filter(is_sidecar).cloned().collect()
+    statuses.filter(is_sidecar)
+}
+
+fn restarts<'a>(statuses: impl Iterator<Item = &'a core::ContainerStatus>) -> i32 {
+    let restarts = statuses.map(|container| container.restart_count);
+    restarts.max().unwrap_or_default()
+}
+
+/// Returns the number of Pods in the type of the status fields.
+pub fn count<P>(pods: impl Iterator<Item = P>) -> i32 {
+    saturate(pods.count())
+}
+
+/// Converts a number of Pods to the type of the status fields.
+pub fn saturate(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]

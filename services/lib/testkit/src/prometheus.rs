@@ -1,0 +1,96 @@
+//! A real Prometheus, of its own for one test.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use crate::free_port;
+
+/// A running Prometheus; it ends with this value, and so does its data.
+pub struct Prometheus {
+    _dir: TempDir,
+    process: Child,
+    port: u16,
+}
+
+impl Prometheus {
+    /// Returns whether it can be run on this machine.
+    pub fn is_installed() -> bool {
+        Command::new("prometheus").arg("--version").output().is_ok()
+    }
+
+    /// Starts one on a free port of the loopback that scrapes these addresses each second, by job. It may not serve yet. Labels
+    /// of a target's own series win over those of the target.
+    ///
+    /// # Panics
+    /// When there is no `prometheus` to be run.
+    pub fn start(jobs: &BTreeMap<String, Vec<String>>) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder can be made");
+        let file = dir.path().join("prometheus.yml");
+        std::fs::write(&file, config(jobs)).expect("it is writable");
+        let port = free_port();
+        let process = Command::new("prometheus")
+            .arg(format!("--config.file={}", file.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                dir.path().join("tsdb").display()
+            ))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("prometheus is installed");
+        Self {
+            _dir: dir,
+            process,
+            port,
+        }
+    }
+
+    /// Returns its address, `<host>:<port>`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Returns its URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+
+    /// Stops it in its tracks: connections stay open, nothing answers.
+    pub fn freeze(&self) {
+        let pid = i32::try_from(self.process.id()).expect("process ids are small");
+        kill(Pid::from_raw(pid), Signal::SIGSTOP).expect("it is a child of this process");
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        // It may have ended before.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn config(jobs: &BTreeMap<String, Vec<String>>) -> String {
+    let mut config =
+        "global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n".to_owned();
+    for (job, addresses) in jobs {
+        let targets = format!("static_configs: [{{ targets: {addresses:?} }}]");
+        writeln!(
+            config,
+            "- job_name: {job}\n  honor_labels: true\n  {targets}"
+        )
+        .unwrap();
+    }
+    config
+}
