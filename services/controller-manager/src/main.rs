@@ -11,14 +11,24 @@ use settings::Settings;
 
 /// All controllers that the process can run.
 const CONTROLLERS: &[Hosted] = &[
+    setpoint_cronjob_controller::CONTROLLER,
+    setpoint_daemonset_controller::CONTROLLER,
     setpoint_deployment_controller::CONTROLLER,
+    setpoint_disruption_controller::CONTROLLER,
+    setpoint_horizontalpodautoscaler_controller::CONTROLLER,
+    setpoint_job_controller::CONTROLLER,
     setpoint_replicaset_controller::CONTROLLER,
+    setpoint_replicaset_controller::REPLICATION_CONTROLLER,
+    setpoint_statefulset_controller::CONTROLLER,
 ];
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
     host::run("controller-manager", |host, settings: Settings| {
-        Hosted::start_all(settings.chosen(), host, settings.runtime())
+        let (chosen, runtime) = (settings.chosen(), settings.clone().runtime());
+        Hosted::start_all(chosen, host, runtime, move |hosted, replica, runtime| {
+            settings.run(hosted, replica, runtime)
+        })
     })
     .await
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::queue::Limiter;
-use setpoint_controller::{Hosted, client, election, runtime};
+use setpoint_controller::{Hosted, Replica, client, election, runtime};
+use setpoint_horizontalpodautoscaler_controller::{self as autoscaler, Autoscaling};
 use setpoint_host::duration;
 
 use crate::CONTROLLERS;
@@ -12,11 +14,13 @@ use crate::CONTROLLERS;
 /// The name that stands for all controllers.
 const ALL: &str = "*";
 
-/// Settings of the controller manager; those of each controller are the same.
+/// Settings of the controller manager; those of each controller are the same, except for those of its own in a table of its
+/// name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The controllers to run, by the kind that they reconcile, such as `deployment`; `*` for all.
+    /// The controllers to run, by the kind that they reconcile, such as `deployment`; `*` for all, `-deployment` for all but
+    /// this one, as kube-controller-manager's flag of this name.
     pub controllers: Vec<String>,
     /// The connection to the gateway.
     pub gateway: client::Settings,
@@ -29,6 +33,8 @@ pub struct Settings {
     /// The interval at which all objects are reconciled without a change; zero for never.
     #[serde(with = "duration")]
     pub resync: Duration,
+    /// How the horizontalpodautoscaler-controller computes replicas.
+    pub horizontalpodautoscaler: Autoscaling,
 }
 
 impl Default for Settings {
@@ -47,6 +53,7 @@ impl Default for Settings {
             workers,
             limiter,
             resync,
+            horizontalpodautoscaler: Autoscaling::default(),
         }
     }
 }
@@ -54,11 +61,28 @@ impl Default for Settings {
 impl Settings {
     /// Returns the controllers to run.
     pub fn chosen(&self) -> Vec<Hosted> {
+        let is_named = |name: &str| self.controllers.iter().any(|named| named == name);
         let is_chosen = |hosted: &&Hosted| {
-            let mut names = self.controllers.iter();
-            names.any(|name| name == ALL || name == short(hosted))
+            let name = short(hosted);
+            is_named(name) || (is_named(ALL) && !is_named(&format!("-{name}")))
         };
         CONTROLLERS.iter().filter(is_chosen).copied().collect()
+    }
+
+    /// Runs a controller, with its own settings if it has any.
+    pub fn run(
+        &self,
+        hosted: Hosted,
+        replica: Replica,
+        runtime: runtime::Settings,
+    ) -> BoxFuture<'static, anyhow::Result<()>> {
+        match hosted.name == autoscaler::CONTROLLER.name {
+            true => {
+                let settings = self.horizontalpodautoscaler.clone();
+                Box::pin(autoscaler::run(replica, runtime, settings))
+            }
+            false => (hosted.run)(replica, runtime),
+        }
     }
 
     /// Returns the settings of each controller.
@@ -82,29 +106,46 @@ impl setpoint_host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         const CONTROLLERS: (&str, &str) = (
             "controllers",
-            "Controllers to run, for example deployment,replicaset; * for all",
+            "Controllers to run, for example deployment,replicaset; * for all, *,-deployment for all but one",
         );
         const ALL: &[(&str, &str)] = {
             let [workers, limiter, resync] = *runtime::Settings::DESCRIBE;
-            &[CONTROLLERS, workers, limiter, resync]
+            let [period, stabilization, tolerance, cpu, readiness, zero] =
+                autoscaler::describe_autoscaling!("horizontalpodautoscaler");
+            &[
+                CONTROLLERS,
+                workers,
+                limiter,
+                resync,
+                period,
+                stabilization,
+                tolerance,
+                cpu,
+                readiness,
+                zero,
+            ]
         };
         ALL
     }
 
     fn validate(&self) -> Result<(), String> {
         let known: Vec<_> = CONTROLLERS.iter().map(short).collect();
-        let is_known = |name: &String| name == ALL || known.contains(&name.as_str());
+        let is_known = |name: &String| {
+            let positive = name.strip_prefix('-').unwrap_or(name);
+            name == ALL || known.contains(&positive)
+        };
         if let Some(unknown) = self.controllers.iter().find(|name| !is_known(name)) {
             let known = known.join(", ");
             return Err(format!(
                 "there is no controller {unknown:?}; known are {known}, and * for all"
             ));
         }
-        if self.controllers.is_empty() {
+        if self.chosen().is_empty() {
             return Err("controllers must name at least one".to_owned());
         }
         let runtime = self.clone().runtime();
-        runtime.validate().map_err(|error| error.to_string())
+        runtime.validate().map_err(|error| error.to_string())?;
+        self.horizontalpodautoscaler.validate()
     }
 }
 
@@ -127,19 +168,36 @@ mod tests {
             let chosen = settings.chosen().into_iter();
             chosen.map(|hosted| hosted.name).collect::<Vec<_>>()
         };
-        let all = ["deployment-controller", "replicaset-controller"];
+        let all: Vec<_> = CONTROLLERS.iter().map(|hosted| hosted.name).collect();
         assert_eq!(chosen(Settings::default()), all);
-        assert_eq!(chosen(naming(&["deployment", "replicaset"])), all);
-        assert_eq!(chosen(naming(&["replicaset"])), all[1..]);
+        let two = ["deployment-controller", "replicaset-controller"];
+        assert_eq!(chosen(naming(&["deployment", "replicaset"])), two);
+        assert_eq!(chosen(naming(&["replicaset"])), two[1..]);
+        let mut others = all.clone();
+        others.retain(|name| *name != two[0]);
+        assert_eq!(chosen(naming(&["*", "-deployment"])), others);
+        assert_eq!(chosen(naming(&["-deployment", "deployment"])), two[..1]);
+    }
+
+    #[test]
+    fn every_setting_has_a_description_and_those_of_a_controller_are_checked() {
+        assert!(setpoint_host::settings::undescribed::<Settings>().is_empty());
+        let mut settings = Settings::default();
+        settings.horizontalpodautoscaler.tolerance = -1.0;
+        let refused = Err("tolerance must not be negative".to_owned());
+        assert_eq!(settings.validate(), refused);
     }
 
     #[test]
     fn an_unknown_controller_is_refused_with_those_that_are_known() {
         assert_eq!(Settings::default().validate(), Ok(()));
-        let refused = naming(&["deployment", "cronjob"]).validate();
+        let refused = naming(&["deployment", "sorcery"]).validate();
+        let known: Vec<_> = CONTROLLERS.iter().map(short).collect();
+        let known = known.join(", ");
         let expected =
-            "there is no controller \"cronjob\"; known are deployment, replicaset, and * for all";
-        assert_eq!(refused, Err(expected.to_owned()));
+            format!("there is no controller \"sorcery\"; known are {known}, and * for all");
+        assert_eq!(refused, Err(expected));
         assert!(naming(&[]).validate().is_err());
+        assert!(naming(&["-deployment"]).validate().is_err());
     }
 }

@@ -1,0 +1,25 @@
+//! The DaemonSet controller: keeps one Pod of each DaemonSet on every node that should run it.
+//!
+//! A Pod is created for its node by an affinity to the node's name, and the scheduler binds it. The templates of the past
+//! are ControllerRevisions; a rollout replaces the Pods of old ones node by node.
+
+mod act;
+mod backoff;
+mod manage;
+mod node;
+mod plan;
+mod reconciler;
+mod revisions;
+mod roll;
+mod set;
+mod sites;
+mod status;
+mod world;
+
+pub use backoff::{Backoff, LONGEST as LONGEST_BACKOFF};
+pub use node::NodeView;
+pub use plan::{Action, BURST, Found, plan};
+pub use reconciler::{CONTROLLER, DaemonSets, Informers};
+pub use set::{DaemonSetView, Strategy, Verdict};
+pub use status::status;
+pub use world::World;

@@ -1,0 +1,11 @@
+//! Tests of the decisions of the horizontalpodautoscaler-controller, which are pure.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+#![expect(clippy::type_complexity, reason = "rows of tables are tuples")]
+
+mod calculator;
+mod decision;
+mod fixture;
+mod limits;
+mod properties;
+mod simulation;
+mod status;

@@ -1,0 +1,169 @@
+//! The number of Pods: parallelism, completions, backoff, suspension.
+
+use setpoint_job_controller::Action;
+
+use crate::cluster::Cluster;
+
+fn creates(cluster: &Cluster) -> usize {
+    let steps = cluster.plan().steps;
+    steps
+        .iter()
+        .filter(|step| matches!(step.action, Action::Create { .. }))
+        .count()
+}
+
+fn deleted(cluster: &Cluster) -> Vec<String> {
+    let steps = cluster.plan().steps;
+    let mut names: Vec<_> = steps
+        .into_iter()
+        .filter_map(|step| match step.action {
+            Action::Discard(it) => Some(it.pod.key.name),
+            _ => None,
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn as_many_pods_are_active_as_are_missing_but_at_most_the_parallelism() {
+    for (parallelism, completions, succeeded, active, expected) in [
+        (3, Some(10), 0, 0, 3),
+        (3, Some(10), 0, 2, 1),
+        (3, Some(10), 8, 0, 2),
+        (3, Some(2), 0, 0, 2),
+        (0, Some(2), 0, 0, 0),
+        (3, None, 0, 1, 2),
+        (3, None, 1, 1, 0),
+    ] {
+        let mut cluster = Cluster::new(|job| {
+            (job.spec.parallelism, job.spec.completions) = (Some(parallelism), completions);
+            job.status.succeeded = succeeded;
+        });
+        for n in 0..active {
+            cluster.add(&format!("pi-{n}"), None);
+        }
+        assert_eq!(
+            creates(&cluster),
+            expected,
+            "{parallelism} {completions:?} {succeeded} {active}"
+        );
+    }
+}
+
+#[test]
+fn created_pods_are_active_in_the_status_at_once() {
+    let mut cluster =
+        Cluster::new(|job| (job.spec.parallelism, job.spec.completions) = (Some(3), Some(3)));
+    cluster.reconcile();
+    let status = &cluster.job.status;
+    assert_eq!(
+        (status.active, status.ready, status.terminating),
+        (3, Some(0), Some(0))
+    );
+    assert_eq!(status.start_time, Some(crate::cluster::at(1_000).into()));
+}
+
+#[test]
+fn surplus_pods_that_are_the_least_far_are_deleted_first() {
+    let mut cluster = Cluster::new(|job| {
+        (job.spec.parallelism, job.spec.completions) = (Some(1), Some(9));
+    });
+    cluster.add("pi-ready", None);
+    cluster.run("pi-ready");
+    cluster.add("pi-pending", None);
+    cluster.add("pi-bound", None).spec.node_name = "node".into();
+    assert_eq!(deleted(&cluster), ["pi-bound", "pi-pending"]);
+    cluster.reconcile();
+    cluster.run("pi-bound");
+    cluster.end("pi-bound", 1);
+    (0..3).for_each(|_| _ = cluster.reconcile());
+    assert_eq!(cluster.job.status.failed, 0, "deleted Pods have not failed");
+}
+
+/// Checks J4.
+#[test]
+fn the_delay_of_replacements_doubles_with_each_failure_since_the_last_success() {
+    let mut cluster = Cluster::new(|job| {
+        (job.spec.parallelism, job.spec.completions) = (Some(1), Some(9));
+        job.spec.backoff_limit = Some(100);
+    });
+    let fail = |cluster: &mut Cluster, code| {
+        let name = format!("pi-{}", cluster.now);
+        cluster.add(&name, None);
+        cluster.run(&name);
+        cluster.end(&name, code);
+        let plan = cluster.plan();
+        plan.again.map(|again| again.as_secs())
+    };
+    for expected in [10, 20, 40, 80, 160, 320, 600, 600] {
+        assert_eq!(fail(&mut cluster, 1), Some(expected));
+        cluster.now += expected as i64 - 1;
+        assert_eq!(creates(&cluster), 0);
+        assert_eq!(cluster.plan().again.unwrap().as_secs(), 1);
+        cluster.now += 1;
+        assert_eq!(creates(&cluster), 1);
+    }
+    assert_eq!(fail(&mut cluster, 0), None);
+    cluster.now += 1;
+    assert_eq!(fail(&mut cluster, 1), Some(10));
+}
+
+#[test]
+fn a_suspended_job_deletes_its_active_pods() {
+    let mut cluster =
+        Cluster::new(|job| (job.spec.parallelism, job.spec.completions) = (Some(2), Some(2)));
+    cluster.reconcile();
+    cluster
+        .names("Pending")
+        .iter()
+        .for_each(|name| cluster.run(name));
+    cluster.edit(|job| job.spec.suspend = Some(true));
+    assert_eq!(deleted(&cluster).len(), 2);
+    cluster.reconcile();
+    assert_eq!(cluster.reason("Suspended"), None, "its Pods are active yet");
+    cluster.reconcile();
+    assert_eq!(cluster.reason("Suspended"), Some("JobSuspended"));
+    assert_eq!(
+        (cluster.job.status.active, cluster.job.status.terminating),
+        (0, Some(2))
+    );
+    assert_eq!(cluster.job.status.start_time, None);
+    assert_eq!(cluster.job.status.failed, 0);
+}
+
+#[test]
+fn a_resumed_job_starts_again() {
+    let mut cluster = Cluster::new(|job| {
+        job.spec.suspend = Some(true);
+        job.spec.active_deadline_seconds = Some(10);
+    });
+    cluster.reconcile();
+    assert_eq!(cluster.reason("Suspended"), Some("JobSuspended"));
+    cluster.now += 100;
+    cluster.edit(|job| job.spec.suspend = Some(false));
+    cluster.reconcile();
+    let status = &cluster.job.status;
+    assert_eq!(status.start_time, Some(crate::cluster::at(1_100).into()));
+    assert_eq!(
+        (&*status.conditions[0].status, &*status.conditions[0].reason),
+        ("False", "JobResumed")
+    );
+    assert_eq!(status.active, 1);
+}
+
+#[test]
+fn a_terminating_pod_is_replaced_at_once_or_when_it_has_ended() {
+    for (policy, expected) in [("TerminatingOrFailed", 1), ("Failed", 0)] {
+        let mut cluster = Cluster::new(|job| job.spec.pod_replacement_policy = Some(policy.into()));
+        cluster.reconcile();
+        let name = cluster.names("Pending").remove(0);
+        cluster.run(&name);
+        cluster.delete(&name);
+        cluster.now += 10;
+        assert_eq!(creates(&cluster), expected, "{policy}");
+        cluster.end(&name, 1);
+        cluster.now += 10;
+        assert_eq!(creates(&cluster), 1, "{policy}");
+    }
+}
