@@ -6,24 +6,33 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
 use parking_lot::Mutex;
-use setpoint_model::Key;
-use setpoint_model::pod::Requests;
+use setpoint_model::pod::{self, Requests};
+use setpoint_model::{HostPort, Key};
+use setpoint_proto::core::PodSpec;
 use setpoint_proto::{ApiError, Reason};
 
-/// The address of an admitted Pod, `None` of one that fits and is to be admitted, or the reason of its rejection.
-pub type AdmitResult = Result<Option<Ipv4Addr>, InsufficientResource>;
+use crate::rejection::{InsufficientResource, Rejection};
 
-/// The resource that a node lacks for a Pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InsufficientResource {
-    /// `cpu` (in thousandths of a core), `memory` (in bytes) or `pods`.
-    pub resource: &'static str,
-    /// Amount that the Pod requests.
-    pub requested: i64,
-    /// Amount requested by admitted Pods.
-    pub used: i64,
-    /// Amount that the node can allocate.
-    pub capacity: i64,
+/// The address of an admitted Pod, `None` of one that fits and is to be admitted, or the reason of its rejection.
+pub type AdmitResult = Result<Option<Ipv4Addr>, Rejection>;
+
+/// What a Pod takes from its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// CPU and memory.
+    pub requests: Requests,
+    /// Host ports.
+    pub ports: Vec<HostPort>,
+}
+
+impl Demand {
+    /// Returns the demand of a Pod with this spec.
+    pub fn of(spec: &PodSpec) -> Self {
+        Self {
+            requests: pod::requests(spec),
+            ports: HostPort::of_pod(spec),
+        }
+    }
 }
 
 /// The allocatable resources of a node.
@@ -52,6 +61,8 @@ struct Allocations {
 struct NodeAllocation {
     capacity: NodeCapacity,
     used: Used,
+    /// The host ports of admitted Pods; a port of several restored Pods is listed several times.
+    ports: Vec<HostPort>,
     hosts: BTreeSet<u8>,
 }
 
@@ -78,7 +89,7 @@ impl Used {
 struct AdmittedPod {
     uid: String,
     node: String,
-    requests: Requests,
+    demand: Demand,
     host: u8,
 }
 
@@ -88,6 +99,7 @@ impl Admission {
         let allocation = |capacity| NodeAllocation {
             capacity,
             used: Used::default(),
+            ports: Vec::new(),
             hosts: BTreeSet::new(),
         };
         let nodes = nodes
@@ -101,11 +113,11 @@ impl Admission {
     }
 
     /// Checks a Pod against what is free on its node. Has no side effects.
-    pub fn check(&self, pod: &Key, uid: &str, node: &str, requests: Requests) -> AdmitResult {
+    pub fn check(&self, pod: &Key, uid: &str, node: &str, demand: &Demand) -> AdmitResult {
         let allocations = self.allocations.lock();
         match allocations.address_of(pod, uid) {
             Some(address) => Ok(Some(address)),
-            None => allocations.fits(pod, node, requests).map(|()| None),
+            None => allocations.fits(pod, node, demand).map(|()| None),
         }
     }
 
@@ -113,35 +125,22 @@ impl Admission {
     ///
     /// # Errors
     /// `Conflict` if it does not fit any more: another Pod was admitted since it was checked.
-    pub fn admit(
-        &self,
-        pod: &Key,
-        uid: &str,
-        node: &str,
-        requests: Requests,
-    ) -> Result<(), ApiError> {
+    pub fn admit(&self, pod: &Key, uid: &str, node: &str, demand: &Demand) -> Result<(), ApiError> {
         let mut allocations = self.allocations.lock();
         if allocations.address_of(pod, uid).is_none() {
-            let fits = allocations.fits(pod, node, requests);
-            fits.map_err(|lack| ApiError::new(Reason::Conflict, lack.message()))?;
+            let fits = allocations.fits(pod, node, demand);
+            fits.map_err(|rejection| ApiError::new(Reason::Conflict, rejection.message()))?;
             allocations.remove(pod);
-            allocations.insert(pod, uid, node, requests, None);
+            allocations.insert(pod, uid, node, demand, None);
         }
         Ok(())
     }
 
     /// Admits a Pod that was admitted before the agent restarted, without checking that it fits.
-    pub fn restore(
-        &self,
-        pod: &Key,
-        uid: &str,
-        node: &str,
-        requests: Requests,
-        ip: Option<Ipv4Addr>,
-    ) {
+    pub fn restore(&self, pod: &Key, uid: &str, node: &str, demand: &Demand, ip: Option<Ipv4Addr>) {
         let mut allocations = self.allocations.lock();
         if allocations.address_of(pod, uid).is_none() {
-            allocations.insert(pod, uid, node, requests, ip);
+            allocations.insert(pod, uid, node, demand, ip);
         }
     }
 
@@ -156,12 +155,12 @@ impl Admission {
 
 impl Allocations {
     /// Checks whether a Pod fits once an earlier one of its name has left.
-    fn fits(&self, pod: &Key, node: &str, requests: Requests) -> Result<(), InsufficientResource> {
+    fn fits(&self, pod: &Key, node: &str, demand: &Demand) -> Result<(), Rejection> {
         let Some(allocation) = self.nodes.get(node) else {
             return Ok(());
         };
         let former = self.pods.get(pod).filter(|former| former.node == node);
-        allocation.fits(requests, former)
+        allocation.fits(demand, former)
     }
 
     fn address_of(&self, pod: &Key, uid: &str) -> Option<Ipv4Addr> {
@@ -169,25 +168,18 @@ impl Allocations {
         Some(self.nodes.get(&admitted.node)?.address(admitted.host))
     }
 
-    fn insert(
-        &mut self,
-        pod: &Key,
-        uid: &str,
-        node: &str,
-        requests: Requests,
-        ip: Option<Ipv4Addr>,
-    ) {
+    fn insert(&mut self, pod: &Key, uid: &str, node: &str, demand: &Demand, ip: Option<Ipv4Addr>) {
         let Some(allocation) = self.nodes.get_mut(node) else {
             return;
         };
-        let host = allocation.allocate(requests, ip);
-        let (uid, node) = (uid.to_owned(), node.to_owned());
+        let host = allocation.allocate(demand, ip);
+        let (uid, node, demand) = (uid.to_owned(), node.to_owned(), demand.clone());
         self.pods.insert(
             pod.clone(),
             AdmittedPod {
                 uid,
                 node,
-                requests,
+                demand,
                 host,
             },
         );
@@ -198,21 +190,36 @@ impl Allocations {
             return;
         };
         if let Some(allocation) = self.nodes.get_mut(&admitted.node) {
-            allocation.used.subtract(admitted.requests);
-            allocation.hosts.remove(&admitted.host);
+            allocation.release(&admitted);
         }
     }
 }
 
 impl NodeAllocation {
-    fn fits(
+    fn fits(&self, demand: &Demand, former: Option<&AdmittedPod>) -> Result<(), Rejection> {
+        self.has_resources(demand.requests, former)
+            .map_err(Rejection::Insufficient)?;
+        match self.has_ports(&demand.ports, former) {
+            true => Ok(()),
+            false => Err(Rejection::HostPort),
+        }
+    }
+
+    fn has_ports(&self, ports: &[HostPort], former: Option<&AdmittedPod>) -> bool {
+        let left = |port: &&HostPort| former.is_none_or(|pod| !pod.demand.ports.contains(port));
+        let taken: Vec<_> = self.ports.iter().filter(left).collect();
+        let mut ports = ports.iter();
+        !ports.any(|port| taken.iter().any(|other| port.conflicts_with(other)))
+    }
+
+    fn has_resources(
         &self,
         requests: Requests,
         former: Option<&AdmittedPod>,
     ) -> Result<(), InsufficientResource> {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let (capacity, mut used) = (&self.capacity, self.used);
-        former.inspect(|former| used.subtract(former.requests));
+        former.inspect(|former| used.subtract(former.demand.requests));
         let pods = count(self.hosts.len()).saturating_sub(former.is_some().into());
         [
             (
@@ -243,8 +250,9 @@ impl NodeAllocation {
         })
     }
 
-    fn allocate(&mut self, requests: Requests, ip: Option<Ipv4Addr>) -> u8 {
-        self.used.add(requests);
+    fn allocate(&mut self, demand: &Demand, ip: Option<Ipv4Addr>) -> u8 {
+        self.used.add(demand.requests);
+        self.ports.extend_from_slice(&demand.ports);
         let previous = ip
             .map(|ip| ip.octets()[3])
             .filter(|host| !self.hosts.contains(host));
@@ -255,29 +263,18 @@ impl NodeAllocation {
         host
     }
 
+    fn release(&mut self, pod: &AdmittedPod) {
+        self.used.subtract(pod.demand.requests);
+        for port in &pod.demand.ports {
+            let listed = self.ports.iter().position(|other| other == port);
+            listed.map(|index| self.ports.swap_remove(index));
+        }
+        self.hosts.remove(&pod.host);
+    }
+
     fn address(&self, host: u8) -> Ipv4Addr {
         let [a, b, c, _] = self.capacity.network.octets();
         Ipv4Addr::new(a, b, c, host)
-    }
-}
-
-impl InsufficientResource {
-    /// Returns the status reason of a rejected Pod.
-    pub fn reason(&self) -> String {
-        format!("OutOf{}", self.resource)
-    }
-
-    /// Returns the kubelet's message for a rejected Pod.
-    pub fn message(&self) -> String {
-        let Self {
-            resource,
-            requested,
-            used,
-            capacity,
-        } = self;
-        format!(
-            "Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
-        )
     }
 }
 
@@ -297,15 +294,19 @@ mod tests {
         Admission::new([("node".to_owned(), capacity)])
     }
 
+    fn demand(millicpu: i64, memory: i64) -> Demand {
+        Demand {
+            requests: Requests { millicpu, memory },
+            ports: Vec::new(),
+        }
+    }
+
     fn admit(admission: &Admission, name: &str, millicpu: i64) -> Result<[u8; 4], String> {
-        let requests = Requests {
-            millicpu,
-            memory: 1,
-        };
+        let demand = demand(millicpu, 1);
         let key = Key::new("a", name);
-        let check = || admission.check(&key, name, "node", requests);
-        let admitted = admission.admit(&key, name, "node", requests);
-        let checked = check().map_err(|insufficient| insufficient.reason());
+        let check = || admission.check(&key, name, "node", &demand);
+        let admitted = admission.admit(&key, name, "node", &demand);
+        let checked = check().map_err(|rejection| rejection.reason());
         assert_eq!(admitted.is_ok(), checked.is_ok());
         checked.map(|ip| ip.expect("it is admitted").octets())
     }
@@ -313,17 +314,14 @@ mod tests {
     #[test]
     fn a_check_takes_nothing() {
         let (admission, key) = (admission(), Key::new("a", "web"));
-        let most = Requests {
-            millicpu: 1000,
-            memory: 1000,
-        };
+        let most = demand(1000, 1000);
         for uid in ["1", "2"] {
-            assert_eq!(admission.check(&key, uid, "node", most), Ok(None));
+            assert_eq!(admission.check(&key, uid, "node", &most), Ok(None));
         }
-        admission.admit(&key, "1", "node", most).unwrap();
-        let successor = admission.check(&key, "2", "node", most);
+        admission.admit(&key, "1", "node", &most).unwrap();
+        let successor = admission.check(&key, "2", "node", &most);
         assert_eq!(successor, Ok(None), "it takes the place of its namesake");
-        admission.admit(&key, "2", "node", most).unwrap();
+        admission.admit(&key, "2", "node", &most).unwrap();
         admission.release(&key, "1");
         assert_eq!(admit(&admission, "other", 1), Err("OutOfcpu".into()));
     }
@@ -360,12 +358,9 @@ mod tests {
     #[test]
     fn requests_of_any_size_neither_overflow_nor_leak() {
         let admission = admission();
-        let most = Requests {
-            millicpu: i64::MAX,
-            memory: i64::MAX,
-        };
+        let most = demand(i64::MAX, i64::MAX);
         for name in ["a", "b"] {
-            admission.restore(&Key::new("a", name), name, "node", most, None);
+            admission.restore(&Key::new("a", name), name, "node", &most, None);
         }
         assert_eq!(admit(&admission, "new", 1), Err("OutOfcpu".into()));
         for name in ["a", "b"] {
@@ -383,13 +378,37 @@ mod tests {
             &Key::new("a", "old"),
             "old",
             "node",
-            Requests {
-                millicpu: 5000,
-                memory: 0,
-            },
+            &demand(5000, 0),
             Some(ip),
         );
         assert_eq!(admit(&admission, "old", 5000), Ok(ip.octets()));
         assert_eq!(admit(&admission, "new", 1), Err("OutOfcpu".into()));
+    }
+
+    /// Checks F5.
+    #[test]
+    fn a_host_port_of_a_node_is_of_one_pod() {
+        let admission = admission();
+        let check = |name: &str, port: i32| {
+            let demand = Demand {
+                ports: vec![HostPort {
+                    ip: "0.0.0.0".into(),
+                    protocol: "TCP".into(),
+                    port,
+                }],
+                ..Demand::default()
+            };
+            let key = Key::new("a", name);
+            let checked = admission.check(&key, name, "node", &demand);
+            let admitted = admission.admit(&key, name, "node", &demand);
+            assert_eq!(checked.is_ok(), admitted.is_ok());
+            checked.map(drop)
+        };
+        assert_eq!(check("first", 8080), Ok(()));
+        assert_eq!(check("first", 8080), Ok(()), "its own port");
+        assert_eq!(check("second", 8080), Err(Rejection::HostPort));
+        assert_eq!(check("third", 8081), Ok(()));
+        admission.release(&Key::new("a", "first"), "first");
+        assert_eq!(check("second", 8080), Ok(()));
     }
 }

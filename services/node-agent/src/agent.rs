@@ -13,7 +13,7 @@ use setpoint_proto::core::{Pod, PodStatus};
 use setpoint_task::catch_unwind;
 
 use crate::act::Executor;
-use crate::admission::Admission;
+use crate::admission::{Admission, Demand};
 use crate::metrics;
 use crate::node::Node;
 use crate::plan::{Action, plan};
@@ -156,9 +156,9 @@ impl<R: Runtime> Reconciler for Agent<R> {
 impl<R: Runtime> Agent<R> {
     fn assigned(&self, object: Pod, node: &Node) -> AssignedPod {
         let (key, uid) = (Key::of(&object.metadata), &object.metadata.uid);
-        let requests = model::requests(&object.spec);
+        let demand = Demand::of(&object.spec);
         AssignedPod {
-            admission: self.admission.check(&key, uid, &node.name, requests),
+            admission: self.admission.check(&key, uid, &node.name, &demand),
             object,
             host_ip: node.ip.to_string(),
             allocatable: Arc::clone(&node.resources),
@@ -170,7 +170,7 @@ impl<R: Runtime> Agent<R> {
     fn admit(&self, key: &Key, pod: &Pod) -> Result<Receipt, ApiError> {
         let (uid, node) = (&pod.metadata.uid, &pod.spec.node_name);
         self.admission
-            .admit(key, uid, node, model::requests(&pod.spec))?;
+            .admit(key, uid, node, &Demand::of(&pod.spec))?;
         let view = self.pods.get(key);
         if view.is_none_or(|view| view.ended || view.meta().uid != *uid) {
             self.admission.release(key, uid);
@@ -186,12 +186,10 @@ impl<R: Runtime> Agent<R> {
         let sandboxes = self.executor.runtime.sandboxes(&key);
         let sandbox = sandboxes.iter().find(|sandbox| sandbox.config.uid == *uid);
         if sandbox.is_some() || pod.status.start_time.is_some() {
-            let (requests, ip) = (
-                model::requests(&pod.spec),
-                sandbox.map(|sandbox| sandbox.config.ip),
-            );
+            let demand = Demand::of(&pod.spec);
+            let ip = sandbox.map(|sandbox| sandbox.config.ip);
             self.admission
-                .restore(&key, uid, &pod.spec.node_name, requests, ip);
+                .restore(&key, uid, &pod.spec.node_name, &demand, ip);
         }
     }
 }

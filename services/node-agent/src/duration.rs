@@ -2,22 +2,11 @@
 
 use std::time::Duration;
 
-pub fn print(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    let (hours, minutes) = (millis / 3_600_000, millis / 60_000 % 60);
-    let seconds = seconds(millis % 60_000);
-    match (hours, minutes) {
-        (0, 0) if (1..1000).contains(&millis) => format!("{millis}ms"),
-        (0, 0) => format!("{seconds}s"),
-        (0, minutes) => format!("{minutes}m{seconds}s"),
-        (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
-    }
-}
+use setpoint_proto::meta;
 
-/// Formats seconds without trailing zeros.
-fn seconds(millis: u128) -> String {
-    let exact = format!("{}.{:03}", millis / 1000, millis % 1000);
-    exact.trim_end_matches('0').trim_end_matches('.').to_owned()
+pub fn print(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    meta::Duration::from(Duration::from_millis(millis)).to_string()
 }
 
 #[cfg(test)]

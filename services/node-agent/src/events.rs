@@ -5,7 +5,7 @@ use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, Pod
 
 use crate::duration;
 use crate::runtime::ImageOrigin;
-use crate::status::DEADLINE;
+use crate::status::{DEADLINE, REJECTED};
 use crate::world::WaitingReason;
 
 /// Maximum number of fields named in one Event, whose message is limited to 1024 bytes.
@@ -161,14 +161,8 @@ impl Events {
         if status.reason == DEADLINE {
             self.normal(pod, None, DEADLINE, || status.message.clone());
         }
-        if status.phase == "Failed" && status.reason.starts_with("OutOf") {
-            let message = || {
-                status
-                    .message
-                    .trim_start_matches("Pod was rejected: ")
-                    .to_owned()
-            };
-            self.warning(pod, None, &status.reason, message);
+        if let Some(message) = status.message.strip_prefix(REJECTED) {
+            self.warning(pod, None, &status.reason, || message.to_owned());
         }
     }
 

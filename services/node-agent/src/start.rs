@@ -20,7 +20,6 @@ use crate::act::Executor;
 use crate::admission::Admission;
 use crate::agent::Agent;
 use crate::events::Events;
-use crate::logs::LogService;
 use crate::node::heartbeat::{Heartbeat, report_shutdown};
 use crate::node::{Machine, Node};
 use crate::pod::PodView;
@@ -28,7 +27,9 @@ use crate::runtime::docker::{Docker, Engine, Fallback};
 use crate::runtime::process::Processes;
 use crate::runtime::simulated::Simulated;
 use crate::runtime::{Runtime, Wake};
+use crate::service::NodeService;
 use crate::settings::{Kind, Settings};
+use crate::usage::Meter;
 
 /// Runs the agent until shutdown.
 ///
@@ -125,10 +126,15 @@ async fn serve<R: Runtime>(
     let address = reachable(gateway, host.advertised()).await;
     let heartbeats = heartbeats(host, &settings, &machine, nodes, gateway, address);
     let decision_log = replica.decision_log.routes().into_axum_router();
-    host.offer(decision_log.merge(LogService::router(agent, shutdown.clone())));
+    let meter = Arc::new(Meter::new(Arc::clone(&agent)));
+    let service = NodeService::router(agent, Arc::clone(&meter), shutdown.clone());
+    host.offer(decision_log.merge(service));
+    let tasks = gateway.tasks().clone();
+    let measured = tasks.supervise("usage", "", || meter.run());
     tokio::select! {
         ended = controller.run(host.instance(), shutdown) => ended?,
         () = heartbeats => {}
+        () = measured => {}
     }
     let gateway = gateway.clone();
     tokio::join!(report_shutdown(&gateway, names), replica.leave());

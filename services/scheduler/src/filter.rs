@@ -4,12 +4,13 @@
 
 use std::fmt;
 
-use setpoint_proto::core::{NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration};
+use setpoint_model::HostPort;
+use setpoint_model::placement::{self, tolerates};
+use setpoint_proto::core::Taint;
 
 use crate::anti_affinity::Existing;
 use crate::node::NodeView;
 use crate::pod::{NodeWants, PodView};
-use crate::ports::HostPort;
 use crate::snapshot::NodeInfo;
 
 /// A reason why a node cannot take a Pod, in upstream's words.
@@ -122,56 +123,16 @@ fn untolerated<'a>(wants: &NodeWants, node: &'a NodeView) -> Option<&'a Taint> {
     taints.find(|taint| !tolerates(&wants.tolerations, taint))
 }
 
-/// Returns whether one of the tolerations tolerates the taint.
-pub fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
-    tolerations.iter().any(|toleration| {
-        let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
-        let key = toleration.key.is_empty() || toleration.key == taint.key;
-        let value = match toleration.operator.as_str() {
-            "Exists" => true,
-            _ => !toleration.key.is_empty() && toleration.value == taint.value,
-        };
-        effect && key && value
-    })
-}
-
 fn is_wanted(wants: &NodeWants, node: &NodeView) -> bool {
-    let mut selector = wants.selector.iter();
-    let selected = selector.all(|(key, value)| node.labels().get(key) == Some(value));
     let terms = wants.terms.as_deref();
-    selected && terms.is_none_or(|terms| terms.iter().any(|term| matches(term, node)))
-}
-
-/// Returns whether a term matches; one without requirements matches nothing.
-fn matches(term: &NodeSelectorTerm, node: &NodeView) -> bool {
-    let (expressions, fields) = (&term.match_expressions, &term.match_fields);
-    let name = |key: &str| (key == "metadata.name").then(|| node.name());
-    let label = |key: &str| node.labels().get(key).map(String::as_str);
-    !(expressions.is_empty() && fields.is_empty())
-        && expressions.iter().all(|one| holds(one, label(&one.key)))
-        && fields.iter().all(|one| holds(one, name(&one.key)))
-}
-
-fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    let listed = || value.is_some_and(|value| requirement.values.iter().any(|one| one == value));
-    let numbers = || {
-        let limit = requirement.values.first()?.parse::<i64>().ok()?;
-        Some((value?.parse::<i64>().ok()?, limit))
-    };
-    match requirement.operator.as_str() {
-        "In" => listed(),
-        "NotIn" => !listed(),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => numbers().is_some_and(|(value, limit)| value > limit),
-        "Lt" => numbers().is_some_and(|(value, limit)| value < limit),
-        _ => false,
-    }
+    placement::is_wanted(&wants.selector, terms, node.name(), node.labels())
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use setpoint_proto::core::Toleration;
 
     use super::*;
 
@@ -182,58 +143,6 @@ mod tests {
             value: value.into(),
             effect: effect.into(),
             ..Default::default()
-        }
-    }
-
-    #[test]
-    fn a_toleration_matches_by_key_value_and_effect() {
-        let taint = Taint {
-            key: "gpu".into(),
-            value: "yes".into(),
-            effect: "NoSchedule".into(),
-            ..Default::default()
-        };
-        let tolerated = |one| tolerates(&[one], &taint);
-        assert!(tolerated(toleration("", "Exists", "", "")));
-        assert!(tolerated(toleration("gpu", "Exists", "", "NoSchedule")));
-        assert!(tolerated(toleration("gpu", "", "yes", "")));
-        assert!(!tolerated(toleration("gpu", "Equal", "no", "")));
-        assert!(!tolerated(toleration("gpu", "Exists", "", "NoExecute")));
-        assert!(!tolerated(toleration("", "", "yes", "")));
-    }
-
-    /// Checks C8: upstream's semantics of each operator, with and without the label.
-    #[test]
-    fn requirements_compare_as_upstream_does() {
-        let requirement = |operator: &str, values: &[&str]| NodeSelectorRequirement {
-            operator: operator.into(),
-            values: values.iter().map(|value| (*value).to_owned()).collect(),
-            ..Default::default()
-        };
-        let table = [
-            ("In", &["a", "b"][..], Some("b"), true),
-            ("In", &["a", "b"], Some("c"), false),
-            ("In", &["a"], None, false),
-            ("NotIn", &["a"], Some("a"), false),
-            ("NotIn", &["a"], Some("b"), true),
-            ("NotIn", &["a"], None, true),
-            ("Exists", &[], Some(""), true),
-            ("Exists", &[], None, false),
-            ("DoesNotExist", &[], Some("a"), false),
-            ("DoesNotExist", &[], None, true),
-            ("Gt", &["4"], Some("5"), true),
-            ("Gt", &["4"], Some("4"), false),
-            ("Gt", &["4"], None, false),
-            ("Gt", &["four"], Some("5"), false),
-            ("Lt", &["4"], Some("3"), true),
-            ("Lt", &["4"], Some("4"), false),
-            ("Lt", &["4"], Some("many"), false),
-            ("Lt", &[], Some("3"), false),
-            ("Like", &["a"], Some("a"), false),
-        ];
-        for (operator, values, label, expected) in table {
-            let held = holds(&requirement(operator, values), label);
-            assert_eq!(held, expected, "{operator} {values:?} of {label:?}");
         }
     }
 
@@ -248,55 +157,6 @@ mod tests {
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect();
         node
-    }
-
-    fn requirement(key: &str, value: &str) -> NodeSelectorRequirement {
-        NodeSelectorRequirement {
-            key: key.into(),
-            operator: "In".into(),
-            values: vec![value.into()],
-        }
-    }
-
-    #[test]
-    fn every_requirement_of_one_term_must_hold() {
-        let term = |labels: &[(&str, &str)], fields: &[(&str, &str)]| {
-            let all = |pairs: &[(&str, &str)]| {
-                let pairs = pairs.iter().map(|(key, value)| requirement(key, value));
-                pairs.collect()
-            };
-            NodeSelectorTerm {
-                match_expressions: all(labels),
-                match_fields: all(fields),
-            }
-        };
-        let node = node(&[("disk", "ssd"), ("zone", "a")]);
-        let matches = |labels: &[_], fields: &[_]| matches(&term(labels, fields), &node);
-        assert!(matches(&[("disk", "ssd"), ("zone", "a")], &[]));
-        assert!(!matches(&[("disk", "ssd"), ("zone", "b")], &[]));
-        assert!(!matches(&[], &[]), "an empty term matches nothing");
-        assert!(matches(&[], &[("metadata.name", "one")]));
-        assert!(!matches(&[], &[("metadata.name", "two")]));
-        assert!(!matches(&[], &[("metadata.uid", "one")]));
-        assert!(!matches(&[("disk", "ssd")], &[("metadata.name", "two")]));
-        assert!(!matches(&[("disk", "hdd")], &[("metadata.name", "one")]));
-
-        let wants = |selector: &[(&str, &str)], terms: Option<Vec<NodeSelectorTerm>>| NodeWants {
-            selector: super::tests::node(selector).meta.labels,
-            terms,
-            ..Default::default()
-        };
-        let ssd = || term(&[("disk", "ssd")], &[]);
-        let hdd = || term(&[("disk", "hdd")], &[]);
-        assert!(is_wanted(&wants(&[("zone", "a")], None), &node));
-        assert!(!is_wanted(&wants(&[("zone", "b")], None), &node));
-        assert!(is_wanted(&wants(&[], Some(vec![hdd(), ssd()])), &node));
-        assert!(!is_wanted(&wants(&[], Some(vec![hdd()])), &node));
-        assert!(!is_wanted(&wants(&[], Some(Vec::new())), &node));
-        assert!(!is_wanted(
-            &wants(&[("zone", "b")], Some(vec![ssd()])),
-            &node
-        ));
     }
 
     fn reasons_of(node: NodeView, wants: NodeWants) -> Vec<FilterReason> {

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use setpoint_controller::View;
-use setpoint_model::{Key, Meta, Resources, pod};
+use setpoint_model::{HostPort, Key, Meta, Resources, pod};
 use setpoint_proto::core::{NodeSelectorTerm, Pod, PodSpec, PodStatus, Toleration};
 
 use crate::anti_affinity::Term;
-use crate::ports::HostPort;
 use crate::unsupported;
 
 /// The fields of a Pod that the scheduler reads: the resources, and the requirements while it has no node.

@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use crate::filter::tolerates;
+use setpoint_model::placement::tolerates;
+
 use crate::pod::PodView;
 use crate::snapshot::NodeInfo;
 

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_controller::{Inputs, Reader};
-use setpoint_model::{Key, Resources};
+use setpoint_model::{HostPort, Key, Resources};
 
 use crate::anti_affinity::Existing;
 use crate::assumed::Assumed;
 use crate::node::NodeView;
 use crate::pod::PodView;
-use crate::ports::HostPort;
 use crate::score::Siblings;
 
 /// The inputs of the decisions of a scheduling cycle.
@@ -175,7 +174,6 @@ mod tests {
 
     use super::*;
     use crate::anti_affinity::Term;
-    use crate::ports::HostPort;
 
     fn node(name: &str) -> NodeInfo {
         let mut view = NodeView::default();

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use setpoint_model::{Key, Meta, Resources};
+use setpoint_model::{HostPort, Key, Meta, Resources};
 use setpoint_proto::core::{
-    Affinity, PodAffinityTerm, PodAntiAffinity, PodSpec, Taint, Toleration,
+    Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, PodAntiAffinity, PodSpec,
+    Taint, Toleration,
 };
 use setpoint_proto::meta::LabelSelector;
 use setpoint_scheduler::{
-    Action, Existing, HostPort, NodeInfo, NodeView, NodeWants, PodView, Snapshot, Term, Wants, plan,
+    Action, Existing, NodeInfo, NodeView, NodeWants, PodView, Snapshot, Term, Wants, plan,
 };
 
 const GIB: i64 = 1 << 30;
@@ -167,6 +168,53 @@ fn a_refusal_counts_what_speaks_against_the_nodes_as_upstream_does() {
         refusal(&snapshot(Vec::new(), vec![pod("web", 1)])),
         "no nodes available to schedule pods"
     );
+}
+
+/// The Pods of DaemonSets name their node in `matchFields` and tolerate its conditions.
+#[test]
+fn a_pod_that_names_its_node_gets_that_one_in_spite_of_conditions_that_it_tolerates() {
+    let conditions = ["unschedulable", "disk-pressure", "memory-pressure"];
+    let conditions = conditions.map(|condition| format!("node.kubernetes.io/{condition}"));
+    let taint = |key: &String| Taint {
+        key: key.clone(),
+        effect: "NoSchedule".into(),
+        ..Default::default()
+    };
+    let mut pressed = node("pressed", 4000, 110);
+    pressed.unschedulable = true;
+    pressed.taints = conditions.iter().map(taint).collect();
+    let wants = |name: &str, tolerated: &[String]| {
+        let tolerate = |key: &String| Toleration {
+            key: key.clone(),
+            operator: "Exists".into(),
+            effect: "NoSchedule".into(),
+            ..Default::default()
+        };
+        let named = NodeSelectorRequirement {
+            key: "metadata.name".into(),
+            operator: "In".into(),
+            values: vec![name.into()],
+        };
+        NodeWants {
+            terms: Some(vec![NodeSelectorTerm {
+                match_fields: vec![named],
+                ..Default::default()
+            }]),
+            tolerations: tolerated.iter().map(tolerate).collect(),
+            ..Default::default()
+        }
+    };
+    let nodes = || vec![node("idle", 4000, 110), pressed.clone()];
+    let daemon = wanting("daemon", wants("pressed", &conditions));
+    let bound = bindings(&snapshot(nodes(), vec![daemon]));
+    assert_eq!(bound, [("daemon".into(), "pressed".into())]);
+    for refused in [
+        wants("pressed", &conditions[1..]),
+        wants("gone", &conditions),
+    ] {
+        let refused = wanting("refused", refused);
+        assert_eq!(bindings(&snapshot(nodes(), vec![refused])), []);
+    }
 }
 
 #[test]

@@ -6,14 +6,19 @@ use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
 use super::state_dir::StateDir;
 
 /// All services, each a program of this workspace.
-pub const SERVICES: [&str; 5] = [
+pub const SERVICES: [&str; 6] = [
     "gateway",
     "deployment-controller",
     "replicaset-controller",
     "scheduler",
+    MANAGER,
     "node-agent",
 ];
-/// Services that elect a leader among their replicas.
+/// The process of all controllers that are not services of their own. Each of them elects a leader.
+const MANAGER: &str = "controller-manager";
+/// The controllers that it runs.
+const MANAGED: &str = "*,-deployment,-replicaset";
+/// Services that elect a leader among their replicas, by a Lease of their name.
 pub const ELECTED: [&str; 3] = [
     "deployment-controller",
     "replicaset-controller",
@@ -133,10 +138,10 @@ fn gateway_ip(client: &ProcessSpec, spec: &ClusterSpec) -> String {
     if !spec.relays {
         return LOOPBACK.to_owned();
     }
-    let row = ELECTED
+    let row = SERVICES
         .iter()
         .position(|service| *service == client.service);
-    let row = RELAY_OCTET + row.unwrap_or(ELECTED.len());
+    let row = RELAY_OCTET + row.unwrap_or_default();
     format!("127.0.{row}.{}", client.index + 1)
 }
 
@@ -188,7 +193,8 @@ pub fn gateway(spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
 
 fn elected(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
     let replicas = |service| (0..spec.replicas).map(move |index| ProcessSpec::new(service, index));
-    let replicas = ELECTED.into_iter().flat_map(replicas);
+    let managers = replicas(MANAGER).map(|manager| manager.arg("--controllers", MANAGED));
+    let replicas = ELECTED.into_iter().flat_map(replicas).chain(managers);
     replicas.map(|process| process.args(spec.profile.election()))
 }
 
@@ -259,12 +265,14 @@ mod tests {
         });
         assert_eq!(names[0], ["etcd-0"]);
         assert_eq!(names[1], ["gateway-0", "gateway-1"]);
-        assert_eq!(names[2].len(), 3 * 3 + 3);
+        assert_eq!(names[2].len(), 4 * 3 + 3);
         assert_eq!(
-            names[2][7..],
+            names[2][8..],
             [
-                "scheduler-1",
                 "scheduler-2",
+                "controller-manager-0",
+                "controller-manager-1",
+                "controller-manager-2",
                 "node-agent-0",
                 "node-agent-1",
                 "node-agent-2"
@@ -311,7 +319,7 @@ mod tests {
             let same = relays.iter().filter(|relay| relay.args.last() == Some(ip));
             assert_eq!(same.count(), 1, "{ip}");
         }
-        let expected = "relay --to 127.0.0.1:7443 --to 127.0.0.1:7444 --at 127.0.102.2";
+        let expected = "relay --to 127.0.0.1:7443 --to 127.0.0.1:7444 --at 127.0.103.2";
         let scheduler = relays.iter().find(|one| one.name == "relay-scheduler-1");
         assert_eq!(
             scheduler.map(|one| one.args.join(" ")).as_deref(),
@@ -327,12 +335,7 @@ mod tests {
                 .args
                 .iter()
                 .any(|arg| arg == "--election-lease-duration");
-            assert_eq!(
-                is_fast,
-                ELECTED.contains(&process.service),
-                "{}",
-                process.name
-            );
+            assert_eq!(is_fast, process.service != "node-agent", "{}", process.name);
         }
     }
 }

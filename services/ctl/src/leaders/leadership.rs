@@ -57,7 +57,12 @@ fn leadership(lease: &Lease, term: u64, replicas: &[&Lease], now: Timestamp) -> 
     let service = lease.metadata.name.clone();
     let identity = holder(lease);
     let leader = identity.map(instance);
-    let of_service = |replica: &&&Lease| replica.metadata.labels.get(SERVICE) == Some(&service);
+    // A controller that shares a process has replicas of the name of that process.
+    let led_by = |replica: &&&Lease| leader.is_some() && holder(replica) == leader;
+    let leading = replicas.iter().find(led_by);
+    let name = leading.and_then(|replica| replica.metadata.labels.get(SERVICE));
+    let name = Some(name.unwrap_or(&service));
+    let of_service = |replica: &&&Lease| replica.metadata.labels.get(SERVICE) == name;
     let present = replicas.iter().filter(of_service);
     let mut standbys: Vec<_> = present
         .filter_map(|replica| standby(replica, leader, now))
@@ -195,6 +200,15 @@ mod tests {
         assert!(!second.is_expired());
         let standbys: Vec<_> = second.standbys.iter().map(Standby::describe).collect();
         assert_eq!(standbys, ["s-0", "s-2 (no heartbeat for 20s)"]);
+    }
+
+    #[test]
+    fn replicas_of_a_process_stand_by_for_each_of_its_controllers() {
+        let leads = [lease("job-controller", "m-1_0a", 15, 1)];
+        let there = [replica("m", "m-0", 0), replica("m", "m-1", 0)];
+        let found = found(&leads, &there.each_ref());
+        let standbys: Vec<_> = found[0].standbys.iter().map(Standby::describe).collect();
+        assert_eq!(standbys, ["m-0"]);
     }
 
     #[test]

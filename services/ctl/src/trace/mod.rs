@@ -7,10 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use setpoint_codec::{Kind, kinds};
-use setpoint_model::Key;
-use setpoint_proto::Cause;
-use setpoint_proto::setpoint::ObjectRef;
+use setpoint_proto::ApiError;
+use setpoint_proto::setpoint::explain_client::ExplainClient;
+use setpoint_proto::setpoint::{HistoryRequest, HistoryResponse, ObjectRef};
 
 use crate::connection::Connection;
 use crate::subject::ObjectArgs;
@@ -37,16 +36,8 @@ pub struct Options {
 
 /// Prints the cascade that the object's last write belongs to.
 pub async fn trace(connection: &Connection, options: &Options) -> anyhow::Result<ExitCode> {
-    let subject = options.named.subject()?;
-    let kind = kind(&subject.resource)?;
-    let namespace = if kind.namespaced {
-        subject.namespace.as_str()
-    } else {
-        ""
-    };
-    let key = Key::new(namespace, &subject.name);
-    let object = connection.gateway()?.object(&kind.resource(), &key).await?;
-    let id = trace_id(&subject, object.cause)?;
+    let last = last_write(connection, options.named.subject()?).await?;
+    let id = trace_id(&last)?;
     let jaeger = options.jaeger.trim_end_matches('/');
     let told = cascade::fetch(jaeger, &format!("/api/traces/{id}")).await;
     let told = told.with_context(|| format!("cannot get trace {id} from {jaeger}"))?;
@@ -64,58 +55,59 @@ pub async fn trace(connection: &Connection, options: &Options) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds a kind by any name that kubectl accepts.
-fn kind(word: &str) -> anyhow::Result<&'static Kind> {
-    let word = word.to_lowercase();
-    let is_meant = |kind: &&Kind| {
-        let names = [&kind.plural, &kind.singular, &kind.resource()];
-        names.contains(&&word) || kind.short_names.contains(&word)
+/// Returns the history of an object with its last write only.
+async fn last_write(
+    connection: &Connection,
+    subject: ObjectRef,
+) -> anyhow::Result<HistoryResponse> {
+    let request = HistoryRequest {
+        subject: Some(subject),
+        limit: 1,
+        diff: false,
     };
-    let found = kinds().iter().find(is_meant);
-    found.with_context(|| format!("there is no kind {word:?}"))
+    let mut client = ExplainClient::new(connection.gateway()?.channel());
+    let answer = client.history(request).await.map_err(ApiError::from)?;
+    Ok(answer.into_inner())
 }
 
-fn trace_id(subject: &ObjectRef, cause: Option<Cause>) -> anyhow::Result<String> {
-    let cause = cause.unwrap_or_default();
-    match cause.trace_id() {
-        Some(id) => Ok(id.to_string()),
-        None => bail!(
-            "the last write of {}/{}, by {:?}, was not traced; services trace if OTEL_EXPORTER_OTLP_ENDPOINT is set",
-            subject.resource,
-            subject.name,
-            cause.writer
-        ),
+fn trace_id(last: &HistoryResponse) -> anyhow::Result<&str> {
+    let subject = last.subject.clone().unwrap_or_default();
+    let (resource, name) = (subject.resource, subject.name);
+    let Some(version) = last.versions.first() else {
+        bail!("{resource} {name:?} not found");
+    };
+    if version.trace_id.is_empty() {
+        let writer = version.cause.clone().unwrap_or_default().writer;
+        bail!(
+            "the last write of {resource}/{name}, by {writer:?}, was not traced; services trace if OTEL_EXPORTER_OTLP_ENDPOINT is set"
+        );
     }
+    Ok(&version.trace_id)
 }
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::setpoint::Version;
+
     use super::*;
 
     #[test]
-    fn a_kind_is_found_by_plural_singular_short_and_full_name() {
-        for word in ["deployment", "deployments", "Deploy", "deployments.apps"] {
-            assert_eq!(kind(word).unwrap().kind, "Deployment", "{word}");
-        }
-        assert!(kind("cats").is_err());
-    }
-
-    #[test]
     fn an_untraced_write_has_no_trace_id() {
-        let subject = ObjectRef {
-            resource: "pod".to_owned(),
-            name: "web".to_owned(),
-            ..ObjectRef::default()
+        let mut last = HistoryResponse {
+            subject: Some(ObjectRef {
+                resource: "pods".to_owned(),
+                name: "web".to_owned(),
+                ..ObjectRef::default()
+            }),
+            ..HistoryResponse::default()
         };
-        let error = trace_id(&subject, None).unwrap_err().to_string();
-        assert!(error.starts_with("the last write of pod/web"), "{error}");
-        let traced = Cause {
-            traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-                .parse()
-                .ok(),
-            ..Cause::default()
-        };
-        let id = trace_id(&subject, Some(traced)).unwrap();
-        assert_eq!(id, "4bf92f3577b34da6a3ce929d0e0e4736");
+        let error = trace_id(&last).unwrap_err().to_string();
+        assert_eq!(error, r#"pods "web" not found"#);
+        last.versions.push(Version::default());
+        let error = trace_id(&last).unwrap_err().to_string();
+        assert!(error.starts_with("the last write of pods/web"), "{error}");
+        let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+        last.versions[0].trace_id = id.to_owned();
+        assert_eq!(trace_id(&last).unwrap(), id);
     }
 }

@@ -24,11 +24,11 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
         stdout_of(&cluster.run(&["status"]))
             .matches(" ready\n")
             .count(),
-        11
+        13
     );
 
     let before = cluster.pids();
-    assert_eq!(before.len(), 11);
+    assert_eq!(before.len(), 13);
     let text = cluster.up(&[]);
     assert!(
         text.starts_with("Setpoint is running already; nothing was changed."),
@@ -46,7 +46,7 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
     );
     let text = stdout_of(&cluster.run(&["down"]));
     assert!(
-        text.contains("Setpoint is down: 11 processes stopped"),
+        text.contains("Setpoint is down: 13 processes stopped"),
         "{text}"
     );
     assert!(!text.contains("killed"), "{text}");
@@ -73,7 +73,7 @@ fn up_starts_missing_processes_and_keeps_the_others() {
 
     let text = cluster.up(&["--profile", "fast"]);
     assert!(
-        text.contains("Starting the 1 of 11 processes that do not run"),
+        text.contains("Starting the 1 of 13 processes that do not run"),
         "{text}"
     );
     let mut after = cluster.pids();
@@ -92,7 +92,7 @@ fn every_key_of_the_settings_files_exists() {
         .flatten()
         .map(|file| file.path())
         .collect();
-    assert_eq!(files.len(), 6);
+    assert_eq!(files.len(), 12);
     for file in files {
         let service = file.file_stem().unwrap();
         let mut command =

@@ -7,6 +7,7 @@ pub mod process;
 pub mod simulated;
 mod table;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub trait Runtime: Send + Sync + 'static {
     /// Whether containers run images and mount volumes. Otherwise a placeholder runs in place of a container without a
     /// command.
     const RUNS_IMAGES: bool;
+    /// Whether the CPU usage of containers is simulated, so that there is none to read.
+    const SIMULATES_LOAD: bool = false;
 
     /// Returns the sandboxes of all Pods with this name: usually one, two while a predecessor is being removed.
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox>;
@@ -71,11 +74,23 @@ pub trait Runtime: Send + Sync + 'static {
         options: &LogOptions,
     ) -> impl Future<Output = Result<Log, Error>> + Send;
 
+    /// Returns what the running containers have used so far, of those that can be read.
+    fn readings(&self) -> impl Future<Output = HashMap<ContainerId, Reading>> + Send;
+
     /// Removes a container that has exited.
     fn remove(&self, id: &ContainerId) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Removes a sandbox whose containers have all exited.
     fn remove_sandbox(&self, uid: &str) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+/// What a container has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The CPU time since it started.
+    pub cpu: Duration,
+    /// The memory that it holds, in bytes.
+    pub memory: u64,
 }
 
 /// The error of a runtime.

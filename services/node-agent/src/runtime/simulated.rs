@@ -1,5 +1,6 @@
 //! A runtime without processes, which allows for thousands of Pods in one agent. Idle containers cost nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use setpoint_task::catch_panic;
 
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Exit, ImageOrigin, Log, LogOptions, Runtime,
-    Sandbox, SandboxConfig, State, Wake,
+    Container, ContainerConfig, ContainerId, Error, Exit, ImageOrigin, Log, LogOptions, Reading,
+    Runtime, Sandbox, SandboxConfig, State, Wake,
 };
 
 /// Simulated containers. They start after a delay, end as their command says, and stop immediately when asked to.
@@ -78,6 +79,7 @@ impl Runtime for Simulated {
     const NAME: &'static str = "simulated";
     const RUNS_COMMANDS: bool = false;
     const RUNS_IMAGES: bool = false;
+    const SIMULATES_LOAD: bool = true;
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().sandboxes_of(pod)
@@ -129,6 +131,10 @@ impl Runtime for Simulated {
     async fn log(&self, id: &ContainerId, _: &LogOptions) -> Result<Log, Error> {
         self.shared.table.lock().container(id)?;
         Ok(futures::stream::empty().boxed())
+    }
+
+    async fn readings(&self) -> HashMap<ContainerId, Reading> {
+        HashMap::new()
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

@@ -12,13 +12,16 @@ use setpoint_proto::core::{
     ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, PodIp, PodStatus,
 };
 
-use crate::admission::InsufficientResource;
+use crate::rejection::Rejection;
 use crate::restart::{RestartPolicy, is_sidecar};
 use crate::world::{AssignedPod, LOST_EXIT_CODE, World};
 
 /// The kubelet's reason and message for a Pod whose deadline is exceeded.
 pub const DEADLINE: &str = "DeadlineExceeded";
 pub const DEADLINE_MESSAGE: &str = "Pod was active on the node longer than the specified deadline";
+
+/// The start of the message of a rejected Pod.
+pub const REJECTED: &str = "Pod was rejected: ";
 
 /// Returns the Pod's status if it differs from the last reported one.
 pub fn status(world: &World) -> Option<PodStatus> {
@@ -28,18 +31,18 @@ pub fn status(world: &World) -> Option<PodStatus> {
         return None;
     }
     let status = match &pod.admission {
-        Err(insufficient) => pod.rejected(world, insufficient),
+        Err(rejection) => pod.rejected(world, rejection),
         Ok(_) => pod.status(world),
     };
     (status != *reported).then_some(status)
 }
 
 impl AssignedPod {
-    fn rejected(&self, world: &World, insufficient: &InsufficientResource) -> PodStatus {
+    fn rejected(&self, world: &World, rejection: &Rejection) -> PodStatus {
         PodStatus {
             phase: "Failed".to_owned(),
-            reason: insufficient.reason(),
-            message: format!("Pod was rejected: {}", insufficient.message()),
+            reason: rejection.reason(),
+            message: format!("{REJECTED}{}", rejection.message()),
             start_time: Some(world.now.into()),
             observed_generation: self.object.metadata.generation,
             ..self.object.status.clone()

@@ -10,7 +10,9 @@ mod termination;
 
 use std::time::Duration;
 
-use setpoint_node_agent::{Action, InsufficientResource, LastAttempt, WaitingReason, plan};
+use setpoint_node_agent::{
+    Action, InsufficientResource, LastAttempt, Rejection, WaitingReason, plan,
+};
 use simulation::{IP, Simulation, pod};
 
 fn summary(phase: &str, ready: bool) -> (String, bool) {
@@ -161,12 +163,13 @@ fn a_pod_waits_until_stale_sandboxes_of_its_name_are_removed() {
 #[test]
 fn a_pod_that_does_not_fit_is_rejected_with_a_reason() {
     let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
-    simulation.world.pod.as_mut().unwrap().admission = Err(InsufficientResource {
-        resource: "cpu",
-        requested: 500,
-        used: 3600,
-        capacity: 4000,
-    });
+    simulation.world.pod.as_mut().unwrap().admission =
+        Err(Rejection::Insufficient(InsufficientResource {
+            resource: "cpu",
+            requested: 500,
+            used: 3600,
+            capacity: 4000,
+        }));
     simulation.converge();
     let status = simulation.pod().status.clone();
     assert_eq!(
@@ -178,6 +181,23 @@ fn a_pod_that_does_not_fit_is_rejected_with_a_reason() {
     assert_eq!(status.observed_generation, 1);
     assert_eq!(status.start_time, Some(simulation.world.now.into()));
     assert!(simulation.done.is_empty());
+}
+
+/// Checks F5.
+#[test]
+fn a_pod_whose_host_port_is_taken_is_rejected() {
+    let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
+    simulation.world.pod.as_mut().unwrap().admission = Err(Rejection::HostPort);
+    simulation.converge();
+    let status = &simulation.pod().status;
+    assert_eq!(
+        (status.phase.as_str(), status.reason.as_str()),
+        ("Failed", "NodePorts")
+    );
+    assert_eq!(
+        status.message,
+        "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    );
 }
 
 #[test]

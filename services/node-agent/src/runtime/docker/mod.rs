@@ -16,6 +16,7 @@ mod settings;
 mod state;
 mod stop;
 mod sweep;
+mod usage;
 mod volume;
 mod watch;
 
@@ -34,8 +35,8 @@ use tokio_util::task::AbortOnDropHandle;
 use self::image::Images;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Runtime, Sandbox,
-    SandboxConfig, Wake,
+    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Reading, Runtime,
+    Sandbox, SandboxConfig, Wake,
 };
 
 pub use self::engine::{ConnectError, Engine};
@@ -142,6 +143,10 @@ impl Runtime for Docker {
     async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
         let runtime_id = self.shared.table.lock().container(id)?.runtime_id.clone();
         Ok(read_log(&self.shared.engine, runtime_id, options))
+    }
+
+    async fn readings(&self) -> HashMap<ContainerId, Reading> {
+        self.shared.readings().await
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

@@ -15,6 +15,7 @@ mod process_handle;
 mod rotation;
 pub mod shim;
 mod sweep;
+mod usage;
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -38,8 +39,8 @@ use self::folder::Folder;
 use self::process_handle::ProcessHandle;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Runtime, Sandbox,
-    SandboxConfig, State, Wake, pod_label,
+    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Reading, Runtime,
+    Sandbox, SandboxConfig, State, Wake, pod_label,
 };
 
 pub use self::sweep::sweep;
@@ -233,6 +234,12 @@ impl Runtime for Processes {
             found.map_or(true, |found| matches!(found.state, State::Exited(_)))
         };
         log::read(&id.to_string(), path, options, over)
+    }
+
+    async fn readings(&self) -> HashMap<ContainerId, Reading> {
+        let running = self.shared.shims.lock().keys().cloned().collect();
+        let read = tokio::task::spawn_blocking(|| usage::readings(running));
+        read.await.unwrap_or_default()
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

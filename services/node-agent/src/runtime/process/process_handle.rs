@@ -76,9 +76,9 @@ const PASS_INTERVAL: Duration = Duration::from_millis(1);
 ///
 /// A process that cleared its environment is not found.
 pub fn kill_marked(id: &ContainerId) {
-    let entry = format!("{MARKER}={id}");
+    let id = id.to_string();
     for _ in 0..MAX_PASSES {
-        let left = processes().filter(|pid| kill_if_marked(*pid, entry.as_bytes()));
+        let left = processes().filter(|pid| kill_if_marked(*pid, &id));
         if left.count() == 0 {
             return;
         }
@@ -86,22 +86,29 @@ pub fn kill_marked(id: &ContainerId) {
     }
 }
 
-fn processes() -> impl Iterator<Item = Pid> {
+/// Returns the processes of this machine.
+pub fn processes() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(Pid::from_raw)
 }
 
-/// Kills a process whose environment contains `entry`; returns whether it was killed.
-fn kill_if_marked(pid: Pid, entry: &[u8]) -> bool {
+/// Returns the id of the container that a process belongs to; `None` if it belongs to none, or may not be inspected.
+pub fn container_of(pid: Pid) -> Option<String> {
+    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let mut entries = environment.split(|byte| *byte == 0);
+    let id = entries.find_map(|entry| entry.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"="))?;
+    String::from_utf8(id.to_vec()).ok()
+}
+
+/// Kills a process of the container `id`; returns whether it was killed.
+fn kill_if_marked(pid: Pid, id: &str) -> bool {
     // Opened before reading the environment, so that a reused pid is never killed.
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
         return false;
     };
-    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
-    let marked = environment
-        .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|one| one == entry));
-    marked && pidfd_send_signal(&process, Signal::KILL).is_ok()
+    let is_marked = container_of(pid).is_some_and(|container| container == id);
+    is_marked && pidfd_send_signal(&process, Signal::KILL).is_ok()
 }
 
 /// Returns the state and the start time of the process with this pid.

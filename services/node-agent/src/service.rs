@@ -1,4 +1,4 @@
-//! The gRPC service `setpoint.v1.Node`, which serves container logs.
+//! The gRPC service `setpoint.v1.Node`: logs and resource usage of containers.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use setpoint_model::Key;
 use setpoint_proto::core::{ContainerStatus, Pod};
 use setpoint_proto::setpoint::node_server::{Node, NodeServer};
-use setpoint_proto::setpoint::{LogsPiece, LogsRequest};
+use setpoint_proto::setpoint::{LogsPiece, LogsRequest, UsageRequest, UsageResponse};
 use setpoint_proto::{ApiError, Reason};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -16,17 +16,27 @@ use tonic::{Request, Response, Status};
 use crate::agent::Agent;
 use crate::runtime::log::limited;
 use crate::runtime::{Container, Error, LogOptions, Runtime, State};
+use crate::usage::Meter;
 
-/// Serves the logs of containers.
-pub struct LogService<R> {
+/// Serves what the agent knows about its containers.
+pub struct NodeService<R> {
     agent: Arc<Agent<R>>,
+    meter: Arc<Meter<R>>,
     shutdown: CancellationToken,
 }
 
-impl<R: Runtime> LogService<R> {
+impl<R: Runtime> NodeService<R> {
     /// Returns the routes of the service, for the process's listener.
-    pub fn router(agent: Arc<Agent<R>>, shutdown: CancellationToken) -> Router {
-        let service = NodeServer::new(Self { agent, shutdown });
+    pub fn router(
+        agent: Arc<Agent<R>>,
+        meter: Arc<Meter<R>>,
+        shutdown: CancellationToken,
+    ) -> Router {
+        let service = NodeServer::new(Self {
+            agent,
+            meter,
+            shutdown,
+        });
         Router::new().route_service("/setpoint.v1.Node/{method}", service)
     }
 
@@ -57,7 +67,7 @@ impl<R: Runtime> LogService<R> {
 }
 
 #[tonic::async_trait]
-impl<R: Runtime> Node for LogService<R> {
+impl<R: Runtime> Node for NodeService<R> {
     type LogsStream = BoxStream<'static, Result<LogsPiece, Status>>;
 
     async fn logs(
@@ -89,6 +99,11 @@ impl<R: Runtime> Node for LogService<R> {
         });
         let ended = self.shutdown.clone().cancelled_owned();
         Ok(Response::new(pieces.take_until(ended).boxed()))
+    }
+
+    async fn usage(&self, _: Request<UsageRequest>) -> Result<Response<UsageResponse>, Status> {
+        let pods = self.meter.usage();
+        Ok(Response::new(UsageResponse { pods }))
     }
 }
 

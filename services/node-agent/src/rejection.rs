@@ -1,0 +1,58 @@
+//! The reasons for which a node rejects a Pod that is bound to it, in the kubelet's words.
+
+/// A reason for which a node rejects a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The node lacks a resource.
+    Insufficient(InsufficientResource),
+    /// Another Pod of the node has a host port of the Pod.
+    HostPort,
+}
+
+/// The resource that a node lacks for a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsufficientResource {
+    /// `cpu` (in thousandths of a core), `memory` (in bytes) or `pods`.
+    pub resource: &'static str,
+    /// Amount that the Pod requests.
+    pub requested: i64,
+    /// Amount requested by admitted Pods.
+    pub used: i64,
+    /// Amount that the node can allocate.
+    pub capacity: i64,
+}
+
+impl Rejection {
+    /// Returns the reason in the status of the Pod.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Insufficient(lack) => format!("OutOf{}", lack.resource),
+            Self::HostPort => "NodePorts".to_owned(),
+        }
+    }
+
+    /// Returns the message of the Event of the Pod.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Insufficient(lack) => lack.message(),
+            Self::HostPort => {
+                "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+impl InsufficientResource {
+    fn message(&self) -> String {
+        let Self {
+            resource,
+            requested,
+            used,
+            capacity,
+        } = self;
+        format!(
+            "Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
+        )
+    }
+}

@@ -1,0 +1,61 @@
+//! Reads the resource usage of containers from /proc.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::Pid;
+
+use super::process_handle::{container_of, processes};
+use crate::runtime::{ContainerId, Reading};
+
+/// Sums up the usage of all processes of each container, those that left its process group or session included. The CPU
+/// time of ended processes is included once their parent has waited for them.
+pub fn readings(running: Vec<ContainerId>) -> HashMap<ContainerId, Reading> {
+    let mut sums: HashMap<String, Reading> = HashMap::new();
+    for pid in processes() {
+        let Some((container, reading)) = container_of(pid).zip(reading(pid)) else {
+            continue;
+        };
+        let sum = sums.entry(container).or_default();
+        sum.cpu = sum.cpu.saturating_add(reading.cpu);
+        sum.memory = sum.memory.saturating_add(reading.memory);
+    }
+    let read = |id: ContainerId| sums.get(&id.to_string()).map(|sum| (id, *sum));
+    running.into_iter().filter_map(read).collect()
+}
+
+fn reading(pid: Pid) -> Option<Reading> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    of_stat(&stat)
+}
+
+/// Parses the fields `utime`, `stime`, `cutime`, `cstime` (14 to 17) and `rss` (24) of a process.
+fn of_stat(stat: &str) -> Option<Reading> {
+    // The second field, the program's name in parentheses, may contain any characters.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    let ticks = (0..4).try_fold(0, |sum: u64, _| Some(sum.saturating_add(number()?)))?;
+    let pages = fields.nth(6)?.parse::<u64>().ok()?;
+    Some(Reading {
+        cpu: Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64),
+        memory: pages.saturating_mul(page_size() as u64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_waited_children_is_counted() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 100 50 30 20 20 0 1 0 900 4096 5 0";
+        let reading = of_stat(stat).unwrap();
+        let seconds = 200.0 / clock_ticks_per_second() as f64;
+        assert_eq!(reading.cpu, Duration::from_secs_f64(seconds));
+        assert_eq!(reading.memory, 5 * page_size() as u64);
+        assert_eq!(of_stat("7 (a) S 1"), None);
+    }
+}
