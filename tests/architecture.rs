@@ -10,7 +10,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("proto", &[]),
     // Selectors, owners and conditions are parts of messages.
     ("model", &["proto"]),
-    ("codec", &["model", "proto"]),
+    ("codec", &["model", "proto", "schema"]),
+    // Names and quantities are checked by the same rules.
+    ("schema", &["model"]),
     // All processes have tasks that are restarted after a panic.
     ("task", &[]),
     ("telemetry", &["proto"]),
@@ -19,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["host", "model", "proto", "task", "telemetry"],
     ),
     ("host", &["proto", "task", "telemetry"]),
+    ("workload", &["controller", "model", "proto"]),
     // The registration of metrics is in telemetry.
     ("store", &["codec", "model", "proto", "task", "telemetry"]),
     (
@@ -28,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "host",
             "model",
             "proto",
+            "schema",
             "store",
             "task",
             "telemetry",
@@ -38,20 +42,40 @@ const ARROWS: &[(&str, &[&str])] = &[
         "controller-manager",
         &[
             "controller",
+            "cronjob-controller",
+            "daemonset-controller",
             "deployment-controller",
+            "disruption-controller",
+            "horizontalpodautoscaler-controller",
             "host",
+            "job-controller",
             "replicaset-controller",
+            "statefulset-controller",
         ],
     ),
+    ("cronjob-controller", SERVICE),
+    ("daemonset-controller", SERVICE),
     ("deployment-controller", SERVICE),
+    ("disruption-controller", SERVICE),
+    ("horizontalpodautoscaler-controller", SERVICE),
+    ("job-controller", SERVICE),
     ("replicaset-controller", SERVICE),
+    ("statefulset-controller", SERVICE),
     ("scheduler", SERVICE),
     ("node-agent", SERVICE),
-    ("ctl", &["codec", "host", "controller", "model", "proto"]),
+    ("ctl", &["host", "controller", "model", "proto"]),
     // The tests of any crate may use it.
     ("testkit", &[]),
 ];
-const SERVICE: &[&str] = &["host", "controller", "model", "proto", "task", "telemetry"];
+const SERVICE: &[&str] = &[
+    "host",
+    "controller",
+    "model",
+    "proto",
+    "task",
+    "telemetry",
+    "workload",
+];
 
 /// Crates that only tests use. Those that are not in `ARROWS` may depend on any crate.
 const TESTS: &[&str] = &["testkit", "tests", "fuzz"];
@@ -65,6 +89,7 @@ const ONLY: &[(&str, &str)] = &[("etcd-client", "store"), ("prost-build", "proto
 /// Crates without I/O and tracing, and the dependencies that they must not have. The services of `proto` need tonic.
 const PURE: &[(&str, &[&str])] = &[
     ("model", &["tokio", "tonic", "axum", "hyper"]),
+    ("schema", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     (
         "proto",
         &["tokio", "tracing", "opentelemetry", "tracing-opentelemetry"],

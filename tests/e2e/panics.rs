@@ -16,13 +16,14 @@ const SIZE: Size = Size {
 const CLIENTS: usize = 5;
 
 /// The tasks of all services that are restarted after a panic, except that of a Docker engine.
-const TASKS: [&str; 19] = [
+const TASKS: [&str; 20] = [
     "cache-consistent-read",
     "cache-differences",
     "cache-reflector",
     "cache-sweep",
     "channel",
     "container",
+    "custom-resource-definitions",
     "etcd-health",
     "events",
     "expiry",

@@ -1,6 +1,6 @@
-//! CPU time and memory of a process, from /proc.
+//! The processes that are measured.
 
-use std::time::Duration;
+pub use setpoint_tests::usage::{cpu, memory};
 
 /// One process of each service.
 pub const SERVICES: [&str; 5] = [
@@ -10,26 +10,3 @@ pub const SERVICES: [&str; 5] = [
     "scheduler-0",
     "node-agent-0",
 ];
-
-/// Returns the CPU time of all threads of a process, user and system.
-pub fn cpu(pid: u32) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name may hold spaces; the fields after its closing parenthesis do not.
-    let fields = stat.rsplit(") ").next().unwrap_or_default();
-    let ticks: u64 = fields
-        .split(' ')
-        .skip(11)
-        .take(2)
-        .filter_map(|field| field.parse::<u64>().ok())
-        .sum();
-    // USER_HZ is 100 on every Linux that Rust runs on.
-    Duration::from_millis(ticks * 10)
-}
-
-/// Returns the resident memory of a process in bytes.
-pub fn memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or_default() * 1024
-}

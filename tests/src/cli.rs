@@ -1,6 +1,6 @@
 //! The commands that drive the cluster under test: the stock kubectl and `setpoint`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::Cluster;
 /// kubectl with the cluster's kubeconfig and a cache of its own.
 #[derive(Clone)]
 pub struct Kubectl {
+    program: PathBuf,
     directory: PathBuf,
     server: Option<String>,
 }
@@ -31,9 +32,17 @@ impl Kubectl {
     /// Uses the `kubeconfig` in `directory`, and a cache there.
     pub fn new(directory: PathBuf) -> Self {
         Self {
+            program: PathBuf::from("kubectl"),
             directory,
             server: None,
         }
+    }
+
+    /// Returns a copy that runs another kubectl, with a cache of its own.
+    #[must_use]
+    pub fn with_program(mut self, program: PathBuf) -> Self {
+        self.program = program;
+        self
     }
 
     /// Returns a copy that uses the gateway at `url`.
@@ -45,11 +54,15 @@ impl Kubectl {
 
     /// Returns the command without running it, for long-running ones such as `get -w`.
     pub fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new("kubectl");
+        let mut command = Command::new(&self.program);
+        let cache = self
+            .program
+            .file_name()
+            .map(|name| Path::new("cache").join(name));
         command
             .env("KUBECONFIG", self.directory.join("kubeconfig"))
             .arg("--cache-dir")
-            .arg(self.directory.join("cache"))
+            .arg(self.directory.join(cache.unwrap_or_default()))
             .args(self.server.iter().flat_map(|url| ["--server", url]))
             .args(arguments.split_whitespace())
             .stdin(Stdio::null());

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use etcd_client::{Client, EventType, WatchOptions};
+use etcd_client::{Client, EventType, WatchClient, WatchOptions};
 use parking_lot::Mutex;
 use prost::Message as _;
 use setpoint_codec::envelope;
 use setpoint_model::Revision;
 use setpoint_proto::Cause;
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use crate::eventually;
 use crate::wait::DEADLINE;
@@ -20,6 +21,8 @@ use crate::wait::DEADLINE;
 const DELETION_CAUSE: &str = "/setpoint/farewell";
 /// Size limit of a watch message, which may hold many changes.
 const MESSAGE_MAX: usize = 256 << 20;
+/// The time within which a whole log must be read.
+const READ: Duration = Duration::from_secs(10);
 /// Delay before the watch is opened again after an error.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -66,6 +69,17 @@ impl EtcdLog {
         }
     }
 
+    /// Reads all entries committed before the call; `None` if etcd does not answer soon or has compacted them.
+    pub fn read(etcd: &str) -> Option<Vec<Entry>> {
+        let read = || {
+            let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+            let read = async { timeout(READ, read_all(etcd)).await.ok()?.ok() };
+            runtime.block_on(read)
+        };
+        // The caller's thread may have a runtime, which cannot wait for another one.
+        std::thread::scope(|scope| scope.spawn(read).join().ok()?)
+    }
+
     /// Returns all entries committed before the call; waits until the watch has delivered them.
     pub fn all(&self) -> Vec<Entry> {
         let now = self.revision();
@@ -81,6 +95,14 @@ impl EtcdLog {
     /// Returns the entries delivered so far.
     pub fn so_far(&self) -> Vec<Entry> {
         self.entries.lock().clone()
+    }
+
+    /// Returns the entries delivered so far and forgets all but the newest, after which the watch resumes, so that a long
+    /// history takes no memory. The newest is returned again by the next call.
+    pub fn drain(&self) -> Vec<Entry> {
+        let mut entries = self.entries.lock();
+        let newest = entries.last().cloned();
+        std::mem::replace(&mut *entries, newest.into_iter().collect())
     }
 
     fn revision(&self) -> i64 {
@@ -109,31 +131,58 @@ impl Drop for EtcdLog {
     }
 }
 
+/// Reads the log up to the current revision.
+async fn read_all(etcd: &str) -> Result<Vec<Entry>, etcd_client::Error> {
+    let mut client = Client::connect([etcd], None).await?;
+    let answer = client.get("/", None).await?;
+    let now = answer
+        .header()
+        .map_or(0, etcd_client::ResponseHeader::revision);
+    let client = client.watch_client().max_decoding_message_size(MESSAGE_MAX);
+    let entries = Mutex::default();
+    let complete = |entries: &[Entry]| entries.last().is_some_and(|last| last.revision >= now);
+    follow_from(client, 1, &entries, complete).await?;
+    Ok(entries.into_inner())
+}
+
 /// Follows the log; resumes after the last entry when the connection to etcd is lost.
 async fn follow(etcd: String, entries: Arc<Mutex<Vec<Entry>>>) {
     loop {
         let last = entries.lock().last().map(|entry| entry.revision);
-        let _ = follow_from(&etcd, last.unwrap_or_default() + 1, &entries).await;
+        if let Ok(client) = Client::connect([&etcd], None).await {
+            let next = last.unwrap_or_default() + 1;
+            let client = client.watch_client().max_decoding_message_size(MESSAGE_MAX);
+            let _ = follow_from(client, next, &entries, |_| false).await;
+        }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
+/// Follows the log from a revision until it is `complete`.
 async fn follow_from(
-    etcd: &str,
+    mut client: WatchClient,
     revision: i64,
     entries: &Mutex<Vec<Entry>>,
+    complete: impl Fn(&[Entry]) -> bool,
 ) -> Result<(), etcd_client::Error> {
-    let mut client = Client::connect([etcd], None).await?;
     let options = WatchOptions::new()
         .with_prefix()
         .with_start_revision(revision);
     let mut watch = client.watch("/", Some(options)).await?;
     while let Some(answer) = watch.message().await? {
+        if answer.canceled() {
+            let reason = answer.cancel_reason().to_owned();
+            return Err(etcd_client::Error::WatchError(reason));
+        }
         let seen = Instant::now();
         let read = answer.events().iter().filter_map(|event| read(event, seen));
         let mut batch: Vec<_> = read.collect();
         attach_deletion_causes(&mut batch);
-        entries.lock().extend(batch);
+        let mut entries = entries.lock();
+        entries.extend(batch);
+        if complete(&entries) {
+            return Ok(());
+        }
     }
     Ok(())
 }

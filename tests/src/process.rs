@@ -1,9 +1,12 @@
 //! A process of the cluster under test that can be killed and frozen.
 
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::wait::PAUSE;
 
 /// A running program. Dropping it kills it.
 pub struct Process {
@@ -40,6 +43,24 @@ impl Process {
     pub fn stop(&mut self) -> bool {
         self.signal(Signal::SIGTERM);
         self.child.wait().expect("it was ours").success()
+    }
+
+    /// Sends SIGTERM and waits for the end. Returns whether the exit code was 0; `None` if it still runs after `limit`.
+    pub fn stop_within(&mut self, limit: Duration) -> Option<bool> {
+        self.signal(Signal::SIGTERM);
+        let start = Instant::now();
+        while start.elapsed() < limit {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status.success());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        None
+    }
+
+    /// Returns whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Kills the process and starts the same command again.

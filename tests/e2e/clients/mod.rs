@@ -2,6 +2,8 @@
 
 mod helm;
 mod kube;
+mod kubectl_custom;
+mod kubectl_policies;
 mod kubectl_reads;
 mod kubectl_workloads;
 mod kubectl_writes;
@@ -31,7 +33,7 @@ fn succeed(command: &mut Command, directory: &Path) -> String {
 }
 
 /// Returns the path of a program that `tests/prepare` installs from PyPI; `None`, with a notice, if it is missing.
-fn client(program: &str) -> Option<PathBuf> {
+pub fn client(program: &str) -> Option<PathBuf> {
     let folder = current_exe().expect("a test has a path");
     let target = folder
         .ancestors()

@@ -2,30 +2,26 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
-use setpoint_tests::{Process, SERVICES, eventually, free_port, http};
+use setpoint_testkit::Prometheus;
+use setpoint_tests::{SERVICES, eventually, http};
 
 use super::dashboards;
 use super::scene::Scene;
 
 #[test]
 fn prometheus_scrapes_every_replica_and_every_panel_has_data() {
-    if Command::new("prometheus")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
+    if !Prometheus::is_installed() {
         eprintln!("SKIPPED: prometheus is not installed (Debian: apt-get install prometheus)");
         return;
     }
     let scene = Scene::start();
     let targets = scene.targets();
     let replicas = targets.values().flatten().count();
-    let (_process, address) = start(&scene, &targets);
+    let prometheus = Prometheus::start(&targets);
+    let address = prometheus.address();
     eventually("all replicas are scraped", || {
         let up = query(&address, "sum(up)")?;
         let up = up.first().map(String::as_str).unwrap_or_default();
@@ -63,34 +59,6 @@ fn the_settings_for_prometheus_are_valid_and_name_every_service() {
         Ok(output) => assert!(output.status.success(), "{output:?}"),
         Err(_) => eprintln!("SKIPPED: promtool is not installed, so it cannot verify the settings"),
     }
-}
-
-fn start(scene: &Scene, targets: &BTreeMap<String, Vec<String>>) -> (Process, String) {
-    let mut config =
-        "global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n".to_owned();
-    for (job, addresses) in targets {
-        writeln!(
-            config,
-            "- job_name: {job}\n  static_configs: [{{ targets: {addresses:?} }}]"
-        )
-        .unwrap();
-    }
-    let folder = scene.cluster.directory();
-    let file = folder.join("prometheus.yml");
-    std::fs::write(&file, config).unwrap();
-    let address = format!("127.0.0.1:{}", free_port());
-    let flags = [
-        ("config.file", file.display().to_string()),
-        (
-            "storage.tsdb.path",
-            folder.join("tsdb").display().to_string(),
-        ),
-        ("web.listen-address", address.clone()),
-    ];
-    let flags = flags.map(|(name, value)| format!("--{name}={value}"));
-    let mut command = Command::new("prometheus");
-    command.args(flags).stderr(Stdio::null());
-    (Process::start(command), address)
 }
 
 /// Returns the values of an instant query.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use setpoint_tests::trace::Trace;
-use setpoint_tests::{ELECTED, Process, SERVICES, eventually};
+use setpoint_tests::{ELECTED, Process, eventually};
 
 use super::picture;
-use super::watched::{Path, Watched};
+use super::watched::{CASCADE, Path, Watched};
 use crate::web::{apply, pods, text, until_ready};
 
 /// Minimum share of a trace's duration that spans must cover.
@@ -55,7 +55,7 @@ fn the_terminal_shows(watched: &Watched, trace: &Trace) {
     assert!(output.success, "{}", output.stderr);
     let link = format!("{url}/trace/{}\n", trace.id);
     assert!(output.stdout.ends_with(&link), "{}", output.stdout);
-    for word in SERVICES
+    for word in CASCADE
         .iter()
         .chain(&["the best of the nodes that fit", "delivery"])
     {
@@ -233,11 +233,11 @@ fn assert_complete(watched: &Watched, trace: &Trace) {
     assert_single(watched, trace);
 }
 
-/// Asserts that the trace has one root and spans of all services, and that no other trace reconciles.
+/// Asserts that the trace has one root and spans of all services of a rollout, and that no other trace reconciles.
 fn assert_single(watched: &Watched, trace: &Trace) {
     let tree = trace.tree();
     assert_eq!(trace.roots().len(), 1, "{tree}");
-    let services: BTreeSet<_> = SERVICES.into();
+    let services: BTreeSet<_> = CASCADE.into();
     assert_eq!(trace.services(), services, "{tree}");
     let began = trace.spans[0].start;
     let others =

@@ -6,10 +6,19 @@ use setpoint_proto::Resource as _;
 use setpoint_proto::apps::Deployment;
 use setpoint_tests::jaeger::Jaeger;
 use setpoint_tests::trace::Trace;
-use setpoint_tests::{Cluster, ELECTED, Kubectl, SERVICES, Size, eventually};
+use setpoint_tests::{Cluster, ELECTED, Kubectl, Size, eventually};
 
 /// A path of spans, parent to child.
 pub type Path<'p> = &'p [(&'p str, &'p str)];
+
+/// The services that take part in the rollout of a Deployment.
+pub const CASCADE: [&str; 5] = [
+    "gateway",
+    "deployment-controller",
+    "replicaset-controller",
+    "scheduler",
+    "node-agent",
+];
 
 pub struct Watched {
     pub jaeger: Jaeger,
@@ -32,7 +41,7 @@ impl Watched {
         }
     }
 
-    /// Returns the trace of the last write of the Deployment, once all services have spans in it, each path is in it at
+    /// Returns the trace of the last write of the Deployment, once all services of a rollout have spans in it, each path is in it at
     /// least as often as given, and `lacks` returns `None`.
     pub fn cascade(
         &self,
@@ -72,7 +81,7 @@ impl Watched {
 /// Returns what is missing of a cascade.
 fn missing(trace: &Trace, paths: &[(Path<'_>, usize)]) -> Option<String> {
     let part = trace.services();
-    if let Some(service) = SERVICES.iter().find(|service| !part.contains(*service)) {
+    if let Some(service) = CASCADE.iter().find(|service| !part.contains(*service)) {
         return Some(format!("no part of the {service}"));
     }
     let reports = |service: &&str| {

@@ -1,6 +1,7 @@
 //! Envelopes and keys of the store.
 
 use bytes::Bytes;
+use setpoint_codec::custom::CustomKinds;
 use setpoint_codec::{envelope, kinds};
 use setpoint_store::keys;
 
@@ -8,7 +9,9 @@ use setpoint_store::keys;
 pub fn run(input: &[u8]) {
     check(&Bytes::copy_from_slice(input));
     check(&Bytes::from([envelope::MAGIC, input].concat()));
-    let _ = std::str::from_utf8(input).map(keys::parse);
+    if let Ok(path) = std::str::from_utf8(input) {
+        keys::parse(&CustomKinds::default(), path);
+    }
 }
 
 fn check(value: &Bytes) {

@@ -18,16 +18,27 @@ pub fn document(kind: &Kind, name: &str) -> Value {
         "kind": kind.kind,
         "metadata": { "name": name, "labels": { "app": "web", "tier": "5" } },
     });
-    if kind.kind == "IPAddress" {
-        // The name is an address.
-        let last = name.as_bytes().first().copied().unwrap_or_default();
-        document["metadata"]["name"] = format!("10.0.0.{last}").into();
+    if let Some(required) = required_name(kind, name) {
+        document["metadata"]["name"] = required.into();
     }
     let specific = specific(kind);
     for (key, value) in specific.as_object().into_iter().flatten() {
         document[key] = value.clone();
     }
     document
+}
+
+/// Returns the name that an object must have because of its other fields.
+fn required_name(kind: &Kind, name: &str) -> Option<String> {
+    match kind.kind.as_str() {
+        "IPAddress" => {
+            let last = name.as_bytes().first().copied().unwrap_or_default();
+            Some(format!("10.0.0.{last}"))
+        }
+        "CustomResourceDefinition" => Some("sites.example.com".to_owned()),
+        "APIService" => Some("v1.example.com".to_owned()),
+        _ => None,
+    }
 }
 
 fn specific(kind: &Kind) -> Value {
@@ -199,7 +210,7 @@ fn devices(kind: &Kind) -> Value {
     }
 }
 
-/// Returns the specific fields of the kinds of certificates, flow control and admission.
+/// Returns the specific fields of the kinds of certificates, flow control, admission and extensions.
 fn control(kind: &Kind) -> Value {
     match kind.kind.as_str() {
         "CertificateSigningRequest" => json!({ "spec": {
@@ -233,6 +244,21 @@ fn control(kind: &Kind) -> Value {
             "policyName": "web", "validationActions": ["Deny"],
         } }),
         "MutatingAdmissionPolicyBinding" => json!({ "spec": { "policyName": "web" } }),
+        "CustomResourceDefinition" => json!({ "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "plural": "sites", "kind": "Site" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {
+                    "type": "object",
+                    "properties": { "size": { "type": "integer", "default": 1 } },
+                    "x-kubernetes-validations": [{ "rule": "self.size > 0" }],
+                },
+            } }],
+        } }),
+        "APIService" => json!({ "spec": {
+            "group": "example.com", "version": "v1",
+            "groupPriorityMinimum": 1000, "versionPriority": 100,
+        } }),
         _ => json!({}),
     }
 }

@@ -9,7 +9,7 @@ use setpoint_ctl::launcher::topology::{ELECTED, process_agent, simulated_agent};
 use setpoint_ctl::launcher::{ClusterSpec, Profile, StateDir, address, sweep};
 use tempfile::TempDir;
 
-use crate::{Kubectl, Process, eventually, free_port};
+use crate::{EtcdLog, Kubectl, Process, eventually, free_port, invariants};
 
 /// The size of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +73,21 @@ impl Cluster {
         cluster.fill(size, &fast_election())
     }
 
+    /// Starts a complete cluster with these flags of the gateways, and waits until it is ready.
+    pub fn with_gateway_flags(size: Size, flags: &[&str]) -> Self {
+        let mut cluster = Self::without_etcd();
+        cluster.set_gateway_flags(flags);
+        cluster.fill(size, &fast_election())
+    }
+
     /// Starts a complete cluster with these flags for elections, and waits until it is ready.
     pub fn start_with(size: Size, election: &[String]) -> Self {
         Self::without_etcd().fill(size, election)
     }
 
-    fn fill(self, size: Size, election: &[String]) -> Self {
+    /// Starts all processes in a cluster without any, with these flags for elections, and waits until it is ready.
+    #[must_use]
+    pub fn fill(self, size: Size, election: &[String]) -> Self {
         let mut cluster = self.base(size.gateways);
         for service in ELECTED {
             for n in 0..size.replicas {
@@ -211,6 +220,11 @@ impl Cluster {
         process.unwrap_or_else(|| panic!("no process {name}"))
     }
 
+    /// Returns the names of all processes.
+    pub fn process_names(&self) -> Vec<String> {
+        self.processes.keys().cloned().collect()
+    }
+
     /// Waits until all gateways are ready.
     pub fn wait_until_ready(&self) {
         for n in 0..self.spec.gateways.len() {
@@ -245,11 +259,22 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Returns what its history violates. Nothing is known of a failed test, or if etcd does not run.
+    fn violations(&self) -> Vec<String> {
+        let runs = self.processes.contains_key("etcd-0") && !std::thread::panicking();
+        let history = runs.then(|| EtcdLog::read(&self.etcd_url())).flatten();
+        history.map_or_else(Vec::new, |history| invariants::violations(&history))
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
+        let violations = self.violations();
         self.processes.clear();
         if let Err(error) = sweep(&self.state) {
             eprintln!("{error:#}");
         }
+        assert!(violations.is_empty(), "{violations:#?}");
     }
 }
