@@ -6,6 +6,8 @@ use std::time::Duration;
 use http::Uri;
 use serde::{Deserialize, Serialize};
 use setpoint_host::duration;
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::Pod;
 
 use super::promql::{Template, is_label};
 
@@ -33,7 +35,7 @@ pub struct CustomRule {
     /// The query: PromQL with `<<matchers>>` for the matchers of a series, and `<<by>>` for the label with the name of the object.
     pub query: String,
     /// The label with the name of the object, by the plural of its kind with the group.
-    #[serde(default = "pods")]
+    #[serde(default = "pod_label")]
     pub resources: BTreeMap<String, String>,
     /// The label with the namespace of the object.
     #[serde(default = "namespace")]
@@ -53,8 +55,8 @@ pub struct ExternalRule {
     pub namespace: String,
 }
 
-fn pods() -> BTreeMap<String, String> {
-    [("pods".to_owned(), "pod".to_owned())].into()
+fn pod_label() -> BTreeMap<String, String> {
+    [(Pod::RESOURCE.to_owned(), "pod".to_owned())].into()
 }
 
 fn namespace() -> String {
@@ -246,7 +248,7 @@ mod tests {
         CustomRule {
             name: name.to_owned(),
             query: query.to_owned(),
-            resources: pods(),
+            resources: pod_label(),
             namespace: namespace(),
         }
     }
