@@ -4,6 +4,7 @@ mod limits;
 mod picture;
 mod scenario;
 mod watched;
+mod workloads;
 
 use setpoint_tests::Size;
 

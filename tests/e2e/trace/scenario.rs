@@ -6,23 +6,11 @@ use setpoint_tests::trace::Trace;
 use setpoint_tests::{ELECTED, Process, eventually};
 
 use super::picture;
-use super::watched::{CASCADE, Path, Watched};
+use super::watched::{CASCADE, POD, Path, Watched};
 use crate::web::{apply, pods, text, until_ready};
 
 /// Minimum share of a trace's duration that spans must cover.
 const EXPLAINED: f64 = 0.95;
-
-/// From the ReplicaSet's reconcile to the status of a new Pod. Later reconciles may have several causes and are left out.
-const POD: Path<'_> = &[
-    ("replicaset-controller", "reconcile"),
-    ("replicaset-controller", "Create"),
-    ("gateway", "POST pods"),
-    ("scheduler", "schedule"),
-    ("gateway", "POST pods"),
-    ("node-agent", "reconcile"),
-    ("node-agent", "report"),
-    ("gateway", "PUT pods"),
-];
 
 pub fn an_apply(watched: &Watched) {
     apply(&watched.kubectl);

@@ -20,6 +20,18 @@ pub const CASCADE: [&str; 5] = [
     "node-agent",
 ];
 
+/// From the ReplicaSet's reconcile to the status of a new Pod. Later reconciles may have several causes and are left out.
+pub const POD: Path<'_> = &[
+    ("replicaset-controller", "reconcile"),
+    ("replicaset-controller", "Create"),
+    ("gateway", "POST pods"),
+    ("scheduler", "schedule"),
+    ("gateway", "POST pods"),
+    ("node-agent", "reconcile"),
+    ("node-agent", "report"),
+    ("gateway", "PUT pods"),
+];
+
 pub struct Watched {
     pub jaeger: Jaeger,
     pub cluster: Cluster,
@@ -56,6 +68,27 @@ impl Watched {
                 Some(missing) => Err(format!("{id}: {missing}\n{}", trace.tree())),
                 None => Ok(trace),
             }
+        })
+    }
+
+    /// Returns the trace that has the path at least as often as given and `is_complete`.
+    pub fn trace_with(
+        &self,
+        path: Path<'_>,
+        times: usize,
+        is_complete: impl Fn(&Trace) -> bool,
+    ) -> Trace {
+        eventually("a trace has the path", || {
+            let traces = self.jaeger.traces();
+            let has = |trace: &&Trace| trace.follow(path).len() >= times && is_complete(trace);
+            let found = traces.iter().find(has).cloned();
+            found.ok_or_else(|| {
+                traces
+                    .iter()
+                    .map(Trace::tree)
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            })
         })
     }
 

@@ -12,7 +12,7 @@ mod statefulset;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually, fast_election};
 
 /// The controllers that have no service of their own.
-const CONTROLLERS: [&str; 2] = ["--controllers", "*,-deployment,-replicaset"];
+pub const CONTROLLERS: [&str; 2] = ["--controllers", "*,-deployment,-replicaset"];
 
 /// Starts a cluster with simulated nodes and one process of controllers.
 fn cluster(simulated_nodes: usize) -> Cluster {
@@ -30,7 +30,7 @@ fn cluster_of(size: Size) -> Cluster {
     cluster
 }
 
-const MANAGER: &str = "controller-manager";
+pub const MANAGER: &str = "controller-manager";
 
 /// Returns the flags of a process of controllers.
 fn flags() -> Vec<String> {
@@ -38,7 +38,7 @@ fn flags() -> Vec<String> {
     [fast_election(), controllers.into()].concat()
 }
 
-fn create(kubectl: &Kubectl, manifest: &str) {
+pub fn create(kubectl: &Kubectl, manifest: &str) {
     let output = kubectl.with("create", manifest);
     assert!(output.success, "{}", output.stderr);
 }
