@@ -15,6 +15,7 @@ const CONTROLLERS: &[Hosted] = &[
     setpoint_daemonset_controller::CONTROLLER,
     setpoint_deployment_controller::CONTROLLER,
     setpoint_disruption_controller::CONTROLLER,
+    setpoint_endpointslice_controller::CONTROLLER,
     setpoint_horizontalpodautoscaler_controller::CONTROLLER,
     setpoint_job_controller::CONTROLLER,
     setpoint_replicaset_controller::CONTROLLER,

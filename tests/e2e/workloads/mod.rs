@@ -4,6 +4,7 @@ mod autoscaler;
 mod cronjob;
 mod daemonset;
 mod disruption;
+mod endpoints;
 mod job;
 mod metrics;
 mod replication_controller;

@@ -1,0 +1,24 @@
+//! The controller of EndpointSlices and Endpoints: records the addresses and ports that implement each Service.
+//!
+//! ```text
+//! Service with a selector:     Pods ──────▶ groups (`pods`) ─▶ EndpointSlices (`slices`), Endpoints (`subsets`)
+//! Service without a selector:  Endpoints ─▶ groups (`mirror`) ─▶ EndpointSlices (`slices`)
+//! ```
+//! It does the work of three controllers of upstream: endpointslice, endpoints and endpointslicemirroring. All objects that it
+//! creates are owned by the Service, so the garbage collector deletes them with it. Zones and hints are not set.
+
+mod act;
+mod group;
+mod labels;
+mod mirror;
+mod plan;
+mod pods;
+mod reconciler;
+mod slices;
+mod subsets;
+
+pub use group::{Family, Group};
+pub use mirror::groups as mirrored;
+pub use plan::{Action, SLICE_MAX, World, plan};
+pub use pods::{PodView, groups as of_pods};
+pub use reconciler::{CONTROLLER, Services};

@@ -1,0 +1,161 @@
+//! The controller: its informers, and its implementation of [`Reconciler`].
+
+use std::convert::Infallible;
+
+use setpoint_controller::runtime::Settings;
+use setpoint_controller::{
+    Client, Hosted, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
+    Replica, Whole,
+};
+use setpoint_model::{Key, Meta, Selector};
+use setpoint_proto::core::{Endpoints, Service};
+use setpoint_proto::discovery::EndpointSlice;
+use setpoint_proto::{ApiError, Resource as _};
+
+use crate::labels::SERVICE_NAME;
+use crate::{Action, PodView, World, act, plan};
+
+/// The reconciler of Services.
+pub struct Services {
+    services: Reader<Whole<Service>>,
+    pods: Reader<PodView>,
+    slices: Reader<Whole<EndpointSlice>>,
+    endpoints: Reader<Whole<Endpoints>>,
+    events: Recorder,
+}
+
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted = Hosted {
+    name: "endpointslice-controller",
+    resource: Service::RESOURCE,
+    run: |replica, settings| Box::pin(run(replica, settings)),
+};
+
+async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
+    let services = replica.informer::<Whole<Service>>();
+    let pods = replica.informer::<PodView>();
+    let slices = replica.informer::<Whole<EndpointSlice>>();
+    let endpoints = replica.informer::<Whole<Endpoints>>();
+    let all = services.reader();
+    let reconciler = Services::new(
+        services.reader(),
+        pods.reader(),
+        slices.reader(),
+        endpoints.reader(),
+        replica.events.clone(),
+    );
+    let controller = replica
+        .controller(reconciler)
+        .for_(services)
+        .watches(pods, move |pod| selecting(&all, pod))
+        .watches(slices, |slice| service_of(&slice.meta))
+        .watches(endpoints, |endpoints| Some(endpoints.meta.key.clone()));
+    replica.run(controller, settings).await
+}
+
+/// Returns the Services that select a Pod.
+fn selecting(all: &Reader<Whole<Service>>, pod: &PodView) -> Vec<Key> {
+    let services = all.in_namespace(&pod.meta.key.namespace).into_iter();
+    let selecting = services.filter(|service| selects(&service.object, pod));
+    selecting.map(|service| service.meta.key.clone()).collect()
+}
+
+/// Returns whether a Service selects a Pod. One without a selector selects none.
+fn selects(service: &Service, pod: &PodView) -> bool {
+    let selector = &service.spec.selector;
+    !selector.is_empty() && Selector::from_labels(selector).matches(&pod.labels)
+}
+
+/// Returns the Service that a slice names.
+fn service_of(slice: &Meta) -> Option<Key> {
+    let name = slice.labels.get(SERVICE_NAME)?;
+    Some(Key::new(&slice.key.namespace, name))
+}
+
+impl Services {
+    /// Returns a reconciler over these caches.
+    pub fn new(
+        services: Reader<Whole<Service>>,
+        pods: Reader<PodView>,
+        slices: Reader<Whole<EndpointSlice>>,
+        endpoints: Reader<Whole<Endpoints>>,
+        events: Recorder,
+    ) -> Self {
+        Self {
+            services,
+            pods,
+            slices,
+            endpoints,
+            events,
+        }
+    }
+}
+
+impl Reconciler for Services {
+    type World = World;
+    type Action = Action;
+    type Status = Infallible;
+
+    fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
+        let service = self.services.get(key)?;
+        let mut pods = self.pods.in_namespace(&key.namespace);
+        pods.retain(|pod| selects(&service.object, pod));
+        let mut slices = self.slices.in_namespace(&key.namespace);
+        slices.retain(|slice| service_of(&slice.meta).as_ref() == Some(key));
+        Some(World {
+            service,
+            pods,
+            slices,
+            endpoints: self.endpoints.get(key),
+            seed: inputs.seed,
+        })
+    }
+
+    fn meta(world: &World) -> &Meta {
+        &world.service.meta
+    }
+
+    fn plan(world: &World) -> Plan<Action> {
+        plan(world)
+    }
+
+    fn touches(world: &World, action: &Action) -> Option<ObjectRef> {
+        let (resource, name) = match action {
+            Action::Create(slice) | Action::Update(slice) => {
+                (EndpointSlice::RESOURCE, &slice.metadata.name)
+            }
+            Action::Delete(slice) => (EndpointSlice::RESOURCE, &slice.key.name),
+            Action::CreateEndpoints(endpoints) | Action::UpdateEndpoints(endpoints) => {
+                (Endpoints::RESOURCE, &endpoints.metadata.name)
+            }
+        };
+        let namespace = &world.service.meta.key.namespace;
+        Some(Key::new(namespace, name).in_resource(resource))
+    }
+
+    async fn act(
+        &self,
+        client: &Client,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        act::act(client, &world.service, action).await
+    }
+
+    fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
+        act::record(&self.events, &world.service, action, result);
+    }
+
+    fn status(_: &World, _: &Outcome<Action>) -> Option<Infallible> {
+        None
+    }
+
+    async fn update_status(
+        &self,
+        _: &Client,
+        _: &World,
+        status: Infallible,
+    ) -> Result<Receipt, ApiError> {
+        match status {}
+    }
+}
