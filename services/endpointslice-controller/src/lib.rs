@@ -5,7 +5,7 @@
 //! Service without a selector:  Endpoints ─▶ groups (`mirror`) ─▶ EndpointSlices (`slices`)
 //! ```
 //! It does the work of three controllers of upstream: endpointslice, endpoints and endpointslicemirroring. All objects that it
-//! creates are owned by the Service, so the garbage collector deletes them with it. Zones and hints are not set.
+//! writes are owned by the Service, so the garbage collector deletes them with it. Zones and hints are not set.
 
 mod act;
 mod group;

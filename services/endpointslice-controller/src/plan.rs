@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use setpoint_controller::{Plan, Whole, reference};
 use setpoint_model::Target;
+use setpoint_model::owner::controller_of;
 use setpoint_proto::core::{Endpoints, Service};
 use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::meta::ObjectMeta;
@@ -125,6 +126,7 @@ fn mirror(world: &World, plan: &mut Plan<Action>) {
     let Some(endpoints) = mirrored.next() else {
         return delete_mirrors(world, plan);
     };
+    own(world, endpoints, plan);
     let meta = &endpoints.metadata;
     let mut annotations = meta.annotations.clone();
     annotations.retain(|key, _| ![LAST_APPLIED, LAST_CHANGE].contains(&key.as_str()));
@@ -135,6 +137,17 @@ fn mirror(world: &World, plan: &mut Plan<Action>) {
         placeholder: false,
     };
     wanted.add_to(plan, world);
+}
+
+/// Makes the Service the owner of Endpoints that a user wrote: they are deleted with it, as upstream.
+fn own(world: &World, endpoints: &Endpoints, plan: &mut Plan<Action>) {
+    if controller_of(&endpoints.metadata).is_none() {
+        let mut owned = endpoints.clone();
+        let owner = reference::<Service>(&world.service.meta);
+        owned.metadata.owner_references.push(owner);
+        let because = "they have the name of the Service";
+        plan.step(Action::UpdateEndpoints(Box::new(owned)), because);
+    }
 }
 
 fn delete_mirrors(world: &World, plan: &mut Plan<Action>) {
