@@ -146,7 +146,8 @@ impl Soak {
     fn start(options: &Options, seed: u64) -> Self {
         let mut cluster = Cluster::without_etcd();
         // Compares caches often: the soak would be over before the default interval has passed twice.
-        cluster.set_gateway_flags(&["--cache-check", "30s"]);
+        // Events live for an hour by default, in which their memory would grow.
+        cluster.set_gateway_flags(&["--cache-check", "30s", "--event-ttl", "2m"]);
         let size = Size {
             gateways: options.gateways,
             replicas: options.replicas,
