@@ -72,6 +72,19 @@ pub struct ApiError {
     pub details: Option<Box<StatusDetails>>,
     /// `metadata.continue` of the `Status`: the token with which an expired list can be continued at the newest revision.
     pub continue_token: Option<Box<str>>,
+    /// The code and the reason of the `Status` where they are not those of `reason`: a webhook chooses them freely.
+    pub verdict: Option<Box<Verdict>>,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+}
+
+/// The code and the reason that an admission webhook denied a request with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The HTTP status.
+    pub code: u16,
+    /// The reason; may be empty.
+    pub reason: String,
 }
 
 impl ApiError {
@@ -82,7 +95,15 @@ impl ApiError {
             message: message.into(),
             details: None,
             continue_token: None,
+            verdict: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// Returns the HTTP status.
+    pub fn code(&self) -> u16 {
+        let chosen = self.verdict.as_ref().map(|verdict| verdict.code);
+        chosen.unwrap_or_else(|| self.reason.http())
     }
 
     /// Sets the details.
@@ -119,9 +140,12 @@ impl ApiError {
             },
             status: "Failure".into(),
             message: self.message.clone(),
-            reason: self.reason.name().into(),
+            reason: match &self.verdict {
+                Some(verdict) => verdict.reason.clone(),
+                None => self.reason.name().into(),
+            },
             details: self.details.as_deref().cloned(),
-            code: self.reason.http().into(),
+            code: self.code().into(),
         }
     }
 }
@@ -188,11 +212,19 @@ impl From<Status> for ApiError {
         };
         let sent = object_of(&status).unwrap_or_default();
         let token = sent.metadata.r#continue;
+        let reason = reason.copied().unwrap_or(fallback);
+        let code = u16::try_from(sent.code).unwrap_or_default();
+        let is_chosen = code != 0 && (code != reason.http() || sent.reason != reason.name());
         Self {
-            reason: reason.copied().unwrap_or(fallback),
+            reason,
             message: status.message().to_owned(),
             details: sent.details.map(Box::new),
             continue_token: (!token.is_empty()).then(|| token.into()),
+            verdict: is_chosen.then(|| {
+                let reason = sent.reason;
+                Box::new(Verdict { code, reason })
+            }),
+            warnings: Vec::new(),
         }
     }
 }
@@ -228,6 +260,19 @@ mod tests {
             assert_eq!(received, sent);
             assert!(received.is_fenced());
         }
+    }
+
+    #[test]
+    fn the_verdict_of_a_webhook_round_trips_through_a_grpc_status() {
+        let mut sent = ApiError::new(Reason::BadRequest, "no tea");
+        sent.verdict = Some(Box::new(Verdict {
+            code: 418,
+            reason: String::new(),
+        }));
+        let status = sent.to_status();
+        assert_eq!((status.code, status.reason.as_str()), (418, ""));
+        let received = ApiError::from(Status::from(sent.clone()));
+        assert_eq!(received, sent);
     }
 
     #[test]

@@ -89,8 +89,9 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        object: Box<dyn Object>,
+        mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
+        let chain = self.mutate_body(context, target, &mut object).await?;
         let mut request = expect_request(object)?;
         let kind = Object::kind(&*request);
         check_metadata(&request, target)?;
@@ -133,7 +134,7 @@ impl Registry {
             jti: uuid::Uuid::new_v4().to_string(),
             bound,
         };
-        let warnings = self.admit_create(context, target, &*request).await?;
+        let warnings = self.judge_body(context, target, &*request, chain).await?;
         let key = self.signing_key().await?;
         request.status.token = key.sign(&claims).map_err(internal)?;
         request.status.expiration_timestamp = expiry.into();

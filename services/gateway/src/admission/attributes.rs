@@ -1,4 +1,4 @@
-//! The attributes of a request, by which policies select and judge it.
+//! The attributes of a request, by which policies and webhooks select and judge it.
 
 use setpoint_codec::{Kind, Object, kind_of, kinds};
 use setpoint_proto::core::Namespace;
@@ -39,7 +39,27 @@ pub(crate) struct Attributes<'a> {
     pub options: Option<&'a DeleteOptions>,
 }
 
-impl Attributes<'_> {
+impl<'a> Attributes<'a> {
+    /// Returns the attributes of a create, without the object.
+    pub(crate) fn of_create(context: &'a RequestContext, target: &'a Target) -> Self {
+        Self {
+            context,
+            target,
+            operation: Operation::Create,
+            object: None,
+            old: None,
+            options: None,
+        }
+    }
+
+    /// Returns the attributes with another object.
+    pub(crate) fn with_object<'b>(self, object: Option<&'b dyn Object>) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        Attributes { object, ..self }
+    }
+
     /// Returns whether the request is about a Namespace.
     pub(super) fn is_of_namespace(&self) -> bool {
         *self.target.kind == *kind_of::<Namespace>()
@@ -59,6 +79,16 @@ impl Attributes<'_> {
         match body {
             Some(body) if body.stored() != self.target.kind => body,
             _ => self.target.served,
+        }
+    }
+
+    /// Returns the kind of the object for a policy or webhook that has matched the resource of a kind. The body of a subresource has
+    /// one version only.
+    pub(super) fn kind_as(&self, matched: &'static Kind) -> &'static Kind {
+        let own = self.kind();
+        match own == self.target.served {
+            true => matched,
+            false => own,
         }
     }
 

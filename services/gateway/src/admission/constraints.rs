@@ -1,6 +1,4 @@
-//! The requests that a policy or binding is about: `matchConstraints` and `matchResources`.
-
-use std::collections::BTreeMap;
+//! The requests that a policy, a binding or a webhook is about: `matchConstraints`, `matchResources`, and the rules of a webhook.
 
 use setpoint_codec::Kind;
 use setpoint_model::selector::Selector;
@@ -9,9 +7,8 @@ use setpoint_proto::admissionregistration::{
 };
 use setpoint_proto::meta::LabelSelector;
 
+use super::surroundings::Surroundings;
 use super::{Attributes, Operation};
-
-type Labels = BTreeMap<String, String>;
 
 /// The requests that are selected.
 #[derive(Debug)]
@@ -22,14 +19,6 @@ pub(super) struct Constraints {
     excluded: Vec<NamedRuleWithOperations>,
     /// Whether a rule for one version of a resource selects requests in its other versions.
     matches_equivalents: bool,
-}
-
-/// What constraints look at in a request, besides its attributes.
-pub(super) struct Surroundings {
-    /// The labels of the namespace of the request; `None` if there is none, or none any more.
-    pub namespace: Option<Labels>,
-    /// The kinds of the other versions of the resource.
-    pub equivalents: Vec<&'static Kind>,
 }
 
 impl Constraints {
@@ -106,19 +95,22 @@ impl Constraints {
         self.objects.is_empty() || objects.any(|object| self.objects.matches(&object.meta().labels))
     }
 
-    /// Returns the kind of the resource that some rule selects: that of the request, or else an equivalent one.
+    /// Returns the kind of the resource that some rule selects: that of the request, or else the first
+    /// equivalent one of the first rule.
     fn kind_in(
         &self,
         rules: &[NamedRuleWithOperations],
         request: &Attributes<'_>,
         around: &Surroundings,
     ) -> Option<&'static Kind> {
-        let selects = |kind: &Kind| rules.iter().any(|rule| selects(rule, request, kind));
-        let own = Some(request.target.served).filter(|kind| selects(kind));
-        own.or_else(|| {
+        let own = request.target.served;
+        if rules.iter().any(|rule| selects(rule, request, own)) {
+            return Some(own);
+        }
+        let mut rules = rules.iter().filter(|_| self.matches_equivalents);
+        rules.find_map(|rule| {
             let mut equivalents = around.equivalents.iter().copied();
-            let found = equivalents.find(|kind| selects(kind));
-            found.filter(|_| self.matches_equivalents)
+            equivalents.find(|kind| selects(rule, request, kind))
         })
     }
 }

@@ -1,168 +1,117 @@
-//! The policies that have bindings, compiled once for each of their versions.
+//! The policies and webhooks of the cache, compiled once for each of their versions.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
 use prost::Message;
-use setpoint_codec::kind_of;
+use setpoint_codec::{Kind, kind_of};
 use setpoint_proto::admissionregistration::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
 };
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::Cache;
 use tokio::sync::Mutex;
 
-use super::compiled::{self, Expressions};
-use super::constraints::Constraints;
-use super::environment::Types;
+use super::policy::Hook;
+use super::webhook::Configuration;
 use crate::heavy::heavy;
-use crate::registry::{AtLeast, Cached, Filter, errors};
+use crate::registry::{Cached, errors};
 
-/// The policies with their bindings, as the cache had them last.
+/// The kinds that hooks are made from.
+static SOURCES: LazyLock<[&'static Kind; 4]> = LazyLock::new(|| {
+    [
+        kind_of::<ValidatingAdmissionPolicy>(),
+        kind_of::<ValidatingAdmissionPolicyBinding>(),
+        kind_of::<MutatingWebhookConfiguration>(),
+        kind_of::<ValidatingWebhookConfiguration>(),
+    ]
+});
+
+/// The hooks, as the cache had them last.
 #[derive(Default)]
 pub(crate) struct Hooks {
     newest: RwLock<Arc<Snapshot>>,
-    /// Held while policies are compiled, so that a burst of requests compiles them once.
+    /// Held while expressions are compiled, so that a burst of requests compiles them once.
     compiling: Mutex<()>,
 }
 
-/// The policies and bindings at one time.
+/// The hooks at one time, in the order of their names.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    policies: Vec<Arc<Cached>>,
-    bindings: Vec<Arc<Cached>>,
-    /// The policies that have bindings, in the order of their names.
-    pub(super) hooks: Vec<Hook>,
-}
-
-/// A policy, and its bindings in the order of their names.
-pub(super) struct Hook {
-    pub policy: Arc<Policy>,
-    pub bindings: Vec<Binding>,
-}
-
-/// A compiled policy.
-pub(super) struct Policy {
-    pub object: ValidatingAdmissionPolicy,
-    pub constraints: Result<Constraints, String>,
-    pub expressions: Result<Expressions, String>,
-}
-
-/// A binding of a policy.
-pub(super) struct Binding {
-    pub object: ValidatingAdmissionPolicyBinding,
-    /// `None` if the binding selects all requests that its policy does.
-    pub constraints: Option<Result<Constraints, String>>,
+    sources: Vec<Arc<Cached>>,
+    /// The policies that have bindings.
+    pub(super) policies: Vec<Hook>,
+    pub(super) mutating: Vec<Arc<Configuration>>,
+    pub(super) validating: Vec<Arc<Configuration>>,
 }
 
 impl Hooks {
-    /// Returns the policies that the cache has; `None` if there are no bindings.
+    /// Returns the hooks that the cache has; `None` if there are none.
     ///
     /// # Errors
-    /// If the cache is not there yet, or has a policy that cannot be decoded.
+    /// If the cache is not there yet, or has an object that cannot be decoded.
     pub(super) async fn current(&self, cache: &Cache) -> Result<Option<Arc<Snapshot>>, ApiError> {
-        let bindings = listed::<ValidatingAdmissionPolicyBinding>(cache).await?;
-        if bindings.is_empty() {
+        let sources = cache.all_of(&*SOURCES).await?;
+        if sources.is_empty() {
             return Ok(None);
         }
-        let policies = listed::<ValidatingAdmissionPolicy>(cache).await?;
+        let newest = self.made_from(sources).await?;
+        Ok(Some(newest).filter(|newest| !newest.is_empty()))
+    }
+
+    async fn made_from(&self, sources: Vec<Arc<Cached>>) -> Result<Arc<Snapshot>, ApiError> {
         let known = self.newest.read().clone();
-        if known.is_of(&policies, &bindings) {
-            return Ok(Some(known));
+        if known.is_of(&sources) {
+            return Ok(known);
         }
         let _compiling = self.compiling.lock().await;
         let known = self.newest.read().clone();
-        if known.is_of(&policies, &bindings) {
-            return Ok(Some(known));
+        if known.is_of(&sources) {
+            return Ok(known);
         }
-        let bytes = policies.iter().map(|policy| policy.raw.len()).sum();
-        let made = heavy(bytes, || Snapshot::after(&known, policies, bindings)).await?;
+        let bytes = sources.iter().map(|source| source.raw.len()).sum();
+        let made = heavy(bytes, || Snapshot::after(&known, sources)).await?;
         let made = Arc::new(made);
         *self.newest.write() = made.clone();
-        Ok(Some(made))
+        Ok(made)
     }
 }
 
 impl Snapshot {
-    fn is_of(&self, policies: &[Arc<Cached>], bindings: &[Arc<Cached>]) -> bool {
-        let same = |a: &[Arc<Cached>], b: &[Arc<Cached>]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
-        };
-        same(&self.bindings, bindings) && same(&self.policies, policies)
+    fn is_empty(&self) -> bool {
+        self.policies.is_empty() && self.mutating.is_empty() && self.validating.is_empty()
     }
 
-    /// Compiles the policies that have changed since `before`.
-    fn after(
-        before: &Self,
-        policies: Vec<Arc<Cached>>,
-        bindings: Vec<Arc<Cached>>,
-    ) -> Result<Self, ApiError> {
-        let compiled = before.hooks.iter();
-        let compiled = compiled.map(|hook| (meta(&hook.policy.object), hook.policy.clone()));
-        let compiled: HashMap<_, _> = compiled.collect();
-        let mut bound: HashMap<String, Vec<Binding>> = HashMap::new();
-        for binding in &bindings {
-            let binding = Binding::of(decode(binding)?);
-            let policy = binding.object.spec.policy_name.clone();
-            bound.entry(policy).or_default().push(binding);
-        }
-        let mut hooks = Vec::new();
-        for policy in &policies {
-            let Some(bindings) = bound.remove(&policy.key.name) else {
-                continue;
-            };
-            let object = decode(policy)?;
-            let policy = match compiled.get(&meta(&object)) {
-                Some(known) => known.clone(),
-                None => Arc::new(Policy::of(object)),
-            };
-            hooks.push(Hook { policy, bindings });
-        }
+    fn is_of(&self, sources: &[Arc<Cached>]) -> bool {
+        let pairs = self.sources.iter().zip(sources);
+        self.sources.len() == sources.len() && { pairs }.all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+
+    /// Compiles what has changed since `before`.
+    fn after(before: &Self, sources: Vec<Arc<Cached>>) -> Result<Self, ApiError> {
+        let bindings = decoded(&sources)?;
+        let mutating = decoded::<MutatingWebhookConfiguration>(&sources)?;
+        let validating = decoded::<ValidatingWebhookConfiguration>(&sources)?;
         Ok(Self {
-            policies,
-            bindings,
-            hooks,
+            policies: Hook::after(&before.policies, decoded(&sources)?, bindings),
+            mutating: Configuration::after(&before.mutating, &mutating),
+            validating: Configuration::after(&before.validating, &validating),
+            sources,
         })
     }
 }
 
-/// Returns what identifies what a policy says: the uid, and the generation of its spec.
-fn meta(policy: &ValidatingAdmissionPolicy) -> (String, i64) {
-    let ObjectMeta {
-        uid, generation, ..
-    } = &policy.metadata;
-    (uid.clone(), *generation)
+/// Returns what identifies what an object says: its uid, and the generation of its intent.
+pub(super) fn version(meta: &ObjectMeta) -> (String, i64) {
+    (meta.uid.clone(), meta.generation)
 }
 
-impl Policy {
-    fn of(object: ValidatingAdmissionPolicy) -> Self {
-        let constraints = object.spec.match_constraints.as_ref();
-        let missing = "policy contained no match constraints, a required field";
-        Self {
-            constraints: constraints.map_or(Err(missing.into()), Constraints::of),
-            expressions: compiled::compile(&object.spec, Types::default()),
-            object,
-        }
-    }
-}
-
-impl Binding {
-    fn of(object: ValidatingAdmissionPolicyBinding) -> Self {
-        let resources = object.spec.match_resources.as_ref();
-        Self {
-            constraints: resources.map(Constraints::of),
-            object,
-        }
-    }
-}
-
-async fn listed<T: Resource>(cache: &Cache) -> Result<Vec<Arc<Cached>>, ApiError> {
-    let all = Filter::all(kind_of::<T>(), "");
-    Ok(cache.list(&all, AtLeast::Any).await?.items)
-}
-
-fn decode<T: Message + Default>(cached: &Cached) -> Result<T, ApiError> {
-    errors::readable(T::decode(cached.raw.as_ref()))
+fn decoded<T: Resource + Message + Default>(sources: &[Arc<Cached>]) -> Result<Vec<T>, ApiError> {
+    let own = sources
+        .iter()
+        .filter(|source| source.kind == kind_of::<T>());
+    own.map(|source| errors::readable(T::decode(source.raw.as_ref())))
+        .collect()
 }

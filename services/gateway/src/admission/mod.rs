@@ -1,34 +1,32 @@
-//! Admission by policies: ValidatingAdmissionPolicy, as upstream's plugin of that name.
-//!
-//! A write that is valid passes, before it is committed,
+//! Admission by policies and webhooks, as upstream's plugins.
 //!
 //! ```text
-//! policies with bindings (`hooks`) ─▶ does the policy match the request (`constraints`)
-//!   ─▶ for each binding that matches: its parameters (`params`)
-//!   ─▶ for each parameter: match conditions, validations, audit annotations (`evaluation`)
-//!   ─▶ denied, or admitted with warnings (`verdict`)
+//! object with defaults ─▶ mutating webhooks, in order; again if others have changed it later   (`webhook::mutating`)
+//!   ─▶ defaults, validation
+//!   ─▶ validating policies                                                                    (`policy`)
+//!   ─▶ validating webhooks, at the same time                                                  (`webhook::validating`)
+//!   ─▶ commit
 //! ```
 //!
-//! Expressions are compiled once for each version of a policy (`compiled`). Without bindings, a write costs one look into the cache.
-//! Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again. There is no audit log: what
-//! policies would write to it is computed, since it may fail, and dropped.
+//! [`Chain`] is the way of one request through it. Both kinds of hooks select requests by [`constraints`] and match [`conditions`].
+//! Expressions are compiled once for each version of a policy or configuration (`hooks`). Without any, a write costs one look into
+//! the cache. Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again. There is no audit log.
 
 mod attributes;
 mod authorizer;
-mod compiled;
+mod chain;
+mod conditions;
 mod constraints;
-mod dispatch;
 mod environment;
-mod evaluation;
 mod hooks;
-mod params;
+mod policy;
 mod request;
-mod schema;
-mod type_check;
-mod verdict;
+mod surroundings;
+mod webhook;
 
 pub(crate) use attributes::{Attributes, Operation};
-pub(crate) use compiled::{Compiled, compile};
+pub(crate) use chain::Chain;
+pub(crate) use conditions::{Compiled, compile as compile_conditions};
 pub(crate) use environment::Types;
 pub(crate) use hooks::Hooks;
-pub(crate) use type_check::warnings as type_warnings;
+pub(crate) use policy::{compile, type_warnings};

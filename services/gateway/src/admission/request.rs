@@ -1,17 +1,16 @@
-//! The values of the variables of a policy: the objects in the version that the policy matched, and the request.
+//! The values of the variables of expressions: the objects in the version that a policy or webhook matched, and the request.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use setpoint_codec::{CustomObject, Kind, Object};
 use setpoint_proto::ApiError;
-use setpoint_proto::core::Namespace;
-use setpoint_proto::meta::ObjectMeta;
 
-use super::params::document;
 use super::{Attributes, Operation};
 use crate::kinds::view;
-use crate::registry::Registry;
+use crate::registry::{Registry, errors};
 
-/// The values for a policy that a request was matched with as one of some resource.
+/// The values for a policy or webhook that a request was matched with as one of some resource.
 pub(super) struct Values {
     /// The kind of the matched resource.
     pub kind: &'static Kind,
@@ -39,6 +38,52 @@ impl Values {
     }
 }
 
+/// The values of a request for all resources that it was matched with.
+#[derive(Default)]
+pub(super) struct Versions(Vec<Arc<Values>>);
+
+impl Versions {
+    /// Returns the values for a resource, which are made once.
+    ///
+    /// # Errors
+    /// If the objects cannot be converted.
+    pub(super) async fn of(
+        &mut self,
+        registry: &Registry,
+        request: &Attributes<'_>,
+        kind: &'static Kind,
+    ) -> Result<Arc<Values>, ApiError> {
+        if let Some(known) = self.0.iter().find(|values| *values.kind == *kind) {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(Values::of(registry, request, kind).await?);
+        self.0.push(made.clone());
+        Ok(made)
+    }
+}
+
+/// Returns an object that a webhook got in the version of a kind, in the form that it had before.
+///
+/// # Errors
+/// If it cannot be converted.
+pub(super) async fn back_in_form(
+    registry: &Registry,
+    object: Box<dyn Object>,
+    form: &'static Kind,
+) -> Result<Box<dyn Object>, ApiError> {
+    if object.kind() == form {
+        return Ok(object);
+    }
+    let Some(custom) = object.downcast_ref::<CustomObject>() else {
+        return Ok(view::to_stored(object));
+    };
+    let converted = registry.converter().convert(vec![custom.clone()], form);
+    match converted.await?.pop() {
+        Some(converted) => Ok(Box::new(converted)),
+        None => Err(errors::not_custom(form)),
+    }
+}
+
 /// Returns an object in the version of a kind; the body of a subresource that is no version of it, as it is.
 async fn in_version(
     registry: &Registry,
@@ -62,12 +107,10 @@ async fn in_version(
 }
 
 /// Returns the variable `request`: an AdmissionRequest without the objects.
-fn admission_request(request: &Attributes<'_>, matched: &Kind) -> Value {
+fn admission_request(request: &Attributes<'_>, matched: &'static Kind) -> Value {
     let (target, user) = (request.target, &request.context.user);
     let part = target.subresource.name();
-    let own = request.kind();
-    // The body of a subresource has one version only.
-    let kind = if own == target.served { matched } else { own };
+    let (own, kind) = (request.kind(), request.kind_as(matched));
     json!({
         "uid": "",
         "kind": group_version(kind, "kind", &kind.kind),
@@ -117,16 +160,7 @@ fn options(request: &Attributes<'_>) -> Value {
     options.into()
 }
 
-/// Returns the variable `namespaceObject`.
-pub(super) fn namespace_object(namespace: Namespace) -> Value {
-    let meta = namespace.metadata;
-    let namespace = Namespace {
-        metadata: ObjectMeta {
-            managed_fields: Vec::new(),
-            owner_references: Vec::new(),
-            ..meta
-        },
-        ..namespace
-    };
-    document(&namespace)
+/// Returns the JSON of an object, with its kind.
+pub(super) fn document(object: &dyn Object) -> Value {
+    serde_json::from_slice(&object.to_json()).unwrap_or_default()
 }

@@ -300,7 +300,7 @@ async fn write(
         }
         Ok(())
     };
-    let updated = registry.guaranteed_update(&context, &target, None, 0, &mut mutate);
+    let updated = registry.guaranteed_update(&context, &target, &mut mutate);
     match updated.await {
         Err(error) if error.reason != Reason::NotFound => Err(error),
         _ => Ok(()),

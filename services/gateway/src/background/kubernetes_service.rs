@@ -166,7 +166,7 @@ async fn renew_lease(registry: &Registry) -> Result<(), ApiError> {
         Ok(())
     };
     let context = context();
-    let updated = registry.guaranteed_update(&context, &target, None, 0, &mut mutate);
+    let updated = registry.guaranteed_update(&context, &target, &mut mutate);
     match updated.await {
         Err(error) if error.reason == Reason::NotFound => {
             let mut lease = Lease::default();
@@ -330,7 +330,7 @@ async fn restore_object<T: Resource + Object + Clone + PartialEq>(
         }
         Ok(())
     };
-    let updated = registry.guaranteed_update(&context, &target, None, 0, &mut mutate);
+    let updated = registry.guaranteed_update(&context, &target, &mut mutate);
     updated.await.map(|_| ())
 }
 

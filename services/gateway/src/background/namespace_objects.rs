@@ -168,7 +168,7 @@ async fn restore_ca(registry: &Registry, namespace: &str) -> Result<(), ApiError
         }
         Ok(())
     };
-    let updated = registry.guaranteed_update(&context, &target, None, 0, &mut mutate);
+    let updated = registry.guaranteed_update(&context, &target, &mut mutate);
     updated.await.map(|_| ())
 }
 

@@ -109,7 +109,7 @@ async fn observe<T>(
     if let Some(error) = error {
         span.set_error(error.message.clone());
     }
-    counted.answered(error.map_or(200, |error| error.reason.http()));
+    counted.answered(error.map_or(200, |error| error.code()));
     outcome
 }
 

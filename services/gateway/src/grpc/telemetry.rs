@@ -55,7 +55,7 @@ impl<'a> Call<'a> {
             span.set_attributes([KeyValue::new("error.type", error.reason.name())]);
             span.set_error(error.message.clone());
         }
-        let code = error.map_or(200, |error| error.reason.http());
+        let code = error.map_or(200, |error| error.code());
         counted.answered(code);
         outcome
     }

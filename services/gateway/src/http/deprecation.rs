@@ -4,7 +4,7 @@ use http::HeaderValue;
 use setpoint_codec::Kind;
 
 use super::discovery::order;
-use super::response;
+use super::warnings;
 
 /// Returns the `Warning` header of responses to all requests that use a kind, if it is deprecated.
 pub(super) fn header(kind: &Kind) -> Option<HeaderValue> {
@@ -19,7 +19,7 @@ pub(super) fn header(kind: &Kind) -> Option<HeaderValue> {
         let served = versions.iter().filter(|(_, is_served)| *is_served);
         default(kind, served.map(|(kind, _)| *kind))
     });
-    response::warning(&text)
+    warnings::header(&text)
 }
 
 /// Returns the default text, which names the most stable newer version that is not deprecated.

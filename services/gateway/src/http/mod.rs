@@ -27,6 +27,7 @@ mod table;
 mod telemetry;
 mod timeout;
 mod version;
+mod warnings;
 mod watch;
 mod write;
 mod write_options;

@@ -9,7 +9,7 @@ use setpoint_codec::Object as _;
 use setpoint_proto::ApiError;
 
 use super::query::Query;
-use super::{accept, encoding};
+use super::{accept, encoding, warnings};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -54,15 +54,9 @@ impl ApiResponse {
 
     /// Adds `Warning` headers, which kubectl prints.
     pub(super) fn with_warnings(mut self, warnings: &[String]) -> Self {
-        let lines = warnings.iter().filter_map(|text| warning(text));
-        self.warnings.extend(lines);
+        self.warnings.extend(warnings::headers(warnings));
         self
     }
-}
-
-/// Returns the value of a `Warning` header; `None` if a header cannot have the text.
-pub(super) fn warning(text: &str) -> Option<HeaderValue> {
-    format!("299 - {text:?}").try_into().ok()
 }
 
 impl IntoResponse for ApiResponse {
@@ -95,9 +89,10 @@ impl ErrorResponse {
 
     fn respond(self, encoded: ApiResponse) -> Response {
         let Self(error) = self;
-        let code = StatusCode::from_u16(error.reason.http());
+        let code = StatusCode::from_u16(error.code());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = encoded.with_status(code).into_response();
+        let encoded = encoded.with_status(code).with_warnings(&error.warnings);
+        let mut response = encoded.into_response();
         let details = error.details.unwrap_or_default();
         if let seconds @ 1.. = details.retry_after_seconds {
             let headers = response.headers_mut();

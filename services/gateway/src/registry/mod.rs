@@ -1,6 +1,6 @@
 //! The registry: the verbs of the API over the store and its cache.
 //!
-//! A write passes access → defaults → preparation → validation → policies → one transaction. The current object is read from the
+//! A write passes access → defaults → mutating webhooks → preparation → validation → policies and validating webhooks → one transaction. The current object is read from the
 //! cache, which may be stale; the transaction detects that, and the write is repeated with the stored object. Reads are
 //! served by the cache, except for later pages of a list.
 
@@ -33,6 +33,7 @@ use crate::kinds::view;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
+use crate::webhook::Clients;
 
 pub(crate) use errors::readable;
 pub use request_context::RequestContext;
@@ -54,6 +55,7 @@ pub struct Registry {
     hooks: Hooks,
     peers: Peers,
     converter: Converter,
+    webhooks: Clients,
     server: ServerInfo,
     usage: Usage,
     adapter: Option<Adapter>,
@@ -65,6 +67,7 @@ impl Registry {
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
         Self {
             converter: Converter::new(cache.clone(), Peers::default()),
+            webhooks: Clients::new(cache.clone(), Peers::default()),
             store,
             cache,
             allocations: write::allocation::AllocationLock::default(),
@@ -82,6 +85,7 @@ impl Registry {
     #[must_use]
     pub fn with_peers(mut self, peers: Peers) -> Self {
         self.converter = Converter::new(self.cache.clone(), peers.clone());
+        self.webhooks = Clients::new(self.cache.clone(), peers.clone());
         self.peers = peers;
         self
     }
@@ -96,6 +100,11 @@ impl Registry {
     /// Returns the converter of custom objects.
     pub(crate) fn converter(&self) -> &Converter {
         &self.converter
+    }
+
+    /// Returns the clients of admission webhooks.
+    pub(crate) fn webhooks(&self) -> &Clients {
+        &self.webhooks
     }
 
     /// Sets what the gateway publishes about itself.
@@ -137,7 +146,7 @@ impl Registry {
         &self.quota_locks
     }
 
-    /// Returns the policies that judge requests.
+    /// Returns the policies and webhooks that requests pass.
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.hooks
     }

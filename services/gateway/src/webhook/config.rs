@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Uri;
 use setpoint_model::Key;
-use setpoint_proto::apiextensions::WebhookClientConfig;
+use setpoint_proto::{admissionregistration, apiextensions};
 
 use super::Error;
 
@@ -58,28 +58,35 @@ impl Config {
     }
 }
 
-impl From<&WebhookClientConfig> for Config {
-    fn from(config: &WebhookClientConfig) -> Self {
-        let address = match &config.service {
-            Some(service) => Address::Service {
-                service: Key::new(&service.namespace, &service.name),
-                port: (service.port)
-                    .and_then(|port| u16::try_from(port).ok())
-                    .unwrap_or(DEFAULT_PORT),
-                path: service.path.clone().unwrap_or_default(),
-            },
-            None => Address::Url(config.url.clone().unwrap_or_default()),
-        };
-        Self {
-            address,
-            ca_bundle: config.ca_bundle.clone(),
+/// Implements the conversion from the configs of two groups, which have the same fields.
+macro_rules! of_client_config {
+    ($config:ty) => {
+        impl From<&$config> for Config {
+            fn from(config: &$config) -> Self {
+                let address = match &config.service {
+                    Some(service) => Address::Service {
+                        service: Key::new(&service.namespace, &service.name),
+                        port: (service.port)
+                            .and_then(|port| u16::try_from(port).ok())
+                            .unwrap_or(DEFAULT_PORT),
+                        path: service.path.clone().unwrap_or_default(),
+                    },
+                    None => Address::Url(config.url.clone().unwrap_or_default()),
+                };
+                Self {
+                    address,
+                    ca_bundle: config.ca_bundle.clone(),
+                }
+            }
         }
-    }
+    };
 }
+of_client_config!(apiextensions::WebhookClientConfig);
+of_client_config!(admissionregistration::WebhookClientConfig);
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::apiextensions::ServiceReference;
+    use setpoint_proto::apiextensions::{ServiceReference, WebhookClientConfig};
 
     use super::*;
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod adapter;
+mod admission;
 mod api;
 mod apply;
 mod body;
@@ -14,6 +15,7 @@ mod custom_openapi;
 mod custom_table;
 mod discovery;
 mod form;
+mod https;
 mod metrics;
 mod openapi;
 mod patch;

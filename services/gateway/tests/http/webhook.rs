@@ -1,4 +1,4 @@
-//! A conversion webhook: an HTTPS server on a loopback port.
+//! A conversion webhook.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,21 +7,11 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::https::Server;
 
 /// What the webhook answers to a review.
 pub enum Answer {
@@ -44,7 +34,7 @@ pub struct Webhook {
     /// The CA certificate in PEM, in base64.
     pub ca_bundle: String,
     state: Arc<State>,
-    _stop: DropGuard,
+    server: Server,
 }
 
 struct State {
@@ -54,24 +44,19 @@ struct State {
 }
 
 impl Webhook {
-    /// Starts a webhook with a certificate for `localhost` and for the Service `webhook` in the namespace `default`.
+    /// Starts a webhook.
     pub async fn start() -> Self {
-        let (ca_bundle, acceptor) = identity();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State {
             answer: Mutex::new(Answer::Converted),
             calls: AtomicUsize::new(0),
             objects: AtomicUsize::new(0),
         });
-        let stop = CancellationToken::new();
-        let serving = serve(listener, acceptor, state.clone());
-        tokio::spawn(stop.clone().run_until_cancelled_owned(serving));
+        let server = Server::start(router(state.clone())).await;
         Self {
-            port,
-            ca_bundle,
+            port: server.port,
+            ca_bundle: server.ca_bundle.clone(),
             state,
-            _stop: stop.drop_guard(),
+            server,
         }
     }
 
@@ -88,56 +73,18 @@ impl Webhook {
 
     /// Returns the client config with its URL.
     pub fn by_url(&self) -> Value {
-        let url = format!("https://localhost:{}/convert", self.port);
-        json!({ "url": url, "caBundle": self.ca_bundle })
+        self.server.by_url("convert")
     }
 }
 
-/// Returns a CA certificate in PEM, in base64, and an acceptor with a certificate of that CA.
-fn identity() -> (String, TlsAcceptor) {
-    let mut ca = CertificateParams::new(Vec::new()).unwrap();
-    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    let certificate = ca.self_signed(&key).unwrap();
-    let names = ["localhost", "webhook.default.svc"].map(str::to_owned);
-    let own_key = KeyPair::generate().unwrap();
-    let own = CertificateParams::new(names).unwrap();
-    let own = own.signed_by(&own_key, &Issuer::new(ca, key)).unwrap();
-    let own_key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own_key.serialize_der()));
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![own.der().clone()], own_key)
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let ca_bundle = BASE64_STANDARD.encode(certificate.pem());
-    (ca_bundle, TlsAcceptor::from(Arc::new(config)))
-}
-
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>) {
-    let router = Router::new().route(
+fn router(state: Arc<State>) -> Router {
+    Router::new().route(
         "/convert",
         post(move |body: Bytes| {
             let state = state.clone();
             async move { respond(&state, &body).await }
         }),
-    );
-    while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(connection(stream, acceptor.clone(), router.clone()));
-    }
-}
-
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router) {
-    // A client that does not trust the certificate closes the connection.
-    let Ok(stream) = acceptor.accept(stream).await else {
-        return;
-    };
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let service = TowerToHyperService::new(router);
-    let _ = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    )
 }
 
 async fn respond(state: &State, body: &[u8]) -> Response {

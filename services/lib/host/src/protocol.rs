@@ -48,7 +48,7 @@ fn status_response(error: &ApiError) -> Response<Body> {
     status["apiVersion"] = "v1".into();
     status["kind"] = "Status".into();
     let mut response = Response::new(Body::from(status.to_string()));
-    let code = StatusCode::from_u16(error.reason.http());
+    let code = StatusCode::from_u16(error.code());
     *response.status_mut() = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

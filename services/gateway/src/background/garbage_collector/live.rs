@@ -76,7 +76,7 @@ pub(super) async fn change(
         change(slot.insert(old.object.clone_box()).meta_mut());
         Ok(())
     };
-    let updated = registry.guaranteed_update(context, &target, None, 0, &mut mutate);
+    let updated = registry.guaranteed_update(context, &target, &mut mutate);
     ignore_not_found(updated.await)
 }
 

@@ -231,7 +231,7 @@ async fn update_status(
         Ok(())
     };
     registry
-        .guaranteed_update(context, &target, None, 0, &mut mutate)
+        .guaranteed_update(context, &target, &mut mutate)
         .await?;
     Ok(())
 }

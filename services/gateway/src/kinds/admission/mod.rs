@@ -1,5 +1,5 @@
-//! The kinds of admissionregistration.k8s.io. Validating policies are evaluated (`crate::admission`). Mutating policies and webhooks
-//! are stored and have no effect, as a warning in the response to each write says.
+//! The kinds of admissionregistration.k8s.io. Validating policies are evaluated and webhooks are called (`crate::admission`). Mutating
+//! policies are stored and have no effect, as a warning in the response to each write says.
 
 mod binding;
 mod mutating;

@@ -5,14 +5,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::names;
 use setpoint_proto::admissionregistration::{
-    MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
-    WebhookClientConfig,
+    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 
 use super::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, rule, validate_conditions,
     validate_dns_1035_label,
 };
+use crate::admission::compile_conditions;
 use crate::kinds::StoredKind;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
@@ -22,7 +23,6 @@ const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const DEFAULT_TIMEOUT: i32 = 10;
 const DEFAULT_PORT: i32 = 443;
-const NO_EFFECT: &str = "the webhooks have no effect: the gateway does not call them";
 
 /// The items of [`StoredKind`] of a configuration; its two kinds of webhooks differ in one field, the `$reinvocation` policy.
 macro_rules! configuration_items {
@@ -77,6 +77,7 @@ macro_rules! configuration_items {
                 validate_client(&hook.client_config, &at.field("clientConfig"), errors);
                 let conditions = at.field("matchConditions");
                 validate_conditions(&hook.match_conditions, &conditions, errors);
+                validate_expressions(&hook.match_conditions, &conditions, errors);
                 let versions = at.field("admissionReviewVersions");
                 let missing = "must specify one of v1, v1beta1";
                 validate_versions(&hook.admission_review_versions, missing, &versions, errors);
@@ -85,11 +86,6 @@ macro_rules! configuration_items {
 
         fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
             (column == "Webhooks").then(|| self.webhooks.len().into())
-        }
-
-        fn warnings(&self) -> Vec<String> {
-            let has_webhooks = !self.webhooks.is_empty();
-            has_webhooks.then(|| NO_EFFECT.into()).into_iter().collect()
         }
     };
 }
@@ -117,6 +113,24 @@ fn validate_name(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
 fn validate_rules(rules: &[RuleWithOperations], path: &FieldPath<'_>, errors: &mut FieldErrors) {
     for (index, rule) in rules.iter().enumerate() {
         rule::validate(rule, &path.index(index), errors);
+    }
+}
+
+/// Compiles the expressions of conditions. Those that are missing have their errors.
+fn validate_expressions(
+    conditions: &[MatchCondition],
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    let compiled = match compile_conditions(conditions) {
+        Ok(compiled) => compiled,
+        Err(error) => return errors.invalid(path, "", error),
+    };
+    for (index, (condition, compiled)) in conditions.iter().zip(compiled).enumerate() {
+        let source = condition.expression.trim();
+        if let Some(error) = compiled.err().filter(|_| !source.is_empty()) {
+            errors.invalid(&path.index(index).field("expression"), source, error);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::registry::conversion::Ownership;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{Precondition, complete_update};
+use crate::registry::verbs::update::{Precondition, prepare_update};
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
@@ -71,7 +71,7 @@ impl Registry {
                 Subresource::Scale => &whole,
                 _ => target,
             };
-            complete_update(part, old, new)?;
+            prepare_update(part, old, &mut **new)?;
             fields::keep_times(&*old.object, &mut **new);
             Ok(())
         };

@@ -19,10 +19,11 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        object: Box<dyn Object>,
+        mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
+        let chain = self.mutate_body(context, target, &mut object).await?;
         let node = node_of(&*object, target)?;
-        let warnings = self.admit_create(context, target, &*object).await?;
+        let warnings = self.judge_body(context, target, &*object, chain).await?;
         let precondition = Precondition::of(&*object);
         let whole = Target::whole(target.served, &target.key());
         let now = Timestamp::now();

@@ -6,7 +6,7 @@ use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Precondition, Write};
 
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Chain};
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::review::{self, Question};
 use crate::kinds::{self, Strategy, limitrange, view};
@@ -81,7 +81,26 @@ impl Registry {
             Subresource::None => object = expect_kind(object, target)?,
             _ => return Err(errors::not_allowed()),
         }
-        metadata::prepare_create(object.meta_mut(), target, Timestamp::now())?;
+        let mut chain = Chain::of(self, target).await?;
+        let creating = self.create_whole(context, target, object, owner, &mut chain);
+        match creating.await {
+            Ok(mut response) => {
+                response.warnings.extend(chain.warnings);
+                response.of_write()?.served_as(target.served)
+            }
+            Err(error) => Err(chain.refused(error)),
+        }
+    }
+
+    async fn create_whole(
+        &self,
+        context: &RequestContext,
+        of: &Target,
+        mut object: Box<dyn Object>,
+        owner: Owner,
+        chain: &mut Chain<'_>,
+    ) -> Result<ObjectResponse, ApiError> {
+        metadata::prepare_create(object.meta_mut(), of, Timestamp::now())?;
         let generated_name =
             object.meta().name.is_empty() && !object.meta().generate_name.is_empty();
         if generated_name {
@@ -90,21 +109,27 @@ impl Registry {
         if owner == Owner::Creator {
             field_manager::created(context, &mut *object);
         }
-        let mut target = target.clone();
+        let mut target = of.clone();
         target.name.clone_from(&object.meta().name);
-        target.set_span_attributes();
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
         let rules = kinds::of(target.kind);
         rules.set_requester(&mut *object, &context.user);
         if let Some(admitting) = rules.admit(&mut *object, &target, self) {
             admitting.await?;
         }
+        if chain.mutates() {
+            self.mutate_new(context, of, &mut object, generated_name, chain)
+                .await?;
+            target.name.clone_from(&object.meta().name);
+        }
+        target.set_span_attributes();
         complete_create(rules, &target, &mut *object)?;
         self.link_create(context, &*object).await;
         if let Some(checking) = limitrange::check(&target, None, &*object, self) {
             checking.await?;
         }
-        let warnings = self.admit_create(context, &target, &*object).await?;
+        let request = Attributes::of_create(context, &target).with_object(Some(&*object));
+        chain.judge(&request).await?;
         let mut retry = Retry::begin();
         loop {
             let allocation = self.allocate(None, &mut *object).await?;
@@ -127,10 +152,7 @@ impl Registry {
                 generated_name,
             };
             object = match self.insert(context, &mut target, draft).await? {
-                Inserted::Done(mut response) => {
-                    response.warnings.extend(warnings);
-                    return response.of_write()?.served_as(target.served);
-                }
+                Inserted::Done(response) => return Ok(response),
                 Inserted::Conflict(object) => {
                     allocation.map_or(object, |allocation| allocation.requested)
                 }
@@ -141,25 +163,68 @@ impl Registry {
         }
     }
 
-    /// Lets the policies judge a new object, or the body of a subresource that is created. Returns their warnings.
-    pub(crate) async fn admit_create(
+    /// Lets webhooks change a new object, which has defaults by then, but no identity yet.
+    async fn mutate_new(
         &self,
         context: &RequestContext,
         target: &Target,
-        object: &dyn Object,
+        object: &mut Box<dyn Object>,
+        generated_name: bool,
+        chain: &mut Chain<'_>,
+    ) -> Result<(), ApiError> {
+        let meta = object.meta_mut();
+        let created = meta.creation_timestamp;
+        (meta.uid, meta.creation_timestamp) = Default::default();
+        if generated_name {
+            meta.name.clear();
+        }
+        let mut named = target.clone();
+        named.name.clone_from(&meta.name);
+        kinds::of(target.kind).fill_defaults(&mut **object);
+        let request = Attributes::of_create(context, &named);
+        chain.mutate(&request, Some(object)).await?;
+        let now = created.timestamp().unwrap_or_default();
+        metadata::prepare_create(object.meta_mut(), target, now)?;
+        if object.meta().name.is_empty() && generated_name {
+            generate_name(&mut **object);
+        }
+        Ok(())
+    }
+
+    /// Lets webhooks change the body of a subresource that is created.
+    ///
+    /// # Errors
+    /// If one of them denies it.
+    pub(crate) async fn mutate_body<'r>(
+        &'r self,
+        context: &RequestContext,
+        target: &Target,
+        body: &mut Box<dyn Object>,
+    ) -> Result<Chain<'r>, ApiError> {
+        let mut chain = Chain::of(self, target).await?;
+        let request = Attributes::of_create(context, target);
+        match chain.mutate(&request, Some(body)).await {
+            Ok(_) => Ok(chain),
+            Err(error) => Err(chain.refused(error)),
+        }
+    }
+
+    /// Lets policies and webhooks judge the body of a subresource that is created. Returns their warnings.
+    ///
+    /// # Errors
+    /// If one of them denies it.
+    pub(crate) async fn judge_body(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        body: &dyn Object,
+        mut chain: Chain<'_>,
     ) -> Result<Vec<String>, ApiError> {
-        let Some(policies) = self.policies_for(target).await? else {
-            return Ok(Vec::new());
-        };
-        let attributes = Attributes {
-            context,
-            target,
-            operation: Operation::Create,
-            object: Some(object),
-            old: None,
-            options: None,
-        };
-        self.admit(&attributes, &policies).await
+        let request = Attributes::of_create(context, target).with_object(Some(body));
+        match chain.judge(&request).await {
+            Ok(()) => Ok(chain.warnings),
+            Err(error) => Err(chain.refused(error)),
+        }
     }
 
     /// Answers a review.
@@ -170,6 +235,8 @@ impl Registry {
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
         let mut object = expect_kind(object, target)?;
+        let chain = self.mutate_body(context, target, &mut object).await?;
+        let warnings = self.judge_body(context, target, &*object, chain).await?;
         let question = Question {
             context,
             target,
@@ -178,7 +245,9 @@ impl Registry {
         if let Some(answering) = review::answer(target.served, &mut *object, &question) {
             answering.await?;
         }
-        Ok(ObjectResponse::not_stored(object, Revision::default()))
+        let mut response = ObjectResponse::not_stored(object, Revision::default());
+        response.warnings = warnings;
+        Ok(response)
     }
 
     /// Writes the object, with another generated name if its name exists.

@@ -36,12 +36,13 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        object: Box<dyn Object>,
+        mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
+        let chain = self.mutate_body(context, target, &mut object).await?;
         let options = options_of(&*object, target, context.dry_run)?;
         let mut context = context.clone();
         context.dry_run |= is_dry(&options);
-        let warnings = self.admit_create(&context, target, &*object).await?;
+        let warnings = self.judge_body(&context, target, &*object, chain).await?;
         let mut answer = self.evict_pod(&context, target, &options).await?;
         answer.warnings.extend(warnings);
         Ok(answer)
@@ -128,7 +129,7 @@ impl Registry {
             *slot = Some(new);
             Ok(())
         };
-        self.guaranteed_update(context, &target, None, 0, &mut mutate)
+        self.guaranteed_update(context, &target, &mut mutate)
             .await?;
         Ok(Verdict::Allowed)
     }

@@ -9,7 +9,7 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds::{self, view};
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{Precondition, complete_update};
+use crate::registry::verbs::update::{Precondition, prepare_update};
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
@@ -64,11 +64,11 @@ impl Registry {
                 let scaled = slot.insert(old.object.clone_box());
                 let replicas = scale::replicas_of(&*new, target)?;
                 kinds::of(target.kind).set_replicas(&mut **scaled, replicas);
-                complete_update(&whole, old, scaled)?;
+                prepare_update(&whole, old, &mut **scaled)?;
                 scaled
             } else {
                 let new = slot.insert(new);
-                complete_update(target, old, new)?;
+                prepare_update(target, old, &mut **new)?;
                 new
             };
             field_manager::updated(context, target.subresource, &*old.object, &mut **new);

@@ -84,13 +84,15 @@ impl Registry {
             complete(new.meta_mut(), old.object.meta());
             // A former attempt has set others.
             new.meta_mut().managed_fields.clone_from(&sent_managers);
-            complete_update(target, old, new)?;
+            prepare_update(target, old, &mut **new)?;
             field_manager::updated(context, target.subresource, &*old.object, &mut **new);
             Ok(())
         };
-        let updated = self
-            .guaranteed_update(context, target, Some(object), 0, &mut mutate)
-            .await?;
+        let change = Change {
+            slot: Some(object),
+            ..Change::update(target, 0)
+        };
+        let updated = self.change(context, target, change, &mut mutate).await?;
         updated.into_response().of_write()?.served_as(target.served)
     }
 
@@ -107,7 +109,7 @@ impl Registry {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
             kinds::of(target.kind).set_replicas(&mut **new, replicas);
-            complete_update(&whole, old, new)?;
+            prepare_update(&whole, old, &mut **new)?;
             field_manager::updated(context, target.subresource, &*old.object, &mut **new);
             Ok(())
         };
@@ -171,70 +173,75 @@ impl Precondition {
     }
 }
 
-/// Completes and validates the update `new` of `old`.
-pub(crate) fn complete_update(
+/// Prepares the update `new` of `old`: restores what it may not change, and sets defaults.
+///
+/// # Errors
+/// `BadRequest` when its namespace or name is not that of the target.
+pub(crate) fn prepare_update(
     target: &Target,
     old: &Current,
-    new: &mut Box<dyn Object>,
+    new: &mut dyn Object,
 ) -> Result<(), ApiError> {
-    let rules = kinds::of(target.kind);
-    let (new, was) = (&mut **new, &*old.object);
+    let (rules, part, was) = (kinds::of(target.kind), target.subresource, &*old.object);
     metadata::prepare_update(new.meta_mut(), was.meta(), target)?;
-    match target.subresource {
-        Subresource::Status => return complete_status_update(target, was, new),
+    match part {
         Subresource::Approval | Subresource::Finalize => {
-            return complete_part_update(target, was, new);
+            rules.prepare_part_update(new, was, part);
+            return Ok(());
         }
-        _ => {}
+        Subresource::Status => rules.prepare_status_update(new, was),
+        part if part.is_part_of_spec() => rules.prepare_part_update(new, was, part),
+        _ => rules.prepare_update(new, was),
     }
+    rules.fill_defaults(new);
+    Ok(())
+}
+
+/// Validates a prepared update, and counts its generation.
+///
+/// # Errors
+/// `Invalid`.
+pub(crate) fn validate_update(
+    target: &Target,
+    old: &Current,
+    new: &mut dyn Object,
+) -> Result<(), ApiError> {
+    let (rules, part, was) = (kinds::of(target.kind), target.subresource, &*old.object);
     let mut errors = FieldErrors::default();
-    if target.subresource.is_part_of_spec() {
-        rules.prepare_part_update(new, was, target.subresource);
-        rules.fill_defaults(new);
-        metadata::validate_update(new.meta(), was.meta(), &mut errors);
-        rules.validate_part_update(new, was, target.subresource, &mut errors);
-    } else {
-        rules.prepare_update(new, was);
-        rules.fill_defaults(new);
-        metadata::validate(new.meta(), |name| rules.check_name(name), &mut errors);
-        metadata::validate_update(new.meta(), was.meta(), &mut errors);
-        rules.validate(new, &mut errors);
-        rules.validate_update(new, was, &mut errors);
-        view::validate(target.served, new, Some(was), &mut errors);
+    match part {
+        Subresource::Status => {
+            metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
+            rules.validate_status_update(new, was, &mut errors);
+        }
+        Subresource::Approval | Subresource::Finalize => {
+            metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
+            rules.validate_part_update(new, was, part, &mut errors);
+        }
+        part if part.is_part_of_spec() => {
+            metadata::validate_update(new.meta(), was.meta(), &mut errors);
+            rules.validate_part_update(new, was, part, &mut errors);
+        }
+        _ => validate_whole(target, was, new, &mut errors),
     }
     errors.into_result(target.served, &new.meta().name)?;
-    if rules.counts_generations() {
+    if rules.counts_generations() && changes_intent(part) {
         let changed = rules.intent_changed(new, was);
         new.meta_mut().generation = was.meta().generation + i64::from(changed);
     }
     Ok(())
 }
 
-/// Completes and validates an update of the status.
-fn complete_status_update(
-    target: &Target,
-    was: &dyn Object,
-    new: &mut dyn Object,
-) -> Result<(), ApiError> {
+fn validate_whole(target: &Target, was: &dyn Object, new: &dyn Object, errors: &mut FieldErrors) {
     let rules = kinds::of(target.kind);
-    rules.prepare_status_update(new, was);
-    rules.fill_defaults(new);
-    let mut errors = FieldErrors::default();
-    metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
-    rules.validate_status_update(new, was, &mut errors);
-    errors.into_result(target.served, &new.meta().name)
+    metadata::validate(new.meta(), |name| rules.check_name(name), errors);
+    metadata::validate_update(new.meta(), was.meta(), errors);
+    rules.validate(new, errors);
+    rules.validate_update(new, was, errors);
+    view::validate(target.served, new, Some(was), errors);
 }
 
-/// Completes and validates an update of a subresource that only one kind has.
-fn complete_part_update(
-    target: &Target,
-    was: &dyn Object,
-    new: &mut dyn Object,
-) -> Result<(), ApiError> {
-    let (rules, part) = (kinds::of(target.kind), target.subresource);
-    rules.prepare_part_update(new, was, part);
-    let mut errors = FieldErrors::default();
-    metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
-    rules.validate_part_update(new, was, part, &mut errors);
-    errors.into_result(target.served, &new.meta().name)
+/// Returns whether an update of a part can change the intent.
+fn changes_intent(part: Subresource) -> bool {
+    use Subresource::{Approval, Finalize, Status};
+    !matches!(part, Status | Approval | Finalize)
 }

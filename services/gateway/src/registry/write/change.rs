@@ -1,14 +1,17 @@
-//! A change of a stored object, and the request that policies judge it as.
+//! A change of a stored object, and the request that policies and webhooks see it as.
 
-use setpoint_codec::Object;
+use setpoint_codec::{Object, fields};
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::DeleteOptions;
 
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Chain, Operation};
+use crate::heavy::heavy;
+use crate::kinds;
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::scale;
+use crate::registry::verbs::update::{prepare_update, validate_update};
 use crate::registry::write::current::Current;
-use crate::registry::{Registry, RequestContext, Subresource, Target};
+use crate::registry::{Registry, Subresource, Target};
 
 /// A change of an object.
 pub(crate) struct Change<'a> {
@@ -17,11 +20,13 @@ pub(crate) struct Change<'a> {
     /// The size of the request, which `mutate` processes besides the object.
     pub bytes: usize,
     pub ownership: Ownership,
+    /// Whether the result of `mutate` has to be validated as an update.
+    pub validates: bool,
     /// `None` for a part of a request that was admitted as a whole.
     pub admission: Option<Admission<'a>>,
 }
 
-/// The request that policies judge.
+/// The request that policies and webhooks see.
 pub(crate) struct Admission<'a> {
     pub operation: Operation,
     pub target: &'a Target,
@@ -36,6 +41,7 @@ impl<'a> Change<'a> {
             slot: None,
             bytes,
             ownership: Ownership::Taken,
+            validates: true,
             admission: Some(Admission {
                 operation: Operation::Update,
                 target,
@@ -50,45 +56,88 @@ impl<'a> Change<'a> {
             slot: None,
             bytes: 0,
             ownership: Ownership::Taken,
+            validates: false,
             admission: None,
         }
     }
 }
 
 impl Registry {
-    /// Lets the policies judge a change. Returns their warnings.
+    /// Lets webhooks change the result of a change, validates it, and lets policies and webhooks judge it. Returns the result as it
+    /// was, if webhooks have changed it.
     pub(super) async fn admit_change(
         &self,
-        context: &RequestContext,
-        admission: &Admission<'_>,
+        change: &Change<'_>,
+        request: &Attributes<'_>,
         old: &Current,
-        new: &dyn Object,
-    ) -> Result<Vec<String>, ApiError> {
-        let Some(policies) = self.policies_for(admission.target).await? else {
-            return Ok(Vec::new());
-        };
-        let target = admission.target;
-        let form = |object: &dyn Object| -> Result<Box<dyn Object>, ApiError> {
-            let mut object = object.clone_box();
-            object.meta_mut().resource_version = old.revision.to_string();
-            Ok(match target.subresource {
-                Subresource::Scale => Box::new(scale::of(&*object)?),
-                _ => object,
-            })
-        };
-        let was = form(&*old.object)?;
-        let is = match admission.operation {
-            Operation::Delete => None,
-            _ => Some(form(new)?),
-        };
-        let attributes = Attributes {
-            context,
-            target,
-            operation: admission.operation,
-            object: is.as_deref(),
-            old: Some(&*was),
-            options: admission.options,
-        };
-        self.admit(&attributes, &policies).await
+        new: &mut Box<dyn Object>,
+        chain: &mut Chain<'_>,
+    ) -> Result<Option<Box<dyn Object>>, ApiError> {
+        let target = request.target;
+        let mut sent = None;
+        if chain.mutates() {
+            let mut form = match request.operation {
+                Operation::Delete => None,
+                _ => Some(in_form(target, &**new, old)?),
+            };
+            if chain.mutate(request, form.as_mut()).await? {
+                sent = Some(new.clone_box());
+                take(target, old, new, form)?;
+            }
+        }
+        if change.validates || sent.is_some() {
+            let bytes = change.bytes.max(old.raw.len());
+            heavy(bytes, || validate_update(&part(target), old, &mut **new)).await?;
+        }
+        if !chain.is_empty() {
+            let form = match request.operation {
+                Operation::Delete => None,
+                _ => Some(in_form(target, &**new, old)?),
+            };
+            chain.judge(&request.with_object(form.as_deref())).await?;
+        }
+        Ok(sent)
+    }
+}
+
+/// Returns an object as a request sees it: the scale for that subresource, and with the revision of the current object.
+pub(super) fn in_form(
+    target: &Target,
+    object: &dyn Object,
+    current: &Current,
+) -> Result<Box<dyn Object>, ApiError> {
+    let mut object = object.clone_box();
+    object.meta_mut().resource_version = current.revision.to_string();
+    Ok(match target.subresource {
+        Subresource::Scale => Box::new(scale::of(&*object)?),
+        _ => object,
+    })
+}
+
+/// Takes over what webhooks have changed, as far as the request may change it.
+fn take(
+    target: &Target,
+    old: &Current,
+    new: &mut Box<dyn Object>,
+    form: Option<Box<dyn Object>>,
+) -> Result<(), ApiError> {
+    let Some(form) = form else { return Ok(()) };
+    match target.subresource {
+        Subresource::Scale => {
+            let replicas = scale::replicas_of(&*form, target)?;
+            kinds::of(target.kind).set_replicas(&mut **new, replicas);
+        }
+        _ => *new = form,
+    }
+    prepare_update(&part(target), old, &mut **new)?;
+    fields::keep_times(&*old.object, &mut **new);
+    Ok(())
+}
+
+/// Returns the part of the stored object that an update is of: a scale is in the whole object.
+fn part(target: &Target) -> Target {
+    match target.subresource {
+        Subresource::Scale => Target::whole(target.served, &target.key()),
+        _ => target.clone(),
     }
 }

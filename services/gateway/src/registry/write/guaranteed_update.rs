@@ -5,10 +5,11 @@ use setpoint_codec::{Object, envelope};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
+use crate::admission::{Attributes, Chain};
 use crate::heavy::heavy;
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::{self, limitrange};
-use crate::registry::write::change::Change;
+use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
@@ -50,64 +51,51 @@ impl Updated {
 }
 
 impl Registry {
-    /// Changes an object to the result of `mutate`, as an update of `target`. `bytes` is the size of the request.
+    /// Changes an object to the result of `mutate`, which is valid, as an update of `target`.
     pub(crate) async fn guaranteed_update(
         &self,
         context: &RequestContext,
         target: &Target,
-        slot: Option<Box<dyn Object>>,
-        bytes: usize,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
         let change = Change {
-            slot,
-            ..Change::update(target, bytes)
+            validates: false,
+            ..Change::update(target, 0)
         };
         self.change(context, target, change, mutate).await
     }
 
     /// Changes an object to the result of `mutate`; removes it if its deletion is complete.
     ///
-    /// If `mutate` fails on the cached object, or a policy denies its result, it is called with the stored one before the error is
-    /// returned. After a conflict it is called with the new current object, until the request times out.
+    /// If `mutate` fails on the cached object, or its result is denied, this is repeated with the stored one if that is newer. After a
+    /// conflict it is repeated with the new current object, until the request times out.
     pub(crate) async fn change(
         &self,
         context: &RequestContext,
         target: &Target,
-        change: Change<'_>,
+        mut change: Change<'_>,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
-        let (mut slot, mut warnings) = (change.slot, Vec::new());
+        let mut slot = change.slot.take();
         target.set_span_attributes();
         let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
             current = self.current_in_form(target, current).await?;
-            let bytes = change.bytes.max(current.raw.len());
-            let mut computed = heavy(bytes, || mutate(&current, &mut slot)).await;
-            if let (Ok(()), Some(new)) = (&computed, &mut slot) {
-                let (old, new) = (&*current.object, &mut **new);
-                let settled = self.settle_ownership(target, old, new, change.ownership);
-                computed = settled.await;
-            }
-            if let (Ok(()), Some(new), Some(admission)) = (&computed, &slot, &change.admission) {
-                let admitted = self
-                    .admit_change(context, admission, &current, &**new)
-                    .await;
-                computed = admitted.map(|found| warnings = found);
-            }
-            if let Err(error) = computed {
-                if current.is_live {
-                    return Err(error);
+            let attempt = self.compute(context, target, &change, &current, &mut slot, mutate);
+            let (sent, warnings) = match attempt.await {
+                Ok(computed) => computed,
+                Err(error) => {
+                    current = self.newer(target, &current).await?.ok_or(error)?;
+                    continue;
                 }
-                current = self.live(target).await?;
-                continue;
-            }
+            };
             let new = slot.take().expect("`mutate` puts its result into the slot");
             match self.commit(context, target, current, new).await? {
                 Attempt::Done(updated) => return Ok(updated.with_warnings(warnings)),
                 Attempt::Conflict(new, stored) => {
-                    slot = Some(new);
+                    // The next attempt begins with the object of the request, without what webhooks have changed.
+                    slot = Some(sent.unwrap_or(new));
                     retry.wait().await?;
                     current = match stored {
                         Some(current) => current,
@@ -116,6 +104,55 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// Computes the new object, and has it admitted. Returns what it was before webhooks changed it, and their warnings.
+    async fn compute(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        change: &Change<'_>,
+        current: &Current,
+        slot: &mut Option<Box<dyn Object>>,
+        mutate: &mut Mutate<'_>,
+    ) -> Result<(Option<Box<dyn Object>>, Vec<String>), ApiError> {
+        let bytes = change.bytes.max(current.raw.len());
+        heavy(bytes, || mutate(current, slot)).await?;
+        let new = slot
+            .as_mut()
+            .expect("`mutate` puts its result into the slot");
+        self.settle_ownership(target, &*current.object, &mut **new, change.ownership)
+            .await?;
+        let Some(admission) = &change.admission else {
+            return Ok((None, Vec::new()));
+        };
+        let mut chain = Chain::of(self, admission.target).await?;
+        let old = match chain.is_empty() {
+            true => None,
+            false => Some(in_form(admission.target, &*current.object, current)?),
+        };
+        let request = Attributes {
+            context,
+            target: admission.target,
+            operation: admission.operation,
+            object: None,
+            old: old.as_deref(),
+            options: admission.options,
+        };
+        let admitting = self.admit_change(change, &request, current, new, &mut chain);
+        match admitting.await {
+            Ok(sent) => Ok((sent, chain.warnings)),
+            Err(error) => Err(chain.refused(error)),
+        }
+    }
+
+    /// Returns the stored object if it is newer than one from the cache.
+    async fn newer(&self, target: &Target, known: &Current) -> Result<Option<Current>, ApiError> {
+        if known.is_live {
+            return Ok(None);
+        }
+        let live = self.live(target).await?;
+        Ok(Some(live).filter(|live| live.revision != known.revision))
     }
 
     async fn commit(
@@ -143,7 +180,10 @@ impl Registry {
         let stored = |response| Ok(Attempt::Done(Updated::Stored(response)));
         if raw == old.raw && !old.is_live {
             // The cached object may be stale, so this may be a change of the current one.
-            return Ok(Attempt::Conflict(new, None));
+            let live = self.live(target).await?;
+            if live.raw != raw {
+                return Ok(Attempt::Conflict(new, Some(live)));
+            }
         }
         if raw == old.raw {
             self.check_fence(target, context).await?;

@@ -47,7 +47,7 @@ impl Client {
             Ok(Err(status)) => Err(ApiError::from(status)),
             Err(_) => Err(too_late(self.timeout)),
         };
-        let code = answer.as_ref().map_or_else(|e| e.reason.http(), |_| 200);
+        let code = answer.as_ref().map_or_else(ApiError::code, |_| 200);
         metrics::called(code, verb.name(), &self.host, started.elapsed());
         answer
     }

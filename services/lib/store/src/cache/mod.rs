@@ -170,6 +170,20 @@ impl Cache {
         self.shared.state.read().snapshot(filter)
     }
 
+    /// Returns all objects of some kinds as of one moment, in the order of the kinds and, in a kind, of the keys.
+    ///
+    /// # Errors
+    /// `Timeout` if the cache is not loaded in time.
+    pub async fn all_of(&self, kinds: &[&'static Kind]) -> Result<Vec<Arc<Cached>>, ApiError> {
+        self.loaded().await?;
+        let state = self.shared.state.read();
+        let mut all = Vec::new();
+        for kind in kinds {
+            all.append(&mut state.kind_store(kind)?.select(&Filter::all(kind, "")));
+        }
+        Ok(all)
+    }
+
     /// Returns a page of the objects that the filter selects as of revision `at`: at most `limit` (0 for all) after a
     /// key.
     ///

@@ -3,9 +3,9 @@
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, Reason};
 
-use super::Attributes;
 use super::evaluation::Objection;
-use super::hooks::{Binding, Policy};
+use super::hook::{Binding, Policy};
+use crate::admission::Attributes;
 use crate::registry::errors;
 
 /// The denials and the warnings so far.
@@ -76,13 +76,18 @@ impl Verdict {
         });
     }
 
-    /// Returns the warnings of a request that is admitted.
+    /// Adds the warnings to those of the request.
     ///
     /// # Errors
     /// The first denial.
-    pub(super) fn into_result(self, request: &Attributes<'_>) -> Result<Vec<String>, ApiError> {
+    pub(super) fn conclude(
+        self,
+        request: &Attributes<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        warnings.extend(self.warnings);
         let Some((reason, message)) = self.denial else {
-            return Ok(self.warnings);
+            return Ok(());
         };
         let cause = StatusCause {
             message: message.clone(),

@@ -1,12 +1,10 @@
 //! The expressions of a policy, compiled.
 
 use setpoint_proto::admissionregistration::ValidatingAdmissionPolicySpec;
-use setpoint_schema::expression::{Expression, Output, Variables, on_compiler_stack};
+use setpoint_schema::expression::{Output, Variables, on_compiler_stack};
 
-use super::environment::{Types, of_policy};
-
-/// An expression, or what is wrong with it.
-pub(crate) type Compiled = Result<Expression, String>;
+use crate::admission::conditions::{Compiled, compile_in};
+use crate::admission::environment::{Types, of_policy};
 
 /// The compiled expressions of a policy, in its order.
 #[derive(Debug, Default)]
@@ -35,10 +33,7 @@ pub(crate) fn compile(
 fn expressions(spec: &ValidatingAdmissionPolicySpec, types: Types<'_>) -> Expressions {
     let has_params = spec.param_kind.is_some();
     let mut environment = of_policy(has_params, true, types);
-    let conditions = spec.match_conditions.iter();
-    let conditions = conditions
-        .map(|condition| environment.compile(condition.expression.trim(), Output::Bool))
-        .collect();
+    let conditions = compile_in(&environment, &spec.match_conditions);
     let (mut variables, mut variable_errors) = (Variables::default(), Vec::new());
     for variable in &spec.variables {
         let (name, source) = (variable.name.as_str(), variable.expression.as_str());

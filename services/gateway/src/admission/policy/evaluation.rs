@@ -1,22 +1,16 @@
 //! The evaluation of one policy for one request and one parameter.
 
-use serde_json::Value as Json;
 use setpoint_proto::admissionregistration::Validation;
-use setpoint_schema::expression::{Error, Evaluation, Expression, Input, Question, Value};
+use setpoint_schema::expression::{Evaluation, Value};
 
-use super::authorizer::Everything;
-use super::compiled::{Compiled, Expressions};
-use super::hooks::Policy;
-use super::request::Values;
+use super::compiled::Expressions;
+use super::hook::Policy;
+use crate::admission::conditions::{Compiled, Inputs, all_hold, eval};
 
 /// The cost that the validations of a policy may have together, as upstream's.
 const BUDGET: u64 = 10_000_000;
-/// The cost that the match conditions of a policy may have together, as upstream's.
-const CONDITIONS_BUDGET: u64 = 2_500_000;
 /// The longest message of an expression, in bytes.
 const LONGEST_MESSAGE: usize = 5 << 10;
-const OUT_OF_BUDGET: &str =
-    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// What a policy says against a request.
 #[derive(Debug, PartialEq)]
@@ -33,34 +27,10 @@ pub(super) enum Objection {
     AnnotationFailed(String),
 }
 
-/// The values of the variables of a policy.
-pub(super) struct Variables<'a> {
-    pub values: &'a Values,
-    pub namespace: &'a Json,
-    pub params: &'a Json,
-    /// The question about the resource of the request.
-    pub resource: &'a Question,
-}
-
-impl<'a> Variables<'a> {
-    /// Returns the values in the order of [`super::environment::of_policy`].
-    fn inputs(&self, namespace: &'a Json) -> [Input<'a>; 7] {
-        [
-            Input::Json(&self.values.object),
-            Input::Json(&self.values.old),
-            Input::Json(namespace),
-            Input::Json(&self.values.request),
-            Input::Json(self.params),
-            Input::Authorizer(&Everything),
-            Input::ResourceCheck(&Everything, self.resource),
-        ]
-    }
-}
-
 /// Returns what a policy says against a request. Failures count unless its failure policy is to ignore them.
-pub(super) fn objections(policy: &Policy, variables: &Variables<'_>) -> Vec<Objection> {
+pub(super) fn objections(policy: &Policy, inputs: &Inputs<'_>) -> Vec<Objection> {
     let mut found = match &policy.expressions {
-        Ok(expressions) => evaluate(policy, expressions, variables),
+        Ok(expressions) => evaluate(policy, expressions, inputs),
         Err(error) => vec![Objection::Failed(error.clone())],
     };
     if policy.ignores_failures() {
@@ -69,54 +39,31 @@ pub(super) fn objections(policy: &Policy, variables: &Variables<'_>) -> Vec<Obje
     found
 }
 
-fn evaluate(
-    policy: &Policy,
-    expressions: &Expressions,
-    variables: &Variables<'_>,
-) -> Vec<Objection> {
-    match is_matched(expressions, variables) {
+fn evaluate(policy: &Policy, expressions: &Expressions, inputs: &Inputs<'_>) -> Vec<Objection> {
+    match all_hold(&expressions.conditions, &expressions.variables, inputs) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
         Err(error) => return vec![Objection::Failed(error)],
     }
-    let judged = judge(&policy.object.spec.validations, expressions, variables);
+    let judged = judge(&policy.object.spec.validations, expressions, inputs);
     let mut found = match judged {
         Ok(found) => found,
         Err(error) => return vec![Objection::Failed(error)],
     };
-    match annotate(expressions, variables) {
+    match annotate(expressions, inputs) {
         Ok(failed) => found.extend(failed.into_iter().map(Objection::AnnotationFailed)),
         Err(error) => return vec![Objection::Failed(error)],
     }
     found
 }
 
-/// Returns whether all match conditions hold. One that is false decides, whichever failed before; they do not see the namespace.
-fn is_matched(expressions: &Expressions, variables: &Variables<'_>) -> Result<bool, String> {
-    let inputs = variables.inputs(&Json::Null);
-    let mut evaluation = Evaluation::new(&expressions.variables, &inputs, CONDITIONS_BUDGET);
-    let mut failed = Vec::new();
-    for condition in &expressions.conditions {
-        match eval(&mut evaluation, condition)? {
-            Ok(Value::Bool(true)) => {}
-            Ok(_) => return Ok(false),
-            Err(error) => failed.push(error),
-        }
-    }
-    match failed.as_slice() {
-        [] => Ok(true),
-        [one] => Err(one.clone()),
-        several => Err(format!("[{}]", several.join(", "))),
-    }
-}
-
 /// Evaluates the validations.
 fn judge(
     validations: &[Validation],
     expressions: &Expressions,
-    variables: &Variables<'_>,
+    inputs: &Inputs<'_>,
 ) -> Result<Vec<Objection>, String> {
-    let inputs = variables.inputs(variables.namespace);
+    let inputs = inputs.of(inputs.namespace);
     let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
     let mut found = Vec::new();
     let mut outcomes = Vec::with_capacity(validations.len());
@@ -163,31 +110,12 @@ fn message_of(
 }
 
 /// Evaluates the audit annotations. Returns the errors of those that failed; the others are dropped, as there is no audit log.
-fn annotate(expressions: &Expressions, variables: &Variables<'_>) -> Result<Vec<String>, String> {
-    let inputs = variables.inputs(variables.namespace);
+fn annotate(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<String>, String> {
+    let inputs = inputs.of(inputs.namespace);
     let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
     let mut failed = Vec::new();
     for annotation in &expressions.annotations {
         failed.extend(eval(&mut evaluation, annotation)?.err());
     }
     Ok(failed)
-}
-
-/// Evaluates an expression.
-///
-/// # Errors
-/// If the budget is spent. The inner error is that of the expression.
-fn eval(
-    evaluation: &mut Evaluation<'_>,
-    expression: &Compiled,
-) -> Result<Result<Value, String>, String> {
-    let expression: &Expression = match expression {
-        Ok(expression) => expression,
-        Err(error) => return Ok(Err(format!("compilation error: {error}"))),
-    };
-    match evaluation.eval(expression) {
-        Ok(value) => Ok(Ok(value)),
-        Err(Error::Failed(error)) => Ok(Err(error)),
-        Err(Error::OutOfBudget) => Err(OUT_OF_BUDGET.to_owned()),
-    }
 }

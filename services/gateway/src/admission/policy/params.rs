@@ -1,14 +1,15 @@
 //! The parameters of a binding: objects of the kind that its policy names.
 
 use serde_json::Value;
-use setpoint_codec::{Kind, Object};
+use setpoint_codec::Kind;
 use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::admissionregistration::{ParamKind, ParamRef};
 use setpoint_proto::{ApiError, Reason};
 
-use super::Attributes;
-use super::hooks::{Binding, Policy};
+use super::hook::{Binding, Policy};
+use crate::admission::Attributes;
+use crate::admission::request::document;
 use crate::kinds::view;
 use crate::registry::{
     AtLeast, Filter, ListParams, Registry, RequestContext, RevisionMatch, Target, errors,
@@ -130,9 +131,4 @@ async fn list(
         found.push(document(&*view::of_stored(object, kind)));
     }
     Ok(found)
-}
-
-/// Returns the JSON of an object, with its kind.
-pub(super) fn document(object: &dyn Object) -> Value {
-    serde_json::from_slice(&object.to_json()).unwrap_or_default()
 }

@@ -1,0 +1,175 @@
+//! The way of one request through admission.
+
+use std::sync::Arc;
+
+use setpoint_codec::fields::Managers;
+use setpoint_codec::{Kind, Object};
+use setpoint_proto::ApiError;
+
+use super::hooks::Snapshot;
+use super::request::document;
+use super::surroundings::Surroundings;
+use super::webhook::{Pass, Reinvocation};
+use super::{Attributes, Operation, policy, webhook};
+use crate::kinds;
+use crate::registry::{Registry, Target};
+
+/// The hooks that a request passes, and the warnings so far.
+pub(crate) struct Chain<'r> {
+    registry: &'r Registry,
+    /// `None` if there are none.
+    hooks: Option<Arc<Snapshot>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'r> Chain<'r> {
+    /// Returns the chain of requests for a target.
+    ///
+    /// # Errors
+    /// If the cache is not there yet.
+    pub(crate) async fn of(registry: &'r Registry, target: &Target) -> Result<Self, ApiError> {
+        let hooks = match is_exempt(target.served) {
+            true => None,
+            false => registry.hooks().current(registry.cache()).await?,
+        };
+        Ok(Self {
+            registry,
+            hooks,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Returns whether nobody judges or changes the request.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hooks.is_none()
+    }
+
+    /// Returns whether webhooks may change the object of the request.
+    pub(crate) fn mutates(&self) -> bool {
+        let hooks = self.hooks.as_ref();
+        hooks.is_some_and(|hooks| !hooks.mutating.is_empty())
+    }
+
+    /// Lets webhooks change the object of a request, if it has one. Returns whether they have. Its defaults are set then.
+    ///
+    /// # Errors
+    /// If one of them denies the request.
+    pub(crate) async fn mutate(
+        &mut self,
+        request: &Attributes<'_>,
+        object: Option<&mut Box<dyn Object>>,
+    ) -> Result<bool, ApiError> {
+        match self.hooks.clone().filter(|_| self.mutates()) {
+            // Boxed, since most requests never get here.
+            Some(hooks) => Box::pin(self.mutate_by(&hooks, request, object)).await,
+            None => Ok(false),
+        }
+    }
+
+    async fn mutate_by(
+        &mut self,
+        hooks: &Snapshot,
+        request: &Attributes<'_>,
+        mut object: Option<&mut Box<dyn Object>>,
+    ) -> Result<bool, ApiError> {
+        let attributes = request.with_object(object.as_deref().map(|one| &**one));
+        let around = Surroundings::of(self.registry, &attributes).await?;
+        let before = object.as_deref().map(|one| one.clone_box());
+        let mut passes = Reinvocation::default();
+        loop {
+            let pass = Pass {
+                registry: self.registry,
+                request: *request,
+                around: &around,
+                passes: &mut passes,
+                warnings: &mut self.warnings,
+            };
+            webhook::mutate(pass, &hooks.mutating, object.as_deref_mut()).await?;
+            let Some(object) = object.as_deref_mut().filter(|_| passes.is_needed()) else {
+                break;
+            };
+            passes.end_first(document(&**object));
+            self.admit_again(request, object).await?;
+            passes.begin_second(&document(&**object));
+        }
+        Ok(match (before, object) {
+            (Some(before), Some(object)) => {
+                self.check_managers(&*before, &mut **object);
+                document(&*before) != document(&**object)
+            }
+            _ => false,
+        })
+    }
+
+    /// Lets the gateway complete a new object that webhooks have changed.
+    async fn admit_again(
+        &self,
+        request: &Attributes<'_>,
+        object: &mut Box<dyn Object>,
+    ) -> Result<(), ApiError> {
+        let is_create = request.operation == Operation::Create;
+        let Some(rules) = kinds::find(object.kind()).filter(|_| is_create) else {
+            return Ok(());
+        };
+        if let Some(admitting) = rules.admit(&mut **object, request.target, self.registry) {
+            admitting.await?;
+        }
+        rules.fill_defaults(&mut **object);
+        Ok(())
+    }
+
+    /// Restores managed fields that a webhook has made malformed.
+    fn check_managers(&mut self, before: &dyn Object, object: &mut dyn Object) {
+        let found = &object.meta().managed_fields;
+        let Err(error) = Managers::decode(found) else {
+            return;
+        };
+        self.warnings.push(format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {error}"
+        ));
+        let kept = before.meta().managed_fields.clone();
+        object.meta_mut().managed_fields = kept;
+    }
+
+    /// Lets policies and webhooks judge a request that is about to be committed.
+    ///
+    /// # Errors
+    /// If one of them denies it.
+    pub(crate) async fn judge(&mut self, request: &Attributes<'_>) -> Result<(), ApiError> {
+        match self.hooks.clone() {
+            // Boxed, since most requests never get here.
+            Some(hooks) => Box::pin(self.judge_by(&hooks, request)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn judge_by(
+        &mut self,
+        hooks: &Snapshot,
+        request: &Attributes<'_>,
+    ) -> Result<(), ApiError> {
+        let around = Surroundings::of(self.registry, request).await?;
+        let (registry, warnings) = (self.registry, &mut self.warnings);
+        policy::judge(registry, request, &around, &hooks.policies, warnings).await?;
+        webhook::judge(registry, request, &around, &hooks.validating, warnings).await
+    }
+
+    /// Returns the error of a request, with the warnings so far.
+    pub(crate) fn refused(self, mut error: ApiError) -> ApiError {
+        error.warnings.splice(..0, self.warnings);
+        error
+    }
+}
+
+/// Returns whether nobody judges requests for a kind: its objects could otherwise lock their own administrators out.
+fn is_exempt(kind: &Kind) -> bool {
+    const EXEMPT: [&str; 6] = [
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    ];
+    kind.group == "admissionregistration.k8s.io" && EXEMPT.contains(&kind.kind.as_str())
+}

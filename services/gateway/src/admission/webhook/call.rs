@@ -1,0 +1,59 @@
+//! One call of a webhook.
+
+use serde_json::Value;
+
+use super::configuration::Webhook;
+use super::failure::{Failure, denied, no_dry_run};
+use super::review::{Response, Review};
+use crate::admission::request::Values;
+use crate::heavy::heavy;
+use crate::registry::Registry;
+
+/// The number of bytes of a small object in JSON, by which large requests are told from others.
+const SIZE: usize = 2 << 10;
+
+/// Asks a webhook about a request. Returns the patch in its response. Adds its warnings to those of the request.
+///
+/// # Errors
+/// If it cannot be asked, or denies the request.
+pub(super) async fn call(
+    registry: &Registry,
+    webhook: &Webhook,
+    values: &Values,
+    is_dry_run: bool,
+    mutates: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Value>, Failure> {
+    if is_dry_run && !webhook.supports_dry_run {
+        return Err(Failure::Denial(no_dry_run(&webhook.name)));
+    }
+    let review = Review::new(&webhook.versions).ok_or_else(|| {
+        let known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+        Failure::Call(format!("could not create admission objects: {known}"))
+    })?;
+    let response = ask(registry, webhook, values, &review, mutates).await;
+    let response = response.map_err(Failure::Call)?;
+    warnings.extend(response.warnings.iter().cloned());
+    if !response.allowed {
+        return Err(Failure::Denial(denied(&webhook.name, response.status)));
+    }
+    match mutates {
+        true => review.patch(&response).map_err(Failure::Call),
+        false => Ok(None),
+    }
+}
+
+async fn ask(
+    registry: &Registry,
+    webhook: &Webhook,
+    values: &Values,
+    review: &Review,
+    mutates: bool,
+) -> Result<Response, String> {
+    let client = registry.webhooks().get(&webhook.id, &webhook.config);
+    let client = client.map_err(|error| format!("could not get REST client: {error}"))?;
+    let request = heavy(SIZE, || review.request(values)).await;
+    let response = client.post(request.into(), webhook.timeout).await;
+    let response = response.map_err(|error| format!("failed to call webhook: {error}"))?;
+    heavy(response.len(), || review.response(&response, mutates)).await
+}

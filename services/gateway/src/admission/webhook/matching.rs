@@ -1,0 +1,67 @@
+//! Decides whether a webhook is called for a request.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use setpoint_codec::kind_of;
+use setpoint_proto::ApiError;
+use setpoint_proto::core::Namespace;
+use setpoint_schema::expression::Variables;
+
+use super::configuration::Webhook;
+use super::failure::internal;
+use crate::admission::Attributes;
+use crate::admission::conditions::{Inputs, all_hold};
+use crate::admission::request::{Values, Versions};
+use crate::admission::surroundings::Surroundings;
+use crate::heavy::heavy;
+use crate::registry::{Registry, errors};
+
+/// Returns what a webhook is to be called with; `None` if it does not match the request.
+///
+/// # Errors
+/// `NotFound` if the namespace, whose labels count, does not exist; `Forbidden` if match conditions fail and failures are not
+/// ignored; `InternalError` if the objects cannot be converted.
+pub(super) async fn matched(
+    registry: &Registry,
+    webhook: &Webhook,
+    request: &Attributes<'_>,
+    around: &Surroundings,
+    versions: &mut Versions,
+) -> Result<Option<Arc<Values>>, ApiError> {
+    let constraints = webhook.constraints.as_ref();
+    let constraints = constraints.map_err(|error| internal(error))?;
+    let selected = constraints.select(request, around);
+    let selected =
+        selected.map_err(|_| errors::not_found(kind_of::<Namespace>(), request.namespace()))?;
+    let Some(kind) = selected else {
+        return Ok(None);
+    };
+    let values = versions.of(registry, request, kind).await;
+    let values = values.map_err(|error| internal(&error.message))?;
+    match holds(webhook, &values, around).await {
+        Ok(true) => Ok(Some(values)),
+        Ok(false) => Ok(None),
+        Err(_) if webhook.ignores_failures => Ok(None),
+        Err(error) => Err(errors::forbidden(request.target, &error, None)),
+    }
+}
+
+/// Returns whether the match conditions of a webhook hold.
+async fn holds(webhook: &Webhook, values: &Values, around: &Surroundings) -> Result<bool, String> {
+    let conditions = webhook.conditions.as_ref().map_err(Clone::clone)?;
+    if conditions.is_empty() {
+        return Ok(true);
+    }
+    let inputs = Inputs {
+        values,
+        namespace: &Value::Null,
+        params: &Value::Null,
+        resource: &around.resource,
+    };
+    // The work does not depend on the size of the objects alone: expressions may loop.
+    heavy(usize::MAX, || {
+        all_hold(conditions, &Variables::default(), &inputs)
+    })
+    .await
+}

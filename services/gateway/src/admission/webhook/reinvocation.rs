@@ -1,0 +1,98 @@
+//! The memory of the two passes of mutating webhooks over a request.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// What the first pass leaves to the second one: which webhooks have to see the object again.
+#[derive(Debug, Default)]
+pub(in crate::admission) struct Reinvocation {
+    is_second: bool,
+    /// Whether a webhook has changed the object, so that there is a second pass.
+    changed: bool,
+    /// The webhooks that were called, may be called again, and have seen every change since.
+    called: BTreeSet<String>,
+    /// The webhooks that were called before others changed the object.
+    again: BTreeSet<String>,
+    /// The object at the end of the first pass.
+    output: Value,
+}
+
+impl Reinvocation {
+    /// Returns whether there has to be a second pass.
+    pub(in crate::admission) const fn is_needed(&self) -> bool {
+        self.changed && !self.is_second
+    }
+
+    /// Ends the first pass with an object.
+    pub(in crate::admission) fn end_first(&mut self, output: Value) {
+        self.output = output;
+    }
+
+    /// Begins the second pass. If the object is not as the first one left it, webhooks that may be called again are.
+    pub(in crate::admission) fn begin_second(&mut self, object: &Value) {
+        self.is_second = true;
+        if *object != self.output {
+            self.require();
+        }
+    }
+
+    /// Returns whether a webhook that matches is called in this pass.
+    pub(super) fn calls(&self, id: &str) -> bool {
+        !self.is_second || self.again.contains(id)
+    }
+
+    /// Records the call of a webhook.
+    pub(super) fn record(&mut self, id: &str, is_reinvocable: bool, has_changed: bool) {
+        if has_changed {
+            self.changed = true;
+            self.require();
+        }
+        if is_reinvocable {
+            self.called.insert(id.to_owned());
+        }
+    }
+
+    fn require(&mut self) {
+        self.again.append(&mut self.called);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn webhooks_that_were_called_before_a_change_are_called_again() {
+        let mut passes = Reinvocation::default();
+        passes.record("a", true, false);
+        assert!(!passes.is_needed());
+        passes.record("b", false, false);
+        passes.record("c", true, true);
+        passes.record("d", true, false);
+        assert!(passes.is_needed());
+        passes.end_first(json!(1));
+        passes.begin_second(&json!(1));
+        assert!(!passes.is_needed());
+        assert_eq!(
+            ["a", "b", "c", "d"].map(|id| passes.calls(id)),
+            [true, false, false, false]
+        );
+        passes.record("a", true, true);
+        assert_eq!(
+            ["a", "c", "d"].map(|id| passes.calls(id)),
+            [true, true, true]
+        );
+    }
+
+    #[test]
+    fn webhooks_are_called_again_after_the_gateway_has_changed_the_object() {
+        let mut passes = Reinvocation::default();
+        passes.record("a", true, true);
+        passes.end_first(json!(1));
+        passes.begin_second(&json!(2));
+        assert!(passes.calls("a"));
+    }
+}
