@@ -75,20 +75,14 @@ async fn a_dry_run_is_told_to_webhooks() {
 
 #[tokio::test]
 async fn patches_that_cannot_be_applied_fail_the_request_whatever_the_policy() {
-    let patches: [(fn(&Value) -> Value, &str); 2] = [
-        (
-            |_| json!([{ "op": "remove", "path": "/nothing" }]),
-            "Internal error occurred: ",
-        ),
-        (
-            |_| json!([{ "op": "add", "path": "/data", "value": 7 }]),
-            "Internal error occurred: ",
-        ),
+    let patches: [fn(&Value) -> Value; 2] = [
+        |_| json!([{ "op": "remove", "path": "/nothing" }]),
+        |_| json!([{ "op": "add", "path": "/data", "value": 7 }]),
     ];
-    for (patch, error) in patches {
+    for patch in patches {
         let fields = json!({ "failurePolicy": "Ignore" });
         let plane = Plane::mutating(Answer::Patch(patch), fields).await;
         let told = plane.create().await.refused(500, "InternalError");
-        assert!(told.starts_with(error), "{told}");
+        assert!(told.starts_with("Internal error occurred: "), "{told}");
     }
 }
