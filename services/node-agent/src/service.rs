@@ -8,10 +8,13 @@ use futures::stream::BoxStream;
 use setpoint_model::Key;
 use setpoint_proto::core::{ContainerStatus, Pod};
 use setpoint_proto::setpoint::node_server::{Node, NodeServer};
-use setpoint_proto::setpoint::{LogsPiece, LogsRequest, UsageRequest, UsageResponse};
+use setpoint_proto::setpoint::{
+    ContainerInput, ContainerOutput, LogsPiece, LogsRequest, PortForwardInput, PortForwardOutput,
+    UsageRequest, UsageResponse,
+};
 use setpoint_proto::{ApiError, Reason};
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use crate::agent::Agent;
 use crate::runtime::log::limited;
@@ -69,6 +72,9 @@ impl<R: Runtime> NodeService<R> {
 #[tonic::async_trait]
 impl<R: Runtime> Node for NodeService<R> {
     type LogsStream = BoxStream<'static, Result<LogsPiece, Status>>;
+    type ExecStream = BoxStream<'static, Result<ContainerOutput, Status>>;
+    type AttachStream = BoxStream<'static, Result<ContainerOutput, Status>>;
+    type PortForwardStream = BoxStream<'static, Result<PortForwardOutput, Status>>;
 
     async fn logs(
         &self,
@@ -104,6 +110,27 @@ impl<R: Runtime> Node for NodeService<R> {
     async fn usage(&self, _: Request<UsageRequest>) -> Result<Response<UsageResponse>, Status> {
         let pods = self.meter.usage();
         Ok(Response::new(UsageResponse { pods }))
+    }
+
+    async fn exec(
+        &self,
+        _: Request<Streaming<ContainerInput>>,
+    ) -> Result<Response<Self::ExecStream>, Status> {
+        Err(Status::unimplemented("this node does not run commands"))
+    }
+
+    async fn attach(
+        &self,
+        _: Request<Streaming<ContainerInput>>,
+    ) -> Result<Response<Self::AttachStream>, Status> {
+        Err(Status::unimplemented("this node does not attach"))
+    }
+
+    async fn port_forward(
+        &self,
+        _: Request<Streaming<PortForwardInput>>,
+    ) -> Result<Response<Self::PortForwardStream>, Status> {
+        Err(Status::unimplemented("this node does not forward ports"))
     }
 }
 
