@@ -3,14 +3,14 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::free_port;
+use crate::freeze::{freeze, signal};
 
 /// The time limit of the start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,19 +65,14 @@ impl Etcd {
         self.restart().await;
     }
 
-    /// Stops it in its tracks: connections stay open, nothing answers.
+    /// Stops it: connections stay open, and it answers nothing.
     pub fn freeze(&self) {
-        self.signal(Signal::SIGSTOP);
+        freeze(&self.process);
     }
 
     /// Lets it go on.
     pub fn thaw(&self) {
-        self.signal(Signal::SIGCONT);
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.process.id()).expect("process ids are small");
-        kill(Pid::from_raw(pid), signal).expect("it is a child of this process");
+        signal(&self.process, Signal::SIGCONT);
     }
 
     async fn wait_until_it_serves(&mut self) {

@@ -6,6 +6,7 @@
 
 mod etcd;
 mod exporter;
+mod freeze;
 mod image_registry;
 mod port;
 mod prometheus;

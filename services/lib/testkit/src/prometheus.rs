@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::{Child, Command, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::free_port;
+use crate::freeze::freeze;
 
 /// A running Prometheus; it ends with this value, and so does its data.
 pub struct Prometheus {
@@ -61,10 +60,9 @@ impl Prometheus {
         format!("http://{}", self.address())
     }
 
-    /// Stops it in its tracks: connections stay open, nothing answers.
+    /// Stops it: connections stay open, and it answers nothing.
     pub fn freeze(&self) {
-        let pid = i32::try_from(self.process.id()).expect("process ids are small");
-        kill(Pid::from_raw(pid), Signal::SIGSTOP).expect("it is a child of this process");
+        freeze(&self.process);
     }
 
     /// Ends it at once.
