@@ -4,6 +4,7 @@
 //! options of the fields say. Everything here is a pure function of JSON values.
 
 mod added;
+mod atomics;
 mod compare;
 mod conflict;
 mod custom;
@@ -26,6 +27,7 @@ use serde_json::Value;
 
 use crate::Kind;
 
+pub use atomics::merge_unowned;
 pub use conflict::{ApplyError, Conflict, Conflicts};
 pub use element::PathElement;
 pub use last_applied::LAST_APPLIED;

@@ -15,6 +15,9 @@ pub enum Error {
     /// The patch cannot be applied to the document.
     #[error("{0}")]
     Unfit(String),
+    /// A test of a JSON patch has failed.
+    #[error("{0}")]
+    TestFailed(String),
     /// The patch exceeds a limit.
     #[error("{0}")]
     TooLarge(String),
@@ -25,7 +28,7 @@ impl From<Error> for ApiError {
         match error {
             Error::Malformed(message) => Self::new(Reason::BadRequest, message),
             Error::TooLarge(message) => Self::new(Reason::RequestEntityTooLarge, message),
-            Error::Unfit(message) => {
+            Error::Unfit(message) | Error::TestFailed(message) => {
                 let cause = StatusCause {
                     reason: "FieldValueInvalid".into(),
                     message,

@@ -1,6 +1,6 @@
 //! JSON patches (RFC 6902), with limits on memory and time.
 
-use json_patch::{Patch, PatchOperation};
+use json_patch::{AddOperation, Patch, PatchErrorKind, PatchOperation};
 use serde_json::Value;
 
 use super::Error;
@@ -43,8 +43,15 @@ pub fn json(_kind: &Kind, mut document: Value, patch: Value) -> Result<Value, Er
         if is_test_of_absence(&document, operation) {
             continue;
         }
-        json_patch::patch(&mut document, std::slice::from_ref(operation))
-            .map_err(|error| Error::Unfit(error.kind.to_string()))?;
+        let added = as_add(&document, operation);
+        let operation = added.as_ref().unwrap_or(operation);
+        json_patch::patch(&mut document, std::slice::from_ref(operation)).map_err(|error| {
+            let text = error.kind.to_string();
+            match error.kind {
+                PatchErrorKind::TestFailed => Error::TestFailed(text),
+                _ => Error::Unfit(text),
+            }
+        })?;
     }
     Ok(document)
 }
@@ -59,6 +66,23 @@ fn is_test_of_absence(document: &Value, operation: &PatchOperation) -> bool {
     let parent = path.rsplit_once('/').map(|(parent, _)| parent);
     let parent = parent.and_then(|parent| document.pointer(parent));
     test.value.is_null() && parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
+}
+
+/// Returns the addition that an operation is which replaces a key that an object does not have: Kubernetes allows it, against RFC 6902.
+fn as_add(document: &Value, operation: &PatchOperation) -> Option<PatchOperation> {
+    let PatchOperation::Replace(replace) = operation else {
+        return None;
+    };
+    let path = replace.path.as_str();
+    let (parent, _) = path.rsplit_once('/')?;
+    let is_missing = document.pointer(path).is_none();
+    let in_object = document.pointer(parent)?.is_object();
+    (is_missing && in_object).then(|| {
+        PatchOperation::Add(AddOperation {
+            path: replace.path.clone(),
+            value: replace.value.clone(),
+        })
+    })
 }
 
 fn copied_size(document: &Value, operation: &PatchOperation) -> usize {

@@ -285,7 +285,7 @@ fn a_json_patch_is_applied_completely_or_not_at_all() {
     let patch = json!([{"op": "test", "path": "/metadata/name", "value": "b"}]);
     assert!(matches!(
         json_patch(kind("pods"), document, patch),
-        Err(Error::Unfit(_))
+        Err(Error::TestFailed(_))
     ));
 }
 

@@ -8,6 +8,7 @@ use super::check::{Checked, Checker};
 use super::compile::Program;
 use super::library::authz::{AUTHORIZER, RESOURCE_CHECK};
 use super::parse::{self, MAX_DEPTH, too_deep};
+use super::patch;
 use super::size::Size;
 use super::types::{Object, Type};
 use crate::node::Node;
@@ -39,6 +40,10 @@ pub enum Output {
     Bool,
     String,
     StringOrNull,
+    /// A typed object of the type `Object`.
+    Object,
+    /// A list of `JSONPatch`.
+    Patches,
     Any,
 }
 
@@ -64,6 +69,7 @@ pub struct Environment<'n> {
     globals: Vec<(&'static str, Type<'n>)>,
     /// The name, the type, and the levels of each computed variable.
     computed: Vec<(String, Type<'n>, usize)>,
+    has_patch_types: bool,
 }
 
 /// Runs a function that compiles, on a stack that is large enough for any expression.
@@ -82,7 +88,15 @@ impl<'n> Environment<'n> {
         Self {
             globals: iter::once(variables).chain(globals).collect(),
             computed: Vec::new(),
+            has_patch_types: false,
         }
+    }
+
+    /// Adds the types and functions of patches: `Object`, `JSONPatch` and `jsonpatch.escapeKey`.
+    #[must_use]
+    pub fn with_patch_types(mut self) -> Self {
+        self.has_patch_types = true;
+        self
     }
 
     /// Sets the computed variables to those of another environment with as many given ones.
@@ -133,6 +147,7 @@ impl<'n> Environment<'n> {
         let failed = |error: String| format!("compilation failed: {error}");
         let parsed = parse::parse(source).map_err(failed)?;
         let mut checker = Checker::default();
+        checker.has_patch_types = self.has_patch_types;
         for (name, ty) in &self.globals {
             checker.declare(name, ty.clone(), Size::UNKNOWN);
         }
@@ -179,6 +194,8 @@ impl Output {
             Output::Bool => matches!(ty, Type::Bool),
             Output::String => matches!(ty, Type::String),
             Output::StringOrNull => matches!(ty, Type::String | Type::Null),
+            Output::Object => patch::is_object(ty),
+            Output::Patches => matches!(ty, Type::List(item) if patch::is_json_patch(item)),
         }
     }
 
@@ -187,6 +204,8 @@ impl Output {
             Output::Bool => "bool",
             Output::String => "string",
             Output::StringOrNull => "one of [string null_type]",
+            Output::Object => patch::OBJECT,
+            Output::Patches => "list(JSONPatch)",
             Output::Any => "any",
         }
     }

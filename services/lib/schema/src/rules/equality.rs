@@ -24,6 +24,7 @@ pub(super) fn equal(a: &Val<'_>, b: &Val<'_>, meter: &mut Meter) -> Result<bool,
         }
         (Val::List(a), Val::List(b)) => return lists(a, b, meter),
         (Val::Map(a), Val::Map(b)) => return maps(a, b, meter),
+        (Val::Struct(a), Val::Struct(b)) => return a.equals(b, meter),
         (Val::Optional(Some(a)), Val::Optional(Some(b))) => return equal(a, b, meter),
         (Val::Unknown(a), Val::Unknown(b)) => return same_json(a, b, meter),
         (Val::Url(a), Val::Url(b)) => a == b,

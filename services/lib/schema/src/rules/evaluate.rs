@@ -7,10 +7,12 @@ use super::computed::Computed;
 use super::expr::{Expr, Fold, Select, SelectKind};
 use super::library;
 use super::meter::{Failure, Meter};
+use super::patch::Struct;
 use super::values::{Key, List, Map, Val};
 
 const LIST: u64 = 10;
 const MAP: u64 = 30;
+const STRUCT: u64 = 40;
 
 pub(super) type Outcome<'a> = Result<Val<'a>, Failure>;
 
@@ -57,6 +59,7 @@ impl<'a> Frame<'a, '_> {
             },
             Expr::List(items) => self.list(items),
             Expr::Map(entries) => self.map(entries),
+            Expr::Struct(name, fields) => self.structure(name, fields),
             Expr::Fold(fold) => self.fold(fold),
             Expr::Append(slot, item) => self.append(*slot, item),
             Expr::Insert(slot, entry) => self.insert(*slot, entry),
@@ -76,10 +79,11 @@ impl<'a> Frame<'a, '_> {
             Val::Optional(Some(inner)) => ((*inner).clone(), true),
             other => (other, false),
         };
-        let Val::Map(map) = operand else {
-            return Err(Failure::NoOverload);
+        let found = match &operand {
+            Val::Map(map) => map.get(&select.field)?,
+            Val::Struct(object) => object.select(&select.field, select.kind),
+            _ => return Err(Failure::NoOverload),
         };
-        let found = map.get(&select.field)?;
         match select.kind {
             SelectKind::Presence => Ok(Val::Bool(found.is_some())),
             SelectKind::Value if !chained => found.ok_or_else(|| {
@@ -149,6 +153,26 @@ impl<'a> Frame<'a, '_> {
             }
         }
         Ok(Val::Map(Map::Made(Arc::new(made))))
+    }
+
+    fn structure(&mut self, name: &Arc<str>, fields: &[(Arc<str>, Expr, bool)]) -> Outcome<'a> {
+        self.meter.spend(STRUCT)?;
+        let mut made = BTreeMap::new();
+        for (field, value, is_optional) in fields {
+            let value = match (self.eval(value)?, is_optional) {
+                (Val::Optional(None), true) => continue,
+                (Val::Optional(Some(inner)), true) => (*inner).clone(),
+                (_, true) => {
+                    let text = format!(
+                        "cannot initialize optional entry '{field}' from non-optional value"
+                    );
+                    return Err(Failure::Error(text));
+                }
+                (value, false) => value,
+            };
+            made.insert(field.clone(), value);
+        }
+        Ok(Val::Struct(Struct::new(name.clone(), made)))
     }
 
     fn fold(&mut self, fold: &Fold) -> Outcome<'a> {

@@ -10,6 +10,7 @@ use super::environment::{Expression, Variables};
 use super::evaluate::Frame;
 use super::library::authz::{AUTHORIZER, Asked, Authorizer, Decision, Question, RESOURCE_CHECK};
 use super::meter::{Failure, Meter};
+use super::patch;
 use super::values::Val;
 
 /// The value of a variable.
@@ -87,6 +88,22 @@ impl<'a> Evaluation<'a> {
     /// # Errors
     /// If it has no value.
     pub fn eval(&mut self, expression: &Expression) -> Result<Value, Error> {
+        self.value(expression).map(|value| Value::of(&value))
+    }
+
+    /// Evaluates an expression that makes a patch: an object of the type `Object`, or operations of the type `JSONPatch`.
+    ///
+    /// # Errors
+    /// If it has no value, if the types of its objects are not those of their fields, or if it cannot be JSON.
+    pub fn patch(&mut self, expression: &Expression) -> Result<Json, Error> {
+        let value = self.value(expression)?;
+        patch::document(&value, &mut self.meter).map_err(|failure| match failure {
+            Failure::Budget => Error::OutOfBudget,
+            failure => Error::Failed(failure.to_string()),
+        })
+    }
+
+    fn value(&mut self, expression: &Expression) -> Result<Val<'a>, Error> {
         self.meter.begin();
         let program = &expression.program;
         let mut frame = Frame {
@@ -95,7 +112,7 @@ impl<'a> Evaluation<'a> {
             computed: Some(&self.computed),
         };
         match frame.eval(&program.expr) {
-            Ok(value) => Ok(Value::of(&value)),
+            Ok(value) => Ok(value),
             Err(Failure::Budget) => Err(Error::OutOfBudget),
             Err(failure) => {
                 let source = &expression.source;

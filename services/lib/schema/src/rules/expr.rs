@@ -1,5 +1,7 @@
 //! Expressions that were checked, as they are evaluated.
 
+use std::sync::Arc;
+
 use super::library::Overload;
 use super::values::Val;
 
@@ -23,6 +25,8 @@ pub(super) enum Expr {
     /// The items, and whether each may be missing.
     List(Vec<(Expr, bool)>),
     Map(Vec<(Expr, Expr, bool)>),
+    /// A typed object: the name of its type, and its fields, each with whether it may be missing.
+    Struct(Arc<str>, Vec<(Arc<str>, Expr, bool)>),
     Fold(Box<Fold>),
     /// Adds an item to a variable that is a list.
     Append(usize, Box<Expr>),

@@ -19,6 +19,7 @@ mod macros;
 mod meter;
 mod names;
 mod parse;
+mod patch;
 mod scan;
 mod size;
 mod time;

@@ -142,8 +142,14 @@ fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
             entries.flatten().collect()
         }
         Expr::Select(select) => vec![&select.operand],
-        // Structs are refused without being looked into.
-        Expr::Struct(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+        Expr::Struct(literal) => {
+            let entries = literal.entries.iter().map(|entry| match &entry.expr {
+                EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+                EntryExpr::StructField(field) => vec![&field.value],
+            });
+            entries.flatten().collect()
+        }
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The types of expressions, and those of schemas.
 
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::names;
 use crate::node::Node;
@@ -26,6 +26,8 @@ pub(super) enum Type<'n> {
     List(Box<Type<'n>>),
     Map(Box<Type<'n>>, Box<Type<'n>>),
     Object(Object<'n>),
+    /// A typed object of a patch, by the name of its type.
+    Struct(Arc<str>),
     Optional(Box<Type<'n>>),
     /// The type of types.
     Kind,
@@ -154,10 +156,10 @@ impl<'n> Type<'n> {
     }
 
     fn may_be_null(&self) -> bool {
-        use Type::{Duration, Null, Object, Opaque, Optional, Timestamp};
+        use Type::{Duration, Null, Object, Opaque, Optional, Struct, Timestamp};
         matches!(
             self,
-            Null | Object(_) | Opaque(_) | Optional(_) | Timestamp | Duration
+            Null | Object(_) | Struct(_) | Opaque(_) | Optional(_) | Timestamp | Duration
         )
     }
 
@@ -174,6 +176,7 @@ impl<'n> Type<'n> {
                 Type::Map(Box::new(k.join(*l)?), Box::new(v.join(*w)?))
             }
             (Type::Object(a), Type::Object(b)) if a == b => Type::Object(a),
+            (Type::Struct(a), Type::Struct(b)) if a == b => Type::Struct(a),
             (Type::Opaque(a), Type::Opaque(b)) if a == b => Type::Opaque(a),
             (a, b) if a.is_plain() && std::mem::discriminant(&a) == std::mem::discriminant(&b) => a,
             _ => return None,
@@ -182,10 +185,10 @@ impl<'n> Type<'n> {
 
     /// Whether the type has no parameters.
     fn is_plain(&self) -> bool {
-        use Type::{List, Map, Object, Opaque, Optional, Param};
+        use Type::{List, Map, Object, Opaque, Optional, Param, Struct};
         !matches!(
             self,
-            List(_) | Map(..) | Object(_) | Opaque(_) | Optional(_) | Param(_)
+            List(_) | Map(..) | Object(_) | Struct(_) | Opaque(_) | Optional(_) | Param(_)
         )
     }
 }
@@ -255,9 +258,12 @@ impl fmt::Display for Type<'_> {
             Type::List(item) => write!(formatter, "list({item})"),
             Type::Map(key, value) => write!(formatter, "map({key}, {value})"),
             Type::Object(_) => formatter.write_str("object"),
+            Type::Struct(name) => formatter.write_str(name),
             Type::Optional(inner) => write!(formatter, "optional_type({inner})"),
             Type::Kind => formatter.write_str("type"),
             Type::Opaque(name) => formatter.write_str(name),
+            // The items of an empty list.
+            Type::Param('_') => formatter.write_str("dyn"),
             Type::Param(name) => write!(formatter, "{name}"),
         }
     }

@@ -13,6 +13,7 @@ use super::library::authz::Asked;
 use super::library::regex::Compiled;
 use super::library::{semver::Version, url::Url};
 use super::meter::Failure;
+use super::patch::Struct;
 use super::types::Object;
 use super::{names, time};
 use crate::go::Num;
@@ -33,6 +34,8 @@ pub(super) enum Val<'a> {
     Duration(i64),
     List(List<'a>),
     Map(Map<'a>),
+    /// A typed object of a patch.
+    Struct(Struct<'a>),
     Optional(Option<Arc<Val<'a>>>),
     /// A type, by its name.
     Type(&'static str),
@@ -208,6 +211,7 @@ impl<'a> Val<'a> {
                 true => "object",
                 false => "map",
             },
+            Val::Struct(_) => "object",
             Val::Optional(_) => "optional_type",
             Val::Type(_) => "type",
             Val::Url(_) => "kubernetes.URL",

@@ -2,6 +2,7 @@
 
 mod calls;
 mod folds;
+mod structs;
 
 use cel::common::ast::{
     CallExpr, EntryExpr, Expr as Ast, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
@@ -11,6 +12,7 @@ use cel::common::ast::{
 use super::expr::{Expr, Select, SelectKind};
 use super::library;
 use super::macros::INSERT;
+use super::patch;
 use super::size::Size;
 use super::types::Type;
 use super::values::Val;
@@ -63,6 +65,8 @@ pub(super) struct Checker<'n> {
     pub(super) deepest: usize,
     /// Whether lists and maps may have items of different types: those of the values of a format may.
     is_mixed: bool,
+    /// Whether the types and functions of patches are known.
+    pub(super) has_patch_types: bool,
 }
 
 impl<'n> Checker<'n> {
@@ -101,7 +105,7 @@ impl<'n> Checker<'n> {
             Ast::List(list) => self.list(list),
             Ast::Map(map) => self.map(map),
             Ast::Comprehension(fold) => self.fold(fold),
-            Ast::Struct(literal) => Err(undeclared(node.id, &literal.type_name)),
+            Ast::Struct(literal) => self.structure(node.id, literal),
             Ast::Unspecified => Err(Problem::new(node.id, "unexpected expression")),
         }
     }
@@ -232,7 +236,8 @@ impl<'n> Checker<'n> {
         let prefix = call.target.as_deref().and_then(qualified);
         let prefix = prefix.filter(|name| self.scope.iter().all(|known| known.name != *name));
         let full = prefix.map(|prefix| format!("{prefix}.{}", call.func_name));
-        let (function, target) = match full.as_deref().and_then(library::find) {
+        let found = full.as_deref().and_then(library::find);
+        let (function, target) = match found.filter(|found| self.knows(found)) {
             Some(function) => (Some(function), None),
             None => (library::find(&call.func_name), call.target.as_deref()),
         };
@@ -414,6 +419,13 @@ fn selected<'n>(id: u64, operand: Checked<'n>, field: &str, kind: SelectKind) ->
             let unknown = || Problem::new(id, format!("undefined field '{field}'"));
             let (node, ty) = object.field(field).ok_or_else(unknown)?;
             (ty, Size::Node(node))
+        }
+        Type::Struct(name) => {
+            let unknown = || Problem::new(id, format!("undefined field '{field}'"));
+            (
+                patch::field(name, field).ok_or_else(unknown)?,
+                Size::UNKNOWN,
+            )
         }
         Type::Map(_, value) => ((**value).clone(), operand.size.item()),
         Type::Dyn | Type::Param(_) => (Type::Dyn, Size::UNKNOWN),

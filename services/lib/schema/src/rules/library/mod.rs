@@ -3,6 +3,7 @@
 pub(super) mod authz;
 mod convert;
 mod format;
+mod jsonpatch;
 mod lists;
 mod net;
 pub(super) mod operators;
@@ -135,7 +136,7 @@ pub(super) fn find(name: &str) -> Option<&'static Function> {
 }
 
 /// The entries of all parts of the library.
-const ENTRIES: [&[Entry]; 14] = [
+const ENTRIES: [&[Entry]; 15] = [
     operators::ENTRIES,
     convert::ENTRIES,
     strings::ENTRIES,
@@ -150,6 +151,7 @@ const ENTRIES: [&[Entry]; 14] = [
     semver::ENTRIES,
     format::ENTRIES,
     authz::ENTRIES,
+    jsonpatch::ENTRIES,
 ];
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Function>> = LazyLock::new(|| {

@@ -70,6 +70,7 @@ fn is_zero(value: &Val<'_>) -> bool {
         Val::Bytes(bytes) => bytes.is_empty(),
         Val::List(list) => list.len() == 0,
         Val::Map(map) => map.len() == 0,
+        Val::Struct(object) => object.is_empty(),
         Val::Optional(inner) => inner.is_none(),
         _ => false,
     }
