@@ -1,5 +1,8 @@
 //! Connections to the agents of nodes.
 
+mod container;
+mod port;
+
 use std::error::Error as _;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,6 +13,13 @@ use tonic::transport::Channel;
 
 use crate::peers::Peers;
 
+pub(crate) use container::{ContainerCall, Verb};
+pub(crate) use port::{PortCall, Sink, Source, forward};
+
+/// The time within which an agent must begin to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The messages to an agent that wait to be sent.
+const QUEUE: usize = 16;
 /// The interval of pings to an agent, and the time within which it must answer one.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
@@ -48,4 +58,22 @@ pub(crate) async fn connect(peers: &Peers, node: &Node) -> Result<Channel, ApiEr
     };
     let connected = endpoint.connect().await;
     connected.map_err(|error| unreachable(cause(error)))
+}
+
+/// Waits until an agent has begun to answer.
+///
+/// # Errors
+/// The error of the agent, or `InternalError` if it does not answer.
+pub(crate) async fn answer<T>(
+    answering: impl Future<Output = Result<T, tonic::Status>>,
+) -> Result<T, ApiError> {
+    match tokio::time::timeout(TIMEOUT, answering).await {
+        Ok(answer) => answer.map_err(ApiError::from),
+        Err(_) => Err(unexpected("the node's agent does not answer")),
+    }
+}
+
+/// Returns the error of an agent that does not keep to its contract.
+fn unexpected(message: &str) -> ApiError {
+    ApiError::new(Reason::InternalError, message)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use tokio::net::lookup_host;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tonic::transport::Endpoint;
 
@@ -46,6 +46,21 @@ impl Peers {
         let endpoint = Endpoint::from_shared(format!("http://{address}"));
         let endpoint = endpoint.map_err(|error| error.to_string())?;
         Ok(endpoint.connect_timeout(DIAL_TIMEOUT).tcp_nodelay(true))
+    }
+
+    /// Connects to `host` (an IP) and `port`.
+    ///
+    /// # Errors
+    /// When the address is excluded, or nothing answers there.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, String> {
+        let ip: IpAddr = host
+            .parse()
+            .map_err(|_| format!("{host:?} is no IP address"))?;
+        let address = SocketAddr::new(ip, port);
+        self.check(address)?;
+        let connected = timeout(DIAL_TIMEOUT, TcpStream::connect(address)).await;
+        let connected = connected.map_err(|_| format!("{address} does not answer"))?;
+        connected.map_err(|error| error.to_string())
     }
 
     fn check(&self, address: SocketAddr) -> Result<(), String> {

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::adapter::Adapter;
 use crate::explain::flaps;
+use crate::http::Streams;
 use crate::peers::Peers;
 use crate::registry::Registry;
 use crate::router::router_with;
@@ -55,9 +56,11 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         .with_adapter(adapter);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
+    let streams = Streams::new(shutdown.clone());
     let router = router_with(settings.flow_control(), registry.clone());
     tokio::join!(
-        host.serve(router.layer(Extension(shutdown.clone()))),
+        host.serve(router.layer(Extension(streams.clone()))),
+        streams.drain(),
         supervise("etcd-health", health_report(&host, "etcd-health"), || {
             report_health(cache.clone(), checks.clone(), shutdown.clone())
         }),

@@ -237,7 +237,7 @@ fn control(kind: &Kind) -> Value {
         } }),
         "MutatingAdmissionPolicy" => json!({ "spec": {
             "matchConstraints": { "resourceRules": [admission_rule()] },
-            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": "[]" } }],
+            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": "[JSONPatch{op: 'test', path: '/kind'}]" } }],
             "reinvocationPolicy": "Never",
         } }),
         "ValidatingAdmissionPolicyBinding" => json!({ "spec": {

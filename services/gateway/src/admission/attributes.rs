@@ -12,6 +12,7 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    Connect,
 }
 
 impl Operation {
@@ -20,6 +21,7 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
@@ -49,6 +51,14 @@ impl<'a> Attributes<'a> {
             object: None,
             old: None,
             options: None,
+        }
+    }
+
+    /// Returns the attributes of a connection, without its options.
+    pub(crate) fn of_connect(context: &'a RequestContext, target: &'a Target) -> Self {
+        Self {
+            operation: Operation::Connect,
+            ..Self::of_create(context, target)
         }
     }
 

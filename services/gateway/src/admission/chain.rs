@@ -7,12 +7,25 @@ use setpoint_codec::{Kind, Object};
 use setpoint_proto::ApiError;
 
 use super::hooks::Snapshot;
+use super::reinvocation::Reinvocation;
 use super::request::document;
 use super::surroundings::Surroundings;
-use super::webhook::{Pass, Reinvocation};
 use super::{Attributes, Operation, policy, webhook};
 use crate::kinds;
 use crate::registry::{Registry, Target};
+
+/// The passes of policies and of webhooks over a request.
+#[derive(Default)]
+struct Passes {
+    policies: Reinvocation,
+    webhooks: Reinvocation,
+}
+
+impl Passes {
+    fn is_second_needed(&self) -> bool {
+        self.policies.is_needed() || self.webhooks.is_needed()
+    }
+}
 
 /// The hooks that a request passes, and the warnings so far.
 pub(crate) struct Chain<'r> {
@@ -44,13 +57,12 @@ impl<'r> Chain<'r> {
         self.hooks.is_none()
     }
 
-    /// Returns whether webhooks may change the object of the request.
+    /// Returns whether policies or webhooks may change the object of the request.
     pub(crate) fn mutates(&self) -> bool {
-        let hooks = self.hooks.as_ref();
-        hooks.is_some_and(|hooks| !hooks.mutating.is_empty())
+        self.hooks.as_ref().is_some_and(|hooks| hooks.mutates())
     }
 
-    /// Lets webhooks change the object of a request, if it has one. Returns whether they have. Its defaults are set then.
+    /// Lets policies and webhooks change the object of a request, if it has one. Returns whether they have. Its defaults are set then.
     ///
     /// # Errors
     /// If one of them denies the request.
@@ -75,22 +87,13 @@ impl<'r> Chain<'r> {
         let attributes = request.with_object(object.as_deref().map(|one| &**one));
         let around = Surroundings::of(self.registry, &attributes).await?;
         let before = object.as_deref().map(|one| one.clone_box());
-        let mut passes = Reinvocation::default();
-        loop {
-            let pass = Pass {
-                registry: self.registry,
-                request: *request,
-                around: &around,
-                passes: &mut passes,
-                warnings: &mut self.warnings,
-            };
-            webhook::mutate(pass, &hooks.mutating, object.as_deref_mut()).await?;
-            let Some(object) = object.as_deref_mut().filter(|_| passes.is_needed()) else {
-                break;
-            };
-            passes.end_first(document(&**object));
+        let mut passes = Passes::default();
+        self.pass(hooks, request, &around, &mut passes, object.as_deref_mut())
+            .await?;
+        if let Some(object) = object.as_deref_mut().filter(|_| passes.is_second_needed()) {
             self.admit_again(request, object).await?;
-            passes.begin_second(&document(&**object));
+            self.pass(hooks, request, &around, &mut passes, Some(object))
+                .await?;
         }
         Ok(match (before, object) {
             (Some(before), Some(object)) => {
@@ -101,7 +104,43 @@ impl<'r> Chain<'r> {
         })
     }
 
-    /// Lets the gateway complete a new object that webhooks have changed.
+    /// Lets policies, and then webhooks, change the object of a request.
+    async fn pass(
+        &mut self,
+        hooks: &Snapshot,
+        request: &Attributes<'_>,
+        around: &Surroundings,
+        passes: &mut Passes,
+        mut object: Option<&mut Box<dyn Object>>,
+    ) -> Result<(), ApiError> {
+        let (registry, request) = (self.registry, *request);
+        if let Some(object) = object.as_deref_mut() {
+            passes.policies.begin(&document(&**object));
+            let pass = policy::Pass {
+                registry,
+                request,
+                around,
+                passes: &mut passes.policies,
+            };
+            policy::mutate(pass, &hooks.mutating_policies, object).await?;
+            passes.policies.end(document(&**object));
+            passes.webhooks.begin(&document(&**object));
+        }
+        let pass = webhook::Pass {
+            registry,
+            request,
+            around,
+            passes: &mut passes.webhooks,
+            warnings: &mut self.warnings,
+        };
+        webhook::mutate(pass, &hooks.mutating, object.as_deref_mut()).await?;
+        if let Some(object) = object {
+            passes.webhooks.end(document(&**object));
+        }
+        Ok(())
+    }
+
+    /// Lets the gateway complete a new object that policies or webhooks have changed.
     async fn admit_again(
         &self,
         request: &Attributes<'_>,

@@ -13,7 +13,8 @@ use super::request::Values;
 
 /// The cost that the match conditions of a policy or webhook may have together, as upstream's.
 const BUDGET: u64 = 2_500_000;
-const OUT_OF_BUDGET: &str =
+/// The error of expressions that cost more than they may together.
+pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// An expression, or what is wrong with it.

@@ -6,24 +6,26 @@ use parking_lot::RwLock;
 use prost::Message;
 use setpoint_codec::{Kind, kind_of};
 use setpoint_proto::admissionregistration::{
-    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-    ValidatingWebhookConfiguration,
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::Cache;
 use tokio::sync::Mutex;
 
-use super::policy::Hook;
+use super::policy::{Expressions, Hook, Mutations};
 use super::webhook::Configuration;
 use crate::heavy::heavy;
 use crate::registry::{Cached, errors};
 
 /// The kinds that hooks are made from.
-static SOURCES: LazyLock<[&'static Kind; 4]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[&'static Kind; 6]> = LazyLock::new(|| {
     [
         kind_of::<ValidatingAdmissionPolicy>(),
         kind_of::<ValidatingAdmissionPolicyBinding>(),
+        kind_of::<MutatingAdmissionPolicy>(),
+        kind_of::<MutatingAdmissionPolicyBinding>(),
         kind_of::<MutatingWebhookConfiguration>(),
         kind_of::<ValidatingWebhookConfiguration>(),
     ]
@@ -42,7 +44,8 @@ pub(crate) struct Hooks {
 pub(crate) struct Snapshot {
     sources: Vec<Arc<Cached>>,
     /// The policies that have bindings.
-    pub(super) policies: Vec<Hook>,
+    pub(super) policies: Vec<Hook<Expressions>>,
+    pub(super) mutating_policies: Vec<Hook<Mutations>>,
     pub(super) mutating: Vec<Arc<Configuration>>,
     pub(super) validating: Vec<Arc<Configuration>>,
 }
@@ -81,7 +84,12 @@ impl Hooks {
 
 impl Snapshot {
     fn is_empty(&self) -> bool {
-        self.policies.is_empty() && self.mutating.is_empty() && self.validating.is_empty()
+        self.policies.is_empty() && !self.mutates() && self.validating.is_empty()
+    }
+
+    /// Returns whether some hook may change objects.
+    pub(super) fn mutates(&self) -> bool {
+        !self.mutating_policies.is_empty() || !self.mutating.is_empty()
     }
 
     fn is_of(&self, sources: &[Arc<Cached>]) -> bool {
@@ -91,11 +99,19 @@ impl Snapshot {
 
     /// Compiles what has changed since `before`.
     fn after(before: &Self, sources: Vec<Arc<Cached>>) -> Result<Self, ApiError> {
-        let bindings = decoded(&sources)?;
+        let policies = decoded::<ValidatingAdmissionPolicy>(&sources)?;
+        let bindings = decoded::<ValidatingAdmissionPolicyBinding>(&sources)?;
+        let mutating_policies = decoded::<MutatingAdmissionPolicy>(&sources)?;
+        let mutating_bindings = decoded::<MutatingAdmissionPolicyBinding>(&sources)?;
         let mutating = decoded::<MutatingWebhookConfiguration>(&sources)?;
         let validating = decoded::<ValidatingWebhookConfiguration>(&sources)?;
         Ok(Self {
-            policies: Hook::after(&before.policies, decoded(&sources)?, bindings),
+            policies: Hook::after(&before.policies, &policies, bindings),
+            mutating_policies: Hook::after(
+                &before.mutating_policies,
+                &mutating_policies,
+                mutating_bindings,
+            ),
             mutating: Configuration::after(&before.mutating, &mutating),
             validating: Configuration::after(&before.validating, &validating),
             sources,

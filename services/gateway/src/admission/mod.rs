@@ -1,7 +1,8 @@
 //! Admission by policies and webhooks, as upstream's plugins.
 //!
 //! ```text
-//! object with defaults ─▶ mutating webhooks, in order; again if others have changed it later   (`webhook::mutating`)
+//! object with defaults ─▶ mutating policies, in order                                       (`policy::mutating`)
+//!   ─▶ mutating webhooks, in order; both again if others have changed it later               (`webhook::mutating`)
 //!   ─▶ defaults, validation
 //!   ─▶ validating policies                                                                    (`policy`)
 //!   ─▶ validating webhooks, at the same time                                                  (`webhook::validating`)
@@ -20,6 +21,8 @@ mod constraints;
 mod environment;
 mod hooks;
 mod policy;
+mod reinvocation;
+mod replacement;
 mod request;
 mod surroundings;
 mod webhook;
@@ -29,4 +32,5 @@ pub(crate) use chain::Chain;
 pub(crate) use conditions::{Compiled, compile as compile_conditions};
 pub(crate) use environment::Types;
 pub(crate) use hooks::Hooks;
-pub(crate) use policy::{compile, type_warnings};
+pub(crate) use policy::{compile, compile_mutations, type_warnings};
+use webhook::internal;

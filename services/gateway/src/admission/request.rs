@@ -143,6 +143,7 @@ fn options(request: &Attributes<'_>) -> Value {
         Operation::Create => "CreateOptions",
         Operation::Update => "UpdateOptions",
         Operation::Delete => "DeleteOptions",
+        Operation::Connect => return Value::Null,
     };
     let mut options = match request.options.map(|options| document(options)) {
         Some(Value::Object(fields)) => fields,

@@ -14,6 +14,7 @@ use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
+use super::connect::is_connect;
 use super::handler::verb;
 use super::query::Query;
 use super::response::ErrorResponse;
@@ -22,7 +23,8 @@ use super::yaml::YAML;
 use super::{body, timeout};
 use crate::flow_control::{Flow, FlowControl, Seat};
 
-/// Calls the handler with the body in memory, while holding a seat. Watches and logs have neither a seat nor a deadline.
+/// Calls the handler with the body in memory, while holding a seat. Watches, logs and connections have neither a
+/// seat nor a deadline.
 pub(super) async fn admit(
     Extension(control): Extension<Arc<FlowControl>>,
     request: Request,
@@ -39,10 +41,10 @@ async fn handle(control: &FlowControl, request: Request, next: Next) -> Result<R
     let verb = route
         .as_ref()
         .and_then(|route| verb(request.method(), route, request.uri()));
-    let logs = route
+    let streams = route
         .as_ref()
-        .is_some_and(|route| route.subresource == "log");
-    if verb == Some(Verb::Watch) || logs {
+        .is_some_and(|route| route.subresource == "log" || is_connect(&route.subresource));
+    if verb == Some(Verb::Watch) || streams {
         return Ok(next.run(request).await);
     }
     let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);

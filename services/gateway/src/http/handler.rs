@@ -9,15 +9,15 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::WARNING;
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
-use tokio_util::sync::CancellationToken;
 
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
+use super::connect::{ConnectRequest, Streams, connect, is_connect};
 use super::query::Query;
 use super::response::ErrorResponse;
 use super::route::Route;
-use super::{delete, deprecation, log, not_allowed, not_found, read, watch, write};
+use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
 use crate::access::Identity;
 use crate::registry::Registry;
 
@@ -38,7 +38,7 @@ pub(super) async fn serve(
     method: Method,
     uri: Uri,
     parts: Parts,
-    stop: Option<Extension<CancellationToken>>,
+    streams: Option<Extension<Streams>>,
     body: Body,
 ) -> Response {
     let query = Query::parse(uri.query().unwrap_or_default());
@@ -48,16 +48,29 @@ pub(super) async fn serve(
     let deprecation = (route.as_ref()).and_then(|route| deprecation::header(route.kind));
     let response = async {
         let route = route.ok_or_else(not_found)?;
+        let user = parts.extensions.get().cloned().unwrap_or_default();
+        let streams = streams.map(|Extension(streams)| streams);
+        if is_connect(&route.subresource) || route.subresource == "log" {
+            let request = ConnectRequest {
+                registry,
+                route,
+                query,
+                parts,
+                user,
+                streams: streams.unwrap_or_default(),
+            };
+            return connect(request, body).await;
+        }
         let verb = verb.ok_or_else(not_allowed)?;
         let request = ObjectRequest {
             registry,
             route,
             query,
             headers: parts.headers,
-            user: parts.extensions.get().cloned().unwrap_or_default(),
+            user,
             body,
         };
-        respond(verb, request, stop).await
+        respond(verb, request).await
     };
     let response = response.await;
     let mut response =
@@ -69,14 +82,7 @@ pub(super) async fn serve(
 }
 
 /// Calls the module of the verb.
-async fn respond(
-    verb: Verb,
-    request: ObjectRequest,
-    stop: Option<Extension<CancellationToken>>,
-) -> Result<Response, ApiError> {
-    if request.route.subresource == "log" {
-        return log::log(request, stop).await;
-    }
+async fn respond(verb: Verb, request: ObjectRequest) -> Result<Response, ApiError> {
     let response = match verb {
         Verb::Watch => return watch::watch(request).await,
         Verb::Get => read::get(request).await,
@@ -104,6 +110,9 @@ pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
     }
     if route.is_watch {
         return (method == Method::GET).then_some(Verb::Watch);
+    }
+    if is_connect(part) {
+        return None;
     }
     match (method.as_str(), named, part) {
         ("POST", true, "binding" | "eviction" | "token") => Some(Verb::Create),

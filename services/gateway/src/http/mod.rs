@@ -8,6 +8,7 @@ mod admit;
 mod authenticate;
 mod body;
 mod compression;
+mod connect;
 mod delete;
 mod deprecation;
 mod discovery;
@@ -16,7 +17,6 @@ mod encoding;
 mod handler;
 mod list_options;
 mod loading;
-mod log;
 mod metrics;
 mod openapi;
 mod query;
@@ -41,6 +41,7 @@ use axum::routing::get;
 use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
 
+pub(crate) use connect::Streams;
 pub(crate) use discovery::group_rank;
 
 use crate::registry::Registry;

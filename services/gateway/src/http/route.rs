@@ -61,6 +61,8 @@ impl Route {
             [] => ("", ""),
             [name] => (*name, ""),
             [name, subresource] => (*name, *subresource),
+            // What follows is for the server behind it.
+            [name, "proxy", ..] => (*name, "proxy"),
             _ => return None,
         };
         let misplaced = if kind.namespaced {

@@ -12,6 +12,7 @@ use setpoint_proto::trace::TRACEPARENT;
 use setpoint_telemetry as telemetry;
 use tracing::{Instrument as _, Span, field, info_span};
 
+use super::connect::is_connect;
 use super::handler::verb;
 use super::query::Query;
 use super::route::Route;
@@ -42,7 +43,10 @@ pub(super) async fn observe(
     }
     let counted = metrics::Request::begin(metrics::RequestInfo {
         verb,
-        method: method.as_str(),
+        method: match route.as_ref() {
+            Some(route) if is_connect(&route.subresource) => "CONNECT",
+            _ => method.as_str(),
+        },
         dry_run,
         ..request_info(route.as_ref())
     });

@@ -60,7 +60,9 @@ pub(crate) struct RequestInfo<'a> {
 impl<'a> RequestInfo<'a> {
     /// Returns the label of the verb. Unknown methods share one, so that clients cannot create any number of series.
     fn verb(&self) -> &'a str {
-        const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+        const KNOWN: [&str; 8] = [
+            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT",
+        ];
         match self.verb {
             Some(verb) => verb.name(),
             None if KNOWN.contains(&self.method) => self.method,

@@ -31,6 +31,14 @@ pub enum Subresource {
     EphemeralContainers,
     /// The resources of the containers of a Pod.
     Resize,
+    /// A command in a container.
+    Exec,
+    /// The process of a container.
+    Attach,
+    /// The ports of a Pod.
+    PortForward,
+    /// HTTP to a Pod, a Service or a node.
+    Proxy,
 }
 
 impl Subresource {
@@ -47,12 +55,20 @@ impl Subresource {
             Self::Finalize => "finalize",
             Self::EphemeralContainers => "ephemeralcontainers",
             Self::Resize => "resize",
+            Self::Exec => "exec",
+            Self::Attach => "attach",
+            Self::PortForward => "portforward",
+            Self::Proxy => "proxy",
         }
     }
 
-    /// Returns whether it can only be created: it is a request, not a part of the object.
+    /// Returns whether it is a request or a connection, not a part of the object.
     pub(crate) const fn is_request(self) -> bool {
-        matches!(self, Self::Binding | Self::Eviction | Self::Token)
+        use Subresource::{Attach, Binding, Eviction, Exec, PortForward, Proxy, Token};
+        matches!(
+            self,
+            Binding | Eviction | Token | Exec | Attach | PortForward | Proxy
+        )
     }
 
     /// Returns whether it is a part of the spec.
@@ -72,6 +88,10 @@ impl Subresource {
             Self::Finalize,
             Self::EphemeralContainers,
             Self::Resize,
+            Self::Exec,
+            Self::Attach,
+            Self::PortForward,
+            Self::Proxy,
         ];
         all.into_iter().find(|part| part.name() == name)
     }

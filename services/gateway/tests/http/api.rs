@@ -110,6 +110,11 @@ impl Api {
         Self { router, registry }
     }
 
+    /// Serves the gateway on a loopback port, for connections that are upgraded.
+    pub async fn listen(&self) -> in_process::InProcess {
+        in_process::serve(self.registry.clone()).await
+    }
+
     /// Runs the background tasks until the guard is dropped.
     pub fn run_background(&self) -> DropGuard {
         let stop = CancellationToken::new();

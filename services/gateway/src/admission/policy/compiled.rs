@@ -1,7 +1,7 @@
-//! The expressions of a policy, compiled.
+//! The expressions of a validating policy, compiled.
 
-use setpoint_proto::admissionregistration::ValidatingAdmissionPolicySpec;
-use setpoint_schema::expression::{Output, Variables, on_compiler_stack};
+use setpoint_proto::admissionregistration::{ValidatingAdmissionPolicySpec, Validation, Variable};
+use setpoint_schema::expression::{Environment, Output, Variables, on_compiler_stack};
 
 use crate::admission::conditions::{Compiled, compile_in};
 use crate::admission::environment::{Types, of_policy};
@@ -13,6 +13,8 @@ pub(crate) struct Expressions {
     pub variables: Variables,
     /// What is wrong with the variables.
     pub variable_errors: Vec<Option<String>>,
+    /// The validations, of which `validations` are the expressions.
+    pub declared: Vec<Validation>,
     pub validations: Vec<Compiled>,
     /// `None` for validations without an expression for the message.
     pub messages: Vec<Option<Compiled>>,
@@ -34,12 +36,7 @@ fn expressions(spec: &ValidatingAdmissionPolicySpec, types: Types<'_>) -> Expres
     let has_params = spec.param_kind.is_some();
     let mut environment = of_policy(has_params, true, types);
     let conditions = compile_in(&environment, &spec.match_conditions);
-    let (mut variables, mut variable_errors) = (Variables::default(), Vec::new());
-    for variable in &spec.variables {
-        let (name, source) = (variable.name.as_str(), variable.expression.as_str());
-        let declared = environment.declare(name, source, &mut variables);
-        variable_errors.push(declared.err());
-    }
+    let (variables, variable_errors) = declare(&mut environment, &spec.variables);
     let of_messages = of_policy(has_params, false, types).with_variables_of(&environment);
     let validations = spec.validations.iter();
     let messages = validations.clone().map(|validation| {
@@ -51,6 +48,7 @@ fn expressions(spec: &ValidatingAdmissionPolicySpec, types: Types<'_>) -> Expres
         conditions,
         variable_errors,
         messages: messages.collect(),
+        declared: spec.validations.clone(),
         validations: validations
             .map(|validation| environment.compile(&validation.expression, Output::Bool))
             .collect(),
@@ -59,4 +57,18 @@ fn expressions(spec: &ValidatingAdmissionPolicySpec, types: Types<'_>) -> Expres
             .collect(),
         variables,
     }
+}
+
+/// Declares the variables of a policy. Returns them, and what is wrong with each.
+pub(super) fn declare(
+    environment: &mut Environment<'_>,
+    declared: &[Variable],
+) -> (Variables, Vec<Option<String>>) {
+    let mut variables = Variables::default();
+    let errors = declared.iter().map(|variable| {
+        let (name, source) = (variable.name.as_str(), variable.expression.as_str());
+        environment.declare(name, source, &mut variables).err()
+    });
+    let errors = errors.collect();
+    (variables, errors)
 }

@@ -1,17 +1,15 @@
-//! Finds the policies for a request, and asks them.
+//! Asks the validating policies for a request.
 
-use std::sync::Arc;
-
-use setpoint_codec::Kind;
 use setpoint_proto::ApiError;
 
+use super::compiled::Expressions;
 use super::evaluation;
-use super::hook::{Binding, Hook};
-use super::params;
+use super::hook::Hook;
+use super::invocation::{self, Invocation, Misconfigured};
 use super::verdict::Verdict;
 use crate::admission::Attributes;
 use crate::admission::conditions::Inputs;
-use crate::admission::request::{Values, Versions};
+use crate::admission::request::Versions;
 use crate::admission::surroundings::Surroundings;
 use crate::heavy::heavy;
 use crate::registry::Registry;
@@ -24,7 +22,7 @@ pub(in crate::admission) async fn judge(
     registry: &Registry,
     request: &Attributes<'_>,
     around: &Surroundings,
-    hooks: &[Hook],
+    hooks: &[Hook<Expressions>],
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
     if request.target.served.is_review {
@@ -37,8 +35,11 @@ pub(in crate::admission) async fn judge(
         versions: Versions::default(),
         verdict: Verdict::default(),
     };
-    for hook in hooks {
-        dispatch.ask(hook).await;
+    for found in invocation::find(registry, request, around, hooks).await {
+        match found {
+            Ok(invocation) => dispatch.ask(&invocation).await,
+            Err(misconfigured) => dispatch.verdict.misconfigured(&misconfigured),
+        }
     }
     dispatch.verdict.conclude(request, warnings)
 }
@@ -53,67 +54,34 @@ struct Dispatch<'a> {
 }
 
 impl Dispatch<'_> {
-    /// Asks a policy, for each of its bindings that selects the request.
-    async fn ask(&mut self, hook: &Hook) {
-        let policy = &hook.policy;
-        let selected = match &policy.constraints {
-            Ok(constraints) => constraints.select(self.request, self.around),
-            Err(error) => Err(error.clone()),
-        };
-        let kind = match selected {
-            Ok(Some(kind)) => kind,
-            Ok(None) => return,
-            Err(error) => return self.verdict.misconfigured(policy, None, &error),
-        };
-        let of_params = match params::kind_of_params(self.registry, policy) {
-            Ok(kind) => kind,
-            Err(error) => return self.verdict.misconfigured(policy, None, &error),
-        };
-        for binding in &hook.bindings {
-            if let Err(error) = self.ask_for(hook, binding, kind, of_params).await {
-                self.verdict.misconfigured(policy, Some(binding), &error);
+    async fn ask(&mut self, invocation: &Invocation<'_, Expressions>) {
+        let Invocation {
+            policy, binding, ..
+        } = *invocation;
+        let values = self
+            .versions
+            .of(self.registry, self.request, invocation.kind);
+        let values = match values.await {
+            Ok(values) => values,
+            Err(error) => {
+                let error = format!("failed to convert object version: {}", error.message);
+                return self.verdict.misconfigured(&Misconfigured {
+                    policy,
+                    binding: Some(binding),
+                    error,
+                });
             }
-        }
-    }
-
-    async fn ask_for(
-        &mut self,
-        hook: &Hook,
-        binding: &Binding,
-        kind: &'static Kind,
-        of_params: Option<&'static Kind>,
-    ) -> Result<(), String> {
-        let selected = match &binding.constraints {
-            None => true,
-            Some(Ok(constraints)) => constraints.select(self.request, self.around)?.is_some(),
-            Some(Err(error)) => return Err(error.clone()),
         };
-        if !selected {
-            return Ok(());
+        let inputs = Inputs {
+            values: &values,
+            namespace: &self.around.namespace_object,
+            params: &invocation.params,
+            resource: &self.around.resource,
+        };
+        let judge = || evaluation::objections(policy, &inputs);
+        // The work does not depend on the size of the objects alone: expressions may loop.
+        for objection in heavy(usize::MAX, judge).await {
+            self.verdict.object(policy, binding, objection);
         }
-        let found = params::collect(self.registry, of_params, binding, self.request).await?;
-        if found.is_empty() {
-            return Ok(());
-        }
-        let values = self.values_as(kind).await?;
-        for params in &found {
-            let inputs = Inputs {
-                values: &values,
-                namespace: &self.around.namespace_object,
-                params,
-                resource: &self.around.resource,
-            };
-            let judge = || evaluation::objections(&hook.policy, &inputs);
-            // The work does not depend on the size of the objects alone: expressions may loop.
-            for objection in heavy(usize::MAX, judge).await {
-                self.verdict.object(&hook.policy, binding, objection);
-            }
-        }
-        Ok(())
-    }
-
-    async fn values_as(&mut self, kind: &'static Kind) -> Result<Arc<Values>, String> {
-        let made = self.versions.of(self.registry, self.request, kind).await;
-        made.map_err(|error| format!("failed to convert object version: {}", error.message))
     }
 }

@@ -28,25 +28,24 @@ pub(super) enum Objection {
 }
 
 /// Returns what a policy says against a request. Failures count unless its failure policy is to ignore them.
-pub(super) fn objections(policy: &Policy, inputs: &Inputs<'_>) -> Vec<Objection> {
+pub(super) fn objections(policy: &Policy<Expressions>, inputs: &Inputs<'_>) -> Vec<Objection> {
     let mut found = match &policy.expressions {
-        Ok(expressions) => evaluate(policy, expressions, inputs),
+        Ok(expressions) => evaluate(expressions, inputs),
         Err(error) => vec![Objection::Failed(error.clone())],
     };
-    if policy.ignores_failures() {
+    if policy.ignores_failures {
         found.retain(|one| matches!(one, Objection::Refused { .. }));
     }
     found
 }
 
-fn evaluate(policy: &Policy, expressions: &Expressions, inputs: &Inputs<'_>) -> Vec<Objection> {
+fn evaluate(expressions: &Expressions, inputs: &Inputs<'_>) -> Vec<Objection> {
     match all_hold(&expressions.conditions, &expressions.variables, inputs) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
         Err(error) => return vec![Objection::Failed(error)],
     }
-    let judged = judge(&policy.object.spec.validations, expressions, inputs);
-    let mut found = match judged {
+    let mut found = match judge(expressions, inputs) {
         Ok(found) => found,
         Err(error) => return vec![Objection::Failed(error)],
     };
@@ -58,19 +57,16 @@ fn evaluate(policy: &Policy, expressions: &Expressions, inputs: &Inputs<'_>) -> 
 }
 
 /// Evaluates the validations.
-fn judge(
-    validations: &[Validation],
-    expressions: &Expressions,
-    inputs: &Inputs<'_>,
-) -> Result<Vec<Objection>, String> {
+fn judge(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<Objection>, String> {
     let inputs = inputs.of(inputs.namespace);
     let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
     let mut found = Vec::new();
-    let mut outcomes = Vec::with_capacity(validations.len());
+    let mut outcomes = Vec::with_capacity(expressions.validations.len());
     for expression in &expressions.validations {
         outcomes.push(eval(&mut evaluation, expression)?);
     }
-    let parts = validations.iter().zip(outcomes).zip(&expressions.messages);
+    let declared = expressions.declared.iter();
+    let parts = declared.zip(outcomes).zip(&expressions.messages);
     for ((validation, outcome), message) in parts {
         match outcome {
             Ok(Value::Bool(true)) => {}

@@ -4,54 +4,110 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use setpoint_proto::admissionregistration::{
+    MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ParamRef,
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
+use setpoint_proto::meta::ObjectMeta;
 
 use super::compiled::{self, Expressions};
+use super::mutating::{self, Mutations};
 use crate::admission::constraints::Constraints;
 use crate::admission::environment::Types;
 use crate::admission::hooks::version;
 
-/// A policy, and its bindings in the order of their names.
-pub(in crate::admission) struct Hook {
-    pub policy: Arc<Policy>,
+/// A policy, and its bindings in the order of their names. `E` are the expressions of its kind.
+pub(in crate::admission) struct Hook<E> {
+    pub policy: Arc<Policy<E>>,
     pub bindings: Vec<Binding>,
 }
 
 /// A compiled policy.
-pub(in crate::admission) struct Policy {
-    pub object: ValidatingAdmissionPolicy,
+pub(in crate::admission) struct Policy<E> {
+    pub name: String,
+    version: (String, i64),
+    /// Whether what fails counts as admitted.
+    pub ignores_failures: bool,
+    pub param_kind: Option<ParamKind>,
     pub constraints: Result<Constraints, String>,
-    pub expressions: Result<Expressions, String>,
+    pub expressions: Result<E, String>,
 }
 
 /// A binding of a policy.
 pub(in crate::admission) struct Binding {
-    pub object: ValidatingAdmissionPolicyBinding,
+    pub name: String,
+    policy: String,
+    pub param_ref: Option<ParamRef>,
     /// `None` if the binding selects all requests that its policy does.
     pub constraints: Option<Result<Constraints, String>>,
+    /// What follows if a validation does not hold.
+    pub actions: Vec<String>,
 }
 
-impl Hook {
+/// A policy of one of the two kinds.
+pub(in crate::admission) trait Declared {
+    /// Its compiled expressions.
+    type Expressions;
+
+    fn meta(&self) -> &ObjectMeta;
+    fn failure_policy(&self) -> Option<&str>;
+    fn param_kind(&self) -> Option<&ParamKind>;
+    fn constraints(&self) -> Option<&MatchResources>;
+    fn compile(&self) -> Result<Self::Expressions, String>;
+}
+
+/// Implements [`Declared`]: the two kinds of policies differ in how they are `$compile`d.
+macro_rules! declared {
+    ($policy:ident, $expressions:ident, $compile:expr) => {
+        impl Declared for $policy {
+            type Expressions = $expressions;
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn failure_policy(&self) -> Option<&str> {
+                self.spec.failure_policy.as_deref()
+            }
+
+            fn param_kind(&self) -> Option<&ParamKind> {
+                self.spec.param_kind.as_ref()
+            }
+
+            fn constraints(&self) -> Option<&MatchResources> {
+                self.spec.match_constraints.as_ref()
+            }
+
+            fn compile(&self) -> Result<$expressions, String> {
+                $compile(&self.spec)
+            }
+        }
+    };
+}
+declared!(ValidatingAdmissionPolicy, Expressions, |spec| {
+    compiled::compile(spec, Types::default())
+});
+declared!(MutatingAdmissionPolicy, Mutations, mutating::compile);
+
+impl<E> Hook<E> {
     /// Returns the policies that have bindings. Those that are not among `before` are compiled.
-    pub(in crate::admission) fn after(
+    pub(in crate::admission) fn after<P: Declared<Expressions = E>>(
         before: &[Self],
-        policies: Vec<ValidatingAdmissionPolicy>,
-        bindings: Vec<ValidatingAdmissionPolicyBinding>,
+        policies: &[P],
+        bindings: impl IntoIterator<Item = impl Into<Binding>>,
     ) -> Vec<Self> {
         let known = before.iter().map(|hook| &hook.policy);
-        let known = known.map(|policy| (version(&policy.object.metadata), policy));
-        let known: HashMap<_, _> = known.collect();
+        let known: HashMap<_, _> = known.map(|policy| (&policy.version, policy)).collect();
         let mut bound: HashMap<String, Vec<Binding>> = HashMap::new();
         for binding in bindings {
-            let policy = binding.spec.policy_name.clone();
-            bound.entry(policy).or_default().push(Binding::of(binding));
+            let binding: Binding = binding.into();
+            let policy = binding.policy.clone();
+            bound.entry(policy).or_default().push(binding);
         }
-        let hooks = policies.into_iter().filter_map(|object| {
-            let bindings = bound.remove(&object.metadata.name)?;
-            let policy = match known.get(&version(&object.metadata)) {
+        let hooks = policies.iter().filter_map(|declared| {
+            let bindings = bound.remove(&declared.meta().name)?;
+            let policy = match known.get(&version(declared.meta())) {
                 Some(known) => Arc::clone(known),
-                None => Arc::new(Policy::of(object)),
+                None => Arc::new(Policy::of(declared)),
             };
             Some(Self { policy, bindings })
         });
@@ -59,24 +115,43 @@ impl Hook {
     }
 }
 
-impl Policy {
-    fn of(object: ValidatingAdmissionPolicy) -> Self {
-        let constraints = object.spec.match_constraints.as_ref();
+impl<E> Policy<E> {
+    fn of<P: Declared<Expressions = E>>(declared: &P) -> Self {
         let missing = "policy contained no match constraints, a required field";
+        let constraints = declared.constraints();
         Self {
+            name: declared.meta().name.clone(),
+            version: version(declared.meta()),
+            ignores_failures: declared.failure_policy() == Some("Ignore"),
+            param_kind: declared.param_kind().cloned(),
             constraints: constraints.map_or(Err(missing.into()), Constraints::of),
-            expressions: compiled::compile(&object.spec, Types::default()),
-            object,
+            expressions: declared.compile(),
         }
     }
 }
 
-impl Binding {
-    fn of(object: ValidatingAdmissionPolicyBinding) -> Self {
-        let resources = object.spec.match_resources.as_ref();
+impl From<ValidatingAdmissionPolicyBinding> for Binding {
+    fn from(binding: ValidatingAdmissionPolicyBinding) -> Self {
+        let resources = binding.spec.match_resources.as_ref();
         Self {
             constraints: resources.map(Constraints::of),
-            object,
+            name: binding.metadata.name,
+            policy: binding.spec.policy_name,
+            param_ref: binding.spec.param_ref,
+            actions: binding.spec.validation_actions,
+        }
+    }
+}
+
+impl From<MutatingAdmissionPolicyBinding> for Binding {
+    fn from(binding: MutatingAdmissionPolicyBinding) -> Self {
+        let resources = binding.spec.match_resources.as_ref();
+        Self {
+            constraints: resources.map(Constraints::of),
+            name: binding.metadata.name,
+            policy: binding.spec.policy_name,
+            param_ref: binding.spec.param_ref,
+            actions: Vec::new(),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! ValidatingAdmissionPolicy, as upstream's plugin of that name.
+//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy, as upstream's plugins of those names.
 //!
 //! ```text
 //! policies with bindings (`hook`) ─▶ does the policy match the request (`constraints`)
-//!   ─▶ for each binding that matches: its parameters (`params`)
+//!   ─▶ for each binding that matches: its parameters (`invocation`, `params`)
 //!   ─▶ for each parameter: match conditions, validations, audit annotations (`evaluation`)
-//!   ─▶ denied, or admitted with warnings (`verdict`)
+//!      ─▶ denied, or admitted with warnings (`verdict`)
+//!   ─▶ or match conditions, and patches in their order (`mutating`)
 //! ```
 //!
 //! There is no audit log: what policies would write to it is computed, since it may fail, and dropped.
@@ -13,12 +14,17 @@ mod compiled;
 mod dispatch;
 mod evaluation;
 mod hook;
+mod invocation;
+mod mutating;
 mod params;
 mod schema;
 mod type_check;
 mod verdict;
 
+pub(super) use compiled::Expressions;
 pub(crate) use compiled::compile;
 pub(super) use dispatch::judge;
 pub(super) use hook::Hook;
+pub(crate) use mutating::compile as compile_mutations;
+pub(super) use mutating::{Mutations, Pass, mutate};
 pub(crate) use type_check::warnings as type_warnings;

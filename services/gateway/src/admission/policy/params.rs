@@ -7,7 +7,7 @@ use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::admissionregistration::{ParamKind, ParamRef};
 use setpoint_proto::{ApiError, Reason};
 
-use super::hook::{Binding, Policy};
+use super::hook::Binding;
 use crate::admission::Attributes;
 use crate::admission::request::document;
 use crate::kinds::view;
@@ -15,15 +15,15 @@ use crate::registry::{
     AtLeast, Filter, ListParams, Registry, RequestContext, RevisionMatch, Target, errors,
 };
 
-/// Returns the kind of the parameters of a policy, if it has some.
+/// Returns the kind of the parameters of a policy, if it names one.
 ///
 /// # Errors
 /// If it is not served.
 pub(super) fn kind_of_params(
     registry: &Registry,
-    policy: &Policy,
+    named: Option<&ParamKind>,
 ) -> Result<Option<&'static Kind>, String> {
-    let Some(ParamKind { api_version, kind }) = &policy.object.spec.param_kind else {
+    let Some(ParamKind { api_version, kind }) = named else {
         return Ok(None);
     };
     let found = registry.cache().kinds().by_kind(api_version, kind);
@@ -49,7 +49,7 @@ pub(super) async fn collect(
     binding: &Binding,
     request: &Attributes<'_>,
 ) -> Result<Vec<Value>, String> {
-    let (Some(kind), Some(reference)) = (kind, &binding.object.spec.param_ref) else {
+    let (Some(kind), Some(reference)) = (kind, &binding.param_ref) else {
         return Ok(vec![Value::Null]);
     };
     let namespace = namespace(kind, reference, request)?;

@@ -3,8 +3,10 @@
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, Reason};
 
+use super::compiled::Expressions;
 use super::evaluation::Objection;
 use super::hook::{Binding, Policy};
+use super::invocation::Misconfigured;
 use crate::admission::Attributes;
 use crate::registry::errors;
 
@@ -16,34 +18,22 @@ pub(super) struct Verdict {
     warnings: Vec<String>,
 }
 
-impl Policy {
-    /// Returns whether what fails counts as admitted.
-    pub(super) fn ignores_failures(&self) -> bool {
-        self.object.spec.failure_policy.as_deref() == Some("Ignore")
-    }
-}
-
 impl Verdict {
     /// Records that a policy, or one of its bindings, cannot be evaluated.
-    pub(super) fn misconfigured(
-        &mut self,
-        policy: &Policy,
-        binding: Option<&Binding>,
-        error: &str,
-    ) {
-        if policy.ignores_failures() {
-            return;
+    pub(super) fn misconfigured(&mut self, found: &Misconfigured<'_, Expressions>) {
+        if !found.policy.ignores_failures {
+            let error = found.message();
+            self.deny(found.policy, found.binding, Reason::Invalid, &error);
         }
-        let which = match binding {
-            None => "policy",
-            Some(_) => "binding",
-        };
-        let error = format!("failed to configure {which}: {error}");
-        self.deny(policy, binding, Reason::Invalid, &error);
     }
 
     /// Records what a policy says against the request; the actions of the binding decide what follows from it.
-    pub(super) fn object(&mut self, policy: &Policy, binding: &Binding, objection: Objection) {
+    pub(super) fn object(
+        &mut self,
+        policy: &Policy<Expressions>,
+        binding: &Binding,
+        objection: Objection,
+    ) {
         let (reason, message) = match objection {
             Objection::Refused { message, reason } => (reason_of(reason.as_deref()), message),
             Objection::Failed(message) => (Reason::Invalid, message),
@@ -51,12 +41,12 @@ impl Verdict {
                 return self.deny(policy, Some(binding), Reason::Invalid, &message);
             }
         };
-        for action in &binding.object.spec.validation_actions {
+        for action in &binding.actions {
             match action.as_str() {
                 "Deny" => self.deny(policy, Some(binding), reason, &message),
                 "Warn" => self.warnings.push(format!(
                     "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
-                    policy.object.metadata.name, binding.object.metadata.name
+                    policy.name, binding.name
                 )),
                 // `Audit`: there is no audit log.
                 _ => {}
@@ -64,10 +54,15 @@ impl Verdict {
         }
     }
 
-    fn deny(&mut self, policy: &Policy, binding: Option<&Binding>, reason: Reason, why: &str) {
-        let policy = &policy.object.metadata.name;
-        let with =
-            binding.map(|binding| format!(" with binding '{}'", binding.object.metadata.name));
+    fn deny(
+        &mut self,
+        policy: &Policy<Expressions>,
+        binding: Option<&Binding>,
+        reason: Reason,
+        why: &str,
+    ) {
+        let policy = &policy.name;
+        let with = binding.map(|binding| format!(" with binding '{}'", binding.name));
         let with = with.unwrap_or_default();
         self.denial.get_or_insert_with(|| {
             let message =

@@ -74,7 +74,7 @@ pub(super) fn nothing_to_modify(webhook: &str) -> ApiError {
 }
 
 /// Returns `InternalError`.
-pub(super) fn internal(cause: &str) -> ApiError {
+pub(in crate::admission) fn internal(cause: &str) -> ApiError {
     let message = format!("Internal error occurred: {cause}");
     ApiError::new(Reason::InternalError, message).with_details(StatusDetails {
         causes: vec![StatusCause {

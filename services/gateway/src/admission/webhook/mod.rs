@@ -12,11 +12,10 @@ mod configuration;
 mod failure;
 mod matching;
 mod mutating;
-mod reinvocation;
 mod review;
 mod validating;
 
 pub(super) use configuration::Configuration;
+pub(super) use failure::internal;
 pub(super) use mutating::{Pass, mutate};
-pub(super) use reinvocation::Reinvocation;
 pub(super) use validating::judge;

@@ -6,15 +6,15 @@ use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
 use setpoint_proto::ApiError;
 
+use super::Configuration;
 use super::call::call;
 use super::failure::{Failure, internal, nothing_to_modify};
 use super::matching::matched;
-use super::{Configuration, Reinvocation};
-use crate::admission::Attributes;
-use crate::admission::request::{Values, Versions, back_in_form, document};
+use crate::admission::reinvocation::Reinvocation;
+use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
+use crate::admission::{Attributes, replacement};
 use crate::heavy::heavy;
-use crate::kinds;
 use crate::registry::Registry;
 
 /// A pass of the webhooks over a request.
@@ -96,14 +96,8 @@ impl Pass<'_> {
         let bytes = values.object.to_string().len();
         let patched = heavy(bytes, || patched(kind, &values.object, patch)).await;
         let patched = patched.map_err(broken)?;
-        let changed = document(&*patched) != values.object;
-        let form = object.kind();
-        let patched = back_in_form(self.registry, patched, form).await;
-        *object = patched.map_err(|error| broken(error.message))?;
-        if let Some(rules) = kinds::find(form) {
-            rules.fill_defaults(&mut **object);
-        }
-        Ok(changed)
+        let replaced = replacement::replace(self.registry, object, patched, &values.object).await;
+        replaced.map_err(broken)
     }
 }
 

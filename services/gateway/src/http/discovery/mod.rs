@@ -278,6 +278,10 @@ pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'stat
         "binding" => kinds().by_kind("v1", "Binding"),
         "eviction" => kinds().by_kind("policy/v1", "Eviction"),
         "token" => kinds().by_kind("authentication.k8s.io/v1", "TokenRequest"),
+        "exec" => kinds().by_kind("v1", "PodExecOptions"),
+        "attach" => kinds().by_kind("v1", "PodAttachOptions"),
+        "portforward" => kinds().by_kind("v1", "PodPortForwardOptions"),
+        "proxy" => kinds().by_kind("v1", &format!("{}ProxyOptions", kind.kind)),
         _ => None,
     };
     own.unwrap_or(kind)
@@ -303,6 +307,8 @@ pub(super) fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
         "binding" | "eviction" | "token" => &["create"],
         "finalize" => &["update"],
         "log" => &["get"],
+        "exec" | "attach" | "portforward" => &["create", "get"],
+        "proxy" => &["create", "delete", "get", "patch", "update"],
         _ => &["get", "patch", "update"],
     }
 }

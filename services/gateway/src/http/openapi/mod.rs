@@ -8,6 +8,7 @@
 //! ```
 
 pub(super) mod comments;
+mod connect;
 mod custom;
 mod document;
 mod gnostic;
@@ -29,6 +30,7 @@ use serde_json::{Map, Value, json};
 use setpoint_codec::{Kind, kinds};
 
 use super::accept;
+use super::connect::is_connect;
 use super::discovery::{etag, subresource_kind};
 use super::not_found;
 use super::query::Query;
@@ -173,7 +175,8 @@ fn add_kind(paths: &mut Map<String, Value>, schemas: &mut Schemas, kind: &'stati
     let definition = kind.definition();
     paths::add_kind(paths, kind, &definition);
     schema::add_kind(schemas, kind);
-    for subresource in &definition.subresources {
+    let subresources = definition.subresources.iter();
+    for subresource in subresources.filter(|name| !is_connect(name)) {
         schema::add_kind(schemas, subresource_kind(kind, subresource));
     }
 }

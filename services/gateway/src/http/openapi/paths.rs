@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 use setpoint_codec::{Definition, Kind};
 
 use super::super::accept::media_types;
+use super::super::connect::is_connect;
 use super::super::discovery::{path_of, subresource_kind, subresource_verbs};
 use super::super::write::patch_types;
-use super::schema;
+use super::{connect, schema};
 use crate::kinds;
 
 const LIST: &[(&str, &str)] = &[
@@ -79,8 +80,18 @@ pub(super) fn add_kind(
     }
     for subresource in &definition.subresources {
         let path = format!("{object}/{subresource}");
-        let operations = subresource_operations(kind, subresource, &place);
-        paths.insert(path.clone(), with_parameters(operations, &path));
+        if is_connect(subresource) {
+            let operations = connect_operations(kind, subresource, &place, "");
+            paths.insert(path.clone(), with_parameters(operations, &path));
+        } else {
+            let operations = subresource_operations(kind, subresource, &place);
+            paths.insert(path.clone(), with_parameters(operations, &path));
+        }
+        if subresource == "proxy" {
+            let path = format!("{path}/{{path}}");
+            let operations = connect_operations(kind, subresource, &place, "WithPath");
+            paths.insert(path.clone(), with_parameters(operations, &path));
+        }
     }
     let whole = |action| operation(action, kind, &place, place.id(action, kind, ""));
     if kind.is_computed {
@@ -175,8 +186,26 @@ fn subresource_operations(kind: &'static Kind, subresource: &str, place: &Place)
     Value::Object(operations.collect())
 }
 
+/// `suffix` tells the path with a further path from the one without.
+fn connect_operations(
+    kind: &'static Kind,
+    subresource: &str,
+    place: &Place,
+    suffix: &str,
+) -> Value {
+    let part = capitalized(subresource);
+    let id = |method: &str| {
+        let (group, method, namespaced) = (&place.group, capitalized(method), place.namespaced);
+        format!(
+            "connect{group}{method}{namespaced}{}{part}{suffix}",
+            kind.kind
+        )
+    };
+    Value::Object(connect::operations(kind, subresource, &place.tag, id))
+}
+
 fn with_parameters(mut operations: Value, path: &str) -> Value {
-    let variables = ["namespace", "name"].into_iter();
+    let variables = ["namespace", "name", "path"].into_iter();
     let variables = variables.filter(|name| path.contains(&format!("{{{name}}}")));
     let variables = variables.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
     let pretty = parameter(&("pretty", "string"));

@@ -13,8 +13,6 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::label_selector;
 
-const NO_EFFECT: &str =
-    "the binding has no effect: the gateway does not evaluate mutating policies";
 const NOT_AUDITED: &str =
     "spec.validationActions: Audit has no effect: the gateway has no audit log";
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
@@ -76,10 +74,6 @@ impl StoredKind for MutatingAdmissionPolicyBinding {
             }
         }
     );
-
-    fn warnings(&self) -> Vec<String> {
-        vec![NO_EFFECT.into()]
-    }
 }
 
 fn validate_actions(actions: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {

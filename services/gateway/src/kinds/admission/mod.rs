@@ -1,5 +1,4 @@
-//! The kinds of admissionregistration.k8s.io. Validating policies are evaluated and webhooks are called (`crate::admission`). Mutating
-//! policies are stored and have no effect, as a warning in the response to each write says.
+//! The kinds of admissionregistration.k8s.io. Policies are evaluated and webhooks are called (`crate::admission`).
 
 mod binding;
 mod mutating;

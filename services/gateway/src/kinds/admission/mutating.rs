@@ -1,20 +1,21 @@
-//! MutatingAdmissionPolicy, whose expressions (CEL) change objects before they are stored. They are not compiled, and the policy
-//! has no effect.
+//! MutatingAdmissionPolicy, whose expressions (CEL) change objects before they are stored.
 
 use jiff::Timestamp;
 use serde_json::Value;
-use setpoint_proto::admissionregistration::{MutatingAdmissionPolicy, Mutation};
+use setpoint_proto::admissionregistration::{
+    MutatingAdmissionPolicy, MutatingAdmissionPolicySpec, Mutation,
+};
 
 use super::policy::{
-    param_kind_cell, validate_constraints, validate_failure_policy, validate_param_kind,
-    validate_variables,
+    param_kind_cell, report, report_conditions, report_variables, validate_constraints,
+    validate_failure_policy, validate_param_kind, validate_variables,
 };
 use super::{REINVOCATION_POLICIES, rule, validate_conditions};
+use crate::admission::compile_mutations;
 use crate::kinds::StoredKind;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-const NO_EFFECT: &str = "the policy has no effect: the gateway does not evaluate it";
 const PATCH_TYPES: &[&str] = &["ApplyConfiguration", "JSONPatch"];
 
 impl StoredKind for MutatingAdmissionPolicy {
@@ -54,10 +55,7 @@ impl StoredKind for MutatingAdmissionPolicy {
             "" => errors.required(&at, ""),
             policy => errors.one_of(&at, policy, REINVOCATION_POLICIES),
         }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        vec![NO_EFFECT.into()]
+        validate_expressions(spec, &path, errors);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
@@ -101,5 +99,44 @@ fn validate_mutation(mutation: &Mutation, path: &FieldPath<'_>, errors: &mut Fie
             }
             (false, None) => {}
         }
+    }
+}
+
+/// Compiles the expressions.
+fn validate_expressions(
+    spec: &MutatingAdmissionPolicySpec,
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    let compiled = match compile_mutations(spec) {
+        Ok(compiled) => compiled,
+        Err(error) => return errors.invalid(path, "", error),
+    };
+    report_conditions(&spec.match_conditions, &compiled.conditions, path, errors);
+    report_variables(&spec.variables, &compiled.variable_errors, path, errors);
+    let at = path.field("mutations");
+    for (index, (mutation, patch)) in spec.mutations.iter().zip(&compiled.patches).enumerate() {
+        let at = at.index(index);
+        let (field, source) = match mutation.patch_type.as_str() {
+            "JSONPatch" => (
+                "jsonPatch",
+                mutation.json_patch.as_ref().map(|one| &one.expression),
+            ),
+            "ApplyConfiguration" => (
+                "applyConfiguration",
+                mutation
+                    .apply_configuration
+                    .as_ref()
+                    .map(|one| &one.expression),
+            ),
+            _ => continue,
+        };
+        let source = source.map_or("", |source| source.trim());
+        report(
+            &at.field(field),
+            source,
+            patch.expression.as_ref().err(),
+            errors,
+        );
     }
 }

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 use setpoint_model::names;
-use setpoint_proto::admissionregistration::{MatchResources, ParamKind, Variable};
+use setpoint_proto::admissionregistration::{MatchCondition, MatchResources, ParamKind, Variable};
 use setpoint_schema::RESERVED_WORDS;
 
 use super::{FAILURE_POLICIES, rule, validate_dns_1035_label};
+use crate::admission::Compiled;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
@@ -113,6 +114,50 @@ pub(super) fn validate_expression(
 ) {
     if expression.trim().is_empty() {
         errors.required(&path.field("expression"), "expression is not specified");
+    }
+}
+
+/// Adds the error of an expression that does not compile. One that is missing has its error.
+pub(super) fn report(
+    at: &FieldPath<'_>,
+    source: &str,
+    error: Option<&String>,
+    errors: &mut FieldErrors,
+) {
+    if let Some(error) = error.filter(|_| !source.trim().is_empty()) {
+        errors.invalid(&at.field("expression"), source, error.as_str());
+    }
+}
+
+/// Adds the errors of match conditions that do not compile.
+pub(super) fn report_conditions(
+    conditions: &[MatchCondition],
+    compiled: &[Compiled],
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    let at = path.field("matchConditions");
+    for (index, (condition, compiled)) in conditions.iter().zip(compiled).enumerate() {
+        let source = condition.expression.trim();
+        report(&at.index(index), source, compiled.as_ref().err(), errors);
+    }
+}
+
+/// Adds the errors of variables that do not compile.
+pub(super) fn report_variables(
+    variables: &[Variable],
+    found: &[Option<String>],
+    path: &FieldPath<'_>,
+    errors: &mut FieldErrors,
+) {
+    let at = path.field("variables");
+    for (index, (variable, error)) in variables.iter().zip(found).enumerate() {
+        report(
+            &at.index(index),
+            &variable.expression,
+            error.as_ref(),
+            errors,
+        );
     }
 }
 

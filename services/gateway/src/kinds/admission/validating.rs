@@ -8,8 +8,8 @@ use setpoint_proto::admissionregistration::{
 };
 
 use super::policy::{
-    param_kind_cell, validate_constraints, validate_expression, validate_failure_policy,
-    validate_param_kind, validate_variables,
+    param_kind_cell, report_conditions, report_variables, validate_constraints,
+    validate_expression, validate_failure_policy, validate_param_kind, validate_variables,
 };
 use super::{rule, validate_conditions};
 use crate::admission::{Compiled, Types, compile};
@@ -152,32 +152,14 @@ fn validate_expressions(
         Ok(compiled) => compiled,
         Err(error) => return errors.invalid(path, "", error),
     };
+    report_conditions(&spec.match_conditions, &compiled.conditions, path, errors);
+    report_variables(&spec.variables, &compiled.variable_errors, path, errors);
     let mut check = |at: &FieldPath<'_>, source: &str, error: Option<&String>| {
         if let Some(error) = error.filter(|_| !source.trim().is_empty()) {
             errors.invalid(at, source, error.as_str());
         }
     };
     let error = |compiled: &'_ Compiled| compiled.as_ref().err().cloned();
-    let at = path.field("matchConditions");
-    for (index, condition) in spec.match_conditions.iter().enumerate() {
-        let error = compiled.conditions.get(index).and_then(error);
-        let at = at.index(index);
-        check(
-            &at.field("expression"),
-            condition.expression.trim(),
-            error.as_ref(),
-        );
-    }
-    let at = path.field("variables");
-    for (index, variable) in spec.variables.iter().enumerate() {
-        let error = compiled.variable_errors.get(index).cloned().flatten();
-        let at = at.index(index);
-        check(
-            &at.field("expression"),
-            &variable.expression,
-            error.as_ref(),
-        );
-    }
     let at = path.field("validations");
     for (index, validation) in spec.validations.iter().enumerate() {
         let at = at.index(index);

@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod binding;
+mod connect;
 pub(crate) mod create;
 #[warn(clippy::arithmetic_side_effects)]
 pub(crate) mod delete;

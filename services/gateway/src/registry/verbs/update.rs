@@ -31,15 +31,8 @@ impl Registry {
         self.allow(context, Verb::Update, target)?;
         match target.subresource {
             Subresource::Scale => return self.update_scale(context, target, object).await,
-            Subresource::Binding | Subresource::Eviction | Subresource::Token => {
-                return Err(errors::not_allowed());
-            }
-            Subresource::None
-            | Subresource::Status
-            | Subresource::Approval
-            | Subresource::Finalize
-            | Subresource::EphemeralContainers
-            | Subresource::Resize => object = expect_kind(object, target)?,
+            part if part.is_request() => return Err(errors::not_allowed()),
+            _ => object = expect_kind(object, target)?,
         }
         self.replace(context, target, object, |_, _| {}).await
     }

@@ -6,7 +6,7 @@ mod matching;
 mod mutation;
 mod requests;
 mod responses;
-mod webhook;
+pub mod webhook;
 
 use serde_json::{Value, json};
 

@@ -195,7 +195,7 @@ async fn mutating_policies() {
         "mutatingadmissionpolicies.admissionregistration.k8s.io",
         json!({ "metadata": { "name": "config" }, "spec": {
             "matchConstraints": { "resourceRules": [rule()] },
-            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": "[]" } }],
+            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": "[JSONPatch{op: 'test', path: '/kind'}]" } }],
             "reinvocationPolicy": "Never",
         } }),
     );

@@ -1,21 +1,21 @@
-//! The memory of the two passes of mutating webhooks over a request.
+//! The memory of the two passes of mutating webhooks, or of mutating policies, over a request.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What the first pass leaves to the second one: which webhooks have to see the object again.
+/// What the first pass leaves to the second one: which hooks, webhooks or policies, have to see the object again.
 #[derive(Debug, Default)]
 pub(in crate::admission) struct Reinvocation {
     is_second: bool,
-    /// Whether a webhook has changed the object, so that there is a second pass.
+    /// Whether a hook has changed the object, so that there is a second pass.
     changed: bool,
-    /// The webhooks that were called, may be called again, and have seen every change since.
+    /// The hooks that were called, may be called again, and have seen every change since.
     called: BTreeSet<String>,
-    /// The webhooks that were called before others changed the object.
+    /// The hooks that were called before others changed the object.
     again: BTreeSet<String>,
-    /// The object at the end of the first pass.
-    output: Value,
+    /// The object at the end of the first pass, once it has ended.
+    output: Option<Value>,
 }
 
 impl Reinvocation {
@@ -24,33 +24,46 @@ impl Reinvocation {
         self.changed && !self.is_second
     }
 
-    /// Ends the first pass with an object.
-    pub(in crate::admission) fn end_first(&mut self, output: Value) {
-        self.output = output;
-    }
-
-    /// Begins the second pass. If the object is not as the first one left it, webhooks that may be called again are.
-    pub(in crate::admission) fn begin_second(&mut self, object: &Value) {
+    /// Begins a pass. If the object is not as the first one left it, hooks that may be called again are.
+    pub(in crate::admission) fn begin(&mut self, object: &Value) {
+        let Some(output) = &self.output else {
+            return;
+        };
         self.is_second = true;
-        if *object != self.output {
+        if object != output {
             self.require();
         }
     }
 
-    /// Returns whether a webhook that matches is called in this pass.
-    pub(super) fn calls(&self, id: &str) -> bool {
+    /// Ends a pass with an object.
+    pub(in crate::admission) fn end(&mut self, output: Value) {
+        self.output = Some(output);
+    }
+
+    /// Returns whether a hook that matches is called in this pass.
+    pub(in crate::admission) fn calls(&self, id: &str) -> bool {
         !self.is_second || self.again.contains(id)
     }
 
-    /// Records the call of a webhook.
-    pub(super) fn record(&mut self, id: &str, is_reinvocable: bool, has_changed: bool) {
+    /// Records the call of a hook.
+    pub(in crate::admission) fn record(
+        &mut self,
+        id: &str,
+        is_reinvocable: bool,
+        has_changed: bool,
+    ) {
         if has_changed {
-            self.changed = true;
-            self.require();
+            self.require_second();
         }
         if is_reinvocable {
             self.called.insert(id.to_owned());
         }
+    }
+
+    /// Requires a second pass, in which those that were called so far and may be called again are.
+    pub(in crate::admission) fn require_second(&mut self) {
+        self.changed = true;
+        self.require();
     }
 
     fn require(&mut self) {
@@ -73,8 +86,8 @@ mod tests {
         passes.record("c", true, true);
         passes.record("d", true, false);
         assert!(passes.is_needed());
-        passes.end_first(json!(1));
-        passes.begin_second(&json!(1));
+        passes.end(json!(1));
+        passes.begin(&json!(1));
         assert!(!passes.is_needed());
         assert_eq!(
             ["a", "b", "c", "d"].map(|id| passes.calls(id)),
@@ -91,8 +104,8 @@ mod tests {
     fn webhooks_are_called_again_after_the_gateway_has_changed_the_object() {
         let mut passes = Reinvocation::default();
         passes.record("a", true, true);
-        passes.end_first(json!(1));
-        passes.begin_second(&json!(2));
+        passes.end(json!(1));
+        passes.begin(&json!(2));
         assert!(passes.calls("a"));
     }
 }

@@ -1,0 +1,140 @@
+//! Connections to containers and Pods: the protocols of clients, with an agent that is made up.
+
+mod agent;
+mod container;
+mod port_forward;
+mod proxy;
+mod refused;
+
+use futures::{SinkExt as _, StreamExt as _};
+use http::Request;
+use http::header::SEC_WEBSOCKET_PROTOCOL;
+use serde_json::json;
+use setpoint_gateway::in_process::InProcess;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::api::Api;
+use agent::Agent;
+
+/// The Pod of most tests.
+pub const POD: &str = "/api/v1/namespaces/default/pods/web";
+
+/// A gateway, and the agent of the node of the Pod `web`.
+pub struct Plane {
+    pub api: Api,
+    pub server: InProcess,
+    pub agent: Agent,
+}
+
+impl Plane {
+    pub async fn start() -> Self {
+        let (api, agent) = (Api::start().await, Agent::start().await);
+        let node = json!({
+            "metadata": { "name": "n" },
+            "status": {
+                "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
+                "daemonEndpoints": { "kubeletEndpoint": { "Port": agent.port } },
+            },
+        });
+        api.post("/api/v1/nodes", node).await.ok();
+        let container =
+            |name: &str| json!({ "name": name, "image": "i", "ports": [{ "containerPort": 80 }] });
+        for (name, node, containers) in [
+            ("web", "n", vec![container("main")]),
+            ("two", "n", vec![container("a"), container("b")]),
+            ("pending", "", vec![container("main")]),
+        ] {
+            let pod = json!({
+                "metadata": { "name": name, "labels": { "app": "web" } },
+                "spec": { "nodeName": node, "containers": containers },
+            });
+            let pods = "/api/v1/namespaces/default/pods";
+            api.post(pods, pod).await.ok();
+        }
+        let server = api.listen().await;
+        Self { api, server, agent }
+    }
+
+    /// Opens a WebSocket.
+    ///
+    /// # Errors
+    /// The response, if the server refuses it.
+    pub async fn open(
+        &self,
+        path: &str,
+        protocols: &str,
+    ) -> Result<Client, http::Response<Option<Vec<u8>>>> {
+        let url = format!("ws://{}{path}", self.server.address);
+        let mut request: Request<()> = url.into_client_request().unwrap();
+        if !protocols.is_empty() {
+            let protocols = protocols.parse().unwrap();
+            request
+                .headers_mut()
+                .insert(SEC_WEBSOCKET_PROTOCOL, protocols);
+        }
+        let stream = TcpStream::connect(self.server.address).await.unwrap();
+        match client_async(request, stream).await {
+            Ok((socket, response)) => {
+                let protocol = response.headers().get(SEC_WEBSOCKET_PROTOCOL);
+                let protocol = protocol.map_or("", |name| name.to_str().unwrap());
+                Ok(Client {
+                    socket,
+                    protocol: protocol.to_owned(),
+                })
+            }
+            Err(tungstenite::Error::Http(response)) => Err(*response),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Opens a WebSocket that is accepted.
+    pub async fn socket(&self, path: &str, protocols: &str) -> Client {
+        match self.open(path, protocols).await {
+            Ok(client) => client,
+            Err(refused) => panic!("{refused:?}"),
+        }
+    }
+}
+
+/// A WebSocket.
+pub struct Client {
+    pub socket: WebSocketStream<TcpStream>,
+    /// The subprotocol that the server has chosen.
+    pub protocol: String,
+}
+
+impl Client {
+    pub async fn send(&mut self, message: impl Into<Message>) {
+        self.socket.send(message.into()).await.unwrap();
+    }
+
+    /// Returns the next message with data; `None` at the end.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
+        while let Some(message) = self.socket.next().await {
+            match message {
+                Ok(Message::Binary(data)) => return Some(data.to_vec()),
+                Ok(Message::Text(text)) => return Some(text.as_bytes().to_vec()),
+                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Returns all that comes on a channel until the end, and on that of errors.
+    pub async fn rest(&mut self, channel: u8) -> (String, String) {
+        let (mut data, mut errors) = (Vec::new(), Vec::new());
+        while let Some(message) = self.next().await {
+            match message.split_first() {
+                Some((number, rest)) if *number == channel => data.extend_from_slice(rest),
+                Some((3, rest)) => errors.extend_from_slice(rest),
+                other => panic!("{other:?}"),
+            }
+        }
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(data), text(errors))
+    }
+}
