@@ -3,64 +3,120 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use setpoint_controller::client::Preconditions;
 use setpoint_controller::{Client, Receipt, Recorder};
-use setpoint_proto::core::{ObjectReference, Pod};
-use setpoint_proto::meta::ObjectMeta;
-use setpoint_proto::{ApiError, Resource as _};
+use setpoint_model::Revision;
+use setpoint_proto::core::{ObjectReference, Pod, PodStatus};
+use setpoint_proto::{ApiError, Reason, Resource as _};
 
 use crate::plan::Action;
 use crate::pod::PodView;
-use crate::status;
+use crate::status::{self, Nomination};
 
-/// Executes an action.
-///
-/// # Errors
-/// The error of the gateway. `Conflict` and `NotFound` mean that the Pod has changed since it was observed.
-pub async fn act(
-    gateway: &Client,
-    events: &Recorder,
-    action: &Action,
-    now: Timestamp,
-) -> Result<Receipt, ApiError> {
-    match action {
-        Action::Bind { pod, node, .. } => {
-            let written = gateway.bind(&pod.meta.key, node, &pod.meta.uid).await?;
-            let message = format!("Successfully assigned {} to {node}", pod.meta.key);
-            events.normal(&reference(pod), "Scheduled", message);
-            Ok(written.receipt())
-        }
-        Action::MarkUnschedulable { pod, message, .. } => {
-            events.warning(&reference(pod), "FailedScheduling", message.clone());
-            report(gateway, pod, message, now).await
-        }
-    }
+/// What executes the actions of a scheduler.
+pub struct Actor<'a> {
+    /// The client of the term.
+    pub gateway: &'a Client,
+    /// The recorder of Events.
+    pub events: &'a Recorder,
+    /// The name of the scheduler.
+    pub scheduler: &'a str,
+    /// The time of the decision.
+    pub now: Timestamp,
 }
 
-/// Writes the condition, unless the Pod has it already.
-async fn report(
-    gateway: &Client,
-    pod: &Arc<PodView>,
-    message: &str,
-    now: Timestamp,
-) -> Result<Receipt, ApiError> {
-    let wants = pod.wants.as_ref();
-    let Some(status) = wants.and_then(|wants| status::unschedulable(&wants.status, message, now))
-    else {
-        return Ok(Receipt::none());
-    };
-    let skeleton = Pod {
-        metadata: ObjectMeta {
-            namespace: pod.meta.key.namespace.clone(),
-            name: pod.meta.key.name.clone(),
-            uid: pod.meta.uid.clone(),
-            resource_version: pod.meta.revision.to_string(),
-            ..Default::default()
-        },
-        status,
-        ..Default::default()
-    };
-    let written = gateway.update_status(&skeleton).await?;
-    Ok(written.receipt())
+impl Actor<'_> {
+    /// Executes an action.
+    ///
+    /// # Errors
+    /// The error of the gateway. `Conflict` and `NotFound` mean that the Pod has changed since it was observed.
+    pub async fn act(&self, action: &Action) -> Result<Receipt, ApiError> {
+        match action {
+            Action::Bind { pod, node, .. } => self.bind(pod, node).await,
+            Action::MarkUnschedulable {
+                pod,
+                message,
+                nomination,
+                ..
+            } => self.mark(pod, message, nomination).await,
+            Action::Preempt { pod, victim, node } => self.preempt(pod, victim, node).await,
+            Action::Withdraw { nominated, .. } => {
+                let wants = nominated.wants.as_ref();
+                let status = wants.and_then(|wants| status::without_nomination(&wants.status));
+                self.update_status(nominated, status).await
+            }
+        }
+    }
+
+    async fn bind(&self, pod: &PodView, node: &str) -> Result<Receipt, ApiError> {
+        let bound = self.gateway.bind(&pod.meta.key, node, &pod.meta.uid);
+        let written = bound.await?;
+        let message = format!("Successfully assigned {} to {node}", pod.meta.key);
+        self.events.normal(&reference(pod), "Scheduled", message);
+        Ok(written.receipt())
+    }
+
+    /// Writes the condition and the nominated node, unless the Pod has them already.
+    async fn mark(
+        &self,
+        pod: &Arc<PodView>,
+        message: &str,
+        nomination: &Nomination,
+    ) -> Result<Receipt, ApiError> {
+        let about = reference(pod);
+        self.events
+            .warning(&about, "FailedScheduling", message.to_owned());
+        let wants = pod.wants.as_ref();
+        let status = wants
+            .and_then(|wants| status::unschedulable(&wants.status, message, nomination, self.now));
+        self.update_status(pod, status).await
+    }
+
+    async fn update_status(
+        &self,
+        pod: &PodView,
+        status: Option<PodStatus>,
+    ) -> Result<Receipt, ApiError> {
+        let Some(status) = status else {
+            return Ok(Receipt::none());
+        };
+        let set = |object: &mut Pod| object.status = status;
+        self.gateway.update_status_of::<Pod>(&pod.meta, set).await
+    }
+
+    /// Marks a victim and deletes it with its own grace period. The Pod is read first: a view does not keep its status.
+    async fn preempt(
+        &self,
+        pod: &PodView,
+        victim: &PodView,
+        node: &str,
+    ) -> Result<Receipt, ApiError> {
+        let key = &victim.meta.key;
+        let mut object = match self.gateway.get::<Pod>(key).await {
+            Err(error) if error.reason == Reason::NotFound => return Ok(Receipt::none()),
+            read => read?,
+        };
+        let metadata = &object.metadata;
+        if metadata.uid != victim.meta.uid || metadata.deletion_timestamp.is_some() {
+            return Ok(Receipt::of(&object));
+        }
+        let mut revision = Revision::of(metadata);
+        if status::mark_as_victim(&mut object, self.scheduler, self.now) {
+            revision = self.gateway.update_status(&object).await?.revision;
+        }
+        let unchanged = Preconditions {
+            uid: Some(victim.meta.uid.clone()),
+            revision: Some(revision),
+        };
+        let deleted = self.gateway.delete::<Pod>(key, unchanged, None).await;
+        let receipt = match deleted {
+            Err(error) if error.reason == Reason::NotFound => Receipt::none(),
+            deleted => deleted?.receipt(),
+        };
+        let message = format!("Preempted by pod {} on node {node}", pod.meta.uid);
+        self.events.normal(&reference(victim), "Preempted", message);
+        Ok(receipt)
+    }
 }
 
 fn reference(pod: &PodView) -> ObjectReference {

@@ -56,9 +56,9 @@ impl Assumed {
         self.bindings.lock().insert(key, binding);
     }
 
-    /// Removes the binding of a Pod that is bound or deleted. Returns whether there was one.
-    pub fn resolve(&self, pod: &Key) -> bool {
-        self.bindings.lock().remove(pod).is_some()
+    /// Removes and returns the binding of a Pod that is bound or deleted.
+    pub fn resolve(&self, pod: &Key) -> Option<Binding> {
+        self.bindings.lock().remove(pod)
     }
 
     /// Removes all bindings.
@@ -110,8 +110,8 @@ mod tests {
         assert!(left(Some(pod("2", None))).is_empty(), "another Pod");
         assert!(left(None).is_empty(), "gone");
         let key = Key::new("default", "web");
-        assert!(assumed.resolve(&key));
-        assert!(!assumed.resolve(&key));
+        assert!(assumed.resolve(&key).is_some());
+        assert!(assumed.resolve(&key).is_none());
         assert!(left(Some(pod("1", None))).is_empty());
     }
 

@@ -7,22 +7,27 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_controller::decision_log::Note;
 use setpoint_controller::{
-    Cascade, Client, Delta, Inputs, Outcome, Plan, QueueHandle, Reader, Receipt, Reconciler,
+    Cascade, Client, Delta, Inputs, ObjectRef, Outcome, Plan, QueueHandle, Receipt, Reconciler,
     Recorder, Step,
 };
 use setpoint_model::{Key, Meta};
+use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::Verdict;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, Reason, Resource as _};
 use setpoint_task::catch_panic;
 use tracing::{info, warn};
 
-use crate::act::act;
+use crate::act::Actor;
 use crate::assumed::{Assumed, is_in_doubt};
+use crate::change::Change;
 use crate::metrics;
+use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
-use crate::snapshot::Snapshot;
+use crate::reason::{FilterReason, Rejectors};
+use crate::scoring::Weights;
+use crate::snapshot::{Caches, Snapshot};
 use crate::unschedulable::{LONGEST_WAIT, Observed, Refusal, Unschedulable};
 
 /// The delay after a decision that panicked.
@@ -32,10 +37,10 @@ const PANICKED: Duration = Duration::from_secs(10);
 pub struct Scheduler {
     /// The `spec.schedulerName` of the Pods that it schedules.
     pub name: String,
-    /// The Pods.
-    pub pods: Reader<PodView>,
-    /// The nodes.
-    pub nodes: Reader<NodeView>,
+    /// The caches.
+    pub caches: Caches,
+    /// The weights of scores.
+    pub weights: Weights,
     /// The recorder of Events.
     pub events: Recorder,
     /// Pods that fit nowhere.
@@ -49,8 +54,8 @@ pub struct Scheduler {
 /// A Pod and its decision.
 pub struct Decided {
     pod: Arc<PodView>,
-    /// `None` without a decision.
-    step: Option<Step<Action>>,
+    /// Empty without a decision.
+    steps: Vec<Step<Action>>,
     /// Whether the decision panicked.
     panicked: bool,
     /// The number of nodes.
@@ -83,29 +88,22 @@ impl Reconciler for Scheduler {
             return Vec::new();
         };
         let observed = self.unschedulable.observed();
-        let pods: Vec<_> = batch.iter().map(|(key, _)| self.pods.get(key)).collect();
-        let pending = pods.iter().flatten().filter(|pod| self.is_ours(pod));
-        let pending: Vec<_> = pending.cloned().collect();
-        let mut steps = HashMap::new();
-        if !pending.is_empty() {
-            let all = (&self.nodes, &self.pods);
-            let snapshot = Snapshot::take(all.0, all.1, &self.assumed, pending, inputs);
-            let decided = plan(&snapshot).steps.into_iter();
-            steps.extend(decided.map(|step| (step.action.pod().meta.key.clone(), step)));
-        }
-        let nodes = self.nodes.len();
+        let cached = &self.caches.pods;
+        let pods: Vec<_> = batch.iter().map(|(key, _)| cached.get(key)).collect();
+        let mut steps = self.decide(&pods, inputs);
+        let nodes = self.caches.nodes.len();
         let decided = |pod: Arc<PodView>| {
-            let step = steps.remove(&pod.meta.key);
+            let steps = steps.remove(&pod.meta.key).unwrap_or_default();
             let needed = self.is_ours(&pod) && pod.schedulable().is_some();
-            let written = self.pods.written(&pod.meta.key).or(pod.meta.created);
+            let written = cached.written(&pod.meta.key).or(pod.meta.created);
             Decided {
-                panicked: needed && step.is_none(),
-                step,
+                panicked: needed && steps.is_empty(),
+                steps,
                 pod,
                 nodes,
                 since: written.unwrap_or(inputs.now),
                 now: inputs.now,
-                observed,
+                observed: observed.clone(),
             }
         };
         let mut decided = decided;
@@ -120,10 +118,10 @@ impl Reconciler for Scheduler {
     /// has panicked.
     fn plan(decided: &Decided) -> Plan<Action> {
         let mut plan = Plan::default();
-        plan.steps.extend(decided.step.clone());
+        plan.steps.clone_from(&decided.steps);
         plan.again = match plan.steps.first().map(|step| &step.action) {
-            Some(Action::Bind { .. }) => None,
             Some(Action::MarkUnschedulable { .. }) => Some(LONGEST_WAIT),
+            Some(_) => None,
             None => decided.panicked.then_some(PANICKED),
         };
         plan
@@ -144,9 +142,9 @@ impl Reconciler for Scheduler {
             Action::MarkUnschedulable {
                 message, against, ..
             } => {
-                let verdict = |(node, reasons): &(String, Vec<_>)| Verdict {
+                let verdict = |(node, reasons): &(String, Vec<FilterReason>)| Verdict {
                     node: node.clone(),
-                    objections: reasons.iter().map(ToString::to_string).collect(),
+                    objections: reasons.iter().map(|reason| format!("{reason:#}")).collect(),
                     score: None,
                 };
                 let verdicts: Vec<_> = against.iter().map(verdict).collect();
@@ -154,6 +152,14 @@ impl Reconciler for Scheduler {
                 note.say("MarkUnschedulable".to_owned(), message, None);
                 note.verdicts(verdicts, more);
                 note.waits();
+            }
+            Action::Preempt { victim, node, .. } => {
+                let said = format!("Preempt {} on {node}", victim.meta.key);
+                note.say(said, step.because, Some(object_ref(victim)));
+            }
+            Action::Withdraw { nominated, .. } => {
+                let said = format!("Withdraw the nomination of {}", nominated.meta.key);
+                note.say(said, step.because, Some(object_ref(nominated)));
             }
         }
     }
@@ -164,31 +170,40 @@ impl Reconciler for Scheduler {
         decided: &Decided,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
-        answered(act(gateway, &self.events, action, decided.now)).await
+        let actor = Actor {
+            gateway,
+            events: &self.events,
+            scheduler: &self.name,
+            now: decided.now,
+        };
+        answered(actor.act(action)).await
     }
 
     fn record(&self, decided: &Decided, action: &Action, result: &Result<Receipt, ApiError>) {
-        metrics::attempted(&self.name, action, result.as_ref().err(), decided.now);
         let key = &decided.pod.meta.key;
-        match (result, action) {
-            (Ok(_), Action::Bind { node, .. }) => {
-                info!(pod = %key, %node, "bound");
-                let attempts = self.unschedulable.attempts(key);
-                let (before, since) = attempts.unwrap_or((0, decided.since));
-                metrics::placed(before + 1, since);
-                self.resolve(key);
+        match action {
+            Action::Bind { pod, node, .. } => {
+                metrics::attempted(&self.name, action, result.as_ref().err(), decided.now);
+                self.record_binding(decided, (pod, node), result);
             }
-            (Ok(_), Action::MarkUnschedulable { message, .. }) => {
-                info!(pod = %key, %message, "unschedulable");
-                self.keep_unschedulable(decided);
+            Action::MarkUnschedulable {
+                message, rejectors, ..
+            } => {
+                metrics::attempted(&self.name, action, result.as_ref().err(), decided.now);
+                if result.is_ok() {
+                    info!(pod = %key, %message, "unschedulable");
+                    metrics::looked_for_victims(decided.nodes, decided.victims());
+                    self.keep_unschedulable(decided, *rejectors);
+                }
             }
-            (Err(error), Action::Bind { pod, node, .. }) if is_in_doubt(error) => {
-                warn!(pod = %key, %error, "the binding may still be made");
-                self.assumed.add(pod, node);
+            Action::Preempt { victim, node, .. } if result.is_ok() => {
+                info!(pod = %key, victim = %victim.meta.key, %node, "preempted");
             }
-            // Other Pods may have been unschedulable because of this one.
-            (Err(_), Action::Bind { .. }) => self.unschedulable.wake(&self.queue),
-            (Err(_), Action::MarkUnschedulable { .. }) => {}
+            Action::Withdraw { nominated, .. } if result.is_ok() => {
+                let pod = &nominated.meta.key;
+                self.unschedulable.wake_pod(pod, &self.queue);
+            }
+            Action::Preempt { .. } | Action::Withdraw { .. } => {}
         }
     }
 
@@ -201,68 +216,148 @@ impl Reconciler for Scheduler {
     }
 
     fn trace(decided: &Decided, outcome: &Outcome<Action>, cascade: &Cascade) {
-        if let (Some(Action::Bind { node, .. }), 1) = (decided.action(), outcome.done) {
+        let first = decided.steps.first().map(|step| &step.action);
+        if let (Some(Action::Bind { node, .. }), 1) = (first, outcome.done) {
             cascade.label("k8s.node.name", node.clone());
         }
     }
 }
 
 impl Decided {
-    fn action(&self) -> Option<&Action> {
-        self.step.as_ref().map(|step| &step.action)
+    /// Returns the number of Pods that are preempted.
+    fn victims(&self) -> usize {
+        let actions = self.steps.iter().map(|step| &step.action);
+        let preempts = |action: &&Action| matches!(action, Action::Preempt { .. });
+        actions.filter(preempts).count()
     }
 }
 
+fn object_ref(pod: &PodView) -> ObjectRef {
+    pod.meta.key.clone().in_resource(Pod::RESOURCE)
+}
+
 impl Scheduler {
+    /// Decides on the Pods that wait for this scheduler.
+    fn decide(
+        &self,
+        pods: &[Option<Arc<PodView>>],
+        inputs: Inputs,
+    ) -> HashMap<Key, Vec<Step<Action>>> {
+        let mut steps: HashMap<_, Vec<_>> = HashMap::new();
+        let pending = pods.iter().flatten().filter(|pod| self.is_ours(pod));
+        let pending: Vec<_> = pending.cloned().collect();
+        if pending.is_empty() {
+            return steps;
+        }
+        let ours = |pod: &PodView| self.is_ours(pod);
+        let (caches, assumed) = (&self.caches, &self.assumed);
+        let mut snapshot = Snapshot::take(caches, assumed, pending, ours, inputs);
+        snapshot.weights = self.weights;
+        for step in plan(&snapshot).steps {
+            let key = step.action.pod().meta.key.clone();
+            steps.entry(key).or_default().push(step);
+        }
+        steps
+    }
+
+    fn record_binding(
+        &self,
+        decided: &Decided,
+        (pod, node): (&Arc<PodView>, &str),
+        result: &Result<Receipt, ApiError>,
+    ) {
+        let key = &pod.meta.key;
+        match result {
+            Ok(_) => {
+                info!(pod = %key, %node, "bound");
+                let attempts = self.unschedulable.attempts(key);
+                let (before, since) = attempts.unwrap_or((0, decided.since));
+                metrics::placed(before + 1, since);
+                self.resolve(pod);
+            }
+            Err(error) if is_in_doubt(error) => {
+                warn!(pod = %key, %error, "the binding may still be made");
+                self.assumed.add(pod, node);
+            }
+            // Other Pods may have been unschedulable because of this one.
+            Err(_) => self.wake(&Change::left(pod.clone())),
+        }
+    }
+
     /// Returns whether the Pod waits for this scheduler.
     pub fn is_ours(&self, pod: &PodView) -> bool {
         let wants = pod.wants.as_ref();
         wants.is_some_and(|wants| wants.scheduler == self.name)
     }
 
+    /// Returns whether the Pod is to be decided on. One with scheduling gates is not.
+    pub fn takes(&self, pod: &PodView) -> bool {
+        self.is_ours(pod) && pod.schedulable().is_some()
+    }
+
     /// Returns whether a changed Pod needs a decision.
     pub fn needs_decision(&self, change: &Delta<PodView>) -> bool {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
-        new.is_some_and(|new| {
-            self.is_ours(new) && old.is_none_or(|old| new.asks_otherwise_than(old))
-        })
+        new.is_some_and(|new| self.takes(new) && old.is_none_or(|old| new.asks_otherwise_than(old)))
     }
 
-    /// Wakes unschedulable Pods after a change that frees resources, and removes a Pod that needs no decision.
+    /// Wakes the unschedulable Pods that a changed Pod may let fit, and removes a Pod that needs no decision.
     pub fn pod_changed(&self, change: &Delta<PodView>) {
-        let (old, new) = (change.old.as_deref(), change.new.as_deref());
-        let Some(pod) = old.or(new) else { return };
-        let occupied = old.is_some_and(|old| old.occupies().is_some());
-        if occupied && new.is_none_or(|new| new.occupies().is_none()) {
-            self.unschedulable.wake(&self.queue);
-        }
+        let (old, new) = (&change.old, &change.new);
+        Change::of_pod(old.as_ref(), new.as_ref())
+            .iter()
+            .for_each(|change| self.wake(change));
+        let Some(pod) = old.as_deref().or(new.as_deref()) else {
+            return;
+        };
         match new {
             Some(new) if new.schedulable().is_some() => {}
             Some(new) if new.wants.is_some() => self.unschedulable.remove(&pod.meta.key),
-            _ => self.resolve(&pod.meta.key),
+            _ => self.resolve(pod),
         }
     }
 
-    /// Wakes unschedulable Pods if they may fit on the changed node.
+    /// Wakes the unschedulable Pods that a changed node may let fit.
     pub fn node_changed(&self, change: &Delta<NodeView>) {
-        let old = change.old.as_deref();
-        let better = |new: &NodeView| old.is_none_or(|old| new.offers_more_than(old));
-        if change.new.as_deref().is_some_and(better) {
-            self.unschedulable.wake(&self.queue);
+        let differs = match (&change.old, &change.new) {
+            (Some(old), Some(new)) => new.differs_from(old),
+            _ => true,
+        };
+        if differs {
+            self.wake(&Change::Node {
+                old: change.old.clone(),
+                new: change.new.clone(),
+            });
         }
     }
 
-    fn keep_unschedulable(&self, decided: &Decided) {
+    /// Wakes the unschedulable Pods that the changed labels of a namespace may let fit.
+    pub fn namespace_changed(&self, change: &Delta<NamespaceView>) {
+        let labels = |namespace: &Option<Arc<NamespaceView>>| {
+            let namespace = namespace.as_ref();
+            namespace.map(|namespace| namespace.meta.labels.clone())
+        };
+        if change.old.is_some() && labels(&change.old) != labels(&change.new) {
+            self.wake(&Change::Namespace);
+        }
+    }
+
+    fn wake(&self, change: &Change) {
+        self.unschedulable.wake(change, &self.queue);
+    }
+
+    fn keep_unschedulable(&self, decided: &Decided, rejectors: Rejectors) {
         let Decided { pod, observed, .. } = decided;
         let key = &pod.meta.key;
-        let wants = pod.wants.as_ref();
         let refusal = Refusal {
+            pod: pod.clone(),
             since: decided.since,
-            resolvable: wants.is_some_and(|wants| wants.node.unsupported.is_empty()),
+            rejectors,
         };
-        self.unschedulable.add(key, refusal, *observed, &self.queue);
+        self.unschedulable.add(refusal, observed, &self.queue);
         // The Pod may have changed before it was added.
         let cached = self
+            .caches
             .pods
             .get(key)
             .filter(|now| now.meta.uid == pod.meta.uid);
@@ -272,10 +367,10 @@ impl Scheduler {
     }
 
     /// Removes a Pod that is bound or deleted. If its binding was assumed, its resources may be free now: wakes the others.
-    fn resolve(&self, pod: &Key) {
-        self.unschedulable.remove(pod);
-        if self.assumed.resolve(pod) {
-            self.unschedulable.wake(&self.queue);
+    fn resolve(&self, pod: &PodView) {
+        self.unschedulable.remove(&pod.meta.key);
+        if let Some(binding) = self.assumed.resolve(&pod.meta.key) {
+            self.wake(&Change::left(binding.pod));
         }
     }
 }
@@ -293,17 +388,26 @@ async fn answered(
 #[cfg(test)]
 mod tests {
     use setpoint_controller::client;
+    use setpoint_model::Revision;
     use tokio::time::Instant;
 
     use super::*;
+    use crate::pod::Wants;
+    use crate::reason::Plugin;
 
     fn scheduler() -> Scheduler {
         let gateway = Client::connect(&client::Settings::default(), "test");
         let gateway = gateway.expect("the address is a URI");
         Scheduler {
             name: "default-scheduler".to_owned(),
-            pods: gateway.informer().reader(),
-            nodes: gateway.informer().reader(),
+            caches: Caches {
+                pods: gateway.informer().reader(),
+                nodes: gateway.informer().reader(),
+                namespaces: gateway.informer().reader(),
+                services: gateway.informer().reader(),
+                budgets: gateway.informer().reader(),
+            },
+            weights: Weights::default(),
             events: Recorder::silent(),
             unschedulable: Unschedulable::default(),
             assumed: Assumed::default(),
@@ -319,10 +423,10 @@ mod tests {
         }
     }
 
-    fn decided(pod: &Arc<PodView>, step: Option<Step<Action>>, panicked: bool) -> Decided {
+    fn decided(pod: &Arc<PodView>, panicked: bool) -> Decided {
         Decided {
             pod: pod.clone(),
-            step,
+            steps: Vec::new(),
             panicked,
             nodes: 1,
             since: Timestamp::UNIX_EPOCH,
@@ -336,54 +440,89 @@ mod tests {
     async fn a_binding_that_panics_is_in_doubt() {
         let (scheduler, pod) = (scheduler(), Arc::new(PodView::default()));
         let panicked = answered(async { panic!("while binding") }).await;
-        scheduler.record(&decided(&pod, None, false), &bind(&pod), &panicked);
-        assert!(scheduler.assumed.resolve(&pod.meta.key));
+        scheduler.record(&decided(&pod, false), &bind(&pod), &panicked);
+        assert!(scheduler.assumed.resolve(&pod.meta.key).is_some());
         let bound = answered(async { Ok(Receipt::none()) }).await;
-        scheduler.record(&decided(&pod, None, false), &bind(&pod), &bound);
-        assert!(!scheduler.assumed.resolve(&pod.meta.key));
+        scheduler.record(&decided(&pod, false), &bind(&pod), &bound);
+        assert!(scheduler.assumed.resolve(&pod.meta.key).is_none());
     }
 
     #[tokio::test]
     async fn pods_of_another_scheduler_and_those_that_have_a_node_are_left_alone() {
-        let of = |name: &str| PodView {
-            wants: Some(Box::new(crate::pod::Wants {
-                scheduler: name.into(),
-                ..Default::default()
-            })),
-            ..Default::default()
-        };
         let scheduler = scheduler();
-        assert!(scheduler.is_ours(&of("default-scheduler")));
-        assert!(!scheduler.is_ours(&of("other")));
+        assert!(scheduler.is_ours(&waiting("default-scheduler")));
+        assert!(!scheduler.is_ours(&waiting("other")));
         assert!(!scheduler.is_ours(&PodView::default()));
+    }
+
+    fn waiting(scheduler: &str) -> PodView {
+        let wants = Wants {
+            scheduler: scheduler.into(),
+            ..Wants::default()
+        };
+        PodView {
+            meta: Meta {
+                key: Key::new("default", "waiting"),
+                ..Meta::default()
+            },
+            wants: Some(Box::new(wants)),
+            ..PodView::default()
+        }
+    }
+
+    fn delta(old: Option<&PodView>, new: Option<&PodView>) -> Delta<PodView> {
+        let arc = |pod: &PodView| Arc::new(pod.clone());
+        Delta {
+            old: old.map(arc),
+            new: new.map(arc),
+            cause: None,
+            revision: Revision::default(),
+        }
+    }
+
+    /// Checks C6: a Pod with scheduling gates is not reconciled until the last one is removed.
+    #[tokio::test]
+    async fn a_gated_pod_costs_nothing() {
+        let scheduler = scheduler();
+        let free = waiting("default-scheduler");
+        let mut gated = free.clone();
+        gated.wants.as_mut().expect("it waits").gated = true;
+        assert!(!scheduler.takes(&gated));
+        assert!(!scheduler.needs_decision(&delta(None, Some(&gated))));
+        let mut labeled = gated.clone();
+        labeled.meta.labels.insert("app".into(), "web".into());
+        assert!(!scheduler.needs_decision(&delta(Some(&gated), Some(&labeled))));
+        assert!(scheduler.needs_decision(&delta(Some(&gated), Some(&free))));
+        assert!(scheduler.needs_decision(&delta(None, Some(&free))));
     }
 
     /// Checks C1 and F3: a failed binding wakes the Pods that were unschedulable because of it.
     #[tokio::test(start_paused = true)]
     async fn a_binding_that_is_refused_wakes_others_and_one_in_doubt_does_not() {
         let (scheduler, pod) = (scheduler(), Arc::new(PodView::default()));
-        let waiting = Key::new("default", "waiting");
+        let waiting = Arc::new(waiting("default-scheduler"));
         let refuse = || {
             let refusal = Refusal {
+                pod: waiting.clone(),
                 since: Timestamp::UNIX_EPOCH,
-                resolvable: true,
+                rejectors: [Plugin::NodeResourcesFit].into_iter().collect(),
             };
             let observed = scheduler.unschedulable.observed();
             scheduler
                 .unschedulable
-                .add(&waiting, refusal, observed, &scheduler.queue);
+                .add(refusal, &observed, &scheduler.queue);
         };
         let woken = || scheduler.unschedulable.counts(Instant::now()).0;
         let fail = |reason| {
             refuse();
             let error = Err(ApiError::new(reason, "so"));
-            scheduler.record(&decided(&pod, None, false), &bind(&pod), &error);
+            scheduler.record(&decided(&pod, false), &bind(&pod), &error);
             woken()
         };
         assert_eq!(fail(Reason::Timeout), 0, "its room is taken");
         assert_eq!(fail(Reason::Conflict), 1);
         refuse();
-        scheduler.resolve(&pod.meta.key);
+        scheduler.resolve(&pod);
         assert_eq!(woken(), 1, "the doubt is resolved");
     }
 
@@ -391,7 +530,7 @@ mod tests {
     fn a_pod_without_a_decision_is_done_unless_deciding_panicked() {
         let pod = Arc::new(PodView::default());
         for (panicked, again) in [(false, None), (true, Some(PANICKED))] {
-            let plan = Scheduler::plan(&decided(&pod, None, panicked));
+            let plan = Scheduler::plan(&decided(&pod, panicked));
             assert_eq!((plan.steps.len(), plan.again), (0, again));
         }
     }

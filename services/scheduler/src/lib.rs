@@ -1,30 +1,51 @@
-//! Finds a node for every Pod: filter, score, bind.
+//! Finds a node for every Pod: filter, score, bind, and preempt.
 //!
 //! One leader decides on all waiting Pods in one pure plan; each decision includes those before it. The next cycle starts
 //! when the cache has the bindings of the last one, so that only bindings without a response are assumed. A Pod that no
-//! node fits is unschedulable until a relevant change of a node or of another Pod.
+//! node fits is unschedulable until a change that its rejecting plugins say may help; if Pods of lower priority can make room
+//! for it, they are deleted and the node is reserved for it meanwhile.
 
 mod act;
-mod anti_affinity;
+mod affinity;
 mod assumed;
+mod budget;
+mod change;
+mod cluster;
 mod cycle;
-mod filter;
+mod groups;
 mod metrics;
+mod namespace;
 mod node;
 mod plan;
+mod plugins;
 mod pod;
-mod score;
+mod preemption;
+mod reason;
+mod scoring;
+mod service;
 mod settings;
 mod snapshot;
+mod spread;
 mod start;
 mod status;
+mod terms;
+mod tie;
+mod topology;
 mod unschedulable;
 mod unsupported;
 
-pub use anti_affinity::{Existing, Term};
+pub use affinity::{Affinity, Namespaces, Term};
+pub use budget::BudgetView;
+pub use change::Change;
 pub use node::NodeView;
-pub use plan::{Action, plan};
+pub use plan::{Action, plan, verdicts};
+pub use plugins::helps;
 pub use pod::{NodeWants, PodView, Wants};
+pub use reason::{FilterReason, Plugin, Rejectors};
+pub use scoring::Weights;
+pub use service::ServiceView;
 pub use settings::Settings;
 pub use snapshot::{NodeInfo, Snapshot};
+pub use spread::Constraint;
 pub use start::start;
+pub use status::Nomination;

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    Histogram, HistogramVec, IntCounterVec, IntGaugeVec, Opts, exponential_buckets,
-    register_histogram,
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, exponential_buckets,
+    register_histogram, register_int_counter,
 };
 use setpoint_proto::ApiError;
 use setpoint_telemetry::metrics::{UNIQUE, counters, histograms};
@@ -38,6 +38,16 @@ static TRIES: LazyLock<Histogram> = LazyLock::new(|| {
     register_histogram!("scheduler_pod_scheduling_attempts", help, buckets).expect(UNIQUE)
 });
 
+static PREEMPTIONS: LazyLock<IntCounter> = LazyLock::new(|| {
+    let help = "Decisions that looked for Pods to preempt.";
+    register_int_counter!("scheduler_preemption_attempts_total", help).expect(UNIQUE)
+});
+static VICTIMS: LazyLock<Histogram> = LazyLock::new(|| {
+    let help = "Pods that were preempted for one Pod.";
+    let buckets = doubling(1.0, 7);
+    register_histogram!("scheduler_preemption_victims", help, buckets).expect(UNIQUE)
+});
+
 fn doubling(from: f64, count: usize) -> Vec<f64> {
     exponential_buckets(from, 2.0, count).expect("start and factor are positive")
 }
@@ -47,7 +57,7 @@ pub fn attempted(profile: &str, action: &Action, failed: Option<&ApiError>, bega
     let result = match (failed, action) {
         (Some(_), _) => "error",
         (None, Action::Bind { .. }) => "scheduled",
-        (None, Action::MarkUnschedulable { .. }) => "unschedulable",
+        (None, _) => "unschedulable",
     };
     let labels = &[result, profile];
     ATTEMPTS.with_label_values(labels).inc();
@@ -65,6 +75,16 @@ pub fn placed(attempts: u32, since: Timestamp) {
     let waited = WAITED.with_label_values(&[&label]);
     waited.observe(seconds_since(since));
     TRIES.observe(f64::from(attempts));
+}
+
+/// Counts a decision that no node fits: unless there are none, Pods to preempt were looked for.
+pub fn looked_for_victims(nodes: usize, victims: usize) {
+    if nodes > 0 {
+        PREEMPTIONS.inc();
+    }
+    if victims > 0 {
+        VICTIMS.observe(victims as f64);
+    }
 }
 
 fn seconds_since(then: Timestamp) -> f64 {
@@ -99,7 +119,7 @@ impl Waiting {
         };
         let (backoff, unschedulable) = scheduler.unschedulable.counts(Instant::now());
         let mut gated = 0;
-        scheduler.pods.for_each(|pod, _| {
+        scheduler.caches.pods.for_each(|pod, _| {
             let gates = pod.wants.as_ref().is_some_and(|wants| wants.gated);
             gated += usize::from(gates && scheduler.is_ours(pod));
         });

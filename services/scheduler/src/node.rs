@@ -1,10 +1,10 @@
 //! The scheduler's view of a node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use setpoint_controller::View;
 use setpoint_model::{Meta, Resources, condition, quantity::Amount};
-use setpoint_proto::core::{Node, Taint};
+use setpoint_proto::core::{Node, NodeStatus, Taint};
 
 /// The taint that upstream's node-lifecycle controller sets on nodes that do not report; derived from the Ready condition.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -24,6 +24,8 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
     /// Taints with the effect PreferNoSchedule.
     pub discouraging: Vec<Taint>,
+    /// The images that it has, with their sizes in bytes, by each of their names.
+    pub images: HashMap<String, i64>,
 }
 
 impl View for NodeView {
@@ -46,12 +48,25 @@ impl View for NodeView {
             unschedulable: node.spec.unschedulable,
             taints,
             discouraging,
+            images: images(&node.status),
         }
     }
 
     fn meta(&self) -> &Meta {
         &self.meta
     }
+}
+
+fn images(status: &NodeStatus) -> HashMap<String, i64> {
+    let images = status.images.iter();
+    images
+        .flat_map(|image| {
+            image
+                .names
+                .iter()
+                .map(|name| (name.clone(), image.size_bytes))
+        })
+        .collect()
 }
 
 fn not_ready() -> Taint {
@@ -73,8 +88,8 @@ impl NodeView {
         &self.meta.labels
     }
 
-    /// Returns whether a Pod that did not fit on `earlier` may fit now. False for a heartbeat.
-    pub fn offers_more_than(&self, earlier: &Self) -> bool {
+    /// Returns whether filters may decide otherwise than on `earlier`. False for a heartbeat.
+    pub fn differs_from(&self, earlier: &Self) -> bool {
         (self.unschedulable, &self.taints) != (earlier.unschedulable, &earlier.taints)
             || (&self.allocatable, self.max_pods) != (&earlier.allocatable, earlier.max_pods)
             || self.labels() != earlier.labels()
@@ -83,7 +98,7 @@ impl NodeView {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::{NodeCondition, NodeSpec, NodeStatus};
+    use setpoint_proto::core::{NodeCondition, NodeSpec};
     use setpoint_proto::meta::Quantity;
 
     use super::*;
@@ -142,13 +157,13 @@ mod tests {
 
     /// Checks C6: a change that may let a Pod fit wakes it, a heartbeat does not.
     #[test]
-    fn a_node_offers_more_when_something_that_filters_look_at_has_changed() {
+    fn a_node_differs_when_something_that_filters_look_at_has_changed() {
         let before = node("True", Vec::new());
-        assert!(!before.clone().offers_more_than(&before));
+        assert!(!before.clone().differs_from(&before));
         let changed = |change: fn(&mut NodeView)| {
             let mut after = before.clone();
             change(&mut after);
-            after.offers_more_than(&before)
+            after.differs_from(&before)
         };
         assert!(changed(|node| node.unschedulable = true));
         assert!(changed(|node| node.taints.push(not_ready())));

@@ -1,16 +1,19 @@
-//! Plan: the best node for each Pod in order; each decision includes those before it. Pure.
+//! Plan: the best node for each Pod in order, or the Pods that make room for it; each decision includes those before it. Pure.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use setpoint_controller::{Plan, Step};
 use setpoint_task::catch_unwind;
 
-use crate::anti_affinity::Existing;
-use crate::filter::{FilterReason, reasons};
+use crate::cluster::Cluster;
+use crate::plugins::Filters;
 use crate::pod::{PodView, Wants};
-use crate::score::{Most, score};
-use crate::snapshot::{NodeInfo, Snapshot};
+use crate::preemption::{Candidate, Preemption, preempt};
+use crate::reason::{FilterReason, Rejectors, Tally};
+use crate::scoring::scores;
+use crate::snapshot::Snapshot;
+use crate::status::Nomination;
+use crate::tie::tie_break;
 
 /// One idempotent write.
 #[derive(Clone, Debug)]
@@ -24,14 +27,34 @@ pub enum Action {
         /// The score of the node.
         score: i64,
     },
-    /// Writes the reason why no node fits into the condition of the Pod.
+    /// Writes the reason why no node fits into the condition of the Pod, and the node on which victims make room for it.
     MarkUnschedulable {
         /// The Pod, which has no node.
         pod: Arc<PodView>,
         /// The message of the condition, in upstream's words.
         message: String,
+        /// The change of its nominated node.
+        nomination: Nomination,
+        /// The plugins that rejected it.
+        rejectors: Rejectors,
         /// The reasons against each node, for some of the nodes.
         against: Vec<(String, Vec<FilterReason>)>,
+    },
+    /// Deletes a Pod of lower priority.
+    Preempt {
+        /// The Pod that needs the room.
+        pod: Arc<PodView>,
+        /// The Pod that is deleted.
+        victim: Arc<PodView>,
+        /// The name of the node.
+        node: String,
+    },
+    /// Clears the nominated node of a Pod of lower priority, which may fit elsewhere.
+    Withdraw {
+        /// The Pod that takes the room.
+        pod: Arc<PodView>,
+        /// The Pod that was nominated.
+        nominated: Arc<PodView>,
     },
 }
 
@@ -39,31 +62,37 @@ pub enum Action {
 const TOLD: usize = 32;
 
 impl Action {
-    /// Returns the Pod.
-    pub fn pod(&self) -> &Arc<PodView> {
+    /// Returns the Pod that is decided on.
+    pub const fn pod(&self) -> &Arc<PodView> {
         match self {
-            Self::Bind { pod, .. } | Self::MarkUnschedulable { pod, .. } => pod,
+            Self::Bind { pod, .. }
+            | Self::MarkUnschedulable { pod, .. }
+            | Self::Preempt { pod, .. }
+            | Self::Withdraw { pod, .. } => pod,
         }
     }
 }
 
 /// Decides on every pending Pod. One that is being deleted, is gated or has a node gets no decision, nor does one whose
 /// decision panics.
+///
+/// The first step of a Pod that preempts others nominates the node; the next ones, which do not depend on each other, are
+/// started once it has succeeded.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     plan_by(snapshot, decide)
 }
 
-type Decide = fn(&Snapshot, &mut [NodeInfo], &Arc<PodView>, &Wants, u64) -> Step<Action>;
+type Decide = fn(&mut Cluster<'_>, &Arc<PodView>, &Wants, u64) -> Vec<Step<Action>>;
 
 fn plan_by(snapshot: &Snapshot, decide: Decide) -> Plan<Action> {
     let mut plan = Plan::default();
-    let mut nodes = snapshot.nodes.clone();
+    let mut cluster = Cluster::new(snapshot);
     let mut undecided = Vec::new();
     for pod in &snapshot.pending {
         let Some(wants) = pod.schedulable() else {
             continue;
         };
-        match catch_unwind("schedule", || retry(snapshot, &mut nodes, pod, wants)) {
+        match catch_unwind("schedule", || retry(&mut cluster, pod, wants)) {
             Ok(Some(step)) => plan.steps.push(step),
             Ok(None) => undecided.push((pod, wants)),
             Err(_) => {}
@@ -71,127 +100,239 @@ fn plan_by(snapshot: &Snapshot, decide: Decide) -> Plan<Action> {
     }
     for (n, (pod, wants)) in undecided.into_iter().enumerate() {
         let tie = snapshot.seed.wrapping_add(n as u64);
-        let decided = catch_unwind("schedule", || decide(snapshot, &mut nodes, pod, wants, tie));
-        plan.steps.extend(decided);
+        let decided = catch_unwind("schedule", || decide(&mut cluster, pod, wants, tie));
+        plan.steps.extend(decided.into_iter().flatten());
     }
     plan
 }
 
 /// Binds a Pod with an assumed binding to the same node again, so that the outcome of the first binding does not matter. If
 /// the node no longer fits, its resources stay reserved.
-fn retry(
-    snapshot: &Snapshot,
-    nodes: &mut [NodeInfo],
-    pod: &Arc<PodView>,
-    wants: &Wants,
-) -> Option<Step<Action>> {
-    let assumed = snapshot.assumed.get(&pod.meta.key)?;
-    let node = nodes.iter_mut().find(|node| node.view.name() == assumed)?;
-    let fits = reasons(pod, &wants.node, node, &snapshot.existing).is_empty();
-    node.take(pod);
-    fits.then(|| Step {
-        action: bind(pod, node, 0),
+fn retry(cluster: &mut Cluster<'_>, pod: &Arc<PodView>, wants: &Wants) -> Option<Step<Action>> {
+    let assumed = cluster.snapshot.assumed.get(&pod.meta.key)?;
+    let node = cluster.snapshot.index(assumed)?;
+    let mut filters = Filters::of(cluster, pod, wants);
+    let reasons = filters.reasons(cluster, node, &cluster.nodes[node]);
+    cluster.place(node, pod);
+    reasons.is_empty().then(|| Step {
+        action: bind(cluster, pod, node, 0),
         because: "its binding was not answered",
     })
 }
 
 fn decide(
-    snapshot: &Snapshot,
-    nodes: &mut [NodeInfo],
+    cluster: &mut Cluster<'_>,
     pod: &Arc<PodView>,
     wants: &Wants,
     tie: u64,
-) -> Step<Action> {
-    match best(pod, wants, nodes, &snapshot.existing, tie) {
-        Ok((n, score)) => {
-            nodes[n].take(pod);
-            Step {
-                action: bind(pod, &nodes[n], score),
-                because: "the best of the nodes that fit",
-            }
-        }
-        Err(message) => Step {
-            action: Action::MarkUnschedulable {
-                pod: pod.clone(),
-                message,
-                against: against(pod, wants, nodes, &snapshot.existing),
-            },
-            because: "no node fits",
-        },
+) -> Vec<Step<Action>> {
+    let mut filters = Filters::of(cluster, pod, wants);
+    if let Some(node) = nominated(cluster, &mut filters, wants) {
+        cluster.place(node, pod);
+        let action = bind(cluster, pod, node, 0);
+        let because = "the node that was nominated fits";
+        return vec![Step { action, because }];
     }
+    let (fitting, rejected) = filter(cluster, &mut filters);
+    if let Some((node, score)) = best(cluster, pod, wants, &fitting, tie) {
+        cluster.place(node, pod);
+        let action = bind(cluster, pod, node, score);
+        let because = "the best of the nodes that fit";
+        return vec![Step { action, because }];
+    }
+    let preemption = match rejected.is_empty() {
+        true => None,
+        false => Some(preempt(cluster, &mut filters, (pod, wants), &rejected, tie)),
+    };
+    refuse(cluster, pod, &rejected, preemption)
 }
 
-fn bind(pod: &Arc<PodView>, node: &NodeInfo, score: i64) -> Action {
+/// Returns for each node of a snapshot its score for a Pod that fits there, or the reasons against it.
+pub fn verdicts(
+    snapshot: &Snapshot,
+    pod: &PodView,
+    wants: &Wants,
+) -> Vec<Result<i64, Vec<FilterReason>>> {
+    let cluster = Cluster::new(snapshot);
+    let (fitting, rejected) = filter(&cluster, &mut Filters::of(&cluster, pod, wants));
+    let mut verdicts = vec![Ok(0); cluster.nodes.len()];
+    for (node, score) in fitting.iter().zip(scores(&cluster, pod, wants, &fitting)) {
+        verdicts[*node] = Ok(score);
+    }
+    for (node, reasons) in rejected {
+        verdicts[node] = Err(reasons);
+    }
+    verdicts
+}
+
+/// Returns the Pod's nominated node, if it fits.
+fn nominated(cluster: &Cluster<'_>, filters: &mut Filters<'_>, wants: &Wants) -> Option<usize> {
+    let node = cluster.snapshot.index(wants.nominated()?)?;
+    let reasons = filters.reasons(cluster, node, &cluster.nodes[node]);
+    reasons.is_empty().then_some(node)
+}
+
+/// Nodes by index, with the reasons against them.
+type Rejected = Vec<(usize, Vec<FilterReason>)>;
+
+/// Splits the nodes into those that fit and the others.
+fn filter(cluster: &Cluster<'_>, filters: &mut Filters<'_>) -> (Vec<usize>, Rejected) {
+    let (mut fitting, mut rejected) = (Vec::new(), Vec::new());
+    for (node, info) in cluster.nodes.iter().enumerate() {
+        match filters.reasons(cluster, node, info) {
+            none if none.is_empty() => fitting.push(node),
+            reasons => rejected.push((node, reasons)),
+        }
+    }
+    (fitting, rejected)
+}
+
+/// Returns the best of the nodes that fit, and its score.
+fn best(
+    cluster: &Cluster<'_>,
+    pod: &PodView,
+    wants: &Wants,
+    fitting: &[usize],
+    tie: u64,
+) -> Option<(usize, i64)> {
+    let scored = fitting.iter().zip(scores(cluster, pod, wants, fitting));
+    let rank = |(node, score): &(&usize, i64)| (*score, tie_break(**node as u64, tie));
+    let best = scored.max_by_key(rank);
+    best.map(|(node, score)| (*node, score))
+}
+
+fn bind(cluster: &Cluster<'_>, pod: &Arc<PodView>, node: usize, score: i64) -> Action {
     Action::Bind {
         pod: pod.clone(),
-        node: node.view.name().to_owned(),
+        node: cluster.nodes[node].view.name().to_owned(),
         score,
     }
 }
 
-fn against(
-    pod: &PodView,
-    wants: &Wants,
-    nodes: &[NodeInfo],
-    existing: &[Existing],
-) -> Vec<(String, Vec<FilterReason>)> {
-    let told = nodes.iter().take(TOLD);
-    told.map(|node| {
-        let name = node.view.name().to_owned();
-        (name, reasons(pod, &wants.node, node, existing))
+/// Returns the steps for a Pod that fits nowhere.
+fn refuse(
+    cluster: &mut Cluster<'_>,
+    pod: &Arc<PodView>,
+    rejected: &Rejected,
+    preemption: Option<Preemption>,
+) -> Vec<Step<Action>> {
+    let mut tally = Tally::default();
+    for (_, reasons) in rejected {
+        tally.add(reasons, 1);
+    }
+    let nodes = cluster.nodes.len();
+    let refused = match nodes {
+        0 => "no nodes available to schedule pods".to_owned(),
+        nodes => tally.sentence(nodes),
+    };
+    let (nomination, message, candidate) = match preemption {
+        None => (Nomination::Keep, refused, None),
+        Some(Preemption::Ineligible(why)) => (
+            Nomination::Keep,
+            format!("{refused} preemption: {why}"),
+            None,
+        ),
+        Some(Preemption::Unhelpful(why)) => (
+            Nomination::Clear,
+            format!("{refused} preemption: {why}"),
+            None,
+        ),
+        Some(Preemption::Possible(candidate)) => {
+            let node = cluster.nodes[candidate.node].view.name().to_owned();
+            (Nomination::Node(node), refused, Some(candidate))
+        }
+    };
+    if nomination == Nomination::Clear {
+        cluster.withdraw(&pod.meta.key);
+    }
+    let because = match &candidate {
+        Some(_) => "no node fits; Pods of lower priority make room",
+        None => "no node fits",
+    };
+    let mut steps = vec![Step {
+        action: Action::MarkUnschedulable {
+            pod: pod.clone(),
+            message,
+            nomination,
+            // Any plugin may accept the first node.
+            rejectors: match nodes {
+                0 => Rejectors::ALL,
+                _ => tally.rejectors(),
+            },
+            against: against(cluster, rejected),
+        },
+        because,
+    }];
+    steps.extend(
+        candidate
+            .into_iter()
+            .flat_map(|one| evict(cluster, pod, one)),
+    );
+    steps
+}
+
+fn against(cluster: &Cluster<'_>, rejected: &Rejected) -> Vec<(String, Vec<FilterReason>)> {
+    let told = rejected.iter().take(TOLD);
+    told.map(|(node, reasons)| {
+        let name = cluster.nodes[*node].view.name().to_owned();
+        (name, reasons.clone())
     })
     .collect()
 }
 
-/// Returns the index and the score of the best node, or the message why no node fits.
-fn best(
-    pod: &PodView,
-    wants: &Wants,
-    nodes: &[NodeInfo],
-    existing: &[Existing],
-    tie: u64,
-) -> Result<(usize, i64), String> {
-    let mut fitting = Vec::new();
-    let mut against = BTreeMap::new();
-    for (n, node) in nodes.iter().enumerate() {
-        match reasons(pod, &wants.node, node, existing) {
-            none if none.is_empty() => fitting.push(n),
-            some => some
-                .into_iter()
-                .for_each(|one| *against.entry(one).or_default() += 1),
+/// Returns the steps that make room on a node, and reserves it for the Pod.
+fn evict(cluster: &mut Cluster<'_>, pod: &Arc<PodView>, candidate: Candidate) -> Vec<Step<Action>> {
+    let index = candidate.node;
+    let node = cluster.nodes[index].view.name().to_owned();
+    let mut steps = Vec::new();
+    for victim in candidate.victims {
+        // One that is being deleted already, or makes room for an earlier Pod of this plan, needs no write.
+        if victim.meta.deleting || !cluster.victims.insert(victim.meta.key.clone()) {
+            continue;
+        }
+        spend(cluster, &victim);
+        steps.push(Step {
+            action: Action::Preempt {
+                pod: pod.clone(),
+                victim,
+                node: node.clone(),
+            },
+            because: "a Pod of higher priority needs its room",
+        });
+    }
+    let lower = |nominated: &&Arc<PodView>| nominated.priority < pod.priority;
+    let lower: Vec<_> = cluster
+        .nominated(index)
+        .iter()
+        .filter(lower)
+        .cloned()
+        .collect();
+    for nominated in lower {
+        cluster.withdraw(&nominated.meta.key);
+        steps.push(Step {
+            action: Action::Withdraw {
+                pod: pod.clone(),
+                nominated,
+            },
+            because: "a Pod of higher priority takes the room that was reserved for it",
+        });
+    }
+    cluster.nominate(index, pod);
+    steps
+}
+
+/// Counts the disruption of a Pod against the budgets that cover it.
+fn spend(cluster: &mut Cluster<'_>, victim: &PodView) {
+    let budgets = cluster.snapshot.budgets.iter();
+    for (budget, left) in budgets.zip(&mut cluster.allowances) {
+        if budget.covers(&victim.meta) {
+            *left = left.saturating_sub(1);
         }
     }
-    let most = Most::among(pod, fitting.iter().map(|&n| &nodes[n]));
-    let rank = |&n: &usize| (score(pod, &nodes[n], most), tie_break(n as u64, tie));
-    fitting
-        .into_iter()
-        .max_by_key(rank)
-        .map(|n| (n, score(pod, &nodes[n], most)))
-        .ok_or_else(|| sentence(nodes.len(), &against))
-}
-
-/// Returns a hash of the node's index and the seed, which breaks ties evenly and, for a seed, repeatably.
-fn tie_break(n: u64, tie: u64) -> u64 {
-    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mixed = (n ^ tie).wrapping_mul(MIX);
-    mixed.rotate_left(32).wrapping_mul(MIX)
-}
-
-fn sentence(nodes: usize, against: &BTreeMap<FilterReason, usize>) -> String {
-    if nodes == 0 {
-        return "no nodes available to schedule pods".to_owned();
-    }
-    let mut reasons: Vec<_> = against
-        .iter()
-        .map(|(objection, count)| format!("{count} {objection}"))
-        .collect();
-    reasons.sort();
-    format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use setpoint_model::{Key, Meta};
 
     use super::*;
@@ -219,17 +360,11 @@ mod tests {
             max_pods: 10,
             ..NodeView::default()
         };
-        let snapshot = Snapshot {
-            nodes: vec![NodeInfo::new(Arc::new(node))],
-            pending: ["first", "poison", "last"].map(pod).into(),
-            existing: Vec::new(),
-            assumed: std::collections::HashMap::new(),
-            seed: 0,
-            now: Timestamp::UNIX_EPOCH,
-        };
-        let steps = plan_by(&snapshot, |snapshot, nodes, pod, wants, tie| {
+        let pending = ["first", "poison", "last"].map(pod);
+        let snapshot = Snapshot::new(vec![Arc::new(node)], [], pending.into());
+        let steps = plan_by(&snapshot, |cluster, pod, wants, tie| {
             assert_ne!(pod.meta.key.name, "poison");
-            decide(snapshot, nodes, pod, wants, tie)
+            decide(cluster, pod, wants, tie)
         });
         let steps = steps.steps.iter();
         let decided: Vec<_> = steps

@@ -5,29 +5,39 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use setpoint_controller::View;
-use setpoint_model::{HostPort, Key, Meta, Resources, pod};
-use setpoint_proto::core::{NodeSelectorTerm, Pod, PodSpec, PodStatus, Toleration};
+use setpoint_model::{HostPort, Key, Meta, Resources, condition, pod};
+use setpoint_proto::core::{
+    NodeSelectorTerm, Pod, PodSpec, PodStatus, PreferredSchedulingTerm, Toleration,
+};
 
-use crate::anti_affinity::Term;
-use crate::unsupported;
+use crate::affinity::Affinity;
+use crate::plugins::image_locality;
+use crate::spread::Constraint;
+use crate::{status, unsupported};
 
 /// The fields of a Pod that the scheduler reads: the resources, and the requirements while it has no node.
 #[derive(Clone, Debug, Default)]
 pub struct PodView {
     /// The metadata.
     pub meta: Meta,
+    /// The priority; Pods of higher ones are scheduled first, and may preempt those of lower ones.
+    pub priority: i32,
     /// The requested resources.
     pub requests: Resources,
     /// CPU and memory for scores; not zero if none are requested.
     pub nonzero: Resources,
     /// Host ports.
     pub ports: Vec<HostPort>,
-    /// Required anti-affinity; set if it has a node.
-    pub repels: Vec<Term>,
+    /// Affinity to other Pods, and anti-affinity.
+    pub affinity: Option<Box<Affinity>>,
     /// The node; `None` while it waits.
     pub node: Option<String>,
+    /// The time at which it started on its node.
+    pub started: Option<Timestamp>,
     /// Whether it has ended and uses no resources.
     pub ended: bool,
+    /// Whether it is being deleted to make room for a Pod of higher priority.
+    pub preempted: bool,
     /// The requirements; `None` if it has a node.
     pub wants: Option<Box<Wants>>,
 }
@@ -37,8 +47,16 @@ pub struct PodView {
 pub struct Wants {
     /// The requirements on the node.
     pub node: NodeWants,
-    /// The priority; higher ones are scheduled first.
-    pub priority: i32,
+    /// Terms of preferred node affinity.
+    pub preferred: Vec<PreferredSchedulingTerm>,
+    /// Topology spread constraints.
+    pub spread: Vec<Constraint>,
+    /// The images of its containers and volumes, in the form of a node's status.
+    pub images: Vec<String>,
+    /// The number of its containers.
+    pub containers: usize,
+    /// Whether it never preempts other Pods.
+    pub never_preempts: bool,
     /// Whether scheduling gates hold it back.
     pub gated: bool,
     /// The name of the scheduler.
@@ -63,24 +81,34 @@ pub struct NodeWants {
 /// The order of the queue.
 pub type QueueOrder = (Reverse<i32>, Option<Timestamp>, Key);
 
+/// The order in which Pods are spared from preemption.
+pub type Importance = (Reverse<i32>, bool, Option<Timestamp>, Key);
+
 impl View for PodView {
     type Object = Pod;
 
     fn of(pod: Pod) -> Self {
         let ended = pod::is_terminal(&pod);
         let node = Some(pod.spec.node_name.clone()).filter(|node| !node.is_empty());
+        let meta = Meta::of(&pod.metadata);
+        let started = pod.status.start_time.as_ref();
+        let preempted = condition::get(&pod.status.conditions, status::DISRUPTION_TARGET);
+        let preempted = preempted.is_some_and(|target| {
+            target.status == condition::TRUE && target.reason == status::PREEMPTION
+        });
         Self {
-            meta: Meta::of(&pod.metadata),
+            priority: pod.spec.priority.unwrap_or_default(),
             requests: Resources::of_pod(&pod.spec),
             nonzero: Resources::assumed_of_pod(&pod.spec),
             ports: HostPort::of_pod(&pod.spec),
-            repels: match &node {
-                Some(_) => Term::of_pod(&pod.spec, &pod.metadata.namespace),
-                None => Vec::new(),
-            },
+            affinity: Affinity::of(&pod.spec, &meta),
+            started: started.and_then(|started| started.timestamp()),
             ended,
-            wants: (node.is_none() && !ended).then(|| Box::new(Wants::of(pod.spec, pod.status))),
+            preempted: preempted && meta.deleting,
+            wants: (node.is_none() && !ended)
+                .then(|| Box::new(Wants::of(pod.spec, pod.status, &meta))),
             node,
+            meta,
         }
     }
 
@@ -90,11 +118,12 @@ impl View for PodView {
 }
 
 impl Wants {
-    fn of(spec: PodSpec, status: PodStatus) -> Self {
+    fn of(spec: PodSpec, status: PodStatus, meta: &Meta) -> Self {
         let unsupported = unsupported::constraints(&spec);
+        let (spread, images) = (Constraint::of_pod(&spec, meta), image_locality::of(&spec));
         let affinity = spec.affinity.and_then(|affinity| affinity.node_affinity);
-        let required =
-            affinity.and_then(|node| node.required_during_scheduling_ignored_during_execution);
+        let affinity = affinity.unwrap_or_default();
+        let required = affinity.required_during_scheduling_ignored_during_execution;
         Self {
             node: NodeWants {
                 selector: spec.node_selector,
@@ -102,11 +131,20 @@ impl Wants {
                 tolerations: spec.tolerations,
                 unsupported,
             },
-            priority: spec.priority.unwrap_or_default(),
+            preferred: affinity.preferred_during_scheduling_ignored_during_execution,
+            spread,
+            images,
+            containers: spec.containers.len() + spec.init_containers.len(),
+            never_preempts: spec.preemption_policy.as_deref() == Some("Never"),
             gated: !spec.scheduling_gates.is_empty(),
             scheduler: spec.scheduler_name,
             status,
         }
+    }
+
+    /// Returns the node that is reserved for the Pod.
+    pub fn nominated(&self) -> Option<&str> {
+        Some(&*self.status.nominated_node_name).filter(|node| !node.is_empty())
     }
 }
 
@@ -120,6 +158,11 @@ impl PodView {
     /// Returns the node whose resources it uses; `None` if it uses none.
     pub fn occupies(&self) -> Option<&str> {
         self.node.as_deref().filter(|_| !self.ended)
+    }
+
+    /// Returns the node that is reserved for it while it waits.
+    pub fn nominated(&self) -> Option<&str> {
+        self.schedulable()?.nominated()
     }
 
     /// Returns whether a node that did not fit `earlier` may fit now. The status does not matter.
@@ -136,8 +179,15 @@ impl PodView {
 
     /// Returns the rank in the queue: by priority, then by age.
     pub fn queue_order(&self) -> QueueOrder {
-        let priority = self.wants.as_ref().map_or(0, |wants| wants.priority);
-        (Reverse(priority), self.meta.created, self.meta.key.clone())
+        let key = self.meta.key.clone();
+        (Reverse(self.priority), self.meta.created, key)
+    }
+
+    /// Returns the rank in the order in which Pods are spared: by priority, then by the time since which they run.
+    pub fn importance(&self) -> Importance {
+        let key = self.meta.key.clone();
+        let (priority, started) = (Reverse(self.priority), self.started);
+        (priority, started.is_none(), started, key)
     }
 }
 
@@ -193,8 +243,9 @@ mod tests {
         pod.spec.resource_claims = vec![Default::default()];
         let view = PodView::of(pod);
         assert_eq!(view.queue_order().0, Reverse(7));
+        assert_eq!(view.priority, 7);
         let wants = view.wants.expect("it waits");
-        assert_eq!((wants.priority, &*wants.scheduler), (7, "other"));
+        assert_eq!(&*wants.scheduler, "other");
         assert_eq!(wants.node.terms, Some(Vec::new()));
         assert_eq!(wants.node.unsupported, ["spec.resourceClaims"]);
     }
@@ -224,5 +275,38 @@ mod tests {
         assert!(!changed(|pod| {
             pod.wants.as_mut().expect("it waits").status.phase = "Running".into();
         }));
+    }
+
+    #[test]
+    fn a_pod_is_preempted_while_it_is_deleted_for_another() {
+        let mut victim = pod("Running", "a");
+        status::mark_as_victim(&mut victim, "default-scheduler", Timestamp::UNIX_EPOCH);
+        assert!(!PodView::of(victim.clone()).preempted, "not deleted yet");
+        victim.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+        assert!(PodView::of(victim.clone()).preempted);
+        victim.status.conditions[0].reason = "EvictionByEvictionAPI".into();
+        assert!(!PodView::of(victim).preempted);
+    }
+
+    #[test]
+    fn pods_of_high_priority_and_those_that_run_longest_are_the_most_important() {
+        let pod = |name: &str, priority, started: Option<i64>| PodView {
+            meta: Meta {
+                key: Key::new("default", name),
+                ..Meta::default()
+            },
+            priority,
+            started: started.map(|second| Timestamp::from_second(second).expect("a time")),
+            ..PodView::default()
+        };
+        let mut pods = [
+            pod("not-started", 1, None),
+            pod("lower", 0, Some(1)),
+            pod("younger", 1, Some(9)),
+            pod("older", 1, Some(1)),
+        ];
+        pods.sort_by_key(PodView::importance);
+        let names = pods.map(|pod| pod.meta.key.name);
+        assert_eq!(names, ["older", "younger", "not-started", "lower"]);
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use setpoint_controller::queue::Limiter;
 use setpoint_controller::{client, election, runtime};
 
+use crate::scoring::Weights;
+
 /// Settings of the scheduler.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -20,6 +22,8 @@ pub struct Settings {
     pub batch: usize,
     /// The maximum number of concurrent bindings.
     pub concurrency: usize,
+    /// The weights of scores.
+    pub weights: Weights,
 }
 
 impl Default for Settings {
@@ -30,6 +34,7 @@ impl Default for Settings {
             scheduler_name: "default-scheduler".to_owned(),
             batch: 256,
             concurrency: 32,
+            weights: Weights::default(),
         }
     }
 }
@@ -57,6 +62,38 @@ impl setpoint_host::Settings for Settings {
             ),
             ("batch", "Maximum number of Pods of a scheduling cycle"),
             ("concurrency", "Maximum number of concurrent bindings"),
+            (
+                "weights.taint_toleration",
+                "Weight of few untolerated PreferNoSchedule taints; 0 to 100",
+            ),
+            (
+                "weights.node_affinity",
+                "Weight of preferred node affinity; 0 to 100",
+            ),
+            (
+                "weights.node_resources_fit",
+                "Weight of free CPU and memory; 0 to 100",
+            ),
+            (
+                "weights.node_resources_balanced_allocation",
+                "Weight of CPU and memory used in equal shares; 0 to 100",
+            ),
+            (
+                "weights.pod_topology_spread",
+                "Weight of even spreading over nodes and zones; 0 to 100",
+            ),
+            (
+                "weights.inter_pod_affinity",
+                "Weight of preferred affinity between Pods; 0 to 100",
+            ),
+            (
+                "weights.image_locality",
+                "Weight of images that the node already has; 0 to 100",
+            ),
+            (
+                "weights.hard_pod_affinity",
+                "Weight of others' required affinity as a preference; 0 to 100",
+            ),
         ]
     }
 
@@ -64,6 +101,7 @@ impl setpoint_host::Settings for Settings {
         if self.batch == 0 || self.concurrency == 0 {
             return Err("batch and concurrency must be at least 1".to_owned());
         }
+        self.weights.validate()?;
         self.gateway.validate().map_err(|error| error.to_string())?;
         self.election.validate().map_err(|error| error.to_string())
     }

@@ -1,29 +1,42 @@
-//! Snapshot: the nodes with their used resources, and the Pods of a scheduling cycle.
+//! Snapshot: the nodes with their Pods, and the Pods of a scheduling cycle.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_controller::{Inputs, Reader};
 use setpoint_model::{HostPort, Key, Resources};
 
-use crate::anti_affinity::Existing;
+use crate::affinity::Namespaces;
 use crate::assumed::Assumed;
+use crate::budget::BudgetView;
+use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::pod::PodView;
-use crate::score::Siblings;
+use crate::scoring::Weights;
+use crate::service::ServiceView;
 
 /// The inputs of the decisions of a scheduling cycle.
 #[derive(Debug)]
 pub struct Snapshot {
     /// All nodes, by name.
     pub nodes: Vec<NodeInfo>,
+    /// The Pods of each node.
+    pub pods: Vec<Vec<Arc<PodView>>>,
     /// The Pods to schedule, in the order of the queue.
     pub pending: Vec<Arc<PodView>>,
     /// The nodes of the assumed bindings of pending Pods. Their resources are not included in the nodes.
     pub assumed: HashMap<Key, String>,
-    /// The required anti-affinity of the Pods on the nodes.
-    pub existing: Vec<Existing>,
+    /// The Pods for which room is reserved on a node.
+    pub nominated: Vec<Arc<PodView>>,
+    /// The labels of the namespaces.
+    pub namespaces: Namespaces,
+    /// The Services of each namespace.
+    pub services: HashMap<String, Vec<Arc<ServiceView>>>,
+    /// The PodDisruptionBudgets.
+    pub budgets: Vec<Arc<BudgetView>>,
+    /// The weights of scores.
+    pub weights: Weights,
     /// The seed that breaks ties between nodes.
     pub seed: u64,
     /// The time of the observation.
@@ -43,8 +56,8 @@ pub struct NodeInfo {
     pub ports: Vec<HostPort>,
     /// The number of its Pods.
     pub pods: i64,
-    /// The number of its Pods by controller, of controllers with pending Pods.
-    pub siblings: Siblings,
+    /// The lowest priority of its Pods.
+    pub lowest: i32,
 }
 
 impl NodeInfo {
@@ -56,111 +69,128 @@ impl NodeInfo {
             nonzero: Resources::default(),
             ports: Vec::new(),
             pods: 0,
-            siblings: Siblings::new(),
+            lowest: i32::MAX,
         }
     }
 
     /// Adds a Pod to the node.
     pub fn take(&mut self, pod: &PodView) {
-        self.charge(pod);
-        if let Some(owner) = &pod.meta.owner {
-            self.count_sibling(&owner.uid);
-        }
-    }
-
-    fn charge(&mut self, pod: &PodView) {
         self.used.add(&pod.requests);
         self.nonzero.add(&pod.nonzero);
         self.ports.extend_from_slice(&pod.ports);
         self.pods = self.pods.saturating_add(1);
-    }
-
-    fn count_sibling(&mut self, owner: &str) {
-        let count = self.siblings.entry(owner.to_owned()).or_default();
-        *count = count.saturating_add(1);
-    }
-
-    /// Returns the number of Pods of the same controller on the node.
-    pub fn siblings(&self, pod: &PodView) -> i64 {
-        let owner = pod.meta.owner.as_ref();
-        let count = owner.and_then(|owner| self.siblings.get(&owner.uid));
-        count.copied().unwrap_or_default()
+        self.lowest = self.lowest.min(pod.priority);
     }
 }
 
+/// The caches that a scheduling cycle reads.
+pub struct Caches {
+    /// The Pods.
+    pub pods: Reader<PodView>,
+    /// The nodes.
+    pub nodes: Reader<NodeView>,
+    /// The namespaces.
+    pub namespaces: Reader<NamespaceView>,
+    /// The Services.
+    pub services: Reader<ServiceView>,
+    /// The PodDisruptionBudgets.
+    pub budgets: Reader<BudgetView>,
+}
+
 impl Snapshot {
-    /// Takes a snapshot of the caches. A Pod with an assumed binding counts as bound, unless it is pending.
+    /// Returns a snapshot of nodes, and of Pods with the names of their nodes.
+    pub fn new(
+        mut nodes: Vec<Arc<NodeView>>,
+        placed: impl IntoIterator<Item = (String, Arc<PodView>)>,
+        pending: Vec<Arc<PodView>>,
+    ) -> Self {
+        nodes.sort_by(|a, b| a.name().cmp(b.name()));
+        let mut snapshot = Self {
+            pods: vec![Vec::new(); nodes.len()],
+            nodes: nodes.into_iter().map(NodeInfo::new).collect(),
+            pending: in_order(pending),
+            assumed: HashMap::new(),
+            nominated: Vec::new(),
+            namespaces: Namespaces::new(),
+            services: HashMap::new(),
+            budgets: Vec::new(),
+            weights: Weights::default(),
+            seed: 0,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        for (node, pod) in placed {
+            // The node of a Pod may not exist.
+            if let Some(node) = snapshot.index(&node) {
+                snapshot.nodes[node].take(&pod);
+                snapshot.pods[node].push(pod);
+            }
+        }
+        snapshot
+    }
+
+    /// Takes a snapshot of the caches. A Pod with an assumed binding counts as bound, unless it is pending. Room is reserved
+    /// for the nominated Pods among `ours`.
     pub fn take(
-        nodes: &Reader<NodeView>,
-        pods: &Reader<PodView>,
+        caches: &Caches,
         assumed: &Assumed,
         pending: Vec<Arc<PodView>>,
+        ours: impl Fn(&PodView) -> bool,
         inputs: Inputs,
     ) -> Self {
-        let mut infos: Vec<_> = nodes.list().into_iter().map(NodeInfo::new).collect();
-        infos.sort_by(|a, b| a.view.name().cmp(b.view.name()));
-        let all = pods.list();
+        let all = caches.pods.list();
         let placed = all
             .iter()
             .filter_map(|pod| Some((pod.occupies()?.to_owned(), pod.clone())));
-        let unresolved = assumed.unresolved(|key| pods.get(key)).into_iter();
+        let unresolved = assumed.unresolved(|key| caches.pods.get(key)).into_iter();
         let (retried, assumed): (Vec<_>, Vec<_>) = unresolved.partition(|binding| {
             let same = |pod: &Arc<PodView>| pod.meta.key == binding.pod.meta.key;
             pending.iter().any(same)
         });
         let assumed = assumed.into_iter();
-        let existing = place(
-            &mut infos,
-            placed.chain(assumed.map(|binding| (binding.node, binding.pod))),
-            &pending,
-        );
+        let placed = placed.chain(assumed.map(|binding| (binding.node, binding.pod)));
+        let nominated = all
+            .iter()
+            .filter(|pod| pod.nominated().is_some() && ours(pod));
         Self {
-            nodes: infos,
-            pending: in_order(pending),
-            existing,
+            nominated: nominated.cloned().collect(),
             assumed: retried
                 .into_iter()
                 .map(|binding| (binding.pod.meta.key.clone(), binding.node))
                 .collect(),
+            namespaces: labels(&caches.namespaces),
+            services: by_namespace(&caches.services),
+            budgets: caches.budgets.list(),
             seed: inputs.seed,
             now: inputs.now,
+            ..Self::new(caches.nodes.list(), placed, pending)
         }
+    }
+
+    /// Returns the index of a node.
+    pub fn index(&self, node: &str) -> Option<usize> {
+        let found = self
+            .nodes
+            .binary_search_by(|info| info.view.name().cmp(node));
+        found.ok()
     }
 }
 
-fn place(
-    nodes: &mut [NodeInfo],
-    placed: impl Iterator<Item = (String, Arc<PodView>)>,
-    pending: &[Arc<PodView>],
-) -> Vec<Existing> {
-    let owner = |pod: &PodView| pod.meta.owner.as_ref().map(|owner| owner.uid.clone());
-    let families: HashSet<_> = pending.iter().filter_map(|pod| owner(pod)).collect();
-    let by_name: HashMap<_, _> = (0..nodes.len())
-        .map(|n| (nodes[n].view.name().to_owned(), n))
-        .collect();
-    let mut existing = Vec::new();
-    for (node, pod) in placed {
-        // A Pod on a node that does not exist.
-        let Some(&n) = by_name.get(&node) else {
-            continue;
-        };
-        nodes[n].charge(&pod);
-        if let Some(owner) = owner(&pod).filter(|owner| families.contains(owner)) {
-            nodes[n].count_sibling(&owner);
-        }
-        existing.extend(domains(&pod, &nodes[n].view));
-    }
-    existing
+fn labels(namespaces: &Reader<NamespaceView>) -> Namespaces {
+    let mut labels = BTreeMap::new();
+    namespaces.for_each(|namespace, _| {
+        let meta = &namespace.meta;
+        labels.insert(meta.key.name.clone(), meta.labels.clone());
+    });
+    labels
 }
 
-/// Returns the terms of a Pod with their domains; a term whose topology key the node does not have is left out.
-fn domains(pod: &PodView, node: &NodeView) -> impl Iterator<Item = Existing> {
-    pod.repels.iter().filter_map(|term| {
-        Some(Existing {
-            term: term.clone(),
-            domain: node.labels().get(&term.topology_key)?.clone(),
-        })
-    })
+fn by_namespace(services: &Reader<ServiceView>) -> HashMap<String, Vec<Arc<ServiceView>>> {
+    let mut by_namespace: HashMap<String, Vec<_>> = HashMap::new();
+    for service in services.list() {
+        let namespace = service.meta.key.namespace.clone();
+        by_namespace.entry(namespace).or_default().push(service);
+    }
+    by_namespace
 }
 
 fn in_order(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {
@@ -170,26 +200,20 @@ fn in_order(mut pending: Vec<Arc<PodView>>) -> Vec<Arc<PodView>> {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_model::{Meta, Owner};
+    use setpoint_model::Meta;
 
     use super::*;
-    use crate::anti_affinity::Term;
 
-    fn node(name: &str) -> NodeInfo {
+    fn node(name: &str) -> Arc<NodeView> {
         let mut view = NodeView::default();
         view.meta.key.name = name.into();
-        view.meta.labels.insert("zone".into(), "east".into());
-        NodeInfo::new(Arc::new(view))
+        Arc::new(view)
     }
 
-    fn pod(name: &str, owner: &str) -> Arc<PodView> {
+    fn pod(name: &str) -> Arc<PodView> {
         let mut pod = PodView {
             meta: Meta {
                 key: Key::new("default", name),
-                owner: Some(Owner {
-                    uid: owner.into(),
-                    ..Default::default()
-                }),
                 ..Default::default()
             },
             ports: vec![HostPort {
@@ -204,55 +228,21 @@ mod tests {
         Arc::new(pod)
     }
 
+    /// Checks C4: a Pod whose node is not known, as after a stale list, is charged to no other node.
     #[test]
-    fn pods_are_charged_to_their_nodes_and_siblings_counted_for_those_that_wait() {
-        let mut nodes = vec![node("a"), node("b")];
-        let placed = [
-            ("b", pod("one", "set")),
-            ("b", pod("two", "other")),
-            ("gone", pod("three", "set")),
-        ];
+    fn pods_are_charged_to_their_nodes() {
+        let placed = [("b", pod("one")), ("b", pod("two")), ("gone", pod("three"))];
         let placed = placed.map(|(node, pod)| (node.to_owned(), pod));
-        let waiting = pod("waiting", "set");
-        let existing = place(
-            &mut nodes,
-            placed.into_iter(),
-            std::slice::from_ref(&waiting),
-        );
-        assert!(existing.is_empty());
-        let b = &nodes[1];
-        assert_eq!((b.used.millicpu, b.nonzero.millicpu), (10, 14));
-        assert_eq!((b.pods, b.ports.len()), (2, 2));
-        assert_eq!(b.siblings(&waiting), 1);
-        assert_eq!(b.siblings(&pod("of-none", "none")), 0);
-        assert!(!b.siblings.contains_key("other"), "none of it waits");
-        assert_eq!((nodes[0].pods, nodes[0].siblings(&waiting)), (0, 0));
-        nodes[0].take(&waiting);
-        assert_eq!((nodes[0].pods, nodes[0].siblings(&waiting)), (1, 1));
-    }
-
-    /// Checks F5.
-    #[test]
-    fn a_term_holds_in_the_domain_of_its_pods_node() {
-        let term = |key: &str| {
-            let mut spec = setpoint_proto::core::PodSpec::default();
-            let anti = spec.affinity.get_or_insert_default();
-            let anti = anti.pod_anti_affinity.get_or_insert_default();
-            let required = &mut anti.required_during_scheduling_ignored_during_execution;
-            required.push(setpoint_proto::core::PodAffinityTerm {
-                topology_key: key.into(),
-                ..Default::default()
-            });
-            Term::of_pod(&spec, "default").remove(0)
+        let snapshot = Snapshot::new(vec![node("b"), node("a")], placed, Vec::new());
+        let [a, b] = &snapshot.nodes[..] else {
+            panic!("two nodes")
         };
-        let repelling = Arc::new(PodView {
-            repels: vec![term("zone"), term("rack")],
-            ..Default::default()
-        });
-        let placed = std::iter::once(("a".to_owned(), repelling));
-        let existing = place(&mut [node("a")], placed, &[]);
-        assert_eq!(existing.len(), 1, "the node has no rack");
-        assert_eq!(existing[0].term, term("zone"));
-        assert_eq!(existing[0].domain, "east");
+        assert_eq!((a.view.name(), a.pods, snapshot.pods[0].len()), ("a", 0, 0));
+        assert_eq!((b.used.millicpu, b.nonzero.millicpu), (10, 14));
+        assert_eq!((b.pods, b.ports.len(), snapshot.pods[1].len()), (2, 2, 2));
+        assert_eq!(
+            (snapshot.index("b"), snapshot.index("gone")),
+            (Some(1), None)
+        );
     }
 }

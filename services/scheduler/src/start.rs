@@ -6,11 +6,15 @@ use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
 
 use crate::assumed::Assumed;
+use crate::budget::BudgetView;
 use crate::cycle::Scheduler;
 use crate::metrics;
+use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::pod::PodView;
+use crate::service::ServiceView;
 use crate::settings::Settings;
+use crate::snapshot::Caches;
 use crate::unschedulable::Unschedulable;
 
 /// Runs the scheduler until shutdown.
@@ -24,11 +28,23 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         replica.informer::<PodView>(),
         replica.informer::<NodeView>(),
     );
+    let (namespaces, services, budgets) = (
+        replica.informer::<NamespaceView>(),
+        replica.informer::<ServiceView>(),
+        replica.informer::<BudgetView>(),
+    );
     let (cached, queue) = (pods.reader(), QueueHandle::default());
-    let scheduler = Scheduler {
-        name,
+    let caches = Caches {
         pods: pods.reader(),
         nodes: nodes.reader(),
+        namespaces: namespaces.reader(),
+        services: services.reader(),
+        budgets: budgets.reader(),
+    };
+    let scheduler = Scheduler {
+        name,
+        caches,
+        weights: settings.weights,
         events: replica.events.clone(),
         unschedulable: Unschedulable::default(),
         assumed: Assumed::default(),
@@ -38,18 +54,25 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let scheduler = controller.reconciler();
     metrics::watch(&scheduler);
     let (on_pod, on_node) = (scheduler.clone(), scheduler.clone());
+    let on_namespace = scheduler.clone();
     let (ours, matters) = (scheduler.clone(), scheduler);
     let controller = controller
         .queue(&queue)
         .for_those(
             pods.on_event(move |change| on_pod.pod_changed(change)),
-            move |pod| ours.is_ours(pod),
+            move |pod| ours.takes(pod),
             move |change| matters.needs_decision(change),
         )
         .watches(
             nodes.on_event(move |change| on_node.node_changed(change)),
             |_| None,
         )
+        .watches(
+            namespaces.on_event(move |change| on_namespace.namespace_changed(change)),
+            |_| None,
+        )
+        .watches(services, |_| None)
+        .watches(budgets, |_| None)
         .batches(settings.batch, move |key| {
             cached.get(key).map(|pod| pod.queue_order())
         });

@@ -1,21 +1,73 @@
-//! Status: the condition of an unschedulable Pod. Pure.
+//! Status: the conditions of unschedulable Pods and of victims. Pure.
 
 use jiff::Timestamp;
 use setpoint_model::condition;
-use setpoint_proto::core::{PodCondition, PodStatus};
+use setpoint_proto::core::{Pod, PodCondition, PodStatus};
 
-/// Returns the status with the condition, or `None` if it has that already.
-pub fn unschedulable(status: &PodStatus, message: &str, now: Timestamp) -> Option<PodStatus> {
+/// The type of the condition of a Pod that is about to be deleted because of a disruption.
+pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+/// Its reason if the Pod makes room for another.
+pub const PREEMPTION: &str = "PreemptionByScheduler";
+
+/// The change of a Pod's nominated node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nomination {
+    /// It stays.
+    Keep,
+    /// The Pod has none.
+    Clear,
+    /// It is this node, on which victims make room for the Pod.
+    Node(String),
+}
+
+/// Returns the status with the condition and the nominated node, or `None` if it has those already.
+pub fn unschedulable(
+    status: &PodStatus,
+    message: &str,
+    nomination: &Nomination,
+    now: Timestamp,
+) -> Option<PodStatus> {
     let mut status = status.clone();
     let unschedulable = PodCondition {
         r#type: "PodScheduled".to_owned(),
-        status: "False".to_owned(),
+        status: condition::FALSE.to_owned(),
         reason: "Unschedulable".to_owned(),
         message: message.to_owned(),
         last_transition_time: now.into(),
         ..Default::default()
     };
-    condition::set(&mut status.conditions, unschedulable).then_some(status)
+    let changed = condition::set(&mut status.conditions, unschedulable);
+    (nominate(&mut status, nomination) || changed).then_some(status)
+}
+
+/// Returns the status without a nominated node, or `None` if it has none.
+pub fn without_nomination(status: &PodStatus) -> Option<PodStatus> {
+    let mut status = status.clone();
+    nominate(&mut status, &Nomination::Clear).then_some(status)
+}
+
+fn nominate(status: &mut PodStatus, nomination: &Nomination) -> bool {
+    let node = match nomination {
+        Nomination::Keep => return false,
+        Nomination::Clear => "",
+        Nomination::Node(node) => node,
+    };
+    let changed = status.nominated_node_name != node;
+    node.clone_into(&mut status.nominated_node_name);
+    changed
+}
+
+/// Sets the condition of a victim. Returns whether the Pod did not have it.
+pub fn mark_as_victim(pod: &mut Pod, scheduler: &str, now: Timestamp) -> bool {
+    let target = PodCondition {
+        r#type: DISRUPTION_TARGET.to_owned(),
+        status: condition::TRUE.to_owned(),
+        reason: PREEMPTION.to_owned(),
+        message: format!("{scheduler}: preempting to accommodate a higher priority pod"),
+        last_transition_time: now.into(),
+        ..Default::default()
+    };
+    condition::set(&mut pod.status.conditions, target)
 }
 
 #[cfg(test)]
@@ -25,7 +77,9 @@ mod tests {
     #[test]
     fn the_condition_is_written_once() {
         let now = Timestamp::from_second(7).expect("a time");
-        let status = unschedulable(&PodStatus::default(), "no room", now).expect("it is new");
+        let keep = Nomination::Keep;
+        let status = PodStatus::default();
+        let status = unschedulable(&status, "no room", &keep, now).expect("it is new");
         let condition = &status.conditions[0];
         assert_eq!(
             (&*condition.r#type, &*condition.status),
@@ -36,7 +90,45 @@ mod tests {
             ("Unschedulable", "no room")
         );
         assert_eq!(condition.last_transition_time, now.into());
-        assert_eq!(unschedulable(&status, "no room", now), None);
-        assert!(unschedulable(&status, "too many pods", now).is_some());
+        assert_eq!(unschedulable(&status, "no room", &keep, now), None);
+        assert!(unschedulable(&status, "too many pods", &keep, now).is_some());
+    }
+
+    /// Checks C7.
+    #[test]
+    fn the_nominated_node_is_set_kept_and_cleared() {
+        let now = Timestamp::UNIX_EPOCH;
+        let write =
+            |status: &PodStatus, nomination| unschedulable(status, "full", &nomination, now);
+        let node = || Nomination::Node("a".into());
+        let nominated = write(&PodStatus::default(), node()).expect("it is new");
+        assert_eq!(nominated.nominated_node_name, "a");
+        assert_eq!(write(&nominated, node()), None);
+        assert_eq!(write(&nominated, Nomination::Keep), None);
+        let cleared = write(&nominated, Nomination::Clear).expect("it had a node");
+        assert_eq!(cleared.nominated_node_name, "");
+        assert_eq!(without_nomination(&nominated), Some(cleared.clone()));
+        assert_eq!(without_nomination(&cleared), None);
+    }
+
+    /// Checks C7.
+    #[test]
+    fn a_victim_is_marked_once_with_upstreams_condition() {
+        let mut pod = Pod::default();
+        assert!(mark_as_victim(
+            &mut pod,
+            "default-scheduler",
+            Timestamp::UNIX_EPOCH
+        ));
+        assert!(!mark_as_victim(
+            &mut pod,
+            "default-scheduler",
+            Timestamp::UNIX_EPOCH
+        ));
+        let condition = &pod.status.conditions[0];
+        let words = (&*condition.r#type, &*condition.status, &*condition.reason);
+        assert_eq!(words, ("DisruptionTarget", "True", "PreemptionByScheduler"));
+        let message = "default-scheduler: preempting to accommodate a higher priority pod";
+        assert_eq!(condition.message, message);
     }
 }

@@ -1,6 +1,7 @@
-//! Unschedulable Pods: they wait for a relevant change.
+//! Unschedulable Pods: they wait for a change that may let them fit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,16 +10,23 @@ use setpoint_controller::QueueHandle;
 use setpoint_model::Key;
 use tokio::time::Instant;
 
+use crate::change::Change;
+use crate::plugins;
+use crate::pod::PodView;
+use crate::reason::Rejectors;
+
 /// Upstream's `podInitialBackoffSeconds` and `podMaxBackoffSeconds`.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 /// The longest wait without a change, in case one was not recognized as relevant (upstream:
 /// `podMaxInUnschedulablePodsDuration`).
 pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// The number of changes that are kept while Pods are decided on. Of earlier ones each may have been relevant.
+const MOST_CHANGES: usize = 1024;
 
 /// Unschedulable Pods, each with the end of its backoff.
 ///
-/// No wake-up is lost: one during the decision on a Pod counts when the Pod is added (upstream replays its
+/// No wake-up is lost: a change during the decision on a Pod counts when the Pod is added (upstream replays its
 /// `inFlightEvents`).
 #[derive(Debug, Default)]
 pub struct Unschedulable {
@@ -27,58 +35,103 @@ pub struct Unschedulable {
 
 #[derive(Debug, Default)]
 struct State {
-    wake_ups: u64,
+    /// The number of changes so far.
+    changes: u64,
+    /// The latest changes.
+    latest: VecDeque<Change>,
+    /// Shared with each [`Observed`]: without any, no change needs to be kept.
+    in_flight: Arc<()>,
     waiting: HashMap<Key, Wait>,
 }
 
 #[derive(Debug)]
 struct Wait {
-    since: Timestamp,
+    refusal: Refusal,
     attempts: u32,
     not_before: Instant,
-    /// Whether a wake-up came after the observation of its last decision.
+    /// Whether a relevant change came after the observation of its last decision.
     woken: bool,
-    /// Whether a change of nodes or of other Pods can help (upstream: not `UnschedulableAndUnresolvable`).
-    resolvable: bool,
 }
 
-/// The number of wake-ups before the cluster was observed.
-#[derive(Clone, Copy, Debug)]
-pub struct Observed(u64);
+/// The number of changes before the cluster was observed. Changes are kept while one of these lives.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    changes: u64,
+    _in_flight: Arc<()>,
+}
 
 /// The result of a decision without a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Refusal {
+    /// The Pod, as it was observed.
+    pub pod: Arc<PodView>,
     /// The time since which the Pod could be scheduled. The first one is kept.
     pub since: Timestamp,
-    /// Whether a change of nodes or of other Pods can help.
-    pub resolvable: bool,
+    /// The plugins that rejected it. Without any, no change of nodes or of other Pods can help.
+    pub rejectors: Rejectors,
+}
+
+impl Refusal {
+    fn is_helped_by(&self, change: &Change) -> bool {
+        plugins::helps(&self.pod, self.rejectors, change)
+    }
+}
+
+impl State {
+    /// Returns whether a change since the observation may help the Pod.
+    fn changed_since(&self, observed: &Observed, refusal: &Refusal) -> bool {
+        let changes = self.changes.wrapping_sub(observed.changes);
+        let changes = usize::try_from(changes).unwrap_or(usize::MAX);
+        match self.latest.len().checked_sub(changes) {
+            None => !refusal.rejectors.is_empty(),
+            Some(earlier) => {
+                let mut since = self.latest.iter().skip(earlier);
+                since.any(|change| refusal.is_helped_by(change))
+            }
+        }
+    }
+
+    fn keep(&mut self, change: &Change) {
+        self.changes = self.changes.wrapping_add(1);
+        if Arc::strong_count(&self.in_flight) == 1 {
+            self.latest.clear();
+            return;
+        }
+        if self.latest.len() >= MOST_CHANGES {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(change.clone());
+    }
 }
 
 impl Unschedulable {
-    /// Returns the number of wake-ups so far. To be called before the cluster is observed.
+    /// Returns the number of changes so far. To be called before the cluster is observed.
     pub fn observed(&self) -> Observed {
-        Observed(self.state.lock().wake_ups)
+        let state = self.state.lock();
+        Observed {
+            changes: state.changes,
+            _in_flight: state.in_flight.clone(),
+        }
     }
 
-    /// Adds a Pod that no node fits. If a wake-up came since the observation, it is tried again after its backoff.
-    pub fn add(&self, key: &Key, refusal: Refusal, observed: Observed, queue: &QueueHandle) {
+    /// Adds a Pod that no node fits. If a relevant change came since the observation, it is tried again after its backoff.
+    pub fn add(&self, mut refusal: Refusal, observed: &Observed, queue: &QueueHandle) {
+        let key = refusal.pod.meta.key.clone();
         let state = &mut *self.state.lock();
-        let former = state.waiting.get(key);
-        let (attempts, since) =
-            former.map_or((0, refusal.since), |wait| (wait.attempts, wait.since));
+        let former = state.waiting.get(&key);
+        let attempts = former.map_or(0, |wait| wait.attempts);
+        refusal.since = former.map_or(refusal.since, |wait| wait.refusal.since);
         let backoff = backoff(attempts);
-        let woken = refusal.resolvable && state.wake_ups != observed.0;
+        let woken = state.changed_since(observed, &refusal);
         let wait = Wait {
-            since,
+            refusal,
             attempts: attempts.saturating_add(1),
             not_before: Instant::now() + backoff,
             woken,
-            resolvable: refusal.resolvable,
         };
         state.waiting.insert(key.clone(), wait);
         if woken {
-            queue.add_after(key.clone(), backoff);
+            queue.add_after(key, backoff);
         }
     }
 
@@ -86,7 +139,7 @@ impl Unschedulable {
     pub fn attempts(&self, key: &Key) -> Option<(u32, Timestamp)> {
         let state = self.state.lock();
         let wait = state.waiting.get(key);
-        wait.map(|wait| (wait.attempts, wait.since))
+        wait.map(|wait| (wait.attempts, wait.refusal.since))
     }
 
     /// Removes a Pod that needs no node.
@@ -100,14 +153,22 @@ impl Unschedulable {
     }
 
     /// Wakes the Pods that a change may help: each is tried again at the end of its backoff.
-    pub fn wake(&self, queue: &QueueHandle) {
-        let now = Instant::now();
+    pub fn wake(&self, change: &Change, queue: &QueueHandle) {
         let state = &mut *self.state.lock();
-        state.wake_ups = state.wake_ups.wrapping_add(1);
-        let asleep = |wait: &Wait| wait.resolvable && !wait.woken;
-        for (key, wait) in state.waiting.iter_mut().filter(|(_, wait)| asleep(wait)) {
-            wait.woken = true;
-            queue.add_after(key.clone(), wait.not_before.saturating_duration_since(now));
+        state.keep(change);
+        let asleep = |wait: &Wait| !wait.woken && wait.refusal.is_helped_by(change);
+        let waiting = state.waiting.iter_mut();
+        waiting
+            .filter(|(_, wait)| asleep(wait))
+            .for_each(|(key, wait)| wait.wake(key, queue));
+    }
+
+    /// Wakes a Pod.
+    pub fn wake_pod(&self, key: &Key, queue: &QueueHandle) {
+        let mut state = self.state.lock();
+        let wait = state.waiting.get_mut(key).filter(|wait| !wait.woken);
+        if let Some(wait) = wait {
+            wait.wake(key, queue);
         }
     }
 
@@ -124,6 +185,14 @@ impl Unschedulable {
     }
 }
 
+impl Wait {
+    fn wake(&mut self, key: &Key, queue: &QueueHandle) {
+        self.woken = true;
+        let rest = self.not_before.saturating_duration_since(Instant::now());
+        queue.add_after(key.clone(), rest);
+    }
+}
+
 fn backoff(attempts: u32) -> Duration {
     let doubled = 2u32.saturating_pow(attempts);
     FIRST_BACKOFF.saturating_mul(doubled).min(LONGEST_BACKOFF)
@@ -134,15 +203,42 @@ mod tests {
     use proptest::prelude::*;
     use setpoint_controller::queue::Limiter;
     use setpoint_controller::{Queue, Ticket};
+    use setpoint_model::Meta;
     use tokio::runtime::Builder;
     use tokio::time::{advance, timeout};
 
     use super::*;
+    use crate::reason::Plugin;
 
-    const REFUSAL: Refusal = Refusal {
-        since: Timestamp::UNIX_EPOCH,
-        resolvable: true,
-    };
+    /// A Pod that a node had no room for.
+    fn refusal(key: &Key) -> Refusal {
+        let pod = PodView {
+            meta: Meta {
+                key: key.clone(),
+                ..Meta::default()
+            },
+            wants: Some(Box::default()),
+            ..PodView::default()
+        };
+        Refusal {
+            pod: Arc::new(pod),
+            since: Timestamp::UNIX_EPOCH,
+            rejectors: [Plugin::NodeResourcesFit].into_iter().collect(),
+        }
+    }
+
+    /// A change that makes room.
+    fn room() -> Change {
+        Change::left(Arc::default())
+    }
+
+    /// A change that makes none.
+    fn no_room() -> Change {
+        Change::Pod {
+            old: None,
+            new: Some(Arc::default()),
+        }
+    }
 
     #[test]
     fn backoff_doubles_from_one_second_to_ten() {
@@ -162,14 +258,16 @@ mod tests {
         let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
         let now = Instant::now();
-        pods.add(&key, REFUSAL, pods.observed(), &handle);
+        pods.add(refusal(&key), &pods.observed(), &handle);
         assert_eq!((queue.delayed(), pods.counts(now)), (0, (0, 1)));
-        pods.wake(&handle);
+        pods.wake(&no_room(), &handle);
+        assert_eq!((queue.delayed(), pods.counts(now)), (0, (0, 1)));
+        pods.wake(&room(), &handle);
         assert_eq!(pods.counts(now), (1, 0));
         assert_eq!((queue.len(), queue.delayed()), (0, 1), "it backs off");
         let over = now + FIRST_BACKOFF;
         assert_eq!(pods.counts(over), (0, 0), "it is active");
-        pods.add(&key, REFUSAL, pods.observed(), &handle);
+        pods.add(refusal(&key), &pods.observed(), &handle);
         assert_eq!(pods.attempts(&key), Some((2, Timestamp::UNIX_EPOCH)));
         pods.remove(&key);
         assert_eq!((pods.attempts(&key), pods.counts(now)), (None, (0, 0)));
@@ -182,9 +280,9 @@ mod tests {
         let key = Key::new("default", "web");
         for backoff in [FIRST_BACKOFF, FIRST_BACKOFF * 2] {
             let observed = pods.observed();
-            pods.wake(&handle);
+            pods.wake(&room(), &handle);
             assert_eq!(pods.counts(Instant::now()), (0, 0), "it is active");
-            pods.add(&key, REFUSAL, observed, &handle);
+            pods.add(refusal(&key), &observed, &handle);
             assert_eq!(pods.counts(Instant::now()), (1, 0));
             advance(backoff - Duration::from_millis(1)).await;
             assert_eq!((queue.len(), queue.delayed()), (0, 1));
@@ -198,11 +296,11 @@ mod tests {
     async fn a_pod_whose_decision_could_not_be_written_is_woken_again() {
         let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
-        pods.add(&key, REFUSAL, pods.observed(), &handle);
+        pods.add(refusal(&key), &pods.observed(), &handle);
         // A decision that was not written has no effect here.
         pods.observed();
         assert_eq!(pods.counts(Instant::now()), (0, 1));
-        pods.wake(&handle);
+        pods.wake(&room(), &handle);
         assert_eq!(queue.delayed(), 1);
     }
 
@@ -211,16 +309,44 @@ mod tests {
     async fn a_pod_that_no_change_can_help_is_not_woken() {
         let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
-        let refusal = Refusal {
-            resolvable: false,
-            ..REFUSAL
+        let hopeless = Refusal {
+            rejectors: Rejectors::default(),
+            ..refusal(&key)
         };
         let observed = pods.observed();
-        pods.wake(&handle);
-        pods.add(&key, refusal, observed, &handle);
-        pods.wake(&handle);
+        pods.wake(&room(), &handle);
+        pods.add(hopeless, &observed, &handle);
+        pods.wake(&room(), &handle);
         assert_eq!(pods.counts(Instant::now()), (0, 1));
         assert_eq!((queue.len(), queue.delayed()), (0, 0));
+    }
+
+    /// Checks F3: changes that were not kept count as relevant.
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_tried_again_after_more_changes_than_are_kept() {
+        let (pods, queue, handle) = start();
+        let key = Key::new("default", "web");
+        for (changes, woken) in [(MOST_CHANGES, 0), (MOST_CHANGES + 1, 1)] {
+            let observed = pods.observed();
+            for _ in 0..changes {
+                pods.wake(&no_room(), &handle);
+            }
+            pods.add(refusal(&key), &observed, &handle);
+            assert_eq!(queue.delayed(), woken, "{changes}");
+        }
+    }
+
+    /// Checks C6: while no Pod is decided on, changes are not kept.
+    #[tokio::test(start_paused = true)]
+    async fn changes_are_kept_while_pods_are_decided_on() {
+        let (pods, _queue, handle) = start();
+        let kept = || pods.state.lock().latest.len();
+        let observed = pods.observed();
+        pods.wake(&room(), &handle);
+        assert_eq!(kept(), 1);
+        drop(observed);
+        pods.wake(&room(), &handle);
+        assert_eq!(kept(), 0);
     }
 
     /// Events in any order.
@@ -232,8 +358,10 @@ mod tests {
         MarkUnschedulable,
         /// Writing that failed.
         Fail,
-        /// A node or a Pod changes in a way that matters to all.
+        /// A Pod leaves a node, which matters to all.
         Wake,
+        /// A Pod gets a node, which matters to none.
+        Bound,
         /// This Pod is changed.
         Change(usize),
         /// A number of milliseconds passes.
@@ -246,6 +374,7 @@ mod tests {
             Just(Event::MarkUnschedulable),
             Just(Event::Fail),
             Just(Event::Wake),
+            Just(Event::Bound),
             (0..PODS).prop_map(Event::Change),
             (0u64..3000).prop_map(Event::Pass),
         ]
@@ -287,9 +416,10 @@ mod tests {
                     ticket.retry();
                 }
                 Event::Wake => {
-                    self.pods.wake(&self.handle);
+                    self.pods.wake(&room(), &self.handle);
                     self.due = [true; PODS];
                 }
+                Event::Bound => self.pods.wake(&no_room(), &self.handle),
                 Event::Change(pod) => {
                     self.queue.add(key(*pod), None);
                     self.due[*pod] = true;
@@ -306,15 +436,15 @@ mod tests {
             let observed = self.pods.observed();
             for ticket in tickets {
                 self.due[index(&ticket.key)] = false;
-                self.in_flight.push((ticket, observed));
+                self.in_flight.push((ticket, observed.clone()));
             }
         }
 
         fn refuse(&mut self) {
             if !self.in_flight.is_empty() {
                 let (ticket, observed) = self.in_flight.remove(0);
-                let key = &ticket.key;
-                self.pods.add(key, REFUSAL, observed, &self.handle);
+                let refusal = refusal(&ticket.key);
+                self.pods.add(refusal, &observed, &self.handle);
                 ticket.done(Some(LONGEST_WAIT));
             }
         }

@@ -39,7 +39,7 @@ pub trait Reconciler: Send + Sync + 'static {
     const PASSES: usize = 1;
     /// The maximum number of concurrent steps; 1 keeps their order. More would wait in the gateway.
     const CONCURRENCY: usize = 64;
-    /// The name of a reconcile's span if its plans have a single step, which has no span of its own then.
+    /// The name of a reconcile's span if most of its plans have a single step, which has no span of its own then.
     const SPAN: Option<&'static str> = None;
 
     /// Called when a term begins, with synced caches and before the first observation.

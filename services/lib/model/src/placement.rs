@@ -2,7 +2,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_proto::core::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration};
 
@@ -20,6 +20,21 @@ pub fn is_wanted(
     let mut selector = selector.iter();
     selector.all(|(key, value)| labels.get(key) == Some(value))
         && terms.is_none_or(|terms| terms.iter().any(|term| matches(term, node, labels)))
+}
+
+/// Returns the only nodes that terms of required affinity can match, as each of them names some in `matchFields`; `None` if a
+/// term names none.
+pub fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<&str>> {
+    let names: Option<Vec<_>> = terms.iter().map(names).collect();
+    let names = names.filter(|names| !names.is_empty())?;
+    Some(names.into_iter().flatten().map(String::as_str).collect())
+}
+
+/// Returns the names of nodes in `matchFields`.
+fn names(term: &NodeSelectorTerm) -> Option<&Vec<String>> {
+    let mut fields = term.match_fields.iter();
+    let field = fields.find(|field| field.key == NAME_FIELD && field.operator == "In")?;
+    Some(&field.values)
 }
 
 /// Returns the terms of the node affinity that a Pod requires; `None` if it requires none.
@@ -61,7 +76,7 @@ pub fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
 }
 
 /// Returns whether a term matches; one without requirements matches nothing.
-fn matches(term: &NodeSelectorTerm, node: &str, labels: &BTreeMap<String, String>) -> bool {
+pub fn matches(term: &NodeSelectorTerm, node: &str, labels: &BTreeMap<String, String>) -> bool {
     let (expressions, fields) = (&term.match_expressions, &term.match_fields);
     let name = |key: &str| (key == NAME_FIELD).then_some(node);
     let label = |key: &str| labels.get(key).map(String::as_str);
@@ -204,6 +219,27 @@ mod tests {
         assert!(!is_wanted(&[], Some(&[hdd()])));
         assert!(!is_wanted(&[], Some(&[])));
         assert!(!is_wanted(&[("zone", "b")], Some(&[ssd()])));
+    }
+
+    #[test]
+    fn terms_name_nodes_if_each_of_them_does() {
+        let term = |fields: &[(&str, &[&str])]| NodeSelectorTerm {
+            match_fields: fields
+                .iter()
+                .map(|(key, values)| NodeSelectorRequirement {
+                    key: (*key).into(),
+                    operator: "In".into(),
+                    values: values.iter().map(|value| (*value).into()).collect(),
+                })
+                .collect(),
+            ..Default::default()
+        };
+        let (b, a) = (term(&[(NAME_FIELD, &["b"])]), term(&[(NAME_FIELD, &["a"])]));
+        let named = [b, a.clone()];
+        assert_eq!(named_nodes(&named), Some(BTreeSet::from(["a", "b"])));
+        assert_eq!(named_nodes(&[a, NodeSelectorTerm::default()]), None);
+        assert_eq!(named_nodes(&[term(&[("metadata.uid", &["a"])])]), None);
+        assert_eq!(named_nodes(&[]), None);
     }
 
     #[test]

@@ -229,13 +229,14 @@ impl<R: Reconciler> Worker<R> {
         mut outcome: Outcome<R::Action>,
     ) -> Outcome<R::Action> {
         let Outcome { plan, failed, done } = &mut outcome;
+        let single = plan.steps.len() == 1;
         let mut steps = plan.steps.iter();
         let mut running = FuturesUnordered::new();
         loop {
             let window = R::CONCURRENCY.min(*done + 1);
             while failed.is_none() && running.len() < window {
                 let Some(step) = steps.next() else { break };
-                running.push(self.act(key, world, step));
+                running.push(self.act(key, world, step, single));
             }
             match running.next().await {
                 None => break,
@@ -255,6 +256,7 @@ impl<R: Reconciler> Worker<R> {
         key: &Key,
         world: &R::World,
         step: &Step<R::Action>,
+        single: bool,
     ) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
         let said = label(action);
@@ -272,8 +274,8 @@ impl<R: Reconciler> Worker<R> {
             acted
         };
         match R::SPAN {
-            None => Span::current().child(act).in_scope(acted).await,
-            Some(_) => acted.await,
+            Some(_) if single => acted.await,
+            _ => Span::current().child(act).in_scope(acted).await,
         }
     }
 

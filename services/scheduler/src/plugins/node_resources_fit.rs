@@ -1,0 +1,121 @@
+//! NodeResourcesFit: the resources that a Pod requests are free on its node; nodes with much left are preferred (upstream's
+//! strategy `LeastAllocated`, with the weight 1 for CPU and memory).
+
+#![warn(clippy::arithmetic_side_effects)]
+
+use std::borrow::Cow;
+
+use setpoint_model::Resources;
+
+use super::score::MAX;
+use crate::change::Change;
+use crate::node::NodeView;
+use crate::pod::PodView;
+use crate::reason::FilterReason;
+use crate::snapshot::NodeInfo;
+
+/// Returns why the node cannot take the Pod: every resource of which too little is left.
+pub fn filter(pod: &PodView, node: &NodeInfo) -> Vec<FilterReason> {
+    let view = &node.view;
+    let full = (node.pods >= view.max_pods).then_some(FilterReason::TooManyPods);
+    let lacking = view.allocatable.lacking(&node.used, &pod.requests);
+    let insufficient = lacking.map(|name| FilterReason::Insufficient {
+        resource: known(name),
+        even_if_empty: exceeds(view, pod).any(|exceeded| exceeded == name),
+    });
+    full.into_iter().chain(insufficient).collect()
+}
+
+/// Returns the resources of which the Pod requests more than the node has without Pods.
+fn exceeds<'a>(node: &'a NodeView, pod: &'a PodView) -> impl Iterator<Item = &'a str> {
+    const NOTHING: &Resources = &Resources {
+        millicpu: 0,
+        memory: 0,
+        others: std::collections::BTreeMap::new(),
+    };
+    node.allocatable.lacking(NOTHING, &pod.requests)
+}
+
+/// Avoids an allocation for each of many nodes.
+fn known(resource: &str) -> Cow<'static, str> {
+    match resource {
+        "cpu" => Cow::Borrowed("cpu"),
+        "memory" => Cow::Borrowed("memory"),
+        other => Cow::Owned(other.to_owned()),
+    }
+}
+
+/// Returns whether a change may let the Pod fit: a Pod leaves or requests less, or a node that is large enough has more.
+pub fn hint(pod: &PodView, change: &Change) -> bool {
+    match change {
+        Change::Pod {
+            old: Some(_),
+            new: None,
+        } => true,
+        Change::Pod {
+            old: Some(old),
+            new: Some(new),
+        } => grows(&new.requests, &old.requests, &pod.requests),
+        Change::Node {
+            old,
+            new: Some(new),
+        } => {
+            let larger = |old: &NodeView| {
+                new.max_pods > old.max_pods
+                    || grows(&old.allocatable, &new.allocatable, &pod.requests)
+            };
+            new.max_pods > 0
+                && exceeds(new, pod).next().is_none()
+                && old.as_deref().is_none_or(larger)
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether `to` has more than `from` of a resource that is wanted.
+fn grows(from: &Resources, to: &Resources, wanted: &Resources) -> bool {
+    let other = |of: &Resources, name: &str| of.others.get(name).copied().unwrap_or_default();
+    (wanted.millicpu > 0 && to.millicpu > from.millicpu)
+        || (wanted.memory > 0 && to.memory > from.memory)
+        || wanted
+            .others
+            .keys()
+            .any(|name| other(to, name) > other(from, name))
+}
+
+/// Returns the score of a node: the mean of the shares of CPU and memory that are free with the Pod. A resource that the
+/// node does not have is left out.
+pub fn score(pod: &PodView, node: &NodeInfo) -> i64 {
+    let (has, used, wants) = (&node.view.allocatable, &node.nonzero, &pod.nonzero);
+    let cpu = free(has.millicpu, used.millicpu, wants.millicpu);
+    let memory = free(has.memory, used.memory, wants.memory);
+    match (cpu, memory) {
+        (Some(cpu), Some(memory)) => cpu.midpoint(memory),
+        (one, other) => one.or(other).unwrap_or_default(),
+    }
+}
+
+/// Returns the free share of `has`, from 0 to [`MAX`]; `None` of nothing.
+fn free(has: i64, used: i64, wants: i64) -> Option<i64> {
+    let left = has.saturating_sub(used).saturating_sub(wants).max(0);
+    let share = i128::from(left).saturating_mul(i128::from(MAX));
+    let share = share.checked_div(i128::from(has))?;
+    Some(i64::try_from(share).unwrap_or_default().clamp(0, MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks F13.
+    #[test]
+    fn what_is_left_is_a_share_of_what_there_is() {
+        assert_eq!(free(200, 50, 50), Some(50));
+        assert_eq!(free(200, 50, 150), Some(0));
+        assert_eq!(free(200, 300, 50), Some(0));
+        assert_eq!(free(0, 0, 0), None);
+        assert_eq!(free(-5, 0, 0), Some(0));
+        assert_eq!(free(i64::MAX, 0, 0), Some(100));
+        assert_eq!(free(i64::MAX, i64::MAX, i64::MAX), Some(0));
+    }
+}

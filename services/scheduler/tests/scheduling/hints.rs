@@ -1,0 +1,185 @@
+//! The changes that wake Pods, by the plugin that rejected them.
+
+use std::sync::Arc;
+
+use setpoint_scheduler::{Change, Plugin, helps};
+
+use crate::world::{NodeB, PodB, node, pod, world};
+
+fn pods(old: Option<&PodB>, new: Option<&PodB>) -> Change {
+    let view = |pod: &PodB| Arc::new(pod.view());
+    Change::Pod {
+        old: old.map(view),
+        new: new.map(view),
+    }
+}
+
+fn nodes(old: Option<&NodeB>, new: Option<&NodeB>) -> Change {
+    let view = |node: &NodeB| Arc::new(node.view());
+    Change::Node {
+        old: old.map(view),
+        new: new.map(view),
+    }
+}
+
+#[track_caller]
+fn assert_hints(plugin: Plugin, waiting: &PodB, cases: &[(Change, bool)]) {
+    let rejectors = [plugin].into_iter().collect();
+    for (n, (change, expected)) in cases.iter().enumerate() {
+        let helped = helps(&waiting.view(), rejectors, change);
+        assert_eq!(helped, *expected, "case {n}: {change:?}");
+    }
+    assert!(!helps(&waiting.view(), Default::default(), &cases[0].0));
+}
+
+/// Checks C6.
+#[test]
+fn pods_without_room_wake_when_room_is_made() {
+    let waiting = pod("p").cpu("2");
+    let small = node("a").has("cpu", "1");
+    let large = node("a").has("cpu", "4");
+    let larger = node("a").has("cpu", "8");
+    let labeled = larger.clone().labels("zone=b");
+    let placed = |cpu: &str| pod("other").on("a").cpu(cpu);
+    let cases = [
+        (pods(Some(&placed("1")), None), true),
+        (pods(None, Some(&placed("1"))), false),
+        (pods(Some(&placed("2")), Some(&placed("1"))), true),
+        (pods(Some(&placed("1")), Some(&placed("2"))), false),
+        (nodes(None, Some(&small)), false),
+        (nodes(None, Some(&large)), true),
+        (nodes(Some(&large), Some(&larger)), true),
+        (nodes(Some(&larger), Some(&large)), false),
+        (nodes(Some(&larger), Some(&labeled)), false),
+        (nodes(Some(&large), None), false),
+        (Change::Namespace, false),
+    ];
+    assert_hints(Plugin::NodeResourcesFit, &waiting, &cases);
+}
+
+/// Checks C6.
+#[test]
+fn pods_wake_when_a_node_ceases_to_reject_them() {
+    let plain = node("a");
+    let (labeled, cordoned) = (node("a").labels("disk=ssd"), node("a").cordoned());
+    let tainted = node("a").taint("x", "", "NoSchedule");
+    let rejected = [
+        (Plugin::NodeUnschedulable, pod("p"), &cordoned, &plain),
+        (Plugin::TaintToleration, pod("p"), &tainted, &plain),
+        (
+            Plugin::NodeAffinity,
+            pod("p").selects("disk=ssd"),
+            &plain,
+            &labeled,
+        ),
+    ];
+    for (plugin, waiting, bad, good) in rejected {
+        let cases = [
+            (nodes(None, Some(good)), true),
+            (nodes(None, Some(bad)), false),
+            (nodes(Some(bad), Some(good)), true),
+            (nodes(Some(good), Some(bad)), false),
+            (nodes(Some(good), Some(good)), false),
+            (nodes(Some(bad), None), false),
+            (pods(Some(&pod("other").on("a")), None), false),
+        ];
+        assert_hints(plugin, &waiting, &cases);
+    }
+}
+
+/// Checks C6.
+#[test]
+fn pods_wake_when_their_port_is_free() {
+    let waiting = pod("p").port("TCP/0.0.0.0/80");
+    let other = |port: &str| pod("other").on("a").port(port);
+    let cases = [
+        (pods(Some(&other("TCP/127.0.0.1/80")), None), true),
+        (pods(Some(&other("TCP/0.0.0.0/81")), None), false),
+        (pods(None, Some(&other("TCP/0.0.0.0/80"))), false),
+        (nodes(None, Some(&node("b"))), true),
+        (
+            nodes(Some(&node("b")), Some(&node("b").labels("x=y"))),
+            false,
+        ),
+    ];
+    assert_hints(Plugin::NodePorts, &waiting, &cases);
+}
+
+/// Checks C6: upstream's `Test_isSchedulableAfterPodChange` of InterPodAffinity.
+#[test]
+fn pods_wake_when_pods_that_they_want_or_avoid_come_and_go() {
+    let on = |labels: &str| pod("other").on("a").labels(labels);
+    let plain = pod("p").labels("app=web");
+    let near = plain.clone().near("zone", "app=db");
+    let cases = [
+        (pods(None, Some(&on("app=db"))), true),
+        (pods(None, Some(&on("app=x"))), false),
+        (pods(Some(&on("app=x")), Some(&on("app=db"))), true),
+        (pods(Some(&on("app=db")), Some(&on("app=db,x=y"))), false),
+        (pods(Some(&on("app=db")), None), false),
+        (pods(None, Some(&on("app=db").namespace("other"))), false),
+        (nodes(None, Some(&node("b").labels("zone=b"))), true),
+        (
+            nodes(Some(&node("b")), Some(&node("b").labels("zone=b"))),
+            true,
+        ),
+        (
+            nodes(Some(&node("b")), Some(&node("b").labels("x=y"))),
+            false,
+        ),
+        (Change::Namespace, true),
+    ];
+    assert_hints(Plugin::InterPodAffinity, &near, &cases);
+    let away = plain.clone().away("zone", "app=db");
+    let repelling = on("app=x").away("zone", "app=web");
+    let cases = [
+        (pods(Some(&on("app=db")), None), true),
+        (pods(Some(&on("app=db")), Some(&on("app=x"))), true),
+        (pods(Some(&on("app=x")), None), false),
+        (pods(None, Some(&on("app=db"))), false),
+        (pods(Some(&repelling), None), true),
+    ];
+    assert_hints(Plugin::InterPodAffinity, &away, &cases);
+    let cases = [
+        (pods(Some(&repelling), None), true),
+        (pods(Some(&on("app=x")), None), false),
+    ];
+    assert_hints(Plugin::InterPodAffinity, &plain, &cases);
+}
+
+/// Checks C6: upstream's `Test_isSchedulableAfterPodChange` of PodTopologySpread.
+#[test]
+fn pods_wake_when_the_spread_changes() {
+    let waiting = pod("p").labels("foo").spread(1, "zone", "foo");
+    let on = |labels: &str| pod("other").on("a").labels(labels);
+    let (bare, zoned) = (node("b"), node("b").labels("zone=b"));
+    let tainted = zoned.clone().taint("x", "", "NoSchedule");
+    let cases = [
+        (pods(None, Some(&on("foo"))), true),
+        (pods(Some(&on("foo")), None), true),
+        (pods(Some(&on("foo")), Some(&on("bar"))), true),
+        (pods(Some(&on("foo")), Some(&on("foo").deleting())), true),
+        (pods(Some(&on("foo")), Some(&on("foo,bar"))), false),
+        (pods(None, Some(&on("bar"))), false),
+        (pods(None, Some(&on("foo").namespace("other"))), false),
+        (nodes(None, Some(&zoned)), true),
+        (nodes(None, Some(&bare)), false),
+        (nodes(Some(&zoned), None), true),
+        (nodes(Some(&bare), Some(&zoned)), true),
+        (nodes(Some(&zoned), Some(&tainted)), true),
+        (nodes(Some(&zoned), Some(&zoned)), false),
+    ];
+    assert_hints(Plugin::PodTopologySpread, &waiting, &cases);
+}
+
+/// Checks C6: without nodes, each new one counts.
+#[test]
+fn pods_that_wait_for_the_first_node_are_rejected_by_all_plugins() {
+    let snapshot = world(&[], &[], &[pod("p")]);
+    let steps = setpoint_scheduler::plan(&snapshot).steps;
+    let setpoint_scheduler::Action::MarkUnschedulable { rejectors, .. } = &steps[0].action else {
+        panic!("there is no node");
+    };
+    let waiting = pod("p").view();
+    assert!(helps(&waiting, *rejectors, &nodes(None, Some(&node("a")))));
+}
