@@ -15,12 +15,16 @@ use crate::downward::Placement;
 use crate::environment::{self, environment, expand_words, hostname};
 use crate::events::Events;
 use crate::fields::{self, Column};
+use crate::handler::Target;
+use crate::hooks::{self, Hooks};
 use crate::plan::Action;
+use crate::probe::{self, Health, ProbeResults, Probes};
 use crate::runtime::{
-    self, ContainerConfig, ContainerId, LogLimits, Mount, Runtime, SandboxConfig, Volume,
+    self, ContainerConfig, ContainerId, LogLimits, Mount, Runtime, SandboxConfig, State, Volume,
+    Wake,
 };
 use crate::status::status;
-use crate::volumes;
+use crate::volumes::{Sources, Tokens, Updates};
 use crate::world::{AssignedPod, WaitingReason, World};
 
 /// The error of an action.
@@ -96,6 +100,18 @@ pub struct Executor<R> {
     pub gateway: Client,
     /// Records Events about Pods.
     pub events: Events,
+    /// The probes of running containers.
+    pub probes: Arc<Probes>,
+    /// The lifecycle hooks in progress.
+    pub hooks: Arc<Hooks>,
+    /// Enqueues a Pod whose probes or hooks have a new result.
+    pub wake: Wake,
+    /// The tokens in volumes.
+    pub tokens: Tokens,
+    /// The files in volumes.
+    pub updates: Updates,
+    /// The paths of the machine below which Pods may mount.
+    pub host_paths: Vec<String>,
     /// Limits of container logs.
     pub log: LogLimits,
 }
@@ -110,13 +126,17 @@ impl<R: Runtime> Executor<R> {
         match (action, pod) {
             (Action::RunSandbox { ip }, Some(pod)) => {
                 let meta = &pod.object.metadata;
+                let volumes = self.volumes(world, pod).await?;
+                self.updates.record(&meta.uid, &volumes);
+                self.updates.checked(&meta.uid, world.instant);
                 let config = SandboxConfig {
                     namespace: meta.namespace.clone(),
                     name: meta.name.clone(),
                     uid: meta.uid.clone(),
                     ip: *ip,
                     hostname: hostname(&pod.object).to_owned(),
-                    volumes: self.volumes(world, pod).await?,
+                    hosts: container_config::hosts(&pod.object),
+                    volumes,
                 };
                 self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;
                 if let (Some(column), None) = (Column::of::<R>(), world.sandbox()) {
@@ -134,14 +154,39 @@ impl<R: Runtime> Executor<R> {
             ) => {
                 self.start(world, pod, name, *attempt, *backoff).await?;
             }
+            (Action::UpdateVolumes, Some(pod)) => self.update_volumes(world, pod).await,
+            (Action::Probe(id), Some(pod)) => self.probe(world, pod, id),
+            (
+                Action::Kill {
+                    id,
+                    grace,
+                    reason,
+                    restarts,
+                },
+                Some(pod),
+            ) => {
+                self.events
+                    .killing(&pod.object, &id.name, *reason, *restarts);
+                self.stop(world, Some(pod), id, *grace).await?;
+            }
             (Action::Stop { id, grace }, pod) => {
                 if let Some(pod) = pod {
                     self.events.stopping(&pod.object, &id.name);
                 }
-                self.runtime.stop(id, *grace).await?;
+                self.stop(world, pod, id, *grace).await?;
             }
-            (Action::Remove(id), _) => self.runtime.remove(id).await?,
-            (Action::RemoveSandbox(uid), _) => self.runtime.remove_sandbox(uid).await?,
+            (Action::Remove(id), _) => {
+                self.runtime.remove(id).await?;
+                self.probes.forget(id);
+                self.hooks.forget(id);
+            }
+            (Action::RemoveSandbox(uid), _) => {
+                self.runtime.remove_sandbox(uid).await?;
+                self.probes.forget_pod(uid);
+                self.hooks.forget_pod(uid);
+                self.updates.forget(uid);
+                self.tokens.forget(uid);
+            }
             (Action::UpdateStatus, Some(pod)) => {
                 let Some(status) = status(world) else {
                     return Ok(Receipt::none());
@@ -163,8 +208,7 @@ impl<R: Runtime> Executor<R> {
         backoff: Duration,
     ) -> Result<(), Error> {
         let spec = &pod.object.spec;
-        let mut all = spec.init_containers.iter().chain(&spec.containers);
-        let Some(container) = all.find(|container| container.name == name) else {
+        let Some(container) = pod.container(name) else {
             return Ok(());
         };
         let refused = Column::of::<R>().and_then(|column| fields::refused(spec, name, column));
@@ -188,11 +232,27 @@ impl<R: Runtime> Executor<R> {
             limits: container_config::limits(container),
             security: container_config::security(spec, container),
             log: self.log,
+            console: container_config::console(container),
+            stop_signal: container_config::stop_signal(container),
+            termination_message: container_config::termination_message(container),
             mounts: self.mounts(world, pod, container, &env).await?,
             env,
         };
         let placeholder = config.command.is_empty() && R::RUNS_COMMANDS && !R::RUNS_IMAGES;
-        let origin = match self.runtime.start(config).await {
+        let id = config.id.clone();
+        let hook = container
+            .lifecycle
+            .as_ref()
+            .and_then(|own| own.post_start.as_ref());
+        let hook = hook.filter(|_| pod.runs.program_of(container));
+        if hook.is_some() {
+            self.hooks.announce(&id);
+        }
+        let started = self.runtime.start(config).await;
+        if started.is_err() {
+            self.hooks.forget(&id);
+        }
+        let origin = match started {
             Err(runtime::Error::Image {
                 reason,
                 message,
@@ -213,7 +273,83 @@ impl<R: Runtime> Executor<R> {
         self.events.pulled(&pod.object, container, origin);
         self.events
             .started(&pod.object, container, attempt, placeholder);
+        if let (Some(handler), Some(target)) = (hook, self.target(world, container, &id)) {
+            let run = hooks::Run {
+                target,
+                handler: handler.clone(),
+                pod: Arc::new(probe::subject(&pod.object)),
+            };
+            self.hooks.run_post_start(run, &self.events, &self.wake);
+        }
         Ok(())
+    }
+
+    /// Stops a container, after its preStop hook if it runs.
+    async fn stop(
+        &self,
+        world: &World,
+        pod: Option<&AssignedPod>,
+        id: &ContainerId,
+        grace: Duration,
+    ) -> Result<(), Error> {
+        let hook = pod.and_then(|pod| self.pre_stop(world, pod, id));
+        if let Some(run) = hook.filter(|_| !grace.is_zero())
+            && self.hooks.run_pre_stop(run, grace, &self.events)
+        {
+            return Ok(());
+        }
+        Ok(self.runtime.stop(id, grace).await?)
+    }
+
+    fn pre_stop(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+        id: &ContainerId,
+    ) -> Option<hooks::Run<R>> {
+        let container = pod.container(&id.name)?;
+        let handler = container.lifecycle.as_ref()?.pre_stop.clone()?;
+        let running = world
+            .running(&id.name)
+            .is_some_and(|running| running.id == *id);
+        if !running || !pod.runs.program_of(container) {
+            return None;
+        }
+        Some(hooks::Run {
+            target: self.target(world, container, id)?,
+            handler,
+            pod: Arc::new(probe::subject(&pod.object)),
+        })
+    }
+
+    /// Begins the probes of a container.
+    fn probe(&self, world: &World, pod: &AssignedPod, id: &ContainerId) {
+        let (Some(running), Some(container)) = (world.running(&id.name), pod.container(&id.name))
+        else {
+            return;
+        };
+        let (State::Running { since, .. }, Some(target)) =
+            (&running.state, self.target(world, container, id))
+        else {
+            return;
+        };
+        let begin = probe::Begin {
+            target,
+            pod: Arc::new(probe::subject(&pod.object)),
+            since: *since,
+            results: reported_results(world, &pod.id_of(running), &id.name),
+        };
+        self.probes.begin(begin, &self.events, &self.wake);
+    }
+
+    /// Returns what handlers need to know of a container.
+    fn target(&self, world: &World, container: &Container, id: &ContainerId) -> Option<Target<R>> {
+        Some(Target {
+            runtime: self.runtime.clone(),
+            id: id.clone(),
+            container: Arc::new(container.clone()),
+            ip: world.sandbox()?.config.ip,
+        })
     }
 
     /// Records an Event and returns the error for a container that cannot be started as configured.
@@ -229,7 +365,8 @@ impl<R: Runtime> Executor<R> {
         if !R::RUNS_IMAGES {
             return Ok(Vec::new());
         }
-        let volumes = volumes::volumes(&self.gateway, &pod.object, &placement(world, pod)).await;
+        let placement = placement(world, pod);
+        let volumes = self.sources(pod, &placement).volumes().await;
         volumes.map_err(|error| self.mount_error(&pod.object, error))
     }
 
@@ -244,8 +381,40 @@ impl<R: Runtime> Executor<R> {
             return Ok(Vec::new());
         }
         let placement = placement(world, pod);
-        let mounts = volumes::mounts(&self.gateway, &pod.object, &placement, container, env).await;
+        let mounts = self.sources(pod, &placement).mounts(container, env).await;
         mounts.map_err(|error| self.mount_error(&pod.object, error))
+    }
+
+    /// Replaces the files of the volumes whose objects have changed. Where that fails, the files stay as they are.
+    async fn update_volumes(&self, world: &World, pod: &AssignedPod) {
+        let placement = placement(world, pod);
+        let uid = &pod.object.metadata.uid;
+        let updated = match self.sources(pod, &placement).files().await {
+            Ok(volumes) => {
+                let changed = self.updates.changed(uid, volumes);
+                let updated = self.runtime.update_volumes(uid, changed.clone()).await;
+                if updated.is_ok() {
+                    self.updates.record(uid, &changed);
+                }
+                updated.map_err(|error| runtime_message(&error))
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(message) = updated {
+            let message = format!("the files of volumes could not be updated: {message}");
+            self.events.failed_mount(&pod.object, &message);
+        }
+        self.updates.checked(uid, world.instant);
+    }
+
+    fn sources<'a>(&'a self, pod: &'a AssignedPod, placement: &'a Placement) -> Sources<'a> {
+        Sources {
+            gateway: &self.gateway,
+            tokens: &self.tokens,
+            host_paths: &self.host_paths,
+            pod: &pod.object,
+            placement,
+        }
     }
 
     /// Records an Event and returns the error for a volume that cannot be set up. It affects the whole Pod, so no
@@ -320,6 +489,30 @@ impl<R: Runtime> Executor<R> {
             Err(error) if error.reason == Reason::Conflict => Ok(Receipt::none()),
             deleted => ignore_not_found(deleted.map(|written| written.receipt())),
         }
+    }
+}
+
+/// Returns the message of a runtime's error, with its cause.
+fn runtime_message(error: &runtime::Error) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+/// Returns the results that were last reported of a container's probes, by which it stays ready while an agent restarts.
+fn reported_results(world: &World, container_id: &str, name: &str) -> ProbeResults {
+    let reported = world.reported(name);
+    let reported = reported.filter(|reported| reported.container_id == container_id);
+    let passing = |yes: bool| {
+        if yes {
+            Health::Passing
+        } else {
+            Health::Unknown
+        }
+    };
+    ProbeResults {
+        liveness: Health::Passing,
+        readiness: passing(reported.is_some_and(|reported| reported.ready)),
+        startup: passing(reported.is_some_and(|reported| reported.started == Some(true))),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::plan::{Action, plan};
 use crate::pod::PodView;
 use crate::runtime::Runtime;
 use crate::status::status;
-use crate::world::{AssignedPod, WaitingReason, World};
+use crate::world::{AssignedPod, Runs, WaitingReason, World};
 
 /// The requeue delay of a Pod with a container that cannot be started as configured, for example because a ConfigMap is
 /// missing.
@@ -67,7 +67,8 @@ impl<R: Runtime> Reconciler for Agent<R> {
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<Observed> {
         let view = self.pods.get(key);
         let ours = view.and_then(|view| self.nodes.get(&view.node).map(|node| (view, node)));
-        let sandboxes = self.executor.runtime.sandboxes(key);
+        let mut sandboxes = self.executor.runtime.sandboxes(key);
+        self.executor.hooks.mark_stopping(&mut sandboxes);
         if ours.is_none() && sandboxes.is_empty() {
             return None;
         }
@@ -76,12 +77,19 @@ impl<R: Runtime> Reconciler for Agent<R> {
             ..Meta::default()
         };
         let meta = ours.as_ref().map(|(view, _)| view.meta().clone());
+        let uid = meta
+            .as_ref()
+            .map(|meta| meta.uid.as_str())
+            .unwrap_or_default();
         let world = World {
             now: inputs.now,
             instant: inputs.instant,
             pod: ours.map(|(view, node)| self.assigned(view.pod(), node)),
             sandboxes,
             waiting_reasons: BTreeMap::new(),
+            probes: self.executor.probes.results(uid),
+            post_starts: self.executor.hooks.post_starts(uid),
+            volumes_checked: self.executor.updates.last(uid),
         };
         let meta = meta.unwrap_or_else(gone);
         Some(Observed { meta, world })
@@ -163,6 +171,7 @@ impl<R: Runtime> Agent<R> {
             host_ip: node.ip.to_string(),
             allocatable: Arc::clone(&node.resources),
             runtime: R::NAME,
+            runs: Runs::of::<R>(),
         }
     }
 

@@ -1,9 +1,12 @@
 //! Derives parts of a container's runtime configuration from its spec. Pure.
 
 use setpoint_model::quantity::Amount;
-use setpoint_proto::core::{Container, PodSpec};
+use setpoint_proto::core::{Container, Pod, PodSpec};
 
-use crate::runtime::{Limits, Pull, Security};
+use crate::runtime::{Console, Hosts, Limits, Pull, Security, TerminationMessage};
+
+/// The domain of the cluster's names.
+const CLUSTER_DOMAIN: &str = "cluster.local";
 
 /// The type of the runtime's default seccomp or AppArmor profile.
 const DEFAULT_PROFILE: &str = "RuntimeDefault";
@@ -31,6 +34,46 @@ pub fn pull(container: &Container) -> Pull {
         "Always" => Pull::Always,
         "Never" => Pull::Never,
         _ => Pull::IfNotPresent,
+    }
+}
+
+/// Returns the terminal and stdin.
+pub fn console(container: &Container) -> Console {
+    Console {
+        stdin: container.stdin,
+        stdin_once: container.stdin_once,
+        tty: container.tty,
+    }
+}
+
+/// Returns the signal to stop the container with; empty for the image's.
+pub fn stop_signal(container: &Container) -> String {
+    let lifecycle = container.lifecycle.as_ref();
+    let signal = lifecycle.and_then(|lifecycle| lifecycle.stop_signal.clone());
+    signal.unwrap_or_default()
+}
+
+/// Returns where the termination message is.
+pub fn termination_message(container: &Container) -> TerminationMessage {
+    TerminationMessage {
+        path: container.termination_message_path.clone(),
+        falls_back_to_logs: container.termination_message_policy == "FallbackToLogsOnError",
+    }
+}
+
+/// Returns the entries of the file /etc/hosts.
+pub fn hosts(pod: &Pod) -> Hosts {
+    let aliases = pod.spec.host_aliases.iter();
+    let aliases = aliases.map(|alias| (alias.ip.clone(), alias.hostnames.clone()));
+    Hosts {
+        domain: match pod.spec.subdomain.as_str() {
+            "" => String::new(),
+            subdomain => format!(
+                "{subdomain}.{}.svc.{CLUSTER_DOMAIN}",
+                pod.metadata.namespace
+            ),
+        },
+        aliases: aliases.collect(),
     }
 }
 

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 
 use setpoint_controller::Client;
+use setpoint_controller::client::ListOptions;
 use setpoint_model::Key;
 use setpoint_proto::core::{
     ConfigMap, ConfigMapKeySelector, Container, EnvFromSource, EnvVar, EnvVarSource, Pod, Secret,
-    SecretKeySelector,
+    SecretKeySelector, Service,
 };
 use setpoint_proto::{ApiError, Reason};
 
 use crate::downward::{self, Placement};
 use crate::expand::expand;
+use crate::service_links;
 use crate::world::WaitingReason;
 
 /// Default `PATH` where no image sets one.
@@ -45,6 +47,10 @@ pub async fn environment(
         env.set("PATH", PATH.to_owned());
     }
     env.set("HOSTNAME", hostname(pod).to_owned());
+    let services = services(gateway, pod).await?;
+    for (name, value) in service_links::variables(&services) {
+        env.set(&name, value);
+    }
     for source in &container.env_from {
         for (name, value) in env_from_source(gateway, &pod.metadata.namespace, source).await? {
             env.set(&format!("{}{name}", source.prefix), value);
@@ -60,6 +66,25 @@ pub async fn environment(
         }
     }
     Ok(env.into_pairs())
+}
+
+/// Returns the Services that a Pod is told of: the API's, and those of its namespace unless it asks for none.
+async fn services(gateway: &Client, pod: &Pod) -> Result<Vec<Service>, ApiError> {
+    let api = Key::new("default", "kubernetes");
+    let mut services = match gateway.get::<Service>(&api).await {
+        Ok(api) => vec![api],
+        Err(error) if error.reason == Reason::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    if pod.spec.enable_service_links != Some(false) {
+        let own = ListOptions {
+            namespace: pod.metadata.namespace.clone(),
+            ..ListOptions::default()
+        };
+        // Later ones replace earlier ones of the same name.
+        services.extend(gateway.list::<Service>(&own).await?.items);
+    }
+    Ok(services)
 }
 
 /// Expands `$(NAME)` in the words of a command line.

@@ -4,11 +4,15 @@ use setpoint_controller::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
 
 use crate::duration;
+use crate::plan::KillReason;
+use crate::probe::ProbeKind;
 use crate::runtime::ImageOrigin;
 use crate::status::{DEADLINE, REJECTED};
 use crate::world::WaitingReason;
 
-/// Maximum number of fields named in one Event, whose message is limited to 1024 bytes.
+/// Maximum length of an Event's message in bytes.
+const MAX_MESSAGE: usize = 1024;
+/// Maximum number of fields named in one Event.
 const MAX_FIELDS: usize = 10;
 
 /// Records Events about Pods, unless Events are disabled.
@@ -34,7 +38,7 @@ impl Events {
         recorder.normal(&about, "Started", format!("Started container {name}"));
         if placeholder && attempt == 0 {
             let message = format!(
-                "Image {image:?} is not run: the node has no container engine and container {name} specifies no command. A placeholder process runs in its place"
+                "Image {image:?} is not run: the node has no container engine and container {name} specifies no command. A placeholder process runs in its place, without probes and hooks"
             );
             recorder.warning(&about, "Placeholder", message);
         }
@@ -62,6 +66,54 @@ impl Events {
     pub fn stopping(&self, pod: &Pod, container: &str) {
         self.normal(pod, Some(container), "Killing", || {
             format!("Stopping container {container}")
+        });
+    }
+
+    /// Records that a container is being killed, and whether it will be restarted.
+    pub fn killing(&self, pod: &Pod, container: &str, reason: KillReason, restarts: bool) {
+        self.normal(pod, Some(container), "Killing", || {
+            let why = match reason {
+                KillReason::PostStart => return "FailedPostStartHook".to_owned(),
+                KillReason::Liveness => "failed liveness probe",
+                KillReason::Startup => "failed startup probe",
+            };
+            let end = if restarts { ", will be restarted" } else { "" };
+            format!("Container {container} {why}{end}")
+        });
+    }
+
+    /// Records a failed execution of a probe.
+    pub fn unhealthy(&self, pod: &Pod, container: &str, kind: ProbeKind, why: &str) {
+        self.warning(pod, Some(container), "Unhealthy", || {
+            format!("{kind} probe failed: {why}")
+        });
+    }
+
+    /// Records that a probe could not be executed.
+    pub fn probe_errored(&self, pod: &Pod, container: &str, kind: ProbeKind, why: &str) {
+        self.warning(pod, Some(container), "Unhealthy", || {
+            format!("{kind} probe errored and resulted in unknown state: {why}")
+        });
+    }
+
+    /// Records a remark about a probe that passed.
+    pub fn probe_warning(&self, pod: &Pod, container: &str, kind: ProbeKind, remark: &str) {
+        self.warning(pod, Some(container), "ProbeWarning", || {
+            format!("{kind} probe warning: {remark}")
+        });
+    }
+
+    /// Records a failed postStart hook. Its error may hold secrets of the container and is not named.
+    pub fn failed_post_start(&self, pod: &Pod, container: &str) {
+        self.warning(pod, Some(container), "FailedPostStartHook", || {
+            "PostStartHook failed".to_owned()
+        });
+    }
+
+    /// Records a failed preStop hook.
+    pub fn failed_pre_stop(&self, pod: &Pod, container: &str) {
+        self.warning(pod, Some(container), "FailedPreStopHook", || {
+            "PreStopHook failed".to_owned()
         });
     }
 
@@ -186,9 +238,16 @@ impl Events {
         message: impl FnOnce() -> String,
     ) {
         if let Some(recorder) = &self.recorder {
-            recorder.warning(&reference(pod, container), reason, message());
+            let message = shortened(message());
+            recorder.warning(&reference(pod, container), reason, message);
         }
     }
+}
+
+/// Cuts a message to the maximum length of an Event's. Those of probes have the output of containers.
+fn shortened(mut message: String) -> String {
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+    message
 }
 
 fn backs_off(container: &ContainerStatus) -> bool {

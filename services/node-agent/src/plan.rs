@@ -17,9 +17,12 @@ use setpoint_model::pod::is_terminal;
 use setpoint_model::time::after;
 use setpoint_proto::core::Container;
 
+use crate::hooks::PostStart;
+use crate::probe::{Health, ProbeKind};
 use crate::restart::{Ended, RestartPolicy, is_sidecar};
 use crate::runtime::{self, ContainerId, Sandbox, State};
-use crate::world::{AssignedPod, AttemptHistory, LastAttempt, World};
+use crate::volumes::{INTERVAL, follows_objects};
+use crate::world::{AssignedPod, AttemptHistory, LastAttempt, Runs, World, at_least_one_second};
 
 /// Grace period for containers of a Pod that is gone or terminal.
 const STALE_GRACE: Duration = Duration::from_secs(1);
@@ -46,6 +49,21 @@ pub enum Action {
         /// Backoff to apply after this attempt ends.
         backoff: Duration,
     },
+    /// Compare the files of volumes with the objects that they come from, and replace those that differ.
+    UpdateVolumes,
+    /// Begin the probes of a running container.
+    Probe(ContainerId),
+    /// Kill a container that is not as it should be.
+    Kill {
+        /// The attempt.
+        id: ContainerId,
+        /// Time until it is killed by force.
+        grace: Duration,
+        /// Why.
+        reason: KillReason,
+        /// Whether its restart policy lets it start again.
+        restarts: bool,
+    },
     /// Ask a container to stop.
     Stop {
         /// The attempt to stop.
@@ -61,6 +79,17 @@ pub enum Action {
     RemoveSandbox(String),
     /// Delete the Pod's object.
     Delete,
+}
+
+/// Why a container is killed although its Pod goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillReason {
+    /// Its postStart hook has failed.
+    PostStart,
+    /// Its liveness probe fails.
+    Liveness,
+    /// Its startup probe has failed.
+    Startup,
 }
 
 /// Plans the next actions for one Pod, and when to reconcile it again if nothing changes.
@@ -105,8 +134,29 @@ impl AssignedPod {
         match world.sandbox() {
             None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
             Some(sandbox) if !sandbox.ready => self.recreate_sandbox(world, sandbox, ip, plan),
-            Some(_) if self.initialized(world) => self.run(world, plan),
-            Some(_) => self.initialize(world, plan),
+            Some(_) => {
+                self.update_volumes(world, plan);
+                match self.initialized(world) {
+                    true => self.run(world, plan),
+                    false => self.initialize(world, plan),
+                }
+            }
+        }
+    }
+
+    /// Lets the files of volumes follow the objects that they come from.
+    fn update_volumes(&self, world: &World, plan: &mut Plan<Action>) {
+        if self.runs != Runs::Images || !follows_objects(&self.object) {
+            return;
+        }
+        let age = |at| world.instant.saturating_duration_since(at);
+        let age = world.volumes_checked.map_or(INTERVAL, age);
+        match INTERVAL.saturating_sub(age) {
+            Duration::ZERO => plan.step(
+                Action::UpdateVolumes,
+                "the files of its volumes may be older than their objects",
+            ),
+            rest => plan.look_again(rest),
         }
     }
 
@@ -165,6 +215,9 @@ impl AssignedPod {
             .init_containers
             .iter()
             .filter(|container| !self.is_init_complete(world, container));
+        for sidecar in spec.init_containers.iter().filter(|init| is_sidecar(init)) {
+            self.supervise(world, sidecar, plan);
+        }
         let Some(container) = waiting.next() else {
             return;
         };
@@ -178,16 +231,74 @@ impl AssignedPod {
 
     fn run(&self, world: &World, plan: &mut Plan<Action>) {
         let spec = &self.object.spec;
-        for container in spec
-            .init_containers
-            .iter()
-            .filter(|container| is_sidecar(container))
-        {
-            start_if_due(plan, world, container, RestartPolicy::Always);
+        let sidecars = spec.init_containers.iter().filter(|init| is_sidecar(init));
+        for container in sidecars.chain(&spec.containers) {
+            self.supervise(world, container, plan);
         }
-        for container in &spec.containers {
-            start_if_due(plan, world, container, RestartPolicy::of(spec));
+        let policy = RestartPolicy::of(spec);
+        let sidecars = spec.init_containers.iter().filter(|init| is_sidecar(init));
+        let all = sidecars.map(|sidecar| (sidecar, RestartPolicy::Always));
+        for (container, policy) in all.chain(spec.containers.iter().map(|main| (main, policy))) {
+            let begins = start_if_due(plan, world, container, policy);
+            // Containers start one after the other, each when the postStart hook of the one before has ended.
+            let hook = container
+                .lifecycle
+                .as_ref()
+                .and_then(|own| own.post_start.as_ref());
+            let running = world.running(&container.name);
+            let runs_hook = running.is_some_and(|running| {
+                world.post_starts.get(&running.id) == Some(&PostStart::Running)
+            });
+            if runs_hook || begins && hook.is_some() && self.runs.program_of(container) {
+                return;
+            }
         }
+    }
+
+    /// Begins the probes of a running container, or kills it if its postStart hook or a probe has failed.
+    fn supervise(&self, world: &World, container: &Container, plan: &mut Plan<Action>) {
+        let Some(running) = world.running(&container.name) else {
+            return;
+        };
+        if self.is_unprobed(world, container) {
+            return plan.step(
+                Action::Probe(running.id.clone()),
+                "the container runs and has probes",
+            );
+        }
+        let Some((reason, because)) = failure(world, &running.id) else {
+            return;
+        };
+        let grace = self.kill_grace(container, reason);
+        if is_stopping_by(&running.state, world, grace) {
+            return;
+        }
+        let policy = match is_sidecar(container) {
+            true => RestartPolicy::Always,
+            false => RestartPolicy::of(&self.object.spec),
+        };
+        let (id, restarts) = (running.id.clone(), policy != RestartPolicy::Never);
+        plan.step(
+            Action::Kill {
+                id,
+                grace,
+                reason,
+                restarts,
+            },
+            because,
+        );
+    }
+
+    /// Returns the grace period of a container that is killed, which its probe may override.
+    fn kill_grace(&self, container: &Container, reason: KillReason) -> Duration {
+        let kind = match reason {
+            KillReason::PostStart => return self.termination_grace(),
+            KillReason::Liveness => ProbeKind::Liveness,
+            KillReason::Startup => ProbeKind::Startup,
+        };
+        let probe = kind.of(container);
+        let own = probe.and_then(|probe| probe.termination_grace_period_seconds);
+        own.map_or_else(|| self.termination_grace(), at_least_one_second)
     }
 
     fn terminate(&self, world: &World, plan: &mut Plan<Action>) {
@@ -221,13 +332,27 @@ impl AssignedPod {
     }
 }
 
-/// Starts a container that has not been started, or that has ended and whose backoff is over.
+/// Returns why a running container is to be killed.
+fn failure(world: &World, id: &ContainerId) -> Option<(KillReason, &'static str)> {
+    let results = world.probes.get(id).copied().unwrap_or_default();
+    if world.post_starts.get(id) == Some(&PostStart::Failed) {
+        Some((KillReason::PostStart, "its postStart hook has failed"))
+    } else if results.liveness == Health::Failing {
+        Some((KillReason::Liveness, "its liveness probe fails"))
+    } else if results.startup == Health::Failing {
+        Some((KillReason::Startup, "its startup probe has failed"))
+    } else {
+        None
+    }
+}
+
+/// Starts a container that has not been started, or that has ended and whose backoff is over. Returns whether it does.
 fn start_if_due(
     plan: &mut Plan<Action>,
     world: &World,
     container: &Container,
     policy: RestartPolicy,
-) {
+) -> bool {
     let AttemptHistory { next, last } = world.history(&container.name);
     let because = match world.current_attempt(&container.name) {
         LastAttempt::Never => "the container ended in a sandbox that is lost",
@@ -238,10 +363,13 @@ fn start_if_due(
         LastAttempt::Ended(ended) if policy.restarts(ended.code) => {
             match ended.remaining_backoff(world.now, world.instant) {
                 Duration::ZERO => (ended.next_backoff(), because),
-                wait => return plan.look_again(wait),
+                wait => {
+                    plan.look_again(wait);
+                    return false;
+                }
             }
         }
-        _ => return,
+        _ => return false,
     };
     let attempts = world
         .sandbox()
@@ -262,6 +390,7 @@ fn start_if_due(
         },
         because,
     );
+    true
 }
 
 fn remove_stale(plan: &mut Plan<Action>, world: &World, sandbox: &Sandbox, because: &'static str) {
@@ -280,12 +409,14 @@ fn stop(
     grace: Duration,
     because: &'static str,
 ) {
-    let id = container.id.clone();
-    match container.state {
-        State::Running {
-            stopping: Some(sooner),
-            ..
-        } if sooner <= after(world.now, grace) => {}
-        _ => plan.step(Action::Stop { id, grace }, because),
+    if !is_stopping_by(&container.state, world, grace) {
+        let id = container.id.clone();
+        plan.step(Action::Stop { id, grace }, because);
     }
+}
+
+/// Returns whether a container is being stopped, with a deadline no later than that of a stop that began now.
+fn is_stopping_by(state: &State, world: &World, grace: Duration) -> bool {
+    let by = after(world.now, grace);
+    matches!(state, State::Running { stopping: Some(sooner), .. } if *sooner <= by)
 }

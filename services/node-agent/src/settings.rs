@@ -264,6 +264,10 @@ impl setpoint_host::Settings for Settings {
                 "docker.cluster",
                 "Cluster label of the containers; empty for the Compose project's name, else setpoint",
             ),
+            (
+                "docker.host_paths",
+                "Paths of the engine's machine that Pods may mount, with all below them; none by default",
+            ),
         ]
     }
 

@@ -30,6 +30,7 @@ use crate::runtime::{Runtime, Wake};
 use crate::service::NodeService;
 use crate::settings::{Kind, Settings};
 use crate::usage::Meter;
+use crate::volumes::{Tokens, Updates};
 
 /// Runs the agent until shutdown.
 ///
@@ -45,8 +46,7 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         node.ip = engine.as_ref().map_or(node.ip, |engine| engine.address);
     }
     let queue = QueueHandle::default();
-    let handle = queue.clone();
-    let wake: Wake = Arc::new(move |pod: &Key| handle.add(pod.clone(), None));
+    let wake = wake(&queue);
     let gateway = Client::connect(&settings.gateway, host.instance())?;
     let tasks = gateway.tasks();
     if let Some(engine) = engine {
@@ -66,6 +66,12 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
             serve(host, settings, machine, nodes, queue, gateway, runtime).await
         }
     }
+}
+
+/// Returns a function that adds Pods to the queue.
+fn wake(queue: &QueueHandle) -> Wake {
+    let queue = queue.clone();
+    Arc::new(move |pod: &Key| queue.add(pod.clone(), None))
 }
 
 /// Connects to the container engine if the settings ask for one. If there is none and the settings allow the fallback,
@@ -119,7 +125,8 @@ async fn serve<R: Runtime>(
     };
     let replica = Replica::announce(host, gateway, recorder, Pod::RESOURCE);
     let (host, gateway) = (&replica.host, &replica.client);
-    let controller = controller(&replica, &settings, &nodes, runtime).queue(&queue);
+    let wake = wake(&queue);
+    let controller = controller(&replica, &settings, &nodes, runtime, wake).queue(&queue);
     replica.ready_when(controller.ready());
     let (agent, shutdown) = (controller.reconciler(), host.shutdown());
     let names = nodes.iter().map(|node| node.name.clone()).collect();
@@ -147,6 +154,7 @@ fn controller<R: Runtime>(
     settings: &Settings,
     nodes: &[Node],
     runtime: R,
+    wake: Wake,
 ) -> Controller<Agent<R>> {
     let events = settings.writes_events().then(|| replica.events.clone());
     let capacities = nodes.iter().map(|node| (node.name.clone(), node.capacity));
@@ -159,6 +167,12 @@ fn controller<R: Runtime>(
             gateway: replica.client.clone(),
             events: Events::new(events),
             log: settings.log_limits(),
+            probes: Arc::default(),
+            hooks: Arc::default(),
+            wake,
+            tokens: Tokens::default(),
+            updates: Updates::default(),
+            host_paths: settings.docker.host_paths.clone(),
         },
         admission,
         nodes: by_name.collect(),

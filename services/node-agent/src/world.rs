@@ -14,8 +14,10 @@ use setpoint_proto::core::{Container, ContainerStatus, Pod};
 use setpoint_proto::meta::Quantity;
 
 use crate::admission::AdmitResult;
-use crate::restart::{Ended, RestartPolicy};
-use crate::runtime::{self, Sandbox, State};
+use crate::hooks::PostStart;
+use crate::probe::{Health, ProbeResults, has_probe};
+use crate::restart::{Ended, RestartPolicy, is_sidecar};
+use crate::runtime::{self, ContainerId, Sandbox, State};
 use crate::status::status;
 
 /// The API's default for `terminationGracePeriodSeconds`.
@@ -37,6 +39,12 @@ pub struct World {
     pub sandboxes: Vec<Sandbox>,
     /// Waiting reasons of containers that could not be started in this reconcile, by container name.
     pub waiting_reasons: BTreeMap<String, WaitingReason>,
+    /// Results of the probes of the Pod's containers, of those whose probes have begun.
+    pub probes: BTreeMap<ContainerId, ProbeResults>,
+    /// The postStart hooks of the Pod's containers that run or have failed.
+    pub post_starts: BTreeMap<ContainerId, PostStart>,
+    /// Monotonic time at which the Pod's volumes were last compared with their objects.
+    pub volumes_checked: Option<Instant>,
 }
 
 /// A Pod that is bound to a node of this agent.
@@ -52,6 +60,39 @@ pub struct AssignedPod {
     pub admission: AdmitResult,
     /// Name of the runtime: the scheme of container ids.
     pub runtime: &'static str,
+    /// What the runtime runs.
+    pub runs: Runs,
+}
+
+/// What a runtime runs as a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// Images.
+    Images,
+    /// Commands; a placeholder in place of a container without one.
+    Commands,
+    /// Nothing.
+    Nothing,
+}
+
+impl Runs {
+    /// Returns what a runtime runs.
+    pub const fn of<R: runtime::Runtime>() -> Self {
+        match (R::RUNS_IMAGES, R::RUNS_COMMANDS) {
+            (true, _) => Self::Images,
+            (false, true) => Self::Commands,
+            (false, false) => Self::Nothing,
+        }
+    }
+
+    /// Returns whether the program of a container runs, so that its probes and hooks have an effect.
+    pub fn program_of(self, container: &Container) -> bool {
+        match self {
+            Self::Images => true,
+            Self::Commands => !container.command.is_empty(),
+            Self::Nothing => false,
+        }
+    }
 }
 
 /// The reason and the message of a container's `waiting` state.
@@ -158,12 +199,21 @@ impl World {
 
     /// Returns the newest attempt at a container in the current sandbox. Attempts in a lost sandbox do not count.
     pub fn current_attempt(&self, name: &str) -> LastAttempt {
-        let sandbox = self.sandbox();
-        let latest = sandbox.and_then(|sandbox| Some((sandbox, sandbox.latest(name)?)));
-        match latest {
-            Some((sandbox, latest)) if latest.sandbox == sandbox.id => LastAttempt::of(latest),
-            _ => LastAttempt::Never,
-        }
+        self.current(name)
+            .map_or(LastAttempt::Never, LastAttempt::of)
+    }
+
+    fn current(&self, name: &str) -> Option<&runtime::Container> {
+        let sandbox = self.sandbox()?;
+        sandbox
+            .latest(name)
+            .filter(|latest| latest.sandbox == sandbox.id)
+    }
+
+    /// Returns the running attempt at a container in the current sandbox.
+    pub fn running(&self, name: &str) -> Option<&runtime::Container> {
+        self.current(name)
+            .filter(|latest| matches!(latest.state, State::Running { .. }))
     }
 
     /// Returns the last reported status of a container.
@@ -236,10 +286,48 @@ impl AssignedPod {
     /// runs.
     pub fn is_init_complete(&self, world: &World, container: &Container) -> bool {
         match world.current_attempt(&container.name) {
-            LastAttempt::Running => crate::restart::is_sidecar(container),
-            LastAttempt::Ended(ended) => ended.code == 0 && !crate::restart::is_sidecar(container),
+            LastAttempt::Running => is_sidecar(container) && self.has_started(world, container),
+            LastAttempt::Ended(ended) => ended.code == 0 && !is_sidecar(container),
             LastAttempt::Never | LastAttempt::Starting => false,
         }
+    }
+
+    /// Returns whether a container runs, its postStart hook has succeeded, and its startup probe has passed.
+    pub fn has_started(&self, world: &World, container: &Container) -> bool {
+        world.running(&container.name).is_some_and(|running| {
+            let results = world.probes.get(&running.id);
+            let passed = results.map_or(Health::Unknown, |results| results.startup);
+            let waits = container.startup_probe.is_some() && self.runs.program_of(container);
+            !world.post_starts.contains_key(&running.id) && (!waits || passed == Health::Passing)
+        })
+    }
+
+    /// Returns whether a container has started and its readiness probe passes.
+    pub fn is_container_ready(&self, world: &World, container: &Container) -> bool {
+        let results = world
+            .running(&container.name)
+            .and_then(|running| world.probes.get(&running.id));
+        let passed = results.map_or(Health::Unknown, |results| results.readiness);
+        let asked = container.readiness_probe.is_some() && self.runs.program_of(container);
+        self.has_started(world, container) && (!asked || passed == Health::Passing)
+    }
+
+    /// Returns whether the probes of a running container are to begin.
+    pub fn is_unprobed(&self, world: &World, container: &Container) -> bool {
+        let running = world.running(&container.name);
+        has_probe(container)
+            && self.runs.program_of(container)
+            && running.is_some_and(|running| {
+                !world.post_starts.contains_key(&running.id)
+                    && !world.probes.contains_key(&running.id)
+            })
+    }
+
+    /// Returns the spec of a container or init container.
+    pub fn container(&self, name: &str) -> Option<&Container> {
+        let spec = &self.object.spec;
+        let mut all = spec.init_containers.iter().chain(&spec.containers);
+        all.find(|container| container.name == name)
     }
 
     /// Returns what is left of `activeDeadlineSeconds`, zero if it is exceeded. `None` without a deadline, or before a

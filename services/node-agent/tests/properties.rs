@@ -6,7 +6,8 @@
 mod simulation;
 
 use proptest::prelude::*;
-use setpoint_node_agent::{Action, plan};
+use setpoint_node_agent::{Action, Health, ProbeResults, plan};
+use setpoint_proto::core::{Pod, Probe};
 use simulation::{Simulation, pod};
 
 #[derive(Clone, Debug)]
@@ -16,6 +17,7 @@ enum Event {
     Forget,
     LoseSandbox,
     Delete(i64),
+    Probe(usize, ProbeResults),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -24,9 +26,34 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         3 => (0..700_u64).prop_map(Event::Advance),
         1 => Just(Event::Forget),
         1 => Just(Event::LoseSandbox),
+        3 => (1..3_usize, results()).prop_map(|(index, results)| Event::Probe(index, results)),
         1 => prop_oneof![0..60_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(Event::Delete),
     ];
     proptest::collection::vec(one, 0..25)
+}
+
+fn results() -> impl Strategy<Value = ProbeResults> {
+    let health = || {
+        prop_oneof![
+            Just(Health::Unknown),
+            Just(Health::Passing),
+            Just(Health::Failing)
+        ]
+    };
+    (health(), health(), health()).prop_map(|(liveness, readiness, startup)| ProbeResults {
+        liveness,
+        readiness,
+        startup,
+    })
+}
+
+/// Returns a Pod whose containers have probes.
+fn probed(policy: &str) -> Pod {
+    let mut pod = pod(policy, &["init"], &["web", "log"]);
+    pod.spec.containers[0].readiness_probe = Some(Probe::default());
+    pod.spec.containers[0].startup_probe = Some(Probe::default());
+    pod.spec.containers[1].liveness_probe = Some(Probe::default());
+    pod
 }
 
 const NAMES: [&str; 3] = ["init", "web", "log"];
@@ -38,7 +65,7 @@ proptest! {
         policy in prop_oneof![Just("Always"), Just("OnFailure"), Just("Never")],
         events in events(),
     ) {
-        let mut simulation = Simulation::of(pod(policy, &["init"], &["web", "log"]));
+        let mut simulation = Simulation::of(probed(policy));
         simulation.converge();
         for event in events {
             let before = simulation.pod().status.clone();
@@ -48,6 +75,12 @@ proptest! {
                 Event::Forget => simulation.world.sandboxes.clear(),
                 Event::LoseSandbox => simulation.lose_sandbox(),
                 Event::Delete(grace) => simulation.delete(grace),
+                Event::Probe(index, results) => {
+                    if let Some(running) = simulation.world.running(NAMES[index]) {
+                        let id = running.id.clone();
+                        simulation.world.probes.insert(id, results);
+                    }
+                }
             }
             simulation.converge();
             if simulation.world.pod.is_none() {

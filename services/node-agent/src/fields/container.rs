@@ -34,25 +34,22 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::refused("volumeDevices", |container| {
         !container.volume_devices.is_empty()
     }),
-    Row::ignored("livenessProbe", |container| {
-        container.liveness_probe.is_some()
+    // Without effect for placeholders, whose Event says so.
+    Row::supported("livenessProbe"),
+    Row::supported("readinessProbe"),
+    Row::supported("startupProbe"),
+    Row::supported("lifecycle"),
+    Row::docker_only("lifecycle.stopSignal", |container| {
+        let lifecycle = container.lifecycle.as_ref();
+        lifecycle.is_some_and(|lifecycle| lifecycle.stop_signal.is_some())
     }),
-    Row::ignored("readinessProbe", |container| {
-        container.readiness_probe.is_some()
-    }),
-    Row::ignored("startupProbe", |container| {
-        container.startup_probe.is_some()
-    }),
-    Row::ignored("lifecycle", |container| container.lifecycle.is_some()),
-    Row::ignored("terminationMessagePath", |container| {
+    Row::docker_only("terminationMessagePath", |container| {
         !["", TERMINATION_LOG].contains(&container.termination_message_path.as_str())
     }),
-    Row::ignored("terminationMessagePolicy", |container| {
-        !["", "File"].contains(&container.termination_message_policy.as_str())
-    }),
-    Row::ignored("stdin", |container| container.stdin),
-    Row::ignored("stdinOnce", |container| container.stdin_once),
-    Row::ignored("tty", |container| container.tty),
+    Row::supported("terminationMessagePolicy"),
+    Row::docker_only("stdin", |container| container.stdin),
+    Row::docker_only("stdinOnce", |container| container.stdin_once),
+    Row::docker_only("tty", |container| container.tty),
     Row::ignored("restartPolicyRules", |container| {
         !container.restart_policy_rules.is_empty()
     }),

@@ -29,7 +29,6 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::supported("evictionResponders"),
     Row::supported("serviceAccountName"),
     Row::supported("serviceAccount"),
-    // The gateway sets it in every Pod, so its membership carries no information; no Services are served yet.
     Row::supported("enableServiceLinks"),
     Row::docker_only("hostname", |spec| !spec.hostname.is_empty()),
     Row::process_only("hostNetwork", |spec| spec.host_network),
@@ -43,8 +42,8 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::ignored("imagePullSecrets", |spec| {
         !spec.image_pull_secrets.is_empty()
     }),
-    Row::ignored("subdomain", |spec| !spec.subdomain.is_empty()),
-    Row::ignored("hostAliases", |spec| !spec.host_aliases.is_empty()),
+    Row::docker_only("subdomain", |spec| !spec.subdomain.is_empty()),
+    Row::docker_only("hostAliases", |spec| !spec.host_aliases.is_empty()),
     Row::ignored("ephemeralContainers", |spec| {
         !spec.ephemeral_containers.is_empty()
     }),

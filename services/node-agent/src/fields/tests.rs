@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use prost_reflect::DescriptorPool;
 use setpoint_proto::core::{
-    Capabilities, HostAlias, PodSecurityContext, Probe, SeccompProfile, SecurityContext,
+    Capabilities, PodDnsConfig, PodSecurityContext, SeccompProfile, SecurityContext, VolumeMount,
 };
 
 use super::*;
@@ -59,10 +59,14 @@ fn spec() -> PodSpec {
     };
     PodSpec {
         host_network: true,
-        host_aliases: vec![HostAlias::default()],
+        dns_config: Some(PodDnsConfig::default()),
         containers: vec![Container {
             name: "web".into(),
-            liveness_probe: Some(Probe::default()),
+            volume_mounts: vec![VolumeMount {
+                mount_path: "/a".into(),
+                mount_propagation: Some("Bidirectional".into()),
+                ..VolumeMount::default()
+            }],
             security_context: Some(context),
             ..Container::default()
         }],
@@ -76,9 +80,9 @@ fn a_field_without_effect_is_named_by_its_path() {
     let docker = ignored(&spec(), Column::Docker);
     let expected = [
         "spec.hostNetwork",
-        "spec.hostAliases",
-        "spec.containers{web}.livenessProbe",
+        "spec.dnsConfig",
         "spec.containers{web}.securityContext.privileged",
+        "spec.containers{web}.volumeMounts{/a}.mountPropagation",
         "spec.containers{web}.securityContext.capabilities.add[ALL]",
     ];
     assert_eq!(docker, expected);

@@ -22,6 +22,9 @@ pub struct SandboxConfig {
     /// Host name of the containers; empty for the Pod's name.
     #[serde(default)]
     pub hostname: String,
+    /// What the file /etc/hosts of the containers says beside it.
+    #[serde(default)]
+    pub hosts: Hosts,
     /// The volumes of the Pod. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub volumes: Vec<Volume>,
@@ -34,8 +37,18 @@ impl SandboxConfig {
     }
 }
 
+/// Entries of the file /etc/hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hosts {
+    /// Domain of the Pod's host name; empty for none.
+    pub domain: String,
+    /// Addresses and their names.
+    pub aliases: Vec<(String, Vec<String>)>,
+}
+
 /// The configuration of a container.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContainerConfig {
     /// The attempt.
     pub id: ContainerId,
@@ -64,6 +77,15 @@ pub struct ContainerConfig {
     /// Log limits.
     #[serde(default)]
     pub log: LogLimits,
+    /// The terminal and stdin.
+    #[serde(default)]
+    pub console: Console,
+    /// Signal to stop it with; empty for the image's.
+    #[serde(default)]
+    pub stop_signal: String,
+    /// Where its termination message is.
+    #[serde(default)]
+    pub termination_message: TerminationMessage,
     /// The mounts. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub mounts: Vec<Mount>,
@@ -77,6 +99,28 @@ impl ContainerConfig {
             command => [command, &self.args].concat(),
         }
     }
+}
+
+/// The console of a container's own process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Console {
+    /// Keep stdin open for clients that attach.
+    pub stdin: bool,
+    /// Close stdin when the first such client leaves.
+    pub stdin_once: bool,
+    /// Give it a terminal.
+    pub tty: bool,
+}
+
+/// Where the termination message of a container is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TerminationMessage {
+    /// Path of a file; empty for none.
+    pub path: String,
+    /// Use the end of the log if the file is empty and the container has failed.
+    pub falls_back_to_logs: bool,
 }
 
 /// An image pull policy.
@@ -219,6 +263,8 @@ pub enum VolumeKind {
     Empty,
     /// An empty directory in memory, limited to this many bytes; zero for unlimited.
     Memory(i64),
+    /// A path of the machine.
+    Host(HostPath),
     /// A directory of files, mounted read-only.
     Files {
         /// The files.
@@ -226,6 +272,15 @@ pub enum VolumeKind {
         /// Whether to keep them in memory instead of on disk.
         secret: bool,
     },
+}
+
+/// A path of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPath {
+    /// The path.
+    pub path: String,
+    /// Whether to create a directory there if there is nothing.
+    pub create: bool,
 }
 
 /// A file of a volume.
@@ -240,12 +295,14 @@ pub struct File {
 }
 
 /// A mount of a volume in a container.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mount {
     /// Name of the volume.
     pub volume: String,
     /// Path in the container.
     pub path: String,
+    /// The path of the machine that is mounted, if the volume is one.
+    pub host: Option<HostPath>,
     /// Whether the container may only read it.
     pub read_only: bool,
     /// If not empty, these files are copied into the container in place of mounting the volume.

@@ -5,7 +5,9 @@ pub mod docker;
 pub mod log;
 pub mod process;
 pub mod simulated;
+pub mod streams;
 mod table;
+mod termination;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,11 +20,12 @@ use serde::{Deserialize, Serialize};
 use setpoint_model::Key;
 
 pub use config::{
-    ContainerConfig, File, ImageOrigin, Limits, LogLimits, Mount, Pull, Pulled, SandboxConfig,
-    Security, Volume, VolumeKind,
+    Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, Limits, LogLimits, Mount, Pull,
+    Pulled, SandboxConfig, Security, TerminationMessage, Volume, VolumeKind,
 };
 
 pub use log::{Log, LogOptions};
+pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};
 
 /// Enqueues a Pod for a reconcile because its state in the runtime changed.
 ///
@@ -31,9 +34,9 @@ pub type Wake = Arc<dyn Fn(&Key) + Send + Sync>;
 
 /// A container runtime with one sandbox per Pod.
 ///
-/// Every call is idempotent. [`Runtime::sandboxes`] returns the current state from memory, without I/O. State changes
+/// A handle of the runtime, which is cheap to clone. Every call is idempotent. [`Runtime::sandboxes`] returns the current state from memory, without I/O. State changes
 /// that were not requested call the [`Wake`] that the runtime was created with.
-pub trait Runtime: Send + Sync + 'static {
+pub trait Runtime: Clone + Send + Sync + 'static {
     /// The scheme of its container ids, for example `process`.
     const NAME: &'static str;
     /// Whether containers run commands, so that an environment must be resolved.
@@ -52,6 +55,16 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Creates a Pod's sandbox, or recreates a lost one.
     fn run_sandbox(&self, config: SandboxConfig) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Replaces the files of volumes of a running sandbox. Each volume changes at once.
+    ///
+    /// # Errors
+    /// If the runtime mounts no volumes, or cannot change those of the sandbox.
+    fn update_volumes(
+        &self,
+        uid: &str,
+        volumes: Vec<Volume>,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Starts a container and returns the origin of its image. On return the container is starting, running, or has
     /// failed; see its state.
@@ -73,6 +86,32 @@ pub trait Runtime: Send + Sync + 'static {
         id: &ContainerId,
         options: &LogOptions,
     ) -> impl Future<Output = Result<Log, Error>> + Send;
+
+    /// Runs a command in a running container, with the container's environment, working directory, user and limits.
+    /// Dropping the output before its end ends the command, as does the end of the container.
+    fn exec(
+        &self,
+        id: &ContainerId,
+        command: &[String],
+        streams: Streams,
+        input: Inputs,
+    ) -> impl Future<Output = Result<Outputs, Error>> + Send;
+
+    /// Connects to the streams of a running container's own process. The output ends when the container ends, without
+    /// [`Output::Exit`].
+    fn attach(
+        &self,
+        id: &ContainerId,
+        streams: Streams,
+        input: Inputs,
+    ) -> impl Future<Output = Result<Outputs, Error>> + Send;
+
+    /// Opens a TCP connection to a port of a Pod.
+    fn connect(
+        &self,
+        uid: &str,
+        port: u16,
+    ) -> impl Future<Output = Result<Connection, Error>> + Send;
 
     /// Returns what the running containers have used so far, of those that can be read.
     fn readings(&self) -> impl Future<Output = HashMap<ContainerId, Reading>> + Send;
@@ -102,6 +141,21 @@ pub enum Error {
     /// The container must stop first.
     #[error("{0} is still running")]
     Running(String),
+    /// The container does not run.
+    #[error("container {0} is not running")]
+    NotRunning(String),
+    /// A connection to a Pod could not be established.
+    #[error("{0}")]
+    Connect(streams::Unconnected),
+    /// A command could not be started, or its streams broke.
+    #[error("cannot run the command in {container}")]
+    Exec {
+        /// The container.
+        container: String,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
     /// The runtime's state files cannot be read or written.
     #[error("cannot read or write the state of {what}")]
     State {

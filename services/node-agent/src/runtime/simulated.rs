@@ -12,8 +12,8 @@ use setpoint_task::catch_panic;
 
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, Exit, ImageOrigin, Log, LogOptions, Reading,
-    Runtime, Sandbox, SandboxConfig, State, Wake,
+    Connection, Container, ContainerConfig, ContainerId, Error, Exit, ImageOrigin, Inputs, Log,
+    LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume, Wake,
 };
 
 /// Simulated containers. They start after a delay, end as their command says, and stop immediately when asked to.
@@ -94,6 +94,12 @@ impl Runtime for Simulated {
         Ok(())
     }
 
+    async fn update_volumes(&self, _: &str, _: Vec<Volume>) -> Result<(), Error> {
+        Err(Error::Unsupported(
+            "this runtime mounts no volumes".to_owned(),
+        ))
+    }
+
     async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {
         let new = self
             .shared
@@ -133,6 +139,27 @@ impl Runtime for Simulated {
         Ok(futures::stream::empty().boxed())
     }
 
+    async fn exec(
+        &self,
+        id: &ContainerId,
+        _: &[String],
+        _: Streams,
+        _: Inputs,
+    ) -> Result<Outputs, Error> {
+        self.shared.table.lock().running(id)?;
+        Err(unsupported("exec"))
+    }
+
+    async fn attach(&self, id: &ContainerId, _: Streams, _: Inputs) -> Result<Outputs, Error> {
+        self.shared.table.lock().running(id)?;
+        Err(unsupported("attach"))
+    }
+
+    async fn connect(&self, uid: &str, _: u16) -> Result<Connection, Error> {
+        self.shared.table.lock().sandbox(uid)?;
+        Err(unsupported("port-forward"))
+    }
+
     async fn readings(&self) -> HashMap<ContainerId, Reading> {
         HashMap::new()
     }
@@ -144,6 +171,12 @@ impl Runtime for Simulated {
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
         self.shared.table.lock().remove_sandbox(uid)
     }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::Unsupported(format!(
+        "{what} is not supported on simulated nodes: no process runs there"
+    ))
 }
 
 /// The spontaneous end of a simulated container.

@@ -76,6 +76,18 @@ impl Table {
         found.ok_or_else(|| Error::Unknown(id.to_string()))
     }
 
+    /// Returns a container that runs.
+    ///
+    /// # Errors
+    /// If it does not exist or does not run.
+    pub fn running(&mut self, id: &ContainerId) -> Result<&mut Container, Error> {
+        let container = self.container(id)?;
+        match container.state {
+            State::Running { .. } => Ok(container),
+            _ => Err(Error::NotRunning(id.name.clone())),
+        }
+    }
+
     /// Marks a starting container as running.
     pub fn set_running(&mut self, id: &ContainerId, since: Timestamp) {
         if let Ok(container) = self.container(id)

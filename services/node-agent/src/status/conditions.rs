@@ -1,8 +1,9 @@
 //! The conditions of a Pod, in the kubelet's order and words.
 
 use setpoint_model::condition::{self, FALSE, TRUE};
-use setpoint_proto::core::{ContainerStatus, PodCondition, PodStatus};
+use setpoint_proto::core::{PodCondition, PodStatus};
 
+use crate::restart::is_sidecar;
 use crate::world::{AssignedPod, World};
 
 /// `Ok` if a condition is true, else its reason and message.
@@ -11,7 +12,7 @@ type Verdict = Result<(), (&'static str, String)>;
 /// Returns the conditions for this status. Conditions set by others are kept.
 pub fn conditions(pod: &AssignedPod, world: &World, status: &PodStatus) -> Vec<PodCondition> {
     let reported = &pod.object.status.conditions;
-    let ready = containers_ready(status);
+    let ready = containers_ready(pod, status);
     let verdicts = [
         (
             "PodReadyToStartContainers",
@@ -71,15 +72,21 @@ fn initialized(pod: &AssignedPod, world: &World) -> Verdict {
     Err(("ContainersNotInitialized", message))
 }
 
-fn containers_ready(status: &PodStatus) -> Verdict {
+fn containers_ready(pod: &AssignedPod, status: &PodStatus) -> Verdict {
     if status.phase == "Succeeded" {
         return Err(("PodCompleted", String::new()));
     }
     if status.phase == "Failed" {
         return Err(("PodFailed", String::new()));
     }
-    let unready = |status: &&ContainerStatus| !status.ready;
-    let unready = status.container_statuses.iter().filter(unready);
+    let init = pod.object.spec.init_containers.iter();
+    let sidecars = init
+        .zip(&status.init_container_statuses)
+        .filter(|(init, _)| is_sidecar(init));
+    let all = sidecars
+        .map(|(_, status)| status)
+        .chain(&status.container_statuses);
+    let unready = all.filter(|status| !status.ready);
     let names: Vec<_> = unready.map(|status| status.name.as_str()).collect();
     match names.as_slice() {
         [] => Ok(()),

@@ -7,7 +7,8 @@ use setpoint_proto::core::{
 };
 
 use crate::duration;
-use crate::restart::RestartPolicy;
+use crate::hooks::PostStart;
+use crate::restart::{RestartPolicy, is_sidecar};
 use crate::runtime::{self, ContainerId, Exit, State};
 use crate::world::{AssignedPod, LOST_EXIT_CODE, LastAttempt, WaitingReason, World};
 
@@ -19,7 +20,7 @@ pub fn status(pod: &AssignedPod, world: &World, container: &Container) -> Contai
         .flat_map(|sandbox| sandbox.attempts(&container.name).rev());
     let reported = world.reported(&container.name);
     let mut status = match newest.next() {
-        Some(latest) => of_attempt(pod, world, latest, newest.next(), reported),
+        Some(latest) => of_attempt(pod, world, container, latest, newest.next(), reported),
         None => without_attempt(pod, world, container, reported),
     };
     back_off(pod, world, container, &mut status);
@@ -29,11 +30,11 @@ pub fn status(pod: &AssignedPod, world: &World, container: &Container) -> Contai
 fn of_attempt(
     pod: &AssignedPod,
     world: &World,
+    container: &Container,
     latest: &runtime::Container,
     before: Option<&runtime::Container>,
     reported: Option<&ContainerStatus>,
 ) -> ContainerStatus {
-    let running = matches!(latest.state, State::Running { .. });
     let last_state = match before.map(|before| &before.state) {
         Some(State::Exited(exit)) => terminated(pod.id_of(before.unwrap_or(latest)), exit),
         _ => reported
@@ -42,18 +43,31 @@ fn of_attempt(
     };
     ContainerStatus {
         name: latest.id.name.clone(),
-        state: state(pod, latest),
+        state: state(pod, world, latest),
         last_state,
-        ready: match &latest.state {
-            State::Exited(exit) => pod.is_init(&latest.id.name) && exit.code == 0,
-            _ => running,
-        },
+        ready: is_ready(pod, world, container, latest),
         restart_count: i32::try_from(latest.id.attempt).unwrap_or(i32::MAX),
         image: latest.image.clone(),
         image_id: format!("{}://{}", pod.runtime, image_id(latest)),
         container_id: pod.id_of(latest),
-        started: Some(running),
+        started: Some(pod.has_started(world, container)),
         ..ContainerStatus::default()
+    }
+}
+
+/// Returns whether a container is ready. An init container that is no sidecar is once it has succeeded.
+fn is_ready(
+    pod: &AssignedPod,
+    world: &World,
+    container: &Container,
+    latest: &runtime::Container,
+) -> bool {
+    match &latest.state {
+        _ if !pod.is_init(&container.name) || is_sidecar(container) => {
+            pod.is_container_ready(world, container)
+        }
+        State::Exited(exit) => exit.code == 0,
+        _ => false,
     }
 }
 
@@ -91,9 +105,12 @@ fn lost(world: &World, reported: &ContainerStatus) -> ContainerState {
     }
 }
 
-fn state(pod: &AssignedPod, container: &runtime::Container) -> ContainerState {
+fn state(pod: &AssignedPod, world: &World, container: &runtime::Container) -> ContainerState {
+    let starts = world.post_starts.get(&container.id) == Some(&PostStart::Running);
     match &container.state {
         State::Starting => waiting("ContainerCreating", ""),
+        // The kubelet reports a container as running once its postStart hook has ended.
+        State::Running { stopping: None, .. } if starts => waiting("ContainerCreating", ""),
         State::Running { since, .. } => ContainerState {
             running: Some(ContainerStateRunning {
                 started_at: (*since).into(),

@@ -2,37 +2,140 @@
 
 mod mount;
 mod projection;
+mod token;
+mod update;
+
+use std::path::{Component, Path};
 
 use setpoint_controller::Client;
 use setpoint_model::quantity::Amount;
-use setpoint_proto::core::{EmptyDirVolumeSource, Pod, Volume as Declared};
+use setpoint_proto::core::{EmptyDirVolumeSource, HostPathVolumeSource, Pod, Volume as Declared};
 
-use self::projection::{
-    DEFAULT_MODE, config_map, downward_files, files, projected_files, secret_data,
-};
+use self::projection::DEFAULT_MODE;
 use crate::downward::Placement;
 use crate::environment::Error;
-use crate::runtime::{Volume, VolumeKind};
+use crate::runtime::{HostPath, Volume, VolumeKind};
 use crate::world::WaitingReason;
 
-pub use self::mount::mounts;
+pub use self::token::Tokens;
+pub use self::update::{INTERVAL, Updates};
 
-/// Resolves the volumes that a Pod declares.
-///
-/// # Errors
-/// If a source that is not optional does not exist, or the type of a volume is not supported.
-pub async fn volumes(
-    gateway: &Client,
-    pod: &Pod,
-    placement: &Placement,
-) -> Result<Vec<Volume>, Error> {
-    let mut volumes = Vec::new();
-    for declared in &pod.spec.volumes {
-        let name = declared.name.clone();
-        let (kind, group) = (kind(gateway, pod, placement, declared).await?, group(pod));
-        volumes.push(Volume { name, kind, group });
+/// Where the volumes of a Pod come from.
+pub struct Sources<'a> {
+    /// The client that reads referenced objects.
+    pub gateway: &'a Client,
+    /// The tokens in use.
+    pub tokens: &'a Tokens,
+    /// The paths of the machine below which Pods may mount.
+    pub host_paths: &'a [String],
+    /// The Pod.
+    pub pod: &'a Pod,
+    /// The node-side values of its downward API.
+    pub placement: &'a Placement,
+}
+
+impl Sources<'_> {
+    /// Resolves the volumes that the Pod declares.
+    ///
+    /// # Errors
+    /// If a source that is not optional does not exist, or the type of a volume is not supported.
+    pub async fn volumes(&self) -> Result<Vec<Volume>, Error> {
+        let mut volumes = Vec::new();
+        for declared in &self.pod.spec.volumes {
+            volumes.push(self.volume(declared).await?);
+        }
+        Ok(volumes)
     }
-    Ok(volumes)
+
+    /// Resolves the volumes whose files follow objects, or have tokens that expire.
+    ///
+    /// # Errors
+    /// As [`Self::volumes`].
+    pub async fn files(&self) -> Result<Vec<Volume>, Error> {
+        let mut volumes = Vec::new();
+        for declared in self
+            .pod
+            .spec
+            .volumes
+            .iter()
+            .filter(|volume| is_files(volume))
+        {
+            volumes.push(self.volume(declared).await?);
+        }
+        Ok(volumes)
+    }
+
+    async fn volume(&self, declared: &Declared) -> Result<Volume, Error> {
+        let (name, kind) = (declared.name.clone(), self.kind(declared).await?);
+        let group = group(self.pod).filter(|_| !matches!(kind, VolumeKind::Host(_)));
+        Ok(Volume { name, kind, group })
+    }
+
+    /// Resolves the type and content of a volume.
+    async fn kind(&self, declared: &Declared) -> Result<VolumeKind, Error> {
+        let source = &declared.volume_source;
+        if let Some(empty) = &source.empty_dir {
+            return Ok(empty_dir(empty));
+        }
+        if let Some(host) = &source.host_path {
+            return Ok(VolumeKind::Host(self.host_path(declared, host)?));
+        }
+        let mode = |mode: Option<i32>| mode.unwrap_or(DEFAULT_MODE);
+        let (files, secret) = if let Some(map) = &source.config_map {
+            let (name, optional) = (&map.local_object_reference.name, map.optional);
+            let mode = mode(map.default_mode);
+            let files = self.config_map_files(name, optional, &map.items, mode);
+            (files.await?, false)
+        } else if let Some(secret) = &source.secret {
+            let (name, optional) = (&secret.secret_name, secret.optional);
+            let mode = mode(secret.default_mode);
+            let files = self.secret_files(name, optional, &secret.items, mode);
+            (files.await?, true)
+        } else if let Some(projected) = &source.projected {
+            (self.projected_files(projected).await?, true)
+        } else if let Some(downward) = &source.downward_api {
+            let mode = mode(downward.default_mode);
+            (self.downward_files(&downward.items, mode)?, true)
+        } else {
+            let message = format!(
+                "the type of volume {:?} is not supported on this node",
+                declared.name
+            );
+            return Err(config_error(message));
+        };
+        Ok(VolumeKind::Files { files, secret })
+    }
+
+    fn host_path(
+        &self,
+        declared: &Declared,
+        source: &HostPathVolumeSource,
+    ) -> Result<HostPath, Error> {
+        let path = &source.path;
+        if !is_below(self.host_paths, path) {
+            return Err(config_error(format!(
+                "hostPath {path:?} of volume {:?} is not allowed on this node: the setting docker.host_paths names the paths that are",
+                declared.name
+            )));
+        }
+        let kind = source.r#type.as_deref().unwrap_or_default();
+        Ok(HostPath {
+            path: path.clone(),
+            create: ["", "DirectoryOrCreate"].contains(&kind),
+        })
+    }
+}
+
+/// Returns whether a path is one of `allowed` or below one. A path with `..` never is.
+fn is_below(allowed: &[String], path: &str) -> bool {
+    let path = Path::new(path);
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    path.is_absolute() && !climbs && allowed.iter().any(|allowed| path.starts_with(allowed))
+}
+
+/// Returns whether a Pod has volumes whose files follow objects.
+pub fn follows_objects(pod: &Pod) -> bool {
+    pod.spec.volumes.iter().any(is_files)
 }
 
 /// Returns the group that owns the files of a Pod's volumes.
@@ -50,64 +153,6 @@ fn is_files(declared: &Declared) -> bool {
         || source.downward_api.is_some()
 }
 
-/// Resolves the type and content of a volume.
-async fn kind(
-    gateway: &Client,
-    pod: &Pod,
-    placement: &Placement,
-    declared: &Declared,
-) -> Result<VolumeKind, Error> {
-    let namespace = &pod.metadata.namespace;
-    let source = &declared.volume_source;
-    if let Some(empty) = &source.empty_dir {
-        return Ok(empty_dir(empty));
-    }
-    let projected = if let Some(map) = &source.config_map {
-        let (name, optional) = (
-            &map.local_object_reference.name,
-            map.optional.unwrap_or_default(),
-        );
-        let data = config_map(gateway, namespace, name, optional).await?;
-        (
-            files(
-                data,
-                &map.items,
-                map.default_mode.unwrap_or(DEFAULT_MODE),
-                optional,
-            )?,
-            false,
-        )
-    } else if let Some(secret) = &source.secret {
-        let optional = secret.optional.unwrap_or_default();
-        let data = secret_data(gateway, namespace, &secret.secret_name, optional).await?;
-        (
-            files(
-                data,
-                &secret.items,
-                secret.default_mode.unwrap_or(DEFAULT_MODE),
-                optional,
-            )?,
-            true,
-        )
-    } else if let Some(projected) = &source.projected {
-        (
-            projected_files(gateway, pod, placement, projected).await?,
-            true,
-        )
-    } else if let Some(downward) = &source.downward_api {
-        let mode = downward.default_mode.unwrap_or(DEFAULT_MODE);
-        (downward_files(pod, placement, &downward.items, mode)?, true)
-    } else {
-        let message = format!(
-            "the type of volume {:?} is not supported on this node",
-            declared.name
-        );
-        return Err(config_error(message));
-    };
-    let (files, secret) = projected;
-    Ok(VolumeKind::Files { files, secret })
-}
-
 fn empty_dir(empty: &EmptyDirVolumeSource) -> VolumeKind {
     let limit = empty.size_limit.as_ref();
     let limit = limit.and_then(|limit| Amount::parse(&limit.string).ok());
@@ -119,4 +164,20 @@ fn empty_dir(empty: &EmptyDirVolumeSource) -> VolumeKind {
 
 fn config_error(message: String) -> Error {
     Error::Config(WaitingReason::config(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks K14.
+    #[test]
+    fn a_path_of_the_machine_is_mounted_only_where_the_settings_allow_it() {
+        let allowed = ["/srv".to_owned()];
+        assert!(is_below(&allowed, "/srv") && is_below(&allowed, "/srv/a/b"));
+        for denied in ["/", "/srvx", "/srv/../etc", "srv/a", "/etc"] {
+            assert!(!is_below(&allowed, denied), "{denied}");
+        }
+        assert!(!is_below(&[], "/srv"));
+    }
 }

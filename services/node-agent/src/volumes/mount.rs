@@ -1,40 +1,49 @@
 //! Resolves the mounts of a container.
 
-use setpoint_controller::Client;
-use setpoint_proto::core::{Container, Pod, VolumeMount};
+use setpoint_proto::core::{Container, Volume, VolumeMount};
 
-use super::{config_error, group, is_files, kind};
-use crate::downward::Placement;
+use super::{Sources, config_error, group, is_files};
 use crate::environment::Error;
 use crate::expand::expand_all;
 use crate::runtime::{File, Mount, VolumeKind};
 
-/// Resolves the mounts of a container with the environment `env`.
-///
-/// Not every engine can mount a part of a volume. For a `subPath` the files are copied when the container starts;
-/// Kubernetes does not update such files later either.
-///
-/// # Errors
-/// If a `subPath` refers to a writable volume, or a mount path is reserved by the engine.
-pub async fn mounts(
-    gateway: &Client,
-    pod: &Pod,
-    placement: &Placement,
-    container: &Container,
-    env: &[(String, String)],
-) -> Result<Vec<Mount>, Error> {
-    let mut mounts = Vec::new();
-    for wanted in &container.volume_mounts {
-        let declared = pod
-            .spec
-            .volumes
-            .iter()
-            .find(|volume| volume.name == wanted.name);
-        let Some(declared) = declared else { continue };
-        let files = is_files(declared);
-        let mut copies = Vec::new();
-        let sub_path = sub_path(wanted, env)?;
-        if !sub_path.is_empty() {
+impl Sources<'_> {
+    /// Resolves the mounts of a container with the environment `env`.
+    ///
+    /// Not every engine can mount a part of a volume. For a `subPath` the files are copied when the container starts;
+    /// Kubernetes does not update such files later either.
+    ///
+    /// # Errors
+    /// If a `subPath` refers to a writable volume, or a mount path is reserved by the engine.
+    pub async fn mounts(
+        &self,
+        container: &Container,
+        env: &[(String, String)],
+    ) -> Result<Vec<Mount>, Error> {
+        let mut mounts = Vec::new();
+        for wanted in &container.volume_mounts {
+            let mut declared = self.pod.spec.volumes.iter();
+            if let Some(declared) = declared.find(|volume| volume.name == wanted.name) {
+                mounts.push(self.mount(wanted, declared, env).await?);
+            }
+        }
+        Ok(mounts)
+    }
+
+    async fn mount(
+        &self,
+        wanted: &VolumeMount,
+        declared: &Volume,
+        env: &[(String, String)],
+    ) -> Result<Mount, Error> {
+        let (files, sub_path) = (is_files(declared), sub_path(wanted, env)?);
+        let (mut copies, mut host) = (Vec::new(), None);
+        if sub_path.is_empty() {
+            if let Some(source) = &declared.volume_source.host_path {
+                host = Some(self.host_path(declared, source)?);
+            }
+        } else {
+            // A symbolic link in a writable volume could lead anywhere.
             if !files {
                 let message = format!(
                     "subPath of volume {:?} is not supported on this node",
@@ -42,7 +51,7 @@ pub async fn mounts(
                 );
                 return Err(config_error(message));
             }
-            let kind = kind(gateway, pod, placement, declared).await?;
+            let kind = self.kind(declared).await?;
             copies = sub_path_files(&kind, &sub_path, &wanted.mount_path);
         }
         let paths = copies.iter().map(|file| file.path.as_str());
@@ -55,15 +64,15 @@ pub async fn mounts(
                 wanted.name
             )));
         }
-        mounts.push(Mount {
+        Ok(Mount {
             volume: wanted.name.clone(),
             path: wanted.mount_path.clone(),
+            host,
             read_only: wanted.read_only || files,
             copies,
-            group: group(pod),
-        });
+            group: group(self.pod),
+        })
     }
-    Ok(mounts)
 }
 
 /// Returns whether the engine mounts a file of its own at this path.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_controller::Client;
 use setpoint_model::Key;
 use setpoint_proto::core::{
     ConfigMap, DownwardApiVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, Secret,
-    VolumeProjection,
+    ServiceAccountTokenProjection, VolumeProjection,
 };
 
-use super::config_error;
+use super::{Sources, config_error, group};
 use crate::downward::{self, Placement};
 use crate::environment::{Error, optional_object};
 use crate::runtime::File;
@@ -18,77 +17,135 @@ use crate::runtime::File;
 pub const DEFAULT_MODE: i32 = 0o644;
 
 /// The data of a ConfigMap or Secret, by key.
-pub type Data = BTreeMap<String, Vec<u8>>;
+type Data = BTreeMap<String, Vec<u8>>;
 
-/// Returns the files of a projected volume.
-pub async fn projected_files(
-    gateway: &Client,
-    pod: &Pod,
-    placement: &Placement,
-    projected: &ProjectedVolumeSource,
-) -> Result<Vec<File>, Error> {
-    let namespace = &pod.metadata.namespace;
-    let mode = projected.default_mode.unwrap_or(DEFAULT_MODE);
-    let mut projected_files = Vec::new();
-    for source in &projected.sources {
+impl Sources<'_> {
+    /// Returns the files of a projected volume.
+    pub(super) async fn projected_files(
+        &self,
+        projected: &ProjectedVolumeSource,
+    ) -> Result<Vec<File>, Error> {
+        let mode = projected.default_mode.unwrap_or(DEFAULT_MODE);
+        let mut files = Vec::new();
+        for source in &projected.sources {
+            files.extend(self.source_files(source, mode).await?);
+        }
+        Ok(files)
+    }
+
+    async fn source_files(&self, source: &VolumeProjection, mode: i32) -> Result<Vec<File>, Error> {
         if let Some(map) = &source.config_map {
-            let (name, optional) = (
-                &map.local_object_reference.name,
-                map.optional.unwrap_or_default(),
-            );
-            let data = config_map(gateway, namespace, name, optional).await?;
-            projected_files.extend(files(data, &map.items, mode, optional)?);
+            let name = &map.local_object_reference.name;
+            let files = self.config_map_files(name, map.optional, &map.items, mode);
+            files.await
         } else if let Some(secret) = &source.secret {
-            let (name, optional) = (
-                &secret.local_object_reference.name,
-                secret.optional.unwrap_or_default(),
-            );
-            let data = secret_data(gateway, namespace, name, optional).await?;
-            projected_files.extend(files(data, &secret.items, mode, optional)?);
+            let name = &secret.local_object_reference.name;
+            let files = self.secret_files(name, secret.optional, &secret.items, mode);
+            files.await
         } else if let Some(downward) = &source.downward_api {
-            projected_files.extend(downward_files(pod, placement, &downward.items, mode)?);
+            self.downward_files(&downward.items, mode)
+        } else if let Some(token) = &source.service_account_token {
+            Ok(vec![self.token_file(token, mode).await?])
         } else {
             let message = format!(
                 "projected source {} is not supported on this node",
                 source_name(source)
             );
-            return Err(config_error(message));
+            Err(config_error(message))
         }
     }
-    Ok(projected_files)
+
+    async fn token_file(
+        &self,
+        source: &ServiceAccountTokenProjection,
+        mode: i32,
+    ) -> Result<File, Error> {
+        let token = self.tokens.token(self.gateway, self.pod, source).await?;
+        // The group of the Pod's volumes may read it, and nobody else.
+        let mode = if group(self.pod).is_some() {
+            0o600
+        } else {
+            mode
+        };
+        Ok(file(&source.path, token.into_bytes(), mode))
+    }
+
+    /// Returns the files of a ConfigMap; none if it is optional and does not exist.
+    pub(super) async fn config_map_files(
+        &self,
+        name: &str,
+        optional: Option<bool>,
+        items: &[KeyToPath],
+        mode: i32,
+    ) -> Result<Vec<File>, Error> {
+        let (key, optional) = (
+            Key::new(&self.pod.metadata.namespace, name),
+            optional == Some(true),
+        );
+        let map = self.gateway.get::<ConfigMap>(&key).await;
+        let map = optional_object(map, optional, "configmap", name)?.unwrap_or_default();
+        let text = map
+            .data
+            .into_iter()
+            .map(|(key, text)| (key, text.into_bytes()));
+        let binary = map.binary_data.into_iter();
+        let binary = binary.map(|(key, bytes)| (key, bytes.to_vec()));
+        files(text.chain(binary).collect(), items, mode, optional)
+    }
+
+    /// Returns the files of a Secret; none if it is optional and does not exist.
+    pub(super) async fn secret_files(
+        &self,
+        name: &str,
+        optional: Option<bool>,
+        items: &[KeyToPath],
+        mode: i32,
+    ) -> Result<Vec<File>, Error> {
+        let (key, optional) = (
+            Key::new(&self.pod.metadata.namespace, name),
+            optional == Some(true),
+        );
+        let secret = self.gateway.get::<Secret>(&key).await;
+        let secret = optional_object(secret, optional, "secret", name)?.unwrap_or_default();
+        let data = secret.data.into_iter();
+        let data = data.map(|(key, bytes)| (key, bytes.to_vec()));
+        files(data.collect(), items, mode, optional)
+    }
+
+    /// Returns the files of a downward API volume.
+    pub(super) fn downward_files(
+        &self,
+        items: &[DownwardApiVolumeFile],
+        mode: i32,
+    ) -> Result<Vec<File>, Error> {
+        let files = items.iter().map(|item| {
+            let content = content(self.pod, self.placement, item).map_err(config_error)?;
+            Ok(file(
+                &item.path,
+                content.into_bytes(),
+                item.mode.unwrap_or(mode),
+            ))
+        });
+        files.collect()
+    }
+}
+
+fn file(path: &str, content: Vec<u8>, mode: i32) -> File {
+    File {
+        path: path.to_owned(),
+        content,
+        mode: u32::try_from(mode).unwrap_or_default(),
+    }
 }
 
 /// Returns the field name of an unsupported source of a projected volume.
 fn source_name(source: &VolumeProjection) -> &'static str {
     let named = [
-        (
-            source.service_account_token.is_some(),
-            "serviceAccountToken",
-        ),
         (source.cluster_trust_bundle.is_some(), "clusterTrustBundle"),
         (source.pod_certificate.is_some(), "podCertificate"),
     ];
     let named = named.into_iter().find(|(is_set, _)| *is_set);
     named.map_or("of unknown type", |(_, name)| name)
-}
-
-/// Returns the files of a downward API volume.
-pub fn downward_files(
-    pod: &Pod,
-    placement: &Placement,
-    items: &[DownwardApiVolumeFile],
-    mode: i32,
-) -> Result<Vec<File>, Error> {
-    let file = |item: &DownwardApiVolumeFile| {
-        let content = content(pod, placement, item).map_err(config_error)?;
-        let mode = item.mode.unwrap_or(mode);
-        Ok(File {
-            path: item.path.clone(),
-            content: content.into_bytes(),
-            mode: u32::try_from(mode).unwrap_or_default(),
-        })
-    };
-    items.iter().map(file).collect()
 }
 
 /// Returns the content of a downward API file, or why it is not available.
@@ -112,54 +169,13 @@ fn content(
     value.ok_or_else(|| format!("unsupported container resource : {}", selector.resource))
 }
 
-/// Returns the data of a ConfigMap; empty if it is optional and does not exist.
-pub async fn config_map(
-    gateway: &Client,
-    namespace: &str,
-    name: &str,
-    optional: bool,
-) -> Result<Data, Error> {
-    let map = gateway.get::<ConfigMap>(&Key::new(namespace, name)).await;
-    let map = optional_object(map, optional, "configmap", name)?.unwrap_or_default();
-    let text = map
-        .data
-        .into_iter()
-        .map(|(key, text)| (key, text.into_bytes()));
-    let binary = map
-        .binary_data
-        .into_iter()
-        .map(|(key, bytes)| (key, bytes.to_vec()));
-    Ok(text.chain(binary).collect())
-}
-
-/// Returns the data of a Secret; empty if it is optional and does not exist.
-pub async fn secret_data(
-    gateway: &Client,
-    namespace: &str,
-    name: &str,
-    optional: bool,
-) -> Result<Data, Error> {
-    let secret = gateway.get::<Secret>(&Key::new(namespace, name)).await;
-    let secret = optional_object(secret, optional, "secret", name)?.unwrap_or_default();
-    Ok(secret
-        .data
-        .into_iter()
-        .map(|(key, bytes)| (key, bytes.to_vec()))
-        .collect())
-}
-
 /// Returns one file for each key, or for each of `items` if there are any.
-pub fn files(
+fn files(
     mut data: Data,
     items: &[KeyToPath],
     mode: i32,
     optional: bool,
 ) -> Result<Vec<File>, Error> {
-    let file = |path: &str, content, mode: i32| File {
-        path: path.to_owned(),
-        content,
-        mode: u32::try_from(mode).unwrap_or_default(),
-    };
     if items.is_empty() {
         return Ok(data
             .into_iter()
@@ -184,9 +200,11 @@ pub fn files(
 
 #[cfg(test)]
 mod tests {
+    use setpoint_controller::Client;
     use setpoint_proto::core::{Container, ObjectFieldSelector, ResourceFieldSelector};
 
     use super::*;
+    use crate::volumes::Tokens;
 
     fn data() -> Data {
         [("a", "1"), ("b", "2")]
@@ -224,8 +242,16 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_downward_volume_has_a_file_for_each_item() {
+    fn unreachable_gateway() -> Client {
+        let settings = setpoint_controller::client::Settings {
+            address: "http://127.0.0.1:1".into(),
+            ..Default::default()
+        };
+        Client::connect(&settings, "test").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_downward_volume_has_a_file_for_each_item() {
         let mut pod = Pod::default();
         pod.metadata.labels.insert("app".into(), "shop".into());
         pod.spec.containers.push(Container {
@@ -249,9 +275,18 @@ mod tests {
             mode: Some(0o400),
             ..DownwardApiVolumeFile::default()
         };
+        let gateway = unreachable_gateway();
+        let (tokens, placement) = (Tokens::default(), Placement::default());
+        let sources = Sources {
+            gateway: &gateway,
+            tokens: &tokens,
+            host_paths: &[],
+            pod: &pod,
+            placement: &placement,
+        };
         let downward_files = |item| {
-            downward_files(&pod, &Placement::default(), &[item], DEFAULT_MODE)
-                .map(|mut files| files.remove(0))
+            let files = sources.downward_files(&[item], DEFAULT_MODE);
+            files.map(|mut files| files.remove(0))
         };
         let labels = downward_files(field("metadata.labels")).unwrap();
         assert_eq!((labels.path.as_str(), labels.mode), ("here", 0o644));
@@ -266,16 +301,20 @@ mod tests {
     /// Checks F22: a source that is added to the API is not ignored silently.
     #[tokio::test]
     async fn every_source_of_a_projected_volume_gives_files_or_an_error() {
-        let settings = setpoint_controller::client::Settings {
-            address: "http://127.0.0.1:1".into(),
-            ..Default::default()
+        let gateway = unreachable_gateway();
+        let (tokens, pod, placement) = Default::default();
+        let sources = Sources {
+            gateway: &gateway,
+            tokens: &tokens,
+            host_paths: &[],
+            pod: &pod,
+            placement: &placement,
         };
-        let gateway = Client::connect(&settings, "test").unwrap();
         let pool = prost_reflect::DescriptorPool::decode(setpoint_proto::DESCRIPTORS).unwrap();
         let message = pool
             .get_message_by_name("k8s.core.v1.VolumeProjection")
             .unwrap();
-        let known = ["configMap", "secret", "downwardAPI"];
+        let known = ["configMap", "secret", "downwardAPI", "serviceAccountToken"];
         for field in message
             .fields()
             .filter(|field| !known.contains(&field.json_name()))
@@ -288,9 +327,8 @@ mod tests {
                 sources: vec![source.transcode_to().unwrap()],
                 ..ProjectedVolumeSource::default()
             };
-            let projected_files =
-                projected_files(&gateway, &Pod::default(), &Placement::default(), &projected).await;
-            let config_error = projected_files.unwrap_err().to_string();
+            let files = sources.projected_files(&projected).await;
+            let config_error = files.unwrap_err().to_string();
             assert!(config_error.contains(field.json_name()), "{config_error}");
         }
     }

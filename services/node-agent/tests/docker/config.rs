@@ -4,10 +4,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use bollard::models::ContainerInspectResponse;
-use setpoint_node_agent::runtime::{Limits, LogOptions, Runtime as _, SandboxConfig, Security};
+use futures::StreamExt as _;
+use setpoint_node_agent::runtime::{
+    Console, Hosts, Input, Limits, LogOptions, Output, Runtime as _, SandboxConfig, Security,
+    Streams, TerminationMessage,
+};
 
 use crate::support::docker::{IMAGE, client, fixture};
-use crate::support::{container, id, sandbox, uid};
+use crate::support::{TIMEOUT, container, id, sandbox, uid};
 
 #[tokio::test]
 async fn a_container_runs_as_its_pod_describes_it() {
@@ -150,4 +154,118 @@ async fn a_container_is_stopped_with_the_stop_signal_of_its_image() {
         .await
         .unwrap();
     assert_eq!(fixture.exited(0).await.code, 9);
+}
+
+#[tokio::test]
+async fn the_hosts_file_has_the_aliases_and_the_domain_of_the_pod() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    let named = SandboxConfig {
+        hosts: Hosts {
+            domain: "sub.default.svc.cluster.local".into(),
+            aliases: vec![("10.9.8.7".into(), vec!["db".into(), "db.local".into()])],
+        },
+        ..sandbox()
+    };
+    fixture.runtime.run_sandbox(named).await.unwrap();
+    let config = container(0, &["cat", "/etc/hosts"]);
+    fixture.runtime.start(config).await.unwrap();
+    fixture.exited(0).await;
+    let log = fixture.log(0, LogOptions::default()).await;
+    let lines: Vec<Vec<_>> = log
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert!(
+        lines.contains(&vec!["10.9.8.7", "db"]) && lines.contains(&vec!["10.9.8.7", "db.local"]),
+        "{log}"
+    );
+    let own = lines
+        .iter()
+        .any(|line| line[1..] == ["web.sub.default.svc.cluster.local", "web"]);
+    assert!(own, "{log}");
+}
+
+/// The file is outside of the container's file system, of which nothing is kept below /dev.
+#[tokio::test]
+async fn a_container_leaves_the_end_of_a_file_as_its_message() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    let path = "/dev/termination-log";
+    let script = format!("printf '%05000d' 7 > {path}; exit 0");
+    let mut config = container(0, &["sh", "-c", &script]);
+    config.security.run_as_user = Some(1000);
+    config.security.read_only = true;
+    config.termination_message = TerminationMessage {
+        path: path.into(),
+        falls_back_to_logs: true,
+    };
+    fixture.runtime.start(config).await.unwrap();
+    let exit = fixture.exited(0).await;
+    assert_eq!((exit.code, exit.message.len()), (0, 4096));
+    assert!(exit.message.ends_with("007"));
+}
+
+#[tokio::test]
+async fn a_client_writes_to_the_terminal_of_a_container_that_has_one() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    let mut config = container(0, &["sh", "-c", "read word; echo got $word"]);
+    config.console = Console {
+        stdin: true,
+        stdin_once: true,
+        tty: true,
+    };
+    fixture.runtime.start(config).await.unwrap();
+    fixture.running(0).await;
+    let streams = Streams {
+        stdin: true,
+        stdout: true,
+        stderr: false,
+        tty: true,
+    };
+    let input = futures::stream::iter([Input::Stdin("hi\n".into())]);
+    let input = input.chain(futures::stream::pending()).boxed();
+    let output = fixture
+        .runtime
+        .attach(&id(0), streams, input)
+        .await
+        .unwrap();
+    let pieces = tokio::time::timeout(TIMEOUT, output.collect::<Vec<_>>())
+        .await
+        .unwrap();
+    let pieces = pieces.into_iter().map(|piece| match piece.unwrap() {
+        Output::Stdout(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    });
+    let said: String = pieces.collect();
+    assert!(said.contains("got hi\r\n"), "{said}");
+    assert_eq!(fixture.exited(0).await.code, 0);
+}
+
+#[tokio::test]
+async fn a_container_is_stopped_with_the_signal_that_its_pod_names() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    let script = "trap 'exit 7' USR1; echo ready; while :; do sleep 0.05; done";
+    let mut config = container(0, &["sh", "-c", script]);
+    config.stop_signal = "SIGUSR1".into();
+    fixture.runtime.start(config).await.unwrap();
+    fixture.running(0).await;
+    while !fixture
+        .log(0, LogOptions::default())
+        .await
+        .contains("ready")
+    {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    fixture.runtime.stop(&id(0), TIMEOUT).await.unwrap();
+    assert_eq!(fixture.exited(0).await.code, 7);
 }

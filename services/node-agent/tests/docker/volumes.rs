@@ -1,9 +1,11 @@
 //! Volumes: sharing, content, modes and groups.
 
-use setpoint_node_agent::runtime::{File, LogOptions, Mount, Runtime as _, VolumeKind};
+use setpoint_node_agent::runtime::{
+    File, HostPath, LogOptions, Mount, Runtime as _, Volume, VolumeKind,
+};
 
 use crate::support::docker::fixture;
-use crate::support::{container, sandbox_with};
+use crate::support::{ALL_OUTPUT, container, sandbox_with, uid};
 
 #[tokio::test]
 async fn volumes_are_shared_and_filled_and_secrets_are_kept_in_memory() {
@@ -29,12 +31,11 @@ async fn volumes_are_shared_and_filled_and_secrets_are_kept_in_memory() {
     let mount = |volume: &str, copies| Mount {
         volume: volume.into(),
         path: format!("/{volume}"),
-        read_only: false,
         copies,
-        group: None,
+        ..Mount::default()
     };
     let script = "cat /config/conf.d/a /secret/key /etc/one; touch /scratch/left /memory/left; \
-                  grep -c 'tmpfs /memory' /proc/mounts; grep -c 'tmpfs /secret' /proc/mounts; stat -c %a /scratch /secret/key";
+                  grep -c 'tmpfs /memory' /proc/mounts; grep -c 'tmpfs /secret' /proc/mounts; stat -L -c %a /scratch /secret/key";
     let mut writer = container(0, &["sh", "-c", script]);
     writer.security.run_as_user = Some(1000);
     writer.security.supplemental_groups = vec![0];
@@ -78,8 +79,7 @@ async fn a_volume_has_its_size_limit_and_read_only_flag_and_hides_files_of_the_i
             volume: volume.into(),
             path: format!("/{volume}"),
             read_only,
-            copies: Vec::new(),
-            group: None,
+            ..Mount::default()
         })
         .into();
     fixture.runtime.start(config).await.unwrap();
@@ -120,7 +120,7 @@ async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
     }
     fixture.runtime.run_sandbox(sandbox).await.unwrap();
     let script = "exec 2>&1; cat /secret/key /srv/one; touch /scratch/new /memory/new; \
-                  stat -c '%a %g' /secret /secret/key /srv/one /scratch /memory; \
+                  stat -L -c '%a %g' /secret /secret/key /srv/one /scratch /memory; \
                   stat -c %g /scratch/new /memory/new";
     let mut config = container(0, &["sh", "-c", script]);
     config.security.run_as_user = Some(1000);
@@ -129,9 +129,9 @@ async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
     let mount = |volume: &str, copies| Mount {
         volume: volume.into(),
         path: format!("/{volume}"),
-        read_only: false,
         copies,
         group: Some(4242),
+        ..Mount::default()
     };
     config.mounts = ["secret", "scratch", "memory"]
         .map(|name| mount(name, Vec::new()))
@@ -143,4 +143,74 @@ async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
         fixture.log(0, LogOptions::default()).await,
         "hush\nhush\n2755 4242\n440 4242\n440 4242\n2777 4242\n2777 4242\n4242\n4242\n"
     );
+}
+
+fn files(content: &str) -> VolumeKind {
+    let file = |path: &str| File {
+        path: path.into(),
+        content: content.into(),
+        mode: 0o444,
+    };
+    VolumeKind::Files {
+        files: vec![file("conf.d/a"), file(content)],
+        secret: false,
+    }
+}
+
+/// All files of a volume change at once, while the container runs.
+#[tokio::test]
+async fn the_files_of_a_volume_are_replaced_while_a_container_reads_them() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    let sandbox = sandbox_with([("config", files("one"))]);
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    let mut config = container(0, &["sleep", "1000"]);
+    config.mounts = vec![Mount {
+        volume: "config".into(),
+        path: "/config".into(),
+        read_only: true,
+        ..Mount::default()
+    }];
+    fixture.runtime.start(config).await.unwrap();
+    fixture.running(0).await;
+    let script = "cat /config/conf.d/a; echo; ls /config";
+    let command = ["sh", "-c", script];
+    let read = || fixture.run(&command, ALL_OUTPUT, &[]);
+    assert_eq!(read().await.0, "one\nconf.d\none\n");
+    for _ in 0..2 {
+        let volume = Volume {
+            name: "config".into(),
+            kind: files("two"),
+            group: None,
+        };
+        let updated = fixture.runtime.update_volumes(&uid(), vec![volume]).await;
+        updated.unwrap();
+        assert_eq!(read().await.0, "two\nconf.d\ntwo\n");
+    }
+    fixture.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_path_of_the_machine_is_mounted_and_made_if_there_is_nothing() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made");
+    fixture.runtime.run_sandbox(sandbox_with([])).await.unwrap();
+    let mut config = container(0, &["touch", "/host/new"]);
+    config.mounts = vec![Mount {
+        volume: "host".into(),
+        path: "/host".into(),
+        host: Some(HostPath {
+            path: path.display().to_string(),
+            create: true,
+        }),
+        ..Mount::default()
+    }];
+    fixture.runtime.start(config).await.unwrap();
+    assert_eq!(fixture.exited(0).await.code, 0);
+    assert!(path.join("new").exists());
+    fixture.clean_up().await;
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod init;
+mod probes;
 #[path = "../support/simulation.rs"]
 mod simulation;
 mod status;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use setpoint_node_agent::{
     Action, InsufficientResource, LastAttempt, Rejection, WaitingReason, plan,
 };
+use setpoint_proto::core::{ConfigMapVolumeSource, Volume};
 use simulation::{IP, Simulation, pod};
 
 fn summary(phase: &str, ready: bool) -> (String, bool) {
@@ -312,4 +314,26 @@ impl Simulation {
         self.converge();
         assert!(self.world.pod.is_none() && self.world.sandboxes.is_empty());
     }
+}
+
+#[test]
+fn volumes_that_follow_objects_are_compared_with_them_every_minute() {
+    let mut pod = pod("Always", &[], &["web"]);
+    let mut volume = Volume::default();
+    volume.volume_source.config_map = Some(ConfigMapVolumeSource::default());
+    pod.spec.volumes.push(volume);
+    let mut simulation = Simulation::of(pod);
+    let updates = |simulation: &Simulation| {
+        let updates = simulation.done.iter();
+        updates
+            .filter(|action| **action == Action::UpdateVolumes)
+            .count()
+    };
+    assert_eq!(simulation.converge(), Some(Duration::from_secs(60)));
+    assert_eq!(updates(&simulation), 1);
+    simulation.advance(45);
+    assert_eq!(simulation.converge(), Some(Duration::from_secs(15)));
+    simulation.advance(15);
+    simulation.converge();
+    assert_eq!(updates(&simulation), 2);
 }

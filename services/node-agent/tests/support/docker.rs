@@ -13,11 +13,12 @@ use tokio::sync::OnceCell;
 use super::{Fixture, uid, wake_fixture};
 
 /// An image with a few programs of Debian's static busybox. Its default command sleeps until SIGTERM.
-pub const IMAGE: &str = "setpoint-test/busybox:2";
+pub const IMAGE: &str = "setpoint-test/busybox:3";
 /// Path of the engine's socket.
 pub const SOCKET: &str = "/var/run/docker.sock";
-const APPLETS: [&str; 12] = [
+const APPLETS: [&str; 15] = [
     "sh", "true", "sleep", "cat", "echo", "ls", "mount", "grep", "dd", "touch", "stat", "hostname",
+    "stty", "setsid", "readlink",
 ];
 const SLEEP: &str = r#"CMD ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]"#;
 

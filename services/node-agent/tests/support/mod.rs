@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use setpoint_model::Key;
 use setpoint_node_agent::runtime::process::Processes;
 use setpoint_node_agent::runtime::simulated::Simulated;
 use setpoint_node_agent::runtime::{
-    Container, ContainerConfig, ContainerId, Exit, Limits, LogLimits, LogOptions, Pull, Runtime,
-    Sandbox, SandboxConfig, Security, State, Volume, VolumeKind, Wake,
+    Container, ContainerConfig, ContainerId, Exit, Hosts, Input, LogOptions, Output, Runtime,
+    Sandbox, SandboxConfig, State, Streams, Volume, VolumeKind, Wake,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -39,6 +39,29 @@ static PODS: AtomicUsize = AtomicUsize::new(0);
 /// Returns the uid of this test's Pod. All tests share one engine; each runs in a thread of its own.
 pub fn uid() -> String {
     UID.with(Clone::clone)
+}
+
+/// The streams of a command without input.
+pub const ALL_OUTPUT: Streams = Streams {
+    stdin: false,
+    stdout: true,
+    stderr: true,
+    tty: false,
+};
+
+/// Waits until no process of this machine has `word` among its arguments.
+pub async fn wait_until_no_process_has(word: &str) {
+    let has = |entry: std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        words.any(|argument| argument == word.as_bytes())
+    };
+    let gone = async {
+        while std::fs::read_dir("/proc").unwrap().flatten().any(has) {
+            sleep(POLL_INTERVAL).await;
+        }
+    };
+    timeout(TIMEOUT, gone).await.expect("the processes end");
 }
 
 pub struct Fixture<R> {
@@ -93,6 +116,7 @@ pub fn sandbox() -> SandboxConfig {
         uid: uid(),
         ip: Ipv4Addr::new(127, 9, 9, 2),
         hostname: String::new(),
+        hosts: Hosts::default(),
         volumes: Vec::new(),
     }
 }
@@ -126,14 +150,8 @@ pub fn container(attempt: u32, command: &[&str]) -> ContainerConfig {
             ("PATH".into(), "/usr/bin:/bin".into()),
             ("GREETING".into(), "hello".into()),
         ],
-        args: Vec::new(),
-        working_dir: String::new(),
         backoff: Duration::from_secs(10),
-        pull: Pull::IfNotPresent,
-        limits: Limits::default(),
-        security: Security::default(),
-        log: LogLimits::default(),
-        mounts: Vec::new(),
+        ..ContainerConfig::default()
     }
 }
 
@@ -167,6 +185,38 @@ impl<R: Runtime> Fixture<R> {
         };
         let seen = timeout(TIMEOUT, seen).await;
         seen.unwrap_or_else(|_| panic!("still {:?}", self.container(attempt)))
+    }
+
+    /// Runs a command in the first attempt to its end; returns its output, its errors and its exit code.
+    pub async fn run(
+        &self,
+        command: &[&str],
+        streams: Streams,
+        input: &[Input],
+    ) -> (String, String, i32) {
+        let command: Vec<_> = command.iter().map(|word| (*word).to_owned()).collect();
+        let input = futures::stream::iter(input.to_vec());
+        let input = match streams.tty {
+            // A terminal has no end, and keeps what nobody has read yet.
+            true => input.chain(futures::stream::pending()).boxed(),
+            false => input.boxed(),
+        };
+        let outputs = self.runtime.exec(&id(0), &command, streams, input).await;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let mut outputs = outputs.unwrap();
+        let ended = async {
+            while let Some(item) = outputs.next().await {
+                match item.unwrap() {
+                    Output::Stdout(bytes) => stdout.extend_from_slice(&bytes),
+                    Output::Stderr(bytes) => stderr.extend_from_slice(&bytes),
+                    Output::Exit(code) => return code,
+                }
+            }
+            panic!("the output ends with an exit code")
+        };
+        let code = timeout(TIMEOUT, ended).await.expect("the command ends");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (text(stdout), text(stderr), code)
     }
 
     /// Waits until a sandbox satisfies `wanted`.

@@ -12,7 +12,9 @@ use setpoint_model::time::{after, seconds_after};
 use setpoint_node_agent::runtime::{
     self, ContainerConfig, ContainerId, Exit, Sandbox, SandboxConfig, State,
 };
-use setpoint_node_agent::{Action, AssignedPod, World, plan, status};
+use setpoint_node_agent::{
+    Action, AssignedPod, PostStart, ProbeResults, Runs, World, plan, status,
+};
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
 
 pub const IP: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
@@ -23,6 +25,8 @@ pub struct Simulation {
     pub done: Vec<Action>,
     /// Number of status updates.
     pub status_updates: usize,
+    /// The state of the postStart hooks of containers that start.
+    pub post_start: Option<PostStart>,
 }
 
 /// Returns a new Pod with these containers, bound to a node.
@@ -57,14 +61,19 @@ impl Simulation {
                 allocatable: Arc::default(),
                 admission: Ok(Some(IP)),
                 runtime: "fake",
+                runs: Runs::Images,
             }),
             sandboxes: Vec::new(),
             waiting_reasons: BTreeMap::new(),
+            probes: BTreeMap::new(),
+            post_starts: BTreeMap::new(),
+            volumes_checked: None,
         };
         Self {
             world,
             done: Vec::new(),
             status_updates: 0,
+            post_start: None,
         }
     }
 
@@ -113,7 +122,9 @@ impl Simulation {
                 attempt,
                 backoff,
             } => self.start(name, attempt, backoff),
-            Action::Stop { id, grace } => {
+            Action::UpdateVolumes => self.world.volumes_checked = Some(self.world.instant),
+            Action::Probe(id) => drop(self.world.probes.insert(id, ProbeResults::default())),
+            Action::Kill { id, grace, .. } | Action::Stop { id, grace } => {
                 let deadline = after(self.world.now, grace);
                 let container = self.container(&id);
                 if let State::Running { stopping, .. } = &mut container.state {
@@ -167,6 +178,7 @@ impl Simulation {
             uid: uid.into(),
             ip,
             hostname: String::new(),
+            hosts: runtime::Hosts::default(),
             volumes: Vec::new(),
         };
         let containers = Vec::new();
@@ -180,6 +192,15 @@ impl Simulation {
 
     fn start(&mut self, name: String, attempt: u32, backoff: Duration) {
         let since = self.world.now;
+        let hook = match self.has_post_start(&name) {
+            true => self.post_start,
+            false => None,
+        };
+        if let Some(state) = hook {
+            let (uid, name) = ("uid-1".into(), name.clone());
+            let id = ContainerId { uid, name, attempt };
+            self.world.post_starts.insert(id, state);
+        }
         let before = self.pod().spec.init_containers.iter();
         let before = before.take_while(|init| init.name != name);
         let init = before.filter(|init| init.restart_policy.is_none());
@@ -218,16 +239,8 @@ impl Simulation {
         let config = ContainerConfig {
             id,
             image: "nginx:1.25".into(),
-            command: Vec::new(),
-            env: Vec::new(),
-            args: Vec::new(),
-            working_dir: String::new(),
             backoff,
-            pull: runtime::Pull::IfNotPresent,
-            limits: runtime::Limits::default(),
-            security: runtime::Security::default(),
-            log: runtime::LogLimits::default(),
-            mounts: Vec::new(),
+            ..ContainerConfig::default()
         };
         let stopping = None;
         let mut container = runtime::Container::starting(&config);
@@ -235,6 +248,13 @@ impl Simulation {
         container.sandbox.clone_from(&sandbox.id);
         sandbox.containers.push(container);
         sandbox.containers.sort_by(|a, b| a.id.cmp(&b.id));
+    }
+
+    fn has_post_start(&mut self, name: &str) -> bool {
+        let mut all = self.pod().spec.containers.iter();
+        let found = all.find(|container| container.name == name);
+        let lifecycle = found.and_then(|container| container.lifecycle.as_ref());
+        lifecycle.is_some_and(|lifecycle| lifecycle.post_start.is_some())
     }
 
     fn container(&mut self, id: &ContainerId) -> &mut runtime::Container {

@@ -1,7 +1,9 @@
 //! Writes. Each carries its preconditions and returns the revision of its commit.
 
+use prost::Message as _;
 use setpoint_model::{Key, Revision, Verb};
-use setpoint_proto::core::{Binding, Namespace, ObjectReference, Pod};
+use setpoint_proto::authentication::{TokenRequest, TokenRequestSpec, TokenRequestStatus};
+use setpoint_proto::core::{Binding, Namespace, ObjectReference, Pod, ServiceAccount};
 use setpoint_proto::meta::{self, DeleteOptions, ObjectMeta};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
@@ -108,7 +110,7 @@ impl Client {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             subresource: "binding".to_owned(),
-            object: Some(pack_binding(&binding)),
+            object: Some(pack_body(BINDING, &binding)),
             field_manager: self.writer.to_string(),
             ..CreateRequest::default()
         };
@@ -119,6 +121,37 @@ impl Client {
             resource: Pod::RESOURCE,
             lease_term: None,
         })
+    }
+
+    /// Requests a token of a ServiceAccount.
+    ///
+    /// # Errors
+    /// `NotFound` for the account or the object that the token is bound to, `Invalid`.
+    pub async fn create_token(
+        &self,
+        account: &Key,
+        spec: TokenRequestSpec,
+    ) -> Result<TokenRequestStatus, ApiError> {
+        let body = TokenRequest {
+            spec,
+            ..TokenRequest::default()
+        };
+        let request = CreateRequest {
+            resource: ServiceAccount::RESOURCE.to_owned(),
+            namespace: account.namespace.clone(),
+            name: account.name.clone(),
+            subresource: "token".to_owned(),
+            object: Some(pack_body(TOKEN_REQUEST, &body)),
+            field_manager: self.writer.to_string(),
+            ..CreateRequest::default()
+        };
+        let answer = self.send_create(request).await?.object.unwrap_or_default();
+        let issued = TokenRequest::decode(answer.value.as_ref());
+        let issued = issued.map_err(|error| {
+            let message = format!("the gateway sent a malformed TokenRequest: {error}");
+            ApiError::new(Reason::InternalError, message)
+        })?;
+        Ok(issued.status)
     }
 
     /// Replaces an object. A resourceVersion in it makes the write conditional.
@@ -232,11 +265,14 @@ impl Preconditions {
     }
 }
 
-/// A Binding is only a request body, and so not a `Resource`.
-fn pack_binding(binding: &impl Body) -> Any {
+/// The types of request bodies, which are not stored and so not a `Resource`.
+const BINDING: &str = "type.googleapis.com/k8s.core.v1.Binding";
+const TOKEN_REQUEST: &str = "type.googleapis.com/k8s.authentication.v1.TokenRequest";
+
+fn pack_body(type_url: &str, body: &impl Body) -> Any {
     Any {
-        type_url: "type.googleapis.com/k8s.core.v1.Binding".to_owned(),
-        value: binding.encode_to_vec().into(),
+        type_url: type_url.to_owned(),
+        value: body.encode_to_vec().into(),
     }
 }
 

@@ -11,8 +11,11 @@ use bollard::models::{
 
 use super::engine::Engine;
 use super::identity::Identity;
-use super::volume;
-use crate::runtime::{ContainerConfig, Limits, LogLimits, SandboxConfig, Security, Volume};
+use super::{termination, volume};
+use crate::runtime::{
+    self, ContainerConfig, HostPath, Hosts, Limits, LogLimits, SandboxConfig, Security, Volume,
+    VolumeKind,
+};
 
 /// Minimum memory limit that the engine accepts.
 const MIN_MEMORY: i64 = 6 << 20;
@@ -30,7 +33,10 @@ pub fn pause(
     sandbox: &SandboxConfig,
     volumes: &[Volume],
 ) -> ContainerCreateBody {
-    let mounts = volumes.iter().map(|volume| {
+    let own = volumes
+        .iter()
+        .filter(|volume| !matches!(volume.kind, VolumeKind::Host(_)));
+    let mounts = own.map(|volume| {
         mount(
             &sandbox.uid,
             &volume.name,
@@ -47,10 +53,12 @@ pub fn pause(
     ContainerCreateBody {
         image: Some(image.to_owned()),
         hostname: Some(hostname(sandbox)),
+        domainname: some(&sandbox.hosts.domain),
         labels: Some(identity.labels(&engine.cluster, node)),
         host_config: Some(HostConfig {
             network_mode: Some(engine.network.clone()),
             ipc_mode: Some("shareable".to_owned()),
+            extra_hosts: Some(extra_hosts(&sandbox.hosts)),
             mounts: Some(mounts.collect()),
             cpu_shares: Some(2),
             ..HostConfig::default()
@@ -70,13 +78,18 @@ pub fn container(
     config: &ContainerConfig,
     pause: &str,
     image_user: &str,
+    message_file: Option<Mount>,
 ) -> ContainerCreateBody {
+    let console = config.console;
+    let mut labels = identity.labels(&engine.cluster, node);
+    labels.extend(termination::labels(&config.termination_message));
+    let mut host = host_config(engine, config);
+    host.mounts.get_or_insert_default().extend(message_file);
     let env = config
         .env
         .iter()
         .map(|(name, value)| format!("{name}={value}"));
     let unless_empty = |words: &Vec<String>| (!words.is_empty()).then(|| words.clone());
-    let some = |text: &String| (!text.is_empty()).then(|| text.clone());
     ContainerCreateBody {
         image: Some(config.image.clone()),
         entrypoint: unless_empty(&config.command),
@@ -84,14 +97,29 @@ pub fn container(
         env: Some(env.collect()),
         working_dir: some(&config.working_dir),
         user: some(&user(&config.security, image_user)),
-        labels: Some(identity.labels(&engine.cluster, node)),
+        labels: Some(labels),
+        stop_signal: some(&config.stop_signal),
+        open_stdin: Some(console.stdin),
+        stdin_once: Some(console.stdin && console.stdin_once),
+        tty: Some(console.tty),
         host_config: Some(HostConfig {
             network_mode: Some(format!("container:{pause}")),
             ipc_mode: Some(format!("container:{pause}")),
-            ..host_config(engine, config)
+            ..host
         }),
         ..ContainerCreateBody::default()
     }
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Returns the entries of /etc/hosts in the engine's format.
+fn extra_hosts(hosts: &Hosts) -> Vec<String> {
+    let pairs = hosts.aliases.iter();
+    let lines = pairs.flat_map(|(ip, names)| names.iter().map(move |name| format!("{name}:{ip}")));
+    lines.collect()
 }
 
 /// Returns `user:group` in the engine's format; empty for the image's user.
@@ -110,12 +138,18 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
     let security = &config.security;
     let groups = security.supplemental_groups.iter();
     let whole = config.mounts.iter().filter(|mount| mount.copies.is_empty());
-    let mounts = whole.map(|seen| mount(&config.id.uid, &seen.volume, &seen.path, seen.read_only));
+    let created = |seen: &&runtime::Mount| seen.host.as_ref().is_some_and(|host| host.create);
+    let (binds, whole): (Vec<_>, Vec<_>) = whole.partition(created);
+    let mounts = whole.into_iter().map(|seen| match &seen.host {
+        Some(host) => host_mount(host, &seen.path, seen.read_only),
+        None => mount(&config.id.uid, &seen.volume, &seen.path, seen.read_only),
+    });
     let locked = security
         .no_new_privileges
         .then(|| vec!["no-new-privileges".to_owned()]);
     HostConfig {
         log_config: Some(log(config.log)),
+        binds: Some(binds.into_iter().filter_map(bind).collect()),
         mounts: Some(mounts.collect()),
         readonly_rootfs: Some(security.read_only),
         group_add: Some(groups.map(ToString::to_string).collect()),
@@ -166,6 +200,23 @@ fn mount(uid: &str, volume: &str, path: &str, read_only: bool) -> Mount {
             no_copy: Some(true),
             ..MountVolumeOptions::default()
         }),
+        ..Mount::default()
+    }
+}
+
+/// Returns a mount in the older format of the engine, which creates a directory if there is nothing.
+fn bind(seen: &runtime::Mount) -> Option<String> {
+    let host = seen.host.as_ref()?;
+    let mode = if seen.read_only { "ro" } else { "rw" };
+    Some(format!("{}:{}:{mode}", host.path, seen.path))
+}
+
+fn host_mount(host: &HostPath, path: &str, read_only: bool) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(host.path.clone()),
+        target: Some(path.to_owned()),
+        read_only: Some(read_only),
         ..Mount::default()
     }
 }

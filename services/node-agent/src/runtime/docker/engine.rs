@@ -37,6 +37,8 @@ pub struct Engine {
     pub address: Ipv4Addr,
     /// Name of the node, if the agent is a numbered Compose container.
     pub node_name: Option<String>,
+    /// Whether the agent runs in a container that does not reach the Pod network.
+    pub(super) is_isolated: bool,
     /// Number of CPUs.
     pub(super) cpus: i64,
     /// Confinement of containers, for example `name=seccomp,profile=default` or `name=apparmor`.
@@ -75,7 +77,10 @@ impl Engine {
             (named, _) => network(&client, named).await?,
         };
         let info = client.info().await?;
+        let own_networks = own_placement.networks;
+        let is_isolated = own_networks.is_some_and(|networks| !networks.contains(&network));
         Ok(Self {
+            is_isolated,
             client,
             cluster: cluster.unwrap_or_default(),
             network,
@@ -113,6 +118,8 @@ struct OwnContainer {
     project: String,
     number: Option<String>,
     pods: Option<(String, Ipv4Addr)>,
+    /// Ids of its networks; `None` outside a container, and in the networks of the machine.
+    networks: Option<Vec<String>>,
 }
 
 async fn own_placement(client: &Docker) -> OwnContainer {
@@ -128,8 +135,20 @@ async fn own_placement(client: &Docker) -> OwnContainer {
     OwnContainer {
         number: labels.remove("com.docker.compose.container-number"),
         pods: pods_network(client, &project).await,
+        networks: networks(&container),
         project,
     }
+}
+
+fn networks(container: &ContainerInspectResponse) -> Option<Vec<String>> {
+    let host = container.host_config.as_ref();
+    let mode = host.and_then(|host| host.network_mode.as_deref());
+    let networks = container.network_settings.as_ref()?.networks.as_ref();
+    let ids = networks.into_iter().flat_map(|networks| networks.values());
+    let ids = ids
+        .filter_map(|network| network.network_id.clone())
+        .collect();
+    (mode != Some("host")).then_some(ids)
 }
 
 /// Returns the agent's Compose project, or the default cluster.

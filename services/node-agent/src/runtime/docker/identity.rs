@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use setpoint_model::Key;
 
-use crate::runtime::{ContainerConfig, ContainerId, SandboxConfig};
+use crate::runtime::{ContainerConfig, ContainerId, Hosts, SandboxConfig};
 
 /// Container name of a Pod's pause container.
 pub const PAUSE: &str = "POD";
@@ -72,6 +72,7 @@ impl Identity {
             uid: self.id.uid.clone(),
             ip: Ipv4Addr::UNSPECIFIED,
             hostname: String::new(),
+            hosts: Hosts::default(),
             volumes: Vec::new(),
         }
     }

@@ -9,7 +9,7 @@ use setpoint_model::Key;
 
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::state::{EngineState, address, identity};
-use super::{Pause, Shared, create, engine_error, volume};
+use super::{Pause, Shared, create, engine_error, termination, volume};
 use crate::runtime::{ContainerConfig, Error, ImageOrigin, Pull, SandboxConfig, pod_label};
 
 impl Shared {
@@ -23,7 +23,8 @@ impl Shared {
         {
             return Ok(());
         }
-        let volumes = std::mem::take(&mut config.volumes);
+        let mut volumes = std::mem::take(&mut config.volumes);
+        volumes.push(termination::volume());
         let (pod, uid) = (config.pod(), config.uid.clone());
         let image = &self.pause_image;
         let container_key = (uid.clone(), PAUSE.to_owned());
@@ -42,7 +43,10 @@ impl Shared {
         let labels = pod_labels(&config, &engine.cluster, node);
         let made = volume::create(engine, &uid, &volumes, &labels).await;
         made.map_err(|error| engine_error(format!("create the volumes of {pod}"), error))?;
-        let body = create::pause(engine, node, image, &identity, &config, &volumes);
+        let mut body = create::pause(engine, node, image, &identity, &config, &volumes);
+        if let (Some(helper), Some(host)) = (self.helper_mount(), &mut body.host_config) {
+            host.mounts.get_or_insert_default().push(helper);
+        }
         let runtime_id = self.create(&identity, body).await?;
         let what = |step: &str| format!("{step} the sandbox of {pod}");
         let started = engine.client.start_container(&runtime_id, None).await;
@@ -115,6 +119,12 @@ impl Shared {
         self.verify(config, &pod, &user)?;
         let identity = Identity::of(pod, config);
         let engine = &self.engine;
+        let message = &config.termination_message;
+        let file = self
+            .message_file(&identity, message, &pause.runtime_id)
+            .await;
+        let file =
+            file.map_err(|error| engine_error(format!("create the message file of {id}"), error))?;
         let body = create::container(
             engine,
             &self.node,
@@ -122,6 +132,7 @@ impl Shared {
             config,
             &pause.runtime_id,
             &user,
+            file,
         );
         let runtime_id = self.create(&identity, body).await?;
         for mount in &config.mounts {

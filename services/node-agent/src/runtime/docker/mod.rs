@@ -9,13 +9,18 @@
 
 mod create;
 mod engine;
+mod exec;
+pub mod helper;
 mod identity;
 mod image;
+mod layout;
 mod lifecycle;
+mod refresh;
 mod settings;
 mod state;
 mod stop;
 mod sweep;
+mod termination;
 mod usage;
 mod volume;
 mod watch;
@@ -30,13 +35,15 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use setpoint_controller::Tasks;
 use setpoint_model::Key;
+use tokio::sync::OnceCell;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::image::Images;
+use super::streams::dial;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Reading, Runtime,
-    Sandbox, SandboxConfig, Wake,
+    Connection, Container, ContainerConfig, ContainerId, Error, ImageOrigin, Inputs, Log,
+    LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, Streams, Volume, Wake,
 };
 
 pub use self::engine::{ConnectError, Engine};
@@ -59,6 +66,8 @@ struct Shared {
     table: Mutex<Table>,
     /// The newest pause containers, by Pod uid.
     pauses: Mutex<HashMap<String, Pause>>,
+    /// Set once pause containers have the agent's binary.
+    helper: OnceCell<()>,
 }
 
 /// An attempt at a pause container.
@@ -89,6 +98,7 @@ impl Docker {
             wake,
             table: Mutex::default(),
             pauses: Mutex::default(),
+            helper: OnceCell::new(),
         });
         let listed = shared.relist().await;
         listed.map_err(|error| engine_error("list the containers of this node", error))?;
@@ -120,6 +130,10 @@ impl Runtime for Docker {
         self.shared.run_pod_sandbox(config).await
     }
 
+    async fn update_volumes(&self, uid: &str, volumes: Vec<Volume>) -> Result<(), Error> {
+        self.shared.update_volumes(uid, volumes).await
+    }
+
     async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {
         let new = {
             let mut table = self.shared.table.lock();
@@ -143,6 +157,33 @@ impl Runtime for Docker {
     async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
         let runtime_id = self.shared.table.lock().container(id)?.runtime_id.clone();
         Ok(read_log(&self.shared.engine, runtime_id, options))
+    }
+
+    async fn exec(
+        &self,
+        id: &ContainerId,
+        command: &[String],
+        streams: Streams,
+        input: Inputs,
+    ) -> Result<Outputs, Error> {
+        Shared::exec(&self.shared, id, command, streams, input).await
+    }
+
+    async fn attach(
+        &self,
+        id: &ContainerId,
+        streams: Streams,
+        input: Inputs,
+    ) -> Result<Outputs, Error> {
+        self.shared.attach(id, streams, input).await
+    }
+
+    async fn connect(&self, uid: &str, port: u16) -> Result<Connection, Error> {
+        let ip = self.shared.table.lock().sandbox(uid)?.config.ip;
+        match self.shared.engine.is_isolated {
+            true => self.shared.dial_within(uid, ip, port).await,
+            false => dial((ip, port).into()).await,
+        }
     }
 
     async fn readings(&self) -> HashMap<ContainerId, Reading> {

@@ -18,6 +18,9 @@ pub struct Settings {
     pub fallback: Fallback,
     /// Cluster label of the containers; empty for the agent's own Compose project, else `setpoint`.
     pub cluster: String,
+    /// The paths of the engine's machine that Pods may mount as hostPath volumes, with all that is below them. A Pod that
+    /// may write to one can make a link in it that leads out of it. None by default.
+    pub host_paths: Vec<String>,
 }
 
 /// The runtime of a docker node if no engine answers.
@@ -38,6 +41,7 @@ impl Default for Settings {
             pause_image: "registry.k8s.io/pause:3.10".to_owned(),
             fallback: Fallback::None,
             cluster: String::new(),
+            host_paths: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A Pod's volumes as named volumes of the engine, filled through the Pod's pause container.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use bollard::body_full;
@@ -10,9 +10,11 @@ use bollard::query_parameters::{
     ListVolumesOptionsBuilder, RemoveVolumeOptions, UploadToContainerOptionsBuilder,
 };
 
+use jiff::Timestamp;
+
 use super::engine::Engine;
 use super::identity::{Labels, filter};
-use super::ignore_not_found;
+use super::{ignore_not_found, layout};
 use crate::runtime::{File, Volume, VolumeKind};
 
 /// Directory of the volumes in the pause container.
@@ -35,7 +37,7 @@ pub async fn create(
     volumes: &[Volume],
     labels: &Labels,
 ) -> Result<(), Error> {
-    for volume in volumes {
+    for volume in volumes.iter().filter(|volume| is_own(volume)) {
         let request = VolumeCreateRequest {
             name: Some(name(uid, &volume.name)),
             driver_opts: driver_options(&volume.kind),
@@ -45,6 +47,11 @@ pub async fn create(
         engine.client.create_volume(request).await?;
     }
     Ok(())
+}
+
+/// Returns whether the engine keeps the volume, and not the machine itself.
+fn is_own(volume: &Volume) -> bool {
+    !matches!(volume.kind, VolumeKind::Host(_))
 }
 
 fn driver_options(kind: &VolumeKind) -> Option<HashMap<String, String>> {
@@ -109,22 +116,76 @@ fn archive(volumes: &[Volume]) -> io::Result<Vec<u8>> {
                 let ownership = Ownership::folder(0o777, RW_MASK, volume.group);
                 add_directory(&mut builder, &folder, ownership)?;
             }
+            VolumeKind::Host(_) => {}
             VolumeKind::Files { files, .. } => {
                 let ownership = Ownership::folder(0o755, RO_MASK, volume.group);
                 add_directory(&mut builder, &folder, ownership)?;
-                for file in files {
-                    for (end, _) in file.path.match_indices('/') {
-                        add_directory(
-                            &mut builder,
-                            &format!("{folder}{}/", &file.path[..end]),
-                            ownership,
-                        )?;
-                    }
-                    add_file(&mut builder, &folder, file, volume.group)?;
-                }
+                add_version(&mut builder, &folder, files, volume.group)?;
             }
         }
     }
+    builder.into_inner()
+}
+
+/// Adds files as the first version of a volume, with all of its links.
+fn add_version(
+    builder: &mut tar::Builder<Vec<u8>>,
+    folder: &str,
+    files: &[File],
+    group: Option<u32>,
+) -> io::Result<()> {
+    let version = layout::version(Timestamp::now());
+    let inner = format!("{folder}{version}/");
+    add_directory(builder, &inner, Ownership::folder(0o755, RO_MASK, group))?;
+    add_files(builder, &inner, files, group)?;
+    add_link(builder, &format!("{folder}{}", layout::DATA), &version)?;
+    for name in layout::links(files.iter().map(|file| file.path.as_str())) {
+        add_link(
+            builder,
+            &format!("{folder}{name}"),
+            &format!("{}/{name}", layout::DATA),
+        )?;
+    }
+    Ok(())
+}
+
+fn add_files(
+    builder: &mut tar::Builder<Vec<u8>>,
+    folder: &str,
+    files: &[File],
+    group: Option<u32>,
+) -> io::Result<()> {
+    let ownership = Ownership::folder(0o755, RO_MASK, group);
+    let mut made = BTreeSet::new();
+    for file in files {
+        for (end, _) in file.path.match_indices('/') {
+            if made.insert(&file.path[..end]) {
+                add_directory(
+                    builder,
+                    &format!("{folder}{}/", &file.path[..end]),
+                    ownership,
+                )?;
+            }
+        }
+        add_file(builder, folder, file, group)?;
+    }
+    Ok(())
+}
+
+fn add_link(builder: &mut tar::Builder<Vec<u8>>, path: &str, target: &str) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_mode(0o777);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(0);
+    builder.append_link(&mut header, path, target)
+}
+
+/// Returns the archive of a new version of a volume, with paths relative to the directory of the version.
+pub fn version_archive(files: &[File], group: Option<u32>) -> io::Result<Vec<u8>> {
+    let mut builder = tar::Builder::new(Vec::new());
+    add_files(&mut builder, "", files, group)?;
     builder.into_inner()
 }
 
@@ -156,6 +217,7 @@ impl Ownership {
     fn header(self) -> tar::Header {
         let mut header = tar::Header::new_gnu();
         header.set_mode(self.mode);
+        header.set_uid(0);
         header.set_gid(self.group.unwrap_or_default().into());
         header
     }
@@ -225,14 +287,23 @@ mod tests {
         let entry = |entry: tar::Entry<'_, &[u8]>| {
             let header = entry.header();
             let path = entry.path().unwrap().display().to_string();
+            // The name of a version is its time.
+            let path = match path.split_once("..2") {
+                Some((before, rest)) => {
+                    let (_, file) = rest.split_once('/').unwrap_or(("", ""));
+                    format!("{before}..V/{file}")
+                }
+                None => path,
+            };
             (path, header.mode().unwrap(), header.gid().unwrap())
         };
         entries.map(entry).collect()
     }
 
-    fn with_group(entries: [(&str, u32); 4], group: u64) -> Vec<(String, u32, u64)> {
-        let entries = entries.map(|(path, mode)| (path.to_owned(), mode, group));
-        entries.into()
+    fn with_group(entries: &[(&str, u32)], group: u64) -> Vec<(String, u32, u64)> {
+        let entries = entries.iter();
+        let entries = entries.map(|(path, mode)| ((*path).to_owned(), *mode, group));
+        entries.collect()
     }
 
     #[test]
@@ -240,10 +311,13 @@ mod tests {
         let expected = [
             ("volumes/scratch/", 0o777),
             ("volumes/config/", 0o755),
-            ("volumes/config/conf.d/", 0o755),
-            ("volumes/config/conf.d/a.conf", 0o400),
+            ("volumes/config/..V/", 0o755),
+            ("volumes/config/..V/conf.d/", 0o755),
+            ("volumes/config/..V/conf.d/a.conf", 0o400),
+            ("volumes/config/..data", 0o777),
+            ("volumes/config/conf.d", 0o777),
         ];
-        assert_eq!(entries(None), with_group(expected, 0));
+        assert_eq!(entries(None), with_group(&expected, 0));
     }
 
     /// Checks K16.
@@ -252,9 +326,12 @@ mod tests {
         let expected = [
             ("volumes/scratch/", 0o2777),
             ("volumes/config/", 0o2755),
-            ("volumes/config/conf.d/", 0o2755),
-            ("volumes/config/conf.d/a.conf", 0o440),
+            ("volumes/config/..V/", 0o2755),
+            ("volumes/config/..V/conf.d/", 0o2755),
+            ("volumes/config/..V/conf.d/a.conf", 0o440),
         ];
-        assert_eq!(entries(Some(4242)), with_group(expected, 4242));
+        let entries = entries(Some(4242)).into_iter();
+        let owned: Vec<_> = entries.filter(|(_, _, group)| *group == 4242).collect();
+        assert_eq!(owned, with_group(&expected, 4242));
     }
 }

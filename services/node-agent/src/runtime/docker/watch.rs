@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use super::identity::{CLUSTER, Identity, NODE, filter};
 use super::state::{EngineState, address, identity, lost_exit, sandbox};
 use super::{Pause, Shared, is_not_found};
-use crate::runtime::{Container, State};
+use crate::runtime::{Container, ContainerId, State};
 
 /// Relist interval: an engine that hangs sends no events.
 const RELIST: Duration = Duration::from_secs(60);
@@ -138,6 +138,12 @@ impl Shared {
         if state == EngineState::Created {
             return;
         }
+        let state = match state {
+            EngineState::Exited(exit) if !self.has_exited(&identity.id) => {
+                EngineState::Exited(self.with_message(container, &identity, exit).await)
+            }
+            state => state,
+        };
         let restarted = self.update_container(known(container, &identity), &identity, &state);
         if restarted {
             // Another client restarted it; a newer attempt may be running already.
@@ -145,6 +151,12 @@ impl Shared {
             self.kill(&runtime_id, "SIGKILL").await;
         }
         (self.wake)(&identity.pod);
+    }
+
+    fn has_exited(&self, id: &ContainerId) -> bool {
+        let mut table = self.table.lock();
+        let known = table.container(id);
+        known.is_ok_and(|known| matches!(known.state, State::Exited(_)))
     }
 
     /// Updates a container's state; returns whether it runs although it had exited.

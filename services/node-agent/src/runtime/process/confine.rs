@@ -1,19 +1,27 @@
-//! The last step before a container's program: `node-agent confine <folder>` drops privileges, then executes the
-//! program.
+//! The last step before a program of a container: `node-agent confine <folder>` drops privileges, then executes the
+//! container's program; `node-agent confine <folder> <tty|plain> <command>…` does so with a command that runs beside it,
+//! in a session of its own.
 //!
 //! It is a process of its own because the shim must keep its privileges to be able to kill the container.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use nix::sys::prctl::set_no_new_privs;
-use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
+use nix::sys::signal::SigSet;
+use nix::unistd::{Gid, Uid, setgid, setgroups, setsid, setuid};
+use rustix::process::ioctl_tiocsctty;
 
 use super::folder::Folder;
 use super::shim;
 use crate::runtime::{ContainerConfig, Security};
+
+/// Exit codes of a command that does not exist, and of one that cannot be executed, as shells and runc report them.
+const NOT_FOUND: u8 = 127;
+const CANNOT_RUN: u8 = 126;
 
 /// Returns whether the container needs this step.
 pub fn is_needed(security: &Security) -> bool {
@@ -45,6 +53,49 @@ pub fn command(folder: &Folder) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg("confine").arg(folder.path());
     command
+}
+
+/// Returns the command that runs `command` beside the container in this directory.
+pub fn exec_command(folder: &Folder, tty: bool, command: &[OsString]) -> Command {
+    let mut program = self::command(folder);
+    program.arg(if tty { "tty" } else { "plain" }).args(command);
+    program
+}
+
+/// Executes a command beside the container in this directory; returns only if that fails.
+pub fn exec(folder: &Path, tty: bool, command: &[OsString]) -> ExitCode {
+    let Some((program, arguments)) = command.split_first() else {
+        return ExitCode::FAILURE;
+    };
+    let refused = |dir: &str, error: io::Error| {
+        let program = program.to_string_lossy();
+        eprintln!("{}", shim::exec_error_message(&program, dir, &error));
+        ExitCode::from(match error.kind() {
+            io::ErrorKind::NotFound => NOT_FOUND,
+            _ => CANNOT_RUN,
+        })
+    };
+    let config = match Folder::new(folder).config() {
+        Ok(config) => config,
+        Err(error) => return refused("", error),
+    };
+    let ready =
+        lead_session(tty).and_then(|()| drop_privileges(&config.security).map_err(io::Error::from));
+    let error = match ready {
+        Ok(()) => Command::new(program).args(arguments).exec(),
+        Err(error) => error,
+    };
+    refused(&config.working_dir, error)
+}
+
+/// Makes this process the leader of a session and a process group, with its stdin as the terminal if `tty`.
+fn lead_session(tty: bool) -> io::Result<()> {
+    SigSet::empty().thread_set_mask()?;
+    setsid()?;
+    if tty {
+        ioctl_tiocsctty(io::stdin())?;
+    }
+    Ok(())
 }
 
 /// Executes the program of the container in this directory; returns only if that fails.

@@ -8,7 +8,7 @@
 //! failed.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -94,6 +94,17 @@ impl Folder {
     pub fn start_error(&self) -> Option<String> {
         let message = fs::read_to_string(self.0.join("start-error")).ok();
         message.filter(|message| !message.is_empty())
+    }
+
+    /// Reads the last bytes of the log.
+    pub fn log_end(&self, limit: usize) -> io::Result<Vec<u8>> {
+        let mut log = fs::File::open(self.0.join("log"))?;
+        let length = log.metadata()?.len();
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+        log.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
+        let mut end = Vec::new();
+        log.take(limit).read_to_end(&mut end)?;
+        Ok(end)
     }
 
     /// Opens the log file for appending.

@@ -9,12 +9,15 @@
 
 mod adopt;
 pub mod confine;
+mod exec;
+pub mod exec_shim;
 mod folder;
 mod log;
 mod process_handle;
 mod rotation;
 pub mod shim;
 mod sweep;
+mod terminal;
 mod usage;
 
 use std::collections::HashMap;
@@ -37,10 +40,12 @@ use tokio::time::timeout;
 
 use self::folder::Folder;
 use self::process_handle::ProcessHandle;
+use super::streams::dial;
 use super::table::Table;
 use super::{
-    Container, ContainerConfig, ContainerId, Error, ImageOrigin, Log, LogOptions, Reading, Runtime,
-    Sandbox, SandboxConfig, State, Wake, pod_label,
+    Connection, Container, ContainerConfig, ContainerId, Error, ImageOrigin, Inputs, Log,
+    LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume, Wake,
+    pod_label,
 };
 
 pub use self::sweep::sweep;
@@ -110,6 +115,16 @@ impl Processes {
             .map_or(Ok(()), |message| Err(Error::Config(message)))
     }
 
+    /// Returns a function that tells whether a container has exited.
+    fn has_exited(&self, id: &ContainerId) -> impl Fn() -> bool + Send + Sync + 'static {
+        let (this, id) = (self.clone(), id.clone());
+        move || {
+            let mut table = this.shared.table.lock();
+            let found = table.container(&id);
+            found.map_or(true, |found| matches!(found.state, State::Exited(_)))
+        }
+    }
+
     /// Starts the shim and waits until it has started the container or failed; `None` if it did not in time.
     async fn launch(&self, folder: &Folder) -> Result<Option<Child>, io::Error> {
         let mut shim = Command::new(&self.shared.program)
@@ -171,6 +186,12 @@ impl Runtime for Processes {
         Ok(())
     }
 
+    async fn update_volumes(&self, _: &str, _: Vec<Volume>) -> Result<(), Error> {
+        Err(Error::Unsupported(
+            "this runtime mounts no volumes".to_owned(),
+        ))
+    }
+
     async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {
         self.verify(&config)?;
         let new = self
@@ -227,13 +248,26 @@ impl Runtime for Processes {
     async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
         self.shared.table.lock().container(id)?;
         let path = self.folder(id).path().join("log");
-        let (this, watched) = (self.clone(), id.clone());
-        let over = move || {
-            let mut table = this.shared.table.lock();
-            let found = table.container(&watched);
-            found.map_or(true, |found| matches!(found.state, State::Exited(_)))
-        };
-        log::read(&id.to_string(), path, options, over)
+        log::read(&id.to_string(), path, options, self.has_exited(id))
+    }
+
+    async fn exec(
+        &self,
+        id: &ContainerId,
+        command: &[String],
+        streams: Streams,
+        input: Inputs,
+    ) -> Result<Outputs, Error> {
+        self.run_command(id, command, streams, input)
+    }
+
+    async fn attach(&self, id: &ContainerId, _: Streams, _: Inputs) -> Result<Outputs, Error> {
+        self.follow_output(id)
+    }
+
+    async fn connect(&self, uid: &str, port: u16) -> Result<Connection, Error> {
+        let ip = self.shared.table.lock().sandbox(uid)?.config.ip;
+        dial((ip, port).into()).await
     }
 
     async fn readings(&self) -> HashMap<ContainerId, Reading> {

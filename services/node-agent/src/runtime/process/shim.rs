@@ -21,7 +21,7 @@ use super::confine;
 use super::folder::{Folder, Started};
 use super::process_handle::{MARKER, Process};
 use super::rotation::Rotation;
-use crate::runtime::{ContainerConfig, Exit};
+use crate::runtime::{ContainerConfig, Exit, termination};
 
 /// Exit code that containerd reports for a program that could not be started.
 const START_ERROR: i32 = 128;
@@ -67,7 +67,10 @@ fn supervise(folder: &Folder) -> io::Result<()> {
             kill_remaining(child);
             // All processes have ended, but one may have passed the descriptor to a process outside the container.
             let _ = output_done.recv_timeout(OUTPUT_TIMEOUT);
-            let exit = Exit::new(code, at, Timestamp::now());
+            let exit = Exit {
+                message: message(folder, &config, code),
+                ..Exit::new(code, at, Timestamp::now())
+            };
             match folder.start_error() {
                 Some(message) => Exit {
                     code: START_ERROR,
@@ -82,6 +85,17 @@ fn supervise(folder: &Folder) -> io::Result<()> {
     folder.write_exit(&exit)
 }
 
+/// Returns the termination message: the end of the log, if the container asks for it and has failed.
+fn message(folder: &Folder, config: &ContainerConfig, code: i32) -> String {
+    if code == 0 || !config.termination_message.falls_back_to_logs {
+        return String::new();
+    }
+    folder.log_end(termination::MAX_LOG).map_or_else(
+        |error| format!("Error on reading termination message from logs: {error}"),
+        |log| termination::of_log(&log),
+    )
+}
+
 /// Starts the container's program; returns its pid and its output.
 fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<(Pid, PipeReader)> {
     let (output, input) = io::pipe()?;
@@ -89,21 +103,27 @@ fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<(Pid, PipeRead
         true => confine::command(folder),
         false => command(config),
     };
+    set_surroundings(&mut command, folder, config);
     command
-        .env_clear()
-        .envs(config.env.iter().map(|(name, value)| (name, value)))
-        .env(MARKER, config.id.to_string())
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(input.try_clone()?)
         .stderr(input);
+    let child = command.spawn()?;
+    Ok((Pid::from_raw(child.id().cast_signed()), output))
+}
+
+/// Sets the environment and the working directory of a program of the container.
+pub(super) fn set_surroundings(command: &mut Command, folder: &Folder, config: &ContainerConfig) {
+    command
+        .env_clear()
+        .envs(config.env.iter().map(|(name, value)| (name, value)))
+        .env(MARKER, config.id.to_string());
     let home = folder.path().ancestors().nth(2);
     match config.working_dir.as_str() {
         "" => home.map(|home| command.current_dir(home)),
         named => Some(command.current_dir(named)),
     };
-    let child = command.spawn()?;
-    Ok((Pid::from_raw(child.id().cast_signed()), output))
 }
 
 /// Copies the container's output to its log on a thread; the receiver is notified at the end.
@@ -144,7 +164,11 @@ pub(super) fn command(config: &ContainerConfig) -> Command {
 /// Returns the reason why a program could not be started, in the words of runc.
 pub(super) fn start_error_message(config: &ContainerConfig, error: &io::Error) -> String {
     let program = config.command.first().map_or("pause", String::as_str);
-    let dir = config.working_dir.as_str();
+    exec_error_message(program, &config.working_dir, error)
+}
+
+/// Returns the reason why `program` could not be started in a directory, in the words of runc.
+pub(super) fn exec_error_message(program: &str, dir: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound if !dir.is_empty() && !Path::new(dir).is_dir() => {
             format!("chdir to cwd ({dir:?}) set in config failed: no such file or directory")
@@ -183,7 +207,7 @@ fn notify_agent() {
 
 /// Waits for the container's main process and returns its exit code, 128 + n for signal n. Reaps all other children
 /// meanwhile.
-fn wait_for_exit(child: Pid) -> i32 {
+pub(super) fn wait_for_exit(child: Pid) -> i32 {
     loop {
         match waitpid(None, None) {
             Ok(WaitStatus::Exited(pid, code)) if pid == child => return code,
@@ -195,7 +219,7 @@ fn wait_for_exit(child: Pid) -> i32 {
 }
 
 /// Kills the remaining processes of the container: its group, and those that left the group.
-fn kill_remaining(child: Pid) {
+pub(super) fn kill_remaining(child: Pid) {
     let _ = killpg(child, Signal::SIGKILL);
     for _ in 0..MAX_PASSES {
         for left in children() {
@@ -207,7 +231,7 @@ fn kill_remaining(child: Pid) {
     }
 }
 
-fn children() -> Vec<Pid> {
+pub(super) fn children() -> Vec<Pid> {
     let me = std::process::id();
     let listed = fs::read_to_string(format!("/proc/{me}/task/{me}/children"));
     let listed = listed.unwrap_or_default();

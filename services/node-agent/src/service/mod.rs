@@ -1,4 +1,7 @@
-//! The gRPC service `setpoint.v1.Node`: logs and resource usage of containers.
+//! The gRPC service `setpoint.v1.Node`: logs, streams and resource usage of containers.
+
+mod port_forward;
+mod streams;
 
 use std::sync::Arc;
 
@@ -9,8 +12,8 @@ use setpoint_model::Key;
 use setpoint_proto::core::{ContainerStatus, Pod};
 use setpoint_proto::setpoint::node_server::{Node, NodeServer};
 use setpoint_proto::setpoint::{
-    ContainerInput, ContainerOutput, LogsPiece, LogsRequest, PortForwardInput, PortForwardOutput,
-    UsageRequest, UsageResponse,
+    ContainerInput, LogsPiece, LogsRequest, OpenContainer, PortForwardInput, UsageRequest,
+    UsageResponse,
 };
 use setpoint_proto::{ApiError, Reason};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::agent::Agent;
 use crate::runtime::log::limited;
-use crate::runtime::{Container, Error, LogOptions, Runtime, State};
+use crate::runtime::{Container, ContainerId, Error, LogOptions, Runtime, Sandbox, State};
 use crate::usage::Meter;
 
 /// Serves what the agent knows about its containers.
@@ -43,22 +46,42 @@ impl<R: Runtime> NodeService<R> {
         Router::new().route_service("/setpoint.v1.Node/{method}", service)
     }
 
+    /// Returns a Pod of this agent and its sandbox.
+    fn sandbox(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(Pod, Option<Sandbox>), ApiError> {
+        let key = Key::new(namespace, name);
+        let pod = self.agent.pods.get(&key).map(|view| view.pod());
+        let pod = pod
+            .filter(|pod| self.agent.nodes.contains_key(&pod.spec.node_name))
+            .filter(|pod| uid.is_empty() || pod.metadata.uid == uid);
+        let pod =
+            pod.ok_or_else(|| ApiError::new(Reason::NotFound, format!("pods {name:?} not found")))?;
+        let mut sandboxes = self.agent.executor.runtime.sandboxes(&key).into_iter();
+        let own = sandboxes.find(|sandbox| sandbox.config.uid == pod.metadata.uid);
+        Ok((pod, own))
+    }
+
+    /// Returns the attempt at a container that runs.
+    fn running(&self, open: &OpenContainer) -> Result<ContainerId, ApiError> {
+        let (_, sandbox) = self.sandbox(&open.namespace, &open.pod, &open.uid)?;
+        let latest = sandbox.as_ref().and_then(|own| own.latest(&open.container));
+        let running = latest.filter(|latest| matches!(latest.state, State::Running { .. }));
+        let running = running.map(|running| running.id.clone());
+        running.ok_or_else(|| {
+            let message = format!("container not found ({:?})", open.container);
+            ApiError::new(Reason::NotFound, message)
+        })
+    }
+
     /// Returns the requested attempt at the container.
     fn container(&self, request: &LogsRequest) -> Result<Container, ApiError> {
-        let key = Key::new(&request.namespace, &request.pod);
-        let pod = self.agent.pods.get(&key).map(|view| view.pod());
-        let pod = pod.ok_or_else(|| {
-            ApiError::new(
-                Reason::NotFound,
-                format!("pods {:?} not found", request.pod),
-            )
-        })?;
-        let sandboxes = self.agent.executor.runtime.sandboxes(&key);
-        let own = sandboxes
-            .iter()
-            .find(|sandbox| sandbox.config.uid == pod.metadata.uid);
+        let (pod, own) = self.sandbox(&request.namespace, &request.pod, "")?;
         let mut attempts = own
-            .into_iter()
+            .iter()
             .flat_map(|own| own.attempts(&request.container).rev());
         let (last, before) = (attempts.next(), attempts.next());
         if request.previous {
@@ -72,9 +95,9 @@ impl<R: Runtime> NodeService<R> {
 #[tonic::async_trait]
 impl<R: Runtime> Node for NodeService<R> {
     type LogsStream = BoxStream<'static, Result<LogsPiece, Status>>;
-    type ExecStream = BoxStream<'static, Result<ContainerOutput, Status>>;
-    type AttachStream = BoxStream<'static, Result<ContainerOutput, Status>>;
-    type PortForwardStream = BoxStream<'static, Result<PortForwardOutput, Status>>;
+    type ExecStream = streams::Responses;
+    type AttachStream = streams::Responses;
+    type PortForwardStream = port_forward::Responses;
 
     async fn logs(
         &self,
@@ -114,23 +137,65 @@ impl<R: Runtime> Node for NodeService<R> {
 
     async fn exec(
         &self,
-        _: Request<Streaming<ContainerInput>>,
+        request: Request<Streaming<ContainerInput>>,
     ) -> Result<Response<Self::ExecStream>, Status> {
-        Err(Status::unimplemented("this node does not run commands"))
+        let (open, input) = streams::open(request.into_inner()).await?;
+        if open.command.is_empty() {
+            let message = "you must specify at least 1 command for the container";
+            return Err(streams::bad_request(message).into());
+        }
+        let (id, runtime) = (self.running(&open)?, &self.agent.executor.runtime);
+        let output = runtime.exec(&id, &open.command, streams::streams(&open), input);
+        let output = output.await.map_err(to_api_error)?;
+        Ok(Response::new(streams::responses(output, &self.shutdown)))
     }
 
     async fn attach(
         &self,
-        _: Request<Streaming<ContainerInput>>,
+        request: Request<Streaming<ContainerInput>>,
     ) -> Result<Response<Self::AttachStream>, Status> {
-        Err(Status::unimplemented("this node does not attach"))
+        let (open, input) = streams::open(request.into_inner()).await?;
+        if !open.command.is_empty() {
+            return Err(streams::bad_request("attach runs no command").into());
+        }
+        let (id, runtime) = (self.running(&open)?, &self.agent.executor.runtime);
+        let output = runtime.attach(&id, streams::streams(&open), input).await;
+        let output = output.map_err(to_api_error)?;
+        Ok(Response::new(streams::responses(output, &self.shutdown)))
     }
 
     async fn port_forward(
         &self,
-        _: Request<Streaming<PortForwardInput>>,
+        request: Request<Streaming<PortForwardInput>>,
     ) -> Result<Response<Self::PortForwardStream>, Status> {
-        Err(Status::unimplemented("this node does not forward ports"))
+        let mut requests = request.into_inner();
+        let (open, port) = port_forward::open(&mut requests).await?;
+        let (pod, sandbox) = self.sandbox(&open.namespace, &open.pod, &open.uid)?;
+        let Some(sandbox) = sandbox.filter(|sandbox| sandbox.ready) else {
+            let message = format!(
+                "unable to forward port because pod is not running. Current status={}",
+                pod.status.phase
+            );
+            return Err(streams::bad_request(&message).into());
+        };
+        let connection = self
+            .agent
+            .executor
+            .runtime
+            .connect(&sandbox.config.uid, port)
+            .await;
+        let connection = connection.map_err(|error| {
+            let error = to_api_error(error);
+            let message = format!(
+                "error forwarding port {port} to pod {}, uid {}: {}",
+                open.pod, sandbox.config.uid, error.message
+            );
+            ApiError::new(error.reason, message)
+        })?;
+        let responses = port_forward::forward(connection, requests);
+        Ok(Response::new(
+            streams::until_shutdown(responses, &self.shutdown).boxed(),
+        ))
     }
 }
 
@@ -167,11 +232,15 @@ fn reason(status: &ContainerStatus) -> Option<&str> {
 
 fn to_api_error(error: Error) -> ApiError {
     let reason = match error {
-        Error::Unsupported(_) => Reason::BadRequest,
+        Error::Unsupported(_) | Error::NotRunning(_) => Reason::BadRequest,
         Error::Unknown(_) => Reason::NotFound,
+        Error::Connect(_) => Reason::ServiceUnavailable,
         _ => Reason::InternalError,
     };
     let cause = std::error::Error::source(&error).map(ToString::to_string);
     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
     ApiError::new(reason, format!("{error}{cause}"))
 }
+
+#[cfg(test)]
+mod tests;
