@@ -8,6 +8,8 @@ use setpoint_controller::queue::Limiter;
 use setpoint_controller::{Hosted, Replica, client, election, runtime};
 use setpoint_horizontalpodautoscaler_controller::{self as autoscaler, Autoscaling};
 use setpoint_host::duration;
+use setpoint_node_lifecycle_controller::{self as node_lifecycle, Lifecycle};
+use setpoint_podgc_controller::{self as podgc, Collection};
 
 use crate::CONTROLLERS;
 
@@ -35,6 +37,10 @@ pub struct Settings {
     pub resync: Duration,
     /// How the horizontalpodautoscaler-controller computes replicas.
     pub horizontalpodautoscaler: Autoscaling,
+    /// How the node-lifecycle-controller judges nodes.
+    pub node_lifecycle: Lifecycle,
+    /// Which Pods the podgc-controller deletes.
+    pub podgc: Collection,
 }
 
 impl Default for Settings {
@@ -54,6 +60,8 @@ impl Default for Settings {
             limiter,
             resync,
             horizontalpodautoscaler: Autoscaling::default(),
+            node_lifecycle: Lifecycle::default(),
+            podgc: Collection::default(),
         }
     }
 }
@@ -76,12 +84,16 @@ impl Settings {
         replica: Replica,
         runtime: runtime::Settings,
     ) -> BoxFuture<'static, anyhow::Result<()>> {
-        match hosted.name == autoscaler::CONTROLLER.name {
-            true => {
-                let settings = self.horizontalpodautoscaler.clone();
-                Box::pin(autoscaler::run(replica, runtime, settings))
-            }
-            false => (hosted.run)(replica, runtime),
+        if hosted.name == autoscaler::CONTROLLER.name {
+            let settings = self.horizontalpodautoscaler.clone();
+            Box::pin(autoscaler::run(replica, runtime, settings))
+        } else if hosted.name == node_lifecycle::CONTROLLER.name {
+            let settings = self.node_lifecycle.clone();
+            Box::pin(node_lifecycle::run(replica, runtime, settings))
+        } else if hosted.name == podgc::CONTROLLER.name {
+            Box::pin(podgc::run(replica, runtime, self.podgc.clone()))
+        } else {
+            (hosted.run)(replica, runtime)
         }
     }
 
@@ -112,6 +124,9 @@ impl setpoint_host::Settings for Settings {
             let [workers, limiter, resync] = *runtime::Settings::DESCRIBE;
             let [period, stabilization, tolerance, cpu, readiness, zero] =
                 autoscaler::describe_autoscaling!("horizontalpodautoscaler");
+            let [monitor, grace, startup, rate, secondary, threshold, large] =
+                node_lifecycle::describe_lifecycle!("node_lifecycle");
+            let [kept, check, quarantine] = podgc::describe_collection!("podgc");
             &[
                 CONTROLLERS,
                 workers,
@@ -123,6 +138,16 @@ impl setpoint_host::Settings for Settings {
                 cpu,
                 readiness,
                 zero,
+                monitor,
+                grace,
+                startup,
+                rate,
+                secondary,
+                threshold,
+                large,
+                kept,
+                check,
+                quarantine,
             ]
         };
         ALL
@@ -145,7 +170,9 @@ impl setpoint_host::Settings for Settings {
         }
         let runtime = self.clone().runtime();
         runtime.validate().map_err(|error| error.to_string())?;
-        self.horizontalpodautoscaler.validate()
+        self.horizontalpodautoscaler.validate()?;
+        self.node_lifecycle.validate()?;
+        self.podgc.validate()
     }
 }
 

@@ -101,6 +101,10 @@ pub struct PodView {
     pub deletion_cost: i32,
     /// Its volumes that are claims: the names of volume and claim.
     pub claims: Box<[(Box<str>, Box<str>)]>,
+    /// Whether its node has evicted it.
+    pub evicted: bool,
+    /// Whether it is being deleted without a grace period: only finalizers hold it.
+    pub released: bool,
 }
 
 impl View for PodView {
@@ -116,6 +120,8 @@ impl View for PodView {
         };
         Self {
             labels: mem::take(&mut meta.labels).into(),
+            evicted: pod.status.phase == "Failed" && pod.status.reason == "Evicted",
+            released: meta.deleting && pod.metadata.deletion_grace_period_seconds == Some(0),
             meta,
             phase: phase(&pod.status.phase),
             admission: Admission::of(&pod.status),

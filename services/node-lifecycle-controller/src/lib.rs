@@ -1,0 +1,39 @@
+//! Two controllers: one judges the health of nodes and taints those that are not healthy, the other deletes the Pods that do not
+//! tolerate the taints of their node.
+//!
+//! ```text
+//! Leases, status of nodes ─▶ silent for the grace period ─▶ conditions Unknown ─▶ taints NoSchedule, and NoExecute as fast
+//!                            (by a clock of this process)    Pods not ready       as the state of the zone allows
+//! taints NoExecute, tolerations of the Pods of the node  ─▶ wait tolerationSeconds ─▶ DisruptionTarget ─▶ deletion
+//! ```
+//! No decision compares a time that another process wrote: a node is heard when its Lease or its heartbeat changes. What was
+//! heard is kept in memory, so that a new leader, as after an absence of the gateway, gives every node and every Pod the
+//! full time again.
+
+mod act;
+mod awake_clock;
+mod eviction;
+mod health;
+mod node;
+mod plan;
+mod pod;
+mod reconciler;
+mod settings;
+mod taints;
+mod world;
+mod zone;
+
+pub use awake_clock::AwakeClock;
+pub use eviction::{
+    Action as EvictionAction, CONTROLLER as TAINT_EVICTION, Evictions, Stay,
+    World as EvictionWorld, plan as plan_eviction,
+};
+pub use health::{Health, LeaseView, Signs};
+pub use node::{NodeView, Ready};
+pub use plan::{Action, Conditions, plan};
+pub use pod::PodView;
+pub use reconciler::{CONTROLLER, Nodes, run};
+pub use settings::Lifecycle;
+pub use taints::Change;
+pub use world::World;
+pub use zone::{EvictionLimits, Zone, ZoneState, Zones};

@@ -1,0 +1,158 @@
+//! The settings of the node-lifecycle-controller.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use setpoint_host::duration;
+
+/// The settings of the health of nodes; the defaults are upstream's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lifecycle {
+    /// The interval at which nodes are judged.
+    #[serde(with = "duration")]
+    pub monitor_period: Duration,
+    /// The time without a sign of life after which a node is not ready.
+    #[serde(with = "duration")]
+    pub monitor_grace_period: Duration,
+    /// The same for a node that has never posted a status.
+    #[serde(with = "duration")]
+    pub startup_grace_period: Duration,
+    /// The number of nodes of a zone that are tainted NoExecute in a second.
+    pub eviction_rate: f64,
+    /// The same for a zone of which many nodes are not ready, if it is large; 0 in a small one.
+    pub secondary_eviction_rate: f64,
+    /// The part of the nodes of a zone that makes [`Self::secondary_eviction_rate`] apply if they are not ready.
+    pub unhealthy_zone_threshold: f64,
+    /// The number of nodes above which a zone is large.
+    pub large_cluster_size: usize,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Self {
+            monitor_period: Duration::from_secs(5),
+            monitor_grace_period: Duration::from_secs(50),
+            startup_grace_period: Duration::from_secs(60),
+            eviction_rate: 0.1,
+            secondary_eviction_rate: 0.01,
+            unhealthy_zone_threshold: 0.55,
+            large_cluster_size: 50,
+        }
+    }
+}
+
+impl Lifecycle {
+    /// The shortest interval: all nodes are looked at in each.
+    const SHORTEST: Duration = Duration::from_millis(100);
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first invalid value.
+    pub fn validate(&self) -> Result<(), String> {
+        let is_rate = |rate: f64| (0.0..=f64::MAX).contains(&rate);
+        let rules = [
+            (
+                self.monitor_period >= Self::SHORTEST,
+                "monitor_period must be at least 100ms",
+            ),
+            (
+                self.monitor_grace_period > self.monitor_period,
+                "monitor_grace_period must be longer than monitor_period",
+            ),
+            (
+                self.startup_grace_period > self.monitor_period,
+                "startup_grace_period must be longer than monitor_period",
+            ),
+            (
+                is_rate(self.eviction_rate) && is_rate(self.secondary_eviction_rate),
+                "eviction rates must not be negative",
+            ),
+            (
+                (0.0..=1.0).contains(&self.unhealthy_zone_threshold),
+                "unhealthy_zone_threshold must be between 0 and 1",
+            ),
+        ];
+        let broken = rules.into_iter().find(|(holds, _)| !holds);
+        broken.map_or(Ok(()), |(_, why)| Err(why.to_owned()))
+    }
+}
+
+/// The descriptions of [`Lifecycle`] for `--help`, as the table of this name.
+#[macro_export]
+macro_rules! describe_lifecycle {
+    ($table:literal) => {
+        [
+            (
+                concat!($table, ".monitor_period"),
+                "Interval at which nodes are judged; at least 100ms",
+            ),
+            (
+                concat!($table, ".monitor_grace_period"),
+                "Time without a renewal of its Lease or status after which a node is not ready",
+            ),
+            (
+                concat!($table, ".startup_grace_period"),
+                "The same for a node that has never posted a status",
+            ),
+            (
+                concat!($table, ".eviction_rate"),
+                "Nodes of a zone that are tainted NoExecute in a second",
+            ),
+            (
+                concat!($table, ".secondary_eviction_rate"),
+                "The same for a large zone of which many nodes are not ready; none in a small one",
+            ),
+            (
+                concat!($table, ".unhealthy_zone_threshold"),
+                "Part of the nodes of a zone that are not ready from which the secondary rate applies",
+            ),
+            (
+                concat!($table, ".large_cluster_size"),
+                "Number of nodes above which a zone is large",
+            ),
+        ]
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_with_the_reason() {
+        type Change = fn(&mut Lifecycle);
+        let validate = |change: Change| {
+            let mut settings = Lifecycle::default();
+            change(&mut settings);
+            settings.validate()
+        };
+        assert_eq!(validate(|_| {}), Ok(()));
+        let refused: [(Change, &str); 5] = [
+            (
+                |settings| settings.monitor_period = Duration::ZERO,
+                "monitor_period must be at least 100ms",
+            ),
+            (
+                |settings| settings.monitor_grace_period = settings.monitor_period,
+                "monitor_grace_period must be longer than monitor_period",
+            ),
+            (
+                |settings| settings.startup_grace_period = Duration::ZERO,
+                "startup_grace_period must be longer than monitor_period",
+            ),
+            (
+                |settings| settings.eviction_rate = f64::NAN,
+                "eviction rates must not be negative",
+            ),
+            (
+                |settings| settings.unhealthy_zone_threshold = 1.5,
+                "unhealthy_zone_threshold must be between 0 and 1",
+            ),
+        ];
+        for (change, why) in refused {
+            assert_eq!(validate(change), Err(why.to_owned()));
+        }
+    }
+}
