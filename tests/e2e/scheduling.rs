@@ -71,24 +71,17 @@ fn a_pod_with_an_unmet_or_unsupported_hard_constraint_is_pending_with_a_reason()
         ..Size::default()
     });
     let kubectl = cluster.kubectl();
-    let anti_affinity = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
-         [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}";
-    let containers = "containers: [{name: main, image: busybox}]";
+    let claim = "resourceClaims: [{name: gpu, resourceClaimName: gpu}]";
     let port =
         "containers: [{name: main, image: busybox, ports: [{containerPort: 80, hostPort: 8080}]}]";
-    create(&kubectl, "apart", &format!("{containers}, {anti_affinity}"));
+    create(&kubectl, "claiming", &format!("{CONTAINERS}, {claim}"));
     for name in ["first", "second"] {
         create(&kubectl, name, port);
-        eventually("the Pod has a node", || {
-            let pod = kubectl.json(&format!("get pod {name}"));
-            let node = text(&pod, "/spec/nodeName");
-            (!node.is_empty()).then_some(()).ok_or(pod.to_string())
-        });
+        until_bound(&kubectl, name);
     }
     create(&kubectl, "third", port);
-    let field = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution";
     let ports = "2 node(s) didn't have free ports for the requested pod ports";
-    for (name, reason) in [("apart", field), ("third", ports)] {
+    for (name, reason) in [("claiming", "spec.resourceClaims"), ("third", ports)] {
         until_unschedulable(&kubectl, name, reason);
         let why = cluster.setpoint_json(0, &format!("why pod/{name} -n default"));
         let why = why.expect("there is a response").to_string();
@@ -96,9 +89,101 @@ fn a_pod_with_an_unmet_or_unsupported_hard_constraint_is_pending_with_a_reason()
     }
 }
 
+const CONTAINERS: &str = "containers: [{name: main, image: busybox}]";
+
+/// Checks F5 and C6: of three Pods that repel each other, two have a node each, and the third one gets that of the first that
+/// is deleted.
+#[test]
+fn anti_affinity_keeps_pods_apart() {
+    let cluster = Cluster::start(Size {
+        process_nodes: 0,
+        simulated_nodes: 2,
+        ..Size::default()
+    });
+    let kubectl = cluster.kubectl();
+    let anti_affinity = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
+         [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}";
+    let spec = format!("{CONTAINERS}, {anti_affinity}");
+    let mut nodes = ["first", "second"].map(|name| {
+        create(&kubectl, name, &spec);
+        until_bound(&kubectl, name)
+    });
+    nodes.sort();
+    assert_eq!(nodes.to_vec(), names(&kubectl));
+    create(&kubectl, "third", &spec);
+    let refused = "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: \
+                   0/2 nodes are available: 2 No preemption victims found for incoming pod.";
+    until_unschedulable(&kubectl, "third", refused);
+    kubectl.ok("delete pod first --wait=false");
+    until_bound(&kubectl, "third");
+}
+
+/// Checks C7 and F5: on a full node, a Pod of low priority is marked and deleted, and one of high priority gets its room.
+#[test]
+fn a_pod_of_high_priority_preempts_on_a_full_node() {
+    let cluster = Cluster::start(Size {
+        process_nodes: 0,
+        simulated_nodes: 1,
+        ..Size::default()
+    });
+    let kubectl = cluster.kubectl();
+    kubectl.ok("create priorityclass urgent --value=1000");
+    let of_cpu = |cpu: u32| {
+        format!(
+            "containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: {cpu}}}}}}}]"
+        )
+    };
+    create(&kubectl, "small", &of_cpu(1));
+    create_with(
+        &kubectl,
+        "large",
+        "finalizers: [example.com/keep]",
+        &of_cpu(30),
+    );
+    let node = until_bound(&kubectl, "large");
+    until_bound(&kubectl, "small");
+    let urgent = format!("priorityClassName: urgent, {}", of_cpu(20));
+    create(&kubectl, "urgent", &urgent);
+    assert_eq!(until_bound(&kubectl, "urgent"), node);
+    let victim = kubectl.json("get pod large");
+    let conditions = victim["status"]["conditions"].as_array().cloned();
+    let marked = conditions.into_iter().flatten().any(|condition| {
+        text(&condition, "/type") == "DisruptionTarget"
+            && text(&condition, "/reason") == "PreemptionByScheduler"
+    });
+    assert!(
+        marked && !text(&victim, "/metadata/deletionTimestamp").is_empty(),
+        "{victim}"
+    );
+    let spared = kubectl.json("get pod small");
+    assert!(
+        spared["metadata"]["deletionTimestamp"].is_null(),
+        "{spared}"
+    );
+    let uid = text(&kubectl.json("get pod urgent"), "/metadata/uid").to_owned();
+    let said = format!("Preempted by pod {uid} on node {node}");
+    eventually("an Event about the victim says so", || {
+        let field = "reason=Preempted,involvedObject.name=large";
+        let events = kubectl.ok(&format!("get events -o yaml --field-selector {field}"));
+        events.contains(&said).then_some(()).ok_or(events)
+    });
+}
+
+fn until_bound(kubectl: &Kubectl, name: &str) -> String {
+    eventually("the Pod has a node", || {
+        let pod = kubectl.json(&format!("get pod {name}"));
+        let node = text(&pod, "/spec/nodeName").to_owned();
+        (!node.is_empty()).then_some(node).ok_or(pod.to_string())
+    })
+}
+
 fn create(kubectl: &Kubectl, name: &str, spec: &str) {
+    create_with(kubectl, name, "labels: {app: web}", spec);
+}
+
+fn create_with(kubectl: &Kubectl, name: &str, meta: &str, spec: &str) {
     let manifest = format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default, labels: {{app: web}}}}\nspec: {{{spec}}}\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default, {meta}}}\nspec: {{{spec}}}\n"
     );
     let created = kubectl.with("create", &manifest);
     assert!(created.success, "{}", created.stderr);

@@ -65,7 +65,7 @@ impl Actor<'_> {
     ) -> Result<Receipt, ApiError> {
         let about = reference(pod);
         self.events
-            .warning(&about, "FailedScheduling", message.to_owned());
+            .warning(&about, "FailedScheduling", truncated(message));
         let wants = pod.wants.as_ref();
         let status = wants
             .and_then(|wants| status::unschedulable(&wants.status, message, nomination, self.now));
@@ -119,6 +119,17 @@ impl Actor<'_> {
     }
 }
 
+/// Returns the message of an Event, which upstream limits to 1024 bytes.
+fn truncated(message: &str) -> String {
+    const LIMIT: usize = 1024;
+    const REST: &str = " ...";
+    if message.len() <= LIMIT {
+        return message.to_owned();
+    }
+    let end = message.floor_char_boundary(LIMIT - REST.len());
+    format!("{}{REST}", &message[..end])
+}
+
 fn reference(pod: &PodView) -> ObjectReference {
     ObjectReference {
         kind: Pod::KIND.to_owned(),
@@ -128,5 +139,19 @@ fn reference(pod: &PodView) -> ObjectReference {
         uid: pod.meta.uid.clone(),
         resource_version: pod.meta.revision.to_string(),
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_of_an_event_is_cut_at_a_bound() {
+        assert_eq!(truncated("short"), "short");
+        let whole = "x".repeat(1024);
+        assert_eq!(truncated(&whole), whole);
+        let cut = truncated(&"ä".repeat(600));
+        assert!(cut.len() <= 1024 && cut.ends_with("ä ..."));
     }
 }

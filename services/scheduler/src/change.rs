@@ -45,8 +45,9 @@ impl Change {
         let (was, is) = (on_node(old), on_node(new));
         let differs = match (&was, &is) {
             (Some(was), Some(is)) => {
-                let seen = |pod: &PodView| (pod.meta.deleting, pod.meta.labels.clone());
-                seen(was) != seen(is) || was.requests != is.requests
+                was.meta.deleting != is.meta.deleting
+                    || was.meta.labels != is.meta.labels
+                    || was.requests != is.requests
             }
             (was, is) => was.is_some() || is.is_some(),
         };

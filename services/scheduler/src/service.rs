@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use setpoint_controller::View;
-use setpoint_model::{Meta, Selector};
+use setpoint_model::Meta;
 use setpoint_proto::core::Service;
 
 /// A Service: the Pods that it selects are spread by default.
@@ -33,8 +33,9 @@ impl View for ServiceView {
 impl ServiceView {
     /// Returns whether it selects a Pod.
     pub fn selects(&self, pod: &Meta) -> bool {
+        let mut labels = self.selector.iter();
         !self.selector.is_empty()
             && self.meta.key.namespace == pod.key.namespace
-            && Selector::from_labels(&self.selector).matches(&pod.labels)
+            && labels.all(|(key, value)| pod.labels.get(key) == Some(value))
     }
 }
