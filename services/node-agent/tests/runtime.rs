@@ -15,7 +15,6 @@ use support::{
     ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, pod, sandbox, uid,
     wait_until_no_process_has,
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 macro_rules! on_every_runtime {
@@ -278,8 +277,9 @@ async fn a_command_that_does_not_exist_says_so<R: Runtime>(fixture: Fixture<R>) 
 async fn a_command_ends_when_its_client_leaves<R: Runtime>(fixture: Fixture<R>) {
     fixture.start(0, &["sleep", "1000"]).await;
     fixture.running(0).await;
-    let mark = format!("1000.{}", uid().replace('-', ""));
-    let mark = mark.get(..12).unwrap().to_owned();
+    // A number of seconds that no other test sleeps.
+    let digits: String = uid().chars().filter(char::is_ascii_digit).collect();
+    let mark = format!("1000.{digits}");
     // The child leaves the process group, and both ignore the end of their streams.
     let script =
         format!("trap '' TERM HUP; setsid sleep {mark} & echo begun; sleep {mark}; sleep {mark}");
@@ -353,24 +353,8 @@ async fn a_connection_reaches_a_port_of_the_pod_and_is_closed_by_halves<R: Runti
     let server = ["busybox", "nc", "-ll", "-p", &number, "-e", "cat"];
     fixture.start(0, &server).await;
     fixture.running(0).await;
-    let connected = async {
-        loop {
-            match fixture.runtime.connect(&uid(), port).await {
-                Ok(connection) => return connection,
-                Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
-            }
-        }
-    };
-    let mut connection = timeout(TIMEOUT, connected).await.unwrap();
     let data = "ping\n".repeat(20_000);
-    let (mut read, mut write) = tokio::io::split(connection.as_mut());
-    let upload = async {
-        write.write_all(data.as_bytes()).await.unwrap();
-        write.shutdown().await.unwrap();
-    };
-    let mut echo = String::new();
-    let both = async { tokio::join!(upload, read.read_to_string(&mut echo)) };
-    timeout(TIMEOUT, both).await.unwrap().1.unwrap();
+    let echo = fixture.exchange(port, &data).await;
     assert!(echo == data);
     fixture.clean_up().await;
 }

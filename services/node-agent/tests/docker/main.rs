@@ -8,6 +8,7 @@ mod reconnect;
 #[path = "../support/mod.rs"]
 mod support;
 mod volumes;
+mod within;
 
 use std::time::Duration;
 

@@ -140,6 +140,25 @@ fn a_pod_past_its_deadline_is_stopped_and_failed_in_the_kubelets_words() {
     assert_eq!(starts.count(), 1, "nothing is started again");
 }
 
+/// Checks F7.
+#[test]
+fn a_deadline_that_is_set_later_counts_from_the_start_of_the_pod() {
+    let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
+    simulation.converge();
+    simulation.advance(10);
+    simulation.pod().spec.active_deadline_seconds = Some(30);
+    assert_eq!(simulation.converge().map(|wait| wait.as_secs()), Some(20));
+    simulation.pod().spec.active_deadline_seconds = Some(5);
+    simulation.converge();
+    simulation.exit("web", 143);
+    simulation.converge();
+    let status = &simulation.pod().status;
+    assert_eq!(
+        (status.phase.as_str(), status.reason.as_str()),
+        ("Failed", "DeadlineExceeded")
+    );
+}
+
 /// Checks F1 and F7.
 #[test]
 fn a_deadline_of_any_length_is_planned() {
@@ -209,7 +228,7 @@ fn containers_of_a_lost_sandbox_get_any_termination_grace_period() {
     assert_eq!([planned(-7), planned(0), planned(7)], [1, 1, 7]);
 }
 
-/// Checks N4.
+/// Checks N4 and N6: so an agent that was away for long does not keep Pods that were deleted meanwhile.
 #[test]
 fn containers_of_a_pod_that_is_gone_are_stopped() {
     let mut simulation = Simulation::of(pod("Always", &[], &["web"]));

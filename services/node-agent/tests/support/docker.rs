@@ -74,18 +74,48 @@ pub async fn client() -> Option<bollard::Docker> {
 
 /// Imports the test image under this name. An image with a `mark` of its own shares no layer with others.
 pub async fn import(client: &bollard::Docker, name: &str, tag: &str, mark: &str) {
+    let files = files(mark).into_inner().unwrap();
+    import_files(client, name, tag, files).await;
+}
+
+/// Imports an image that can run the agent's binary, which is linked dynamically here; returns its name.
+pub async fn import_with_libraries(client: &bollard::Docker) -> String {
+    let linked = Command::new("ldd")
+        .arg(env!("CARGO_BIN_EXE_node-agent"))
+        .output();
+    let linked = String::from_utf8(linked.unwrap().stdout).unwrap();
+    let mut archive = files("libraries");
+    for path in linked
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'))
+    {
+        let library = std::fs::read(path).unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o755);
+        header.set_size(library.len().try_into().unwrap());
+        let path = path.trim_start_matches('/');
+        archive
+            .append_data(&mut header, path, library.as_slice())
+            .unwrap();
+    }
+    let (name, tag) = ("setpoint-test/libraries", "1");
+    import_files(client, name, tag, archive.into_inner().unwrap()).await;
+    format!("{name}:{tag}")
+}
+
+async fn import_files(client: &bollard::Docker, name: &str, tag: &str, files: Vec<u8>) {
     let options = CreateImageOptionsBuilder::default()
         .from_src("-")
         .repo(name)
         .tag(tag)
         .changes(vec![SLEEP.to_owned()])
         .build();
-    let files = body_full(files(mark).into());
+    let files = body_full(files.into());
     let import = client.create_image(Some(options), Some(files), None);
     import.try_collect::<Vec<_>>().await.unwrap();
 }
 
-fn files(mark: &str) -> Vec<u8> {
+fn files(mark: &str) -> tar::Builder<Vec<u8>> {
     let found = Command::new("sh")
         .args(["-c", "command -v busybox"])
         .output();
@@ -122,7 +152,7 @@ fn files(mark: &str) -> Vec<u8> {
     archive
         .append_data(&mut header, "srv/mark", mark.as_bytes())
         .unwrap();
-    archive.into_inner().unwrap()
+    archive
 }
 
 pub async fn fixture() -> Option<Fixture<Docker>> {
@@ -131,8 +161,12 @@ pub async fn fixture() -> Option<Fixture<Docker>> {
 }
 
 pub async fn fixture_with(settings: Settings) -> Fixture<Docker> {
-    let (woken, wake) = wake_fixture();
     let engine = Engine::connect(&settings).await.unwrap();
+    fixture_of(engine, settings).await
+}
+
+pub async fn fixture_of(engine: Engine, settings: Settings) -> Fixture<Docker> {
+    let (woken, wake) = wake_fixture();
     let swept = Cleanup(engine.cluster.clone());
     let runtime = Docker::open(
         engine,

@@ -19,6 +19,7 @@ use setpoint_node_agent::runtime::{
     Sandbox, SandboxConfig, State, Streams, Volume, VolumeKind, Wake,
 };
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -217,6 +218,29 @@ impl<R: Runtime> Fixture<R> {
         let code = timeout(TIMEOUT, ended).await.expect("the command ends");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (text(stdout), text(stderr), code)
+    }
+
+    /// Connects to a port of the Pod once something listens there, sends `data`, ends its half of the connection, and
+    /// returns the answer.
+    pub async fn exchange(&self, port: u16, data: &str) -> String {
+        let connected = async {
+            loop {
+                match self.runtime.connect(&uid(), port).await {
+                    Ok(connection) => return connection,
+                    Err(_) => sleep(POLL_INTERVAL).await,
+                }
+            }
+        };
+        let mut connection = timeout(TIMEOUT, connected).await.unwrap();
+        let (mut read, mut write) = tokio::io::split(connection.as_mut());
+        let upload = async {
+            write.write_all(data.as_bytes()).await.unwrap();
+            write.shutdown().await.unwrap();
+        };
+        let mut answer = String::new();
+        let both = async { tokio::join!(upload, read.read_to_string(&mut answer)) };
+        timeout(TIMEOUT, both).await.unwrap().1.unwrap();
+        answer
     }
 
     /// Waits until a sandbox satisfies `wanted`.

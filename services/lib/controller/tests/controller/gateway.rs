@@ -6,7 +6,8 @@ use setpoint_controller::Fence;
 use setpoint_controller::client::{ListOptions, Preconditions};
 use setpoint_model::Key;
 use setpoint_proto::Reason;
-use setpoint_proto::core::ConfigMap;
+use setpoint_proto::authentication::TokenRequestSpec;
+use setpoint_proto::core::{ConfigMap, ServiceAccount};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +44,27 @@ async fn a_write_returns_the_object_as_committed_and_its_receipt() {
         gateway.get::<ConfigMap>(&key).await.unwrap_err().reason,
         Reason::NotFound
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_issued_for_an_account() {
+    let server = Server::start().await;
+    let gateway = server.client("test");
+    let mut account = ServiceAccount::default();
+    account.metadata.namespace = "default".into();
+    account.metadata.name = "clerk".into();
+    gateway.create(&account).await.unwrap();
+    let spec = TokenRequestSpec {
+        expiration_seconds: Some(600),
+        ..TokenRequestSpec::default()
+    };
+    let key = Key::of(&account.metadata);
+    let issued = gateway.create_token(&key, spec.clone()).await.unwrap();
+    assert_eq!(issued.token.split('.').count(), 3);
+    assert!(issued.expiration_timestamp.timestamp().is_some());
+    let nobody = Key::new("default", "nobody");
+    let refused = gateway.create_token(&nobody, spec).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::NotFound);
 }
 
 #[tokio::test(start_paused = true)]

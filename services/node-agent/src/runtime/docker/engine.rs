@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bollard::errors::Error;
@@ -37,8 +38,9 @@ pub struct Engine {
     pub address: Ipv4Addr,
     /// Name of the node, if the agent is a numbered Compose container.
     pub node_name: Option<String>,
-    /// Whether the agent runs in a container that does not reach the Pod network.
-    pub(super) is_isolated: bool,
+    /// The program that reaches Pods from within their pause containers, if the agent runs in a container that does not
+    /// reach their network: its own binary.
+    pub(super) helper: Option<PathBuf>,
     /// Number of CPUs.
     pub(super) cpus: i64,
     /// Confinement of containers, for example `name=seccomp,profile=default` or `name=apparmor`.
@@ -80,7 +82,7 @@ impl Engine {
         let own_networks = own_placement.networks;
         let is_isolated = own_networks.is_some_and(|networks| !networks.contains(&network));
         Ok(Self {
-            is_isolated,
+            helper: is_isolated.then(|| "/proc/self/exe".into()),
             client,
             cluster: cluster.unwrap_or_default(),
             network,
@@ -89,6 +91,15 @@ impl Engine {
             cpus: info.ncpu.unwrap_or(1),
             security_options: info.security_options.unwrap_or_default(),
         })
+    }
+
+    /// Lets the agent reach Pods only from within their pause containers, by this program.
+    #[must_use]
+    pub fn from_within(self, program: impl Into<PathBuf>) -> Self {
+        Self {
+            helper: Some(program.into()),
+            ..self
+        }
     }
 
     /// Returns whether the engine confines containers by `name`: `seccomp` or `apparmor`.

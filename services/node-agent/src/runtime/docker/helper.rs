@@ -39,7 +39,7 @@ impl Shared {
     pub(super) fn helper_mount(&self) -> Option<Mount> {
         let labels = [(CLUSTER, &self.engine.cluster), (NODE, &self.node)];
         let labels = labels.map(|(label, value)| (label.to_owned(), value.clone()));
-        self.engine.is_isolated.then(|| Mount {
+        self.engine.helper.as_ref().map(|_| Mount {
             typ: Some(MountType::VOLUME),
             source: Some(format!("k8s_agent_{}_{}", self.engine.cluster, self.node)),
             target: Some(FOLDER.to_owned()),
@@ -52,7 +52,12 @@ impl Shared {
     }
 
     /// Runs the binary in a Pod's pause container.
-    async fn run_helper(&self, uid: &str, arguments: &[&str]) -> Result<(String, Attached), Error> {
+    async fn run_helper(
+        &self,
+        program: &Path,
+        uid: &str,
+        arguments: &[&str],
+    ) -> Result<(String, Attached), Error> {
         let pause = self.pauses.lock().get(uid).cloned();
         let pause = pause
             .ok_or_else(|| Error::Unknown(uid.to_owned()))?
@@ -60,7 +65,7 @@ impl Shared {
         let what = "run the agent in a pause container";
         let failed = |error| engine_error(what, error);
         let upload = || async {
-            let binary = tokio::fs::read("/proc/self/exe").await;
+            let binary = tokio::fs::read(program).await;
             let file = File {
                 path: BINARY.to_owned(),
                 content: binary.map_err(|err| BollardError::IOError { err })?,
@@ -86,6 +91,7 @@ impl Shared {
     /// Connects to a port of a Pod from within.
     pub(super) async fn dial_within(
         &self,
+        program: &Path,
         uid: &str,
         ip: Ipv4Addr,
         port: u16,
@@ -102,7 +108,7 @@ impl Shared {
             Attached {
                 mut output, input, ..
             },
-        ) = self.run_helper(uid, &arguments).await?;
+        ) = self.run_helper(program, uid, &arguments).await?;
         let first = timeout(CONNECT_TIMEOUT, output.next()).await;
         let first = match first {
             Err(_) => return Err(refused(io::ErrorKind::TimedOut.into())),
@@ -137,18 +143,17 @@ impl Shared {
     /// Publishes a new version of a volume's files from within.
     pub(super) async fn publish_within(
         &self,
+        program: &Path,
         uid: &str,
-        folder: &str,
-        version: &str,
+        arguments: &[&str],
         archive: &[u8],
     ) -> Result<(), Error> {
-        let arguments = ["publish", folder, version];
-        let (exec, attached) = self.run_helper(uid, &arguments).await?;
+        let (exec, attached) = self.run_helper(program, uid, arguments).await?;
         let Attached {
             output, mut input, ..
         } = attached;
         let failed = |source| Error::State {
-            what: format!("the files in {folder}"),
+            what: format!("a volume of Pod {uid}"),
             source,
         };
         let written = async {

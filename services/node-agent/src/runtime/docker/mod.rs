@@ -180,9 +180,9 @@ impl Runtime for Docker {
 
     async fn connect(&self, uid: &str, port: u16) -> Result<Connection, Error> {
         let ip = self.shared.table.lock().sandbox(uid)?.config.ip;
-        match self.shared.engine.is_isolated {
-            true => self.shared.dial_within(uid, ip, port).await,
-            false => dial((ip, port).into()).await,
+        match &self.shared.engine.helper {
+            Some(program) => self.shared.dial_within(program, uid, ip, port).await,
+            None => dial((ip, port).into()).await,
         }
     }
 

@@ -32,9 +32,11 @@ impl Shared {
     /// Publishes a new version of a volume: in its directory on this machine, or through the pause container.
     async fn publish(&self, uid: &str, volume: &Volume, archive: Vec<u8>) -> Result<(), Error> {
         let version = layout::version(Timestamp::now());
-        if self.engine.is_isolated {
-            let folder = volume::mount_path(volume);
-            return self.publish_within(uid, &folder, &version, &archive).await;
+        if let Some(program) = &self.engine.helper {
+            let arguments = ["publish", &volume::mount_path(volume), &version];
+            return self
+                .publish_within(program, uid, &arguments, &archive)
+                .await;
         }
         let volume = &volume.name;
         let name = volume::name(uid, volume);
