@@ -28,6 +28,7 @@ use crate::pod::PodView;
 use crate::reason::{FilterReason, Rejectors};
 use crate::scoring::Weights;
 use crate::snapshot::{Caches, Snapshot};
+use crate::status::Nomination;
 use crate::unschedulable::{LONGEST_WAIT, Observed, Refusal, Unschedulable};
 
 /// The delay after a decision that panicked.
@@ -187,9 +188,16 @@ impl Reconciler for Scheduler {
                 self.record_binding(decided, (pod, node), result);
             }
             Action::MarkUnschedulable {
-                message, rejectors, ..
+                message,
+                rejectors,
+                nomination,
+                ..
             } => {
                 metrics::attempted(&self.name, action, result.as_ref().err(), decided.now);
+                if result.is_err() && matches!(nomination, Nomination::Node(_)) {
+                    // Other Pods may have been unschedulable because of the reservation.
+                    self.wake(&Change::left(decided.pod.clone()));
+                }
                 if result.is_ok() {
                     info!(pod = %key, %message, "unschedulable");
                     metrics::looked_for_victims(decided.nodes, decided.victims());
@@ -524,6 +532,17 @@ mod tests {
         refuse();
         scheduler.resolve(&pod);
         assert_eq!(woken(), 1, "the doubt is resolved");
+        refuse();
+        let nominate = Action::MarkUnschedulable {
+            pod: pod.clone(),
+            message: String::new(),
+            nomination: Nomination::Node("a".into()),
+            rejectors: Rejectors::default(),
+            against: Vec::new(),
+        };
+        let error = Err(ApiError::new(Reason::Conflict, "so"));
+        scheduler.record(&decided(&pod, false), &nominate, &error);
+        assert_eq!(woken(), 1, "nothing is reserved");
     }
 
     #[test]

@@ -106,3 +106,34 @@ impl setpoint_host::Settings for Settings {
         self.election.validate().map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_host::Settings as _;
+
+    use super::*;
+
+    #[test]
+    fn every_setting_has_a_description() {
+        assert!(setpoint_host::settings::undescribed::<Settings>().is_empty());
+    }
+
+    #[test]
+    fn weights_are_between_0_and_100() {
+        let with = |weight| Settings {
+            weights: Weights {
+                image_locality: weight,
+                ..Weights::default()
+            },
+            ..Settings::default()
+        };
+        assert_eq!(
+            [0, 100].map(|weight| with(weight).validate()),
+            [Ok(()), Ok(())]
+        );
+        for weight in [-1, 101] {
+            let error = with(weight).validate().unwrap_err();
+            assert_eq!(error, "weights must be between 0 and 100");
+        }
+    }
+}
