@@ -29,10 +29,12 @@ pub struct Output {
 }
 
 impl Kubectl {
-    /// Uses the `kubeconfig` in `directory`, and a cache there.
+    /// Uses the `kubeconfig` in `directory`, and a cache there. The environment variable `SETPOINT_KUBECTL` names another
+    /// program than `kubectl`.
     pub fn new(directory: PathBuf) -> Self {
+        let program = std::env::var_os("SETPOINT_KUBECTL").unwrap_or_else(|| "kubectl".into());
         Self {
-            program: PathBuf::from("kubectl"),
+            program: program.into(),
             directory,
             server: None,
         }

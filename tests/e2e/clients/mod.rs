@@ -1,10 +1,12 @@
-//! Unmodified clients: kubectl with each of its commands, the Python client, kube, and helm.
+//! Unmodified clients: kubectl with each of its commands, the Python client, kube, helm, and grpcurl.
 
+mod grpcurl;
 mod helm;
 mod kube;
 mod kubectl_custom;
 mod kubectl_policies;
 mod kubectl_reads;
+mod kubectl_streams;
 mod kubectl_workloads;
 mod kubectl_writes;
 mod python;
