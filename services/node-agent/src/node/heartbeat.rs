@@ -19,6 +19,8 @@ use super::{Machine, Node, labels, status, taints};
 const NAMESPACE: &str = "kube-node-lease";
 /// Age at which the Lease expires and the node counts as lost.
 const LEASE_DURATION_SECONDS: i32 = 40;
+/// Number of intervals without a renewal after which the node may count as not ready, so that its status is written again.
+const MISSED: u32 = 3;
 /// Upper bound on the reports at shutdown, which must not delay the end of the process.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of nodes whose shutdown is reported concurrently.
@@ -52,16 +54,20 @@ impl Heartbeat {
         let first = Instant::now() + self.interval.mul_f64(spread);
         let mut ticks = interval_at(first, self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut reported = Instant::now();
+        let (mut reported, mut renewed, mut missed) = (Instant::now(), Instant::now(), false);
         loop {
             ticks.tick().await;
             match self.renew(&uid, lease.take()).await {
-                Ok(renewed) => lease = Some(renewed),
+                Ok(renewal) => {
+                    lease = Some(renewal);
+                    missed |= renewed.elapsed() >= self.interval.saturating_mul(MISSED);
+                    renewed = Instant::now();
+                }
                 Err(error) => warn!(node = %self.node.name, %error, "cannot renew the Lease"),
             }
-            if reported.elapsed() >= self.status_interval {
+            if missed || reported.elapsed() >= self.status_interval {
                 match self.register().await {
-                    Ok(_) => reported = Instant::now(),
+                    Ok(_) => (reported, missed) = (Instant::now(), false),
                     Err(error) => {
                         warn!(node = %self.node.name, %error, "cannot update the status")
                     }
