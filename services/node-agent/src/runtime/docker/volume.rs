@@ -176,10 +176,16 @@ fn add_link(builder: &mut tar::Builder<Vec<u8>>, path: &str, target: &str) -> io
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Symlink);
     header.set_mode(0o777);
+    header.set_mtime(now());
     header.set_uid(0);
     header.set_gid(0);
     header.set_size(0);
     builder.append_link(&mut header, path, target)
+}
+
+/// Returns the time in seconds, for the modification times of files.
+fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_second()).unwrap_or_default()
 }
 
 /// Returns the archive of a new version of a volume, with paths relative to the directory of the version.
@@ -217,6 +223,7 @@ impl Ownership {
     fn header(self) -> tar::Header {
         let mut header = tar::Header::new_gnu();
         header.set_mode(self.mode);
+        header.set_mtime(now());
         header.set_uid(0);
         header.set_gid(self.group.unwrap_or_default().into());
         header
