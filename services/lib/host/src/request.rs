@@ -19,10 +19,13 @@ use crate::chunked_body::ChunkedBody;
 use crate::limits::Limits;
 use crate::protocol::Protocol;
 
-/// Calls with client streaming, which have no deadline for the call and for the request body.
-const CLIENT_STREAMS: [&str; 2] = [
+/// Calls with client streaming, which have no deadline for the call, and whose bodies are bounded by nothing but how fast they are read.
+const CLIENT_STREAMS: [&str; 5] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    "/setpoint.v1.Node/Attach",
+    "/setpoint.v1.Node/Exec",
+    "/setpoint.v1.Node/PortForward",
 ];
 
 /// Stands for no deadline.
@@ -58,16 +61,20 @@ impl RequestHandler {
         let (parts, body) = request.into_parts();
         let response = match self.limits.hosts.check(&parts) {
             Ok(()) => {
-                let (call_timeout, body_timeout) = match CLIENT_STREAMS.contains(&parts.uri.path())
-                {
-                    true => (NEVER, NEVER),
-                    false => (self.limits.request, self.limits.body),
+                let is_stream = CLIENT_STREAMS.contains(&parts.uri.path());
+                let call_timeout = if is_stream {
+                    NEVER
+                } else {
+                    self.limits.request
                 };
                 let call_timeout = grpc_timeout(&parts.headers)
                     .map_or(call_timeout, |timeout| timeout.min(call_timeout));
                 let share = self.budget.share();
-                let by = Instant::now() + body_timeout;
-                let body = Body::new(RequestBody::new(body, protocol, by, Arc::clone(&share)));
+                let by = Instant::now() + self.limits.body;
+                let body = match is_stream {
+                    true => Body::new(body),
+                    false => Body::new(RequestBody::new(body, protocol, by, Arc::clone(&share))),
+                };
                 let request = Request::from_parts(parts, body);
                 let response = self.call(request, protocol, call_timeout).await;
                 drop(share);

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tonic::Status;
 
 use super::upgrade::{Upgrade, upgrade};
-use super::websocket::{Socket, handshake, socket};
+use super::websocket::{Socket, close, handshake, socket};
 use super::{ConnectRequest, target};
 use crate::agents;
 use crate::http::query::Query;
@@ -69,7 +69,7 @@ async fn send(mut pieces: Pieces, socket: Socket, is_base64: bool) {
                 return;
             }
         }
-        let _ = sink.close().await;
+        let _ = close(&mut sink).await;
     };
     let leaving = async { while let Some(Ok(_)) = stream.next().await {} };
     tokio::select! {

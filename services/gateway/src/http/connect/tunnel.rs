@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, spl
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::websocket::Socket;
+use super::websocket::{Socket, close};
 
 /// The bytes of each direction that wait.
 const PIPE: usize = 64 << 10;
@@ -50,7 +50,7 @@ pub(super) async fn run(socket: Socket, pipe: DuplexStream) {
             }
             buffer.reserve(CHUNK);
         }
-        let _ = sink.close().await;
+        let _ = close(&mut sink).await;
     };
     let (mut receive, mut send) = (pin!(receive), pin!(send));
     let _ = tokio::select! {

@@ -1,5 +1,7 @@
 //! The handshake of WebSocket.
 
+use futures::SinkExt as _;
+use futures::stream::SplitSink;
 use http::header::{
     SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
 };
@@ -7,7 +9,9 @@ use http::{HeaderMap, HeaderValue};
 use setpoint_proto::{ApiError, Reason};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::upgrade::Connection;
 
@@ -89,6 +93,18 @@ pub(super) async fn socket(connection: Connection) -> Socket {
         .write_buffer_size(0)
         .max_write_buffer_size(MESSAGE + WRITE_BUFFER);
     WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await
+}
+
+/// Tells the client that the WebSocket ends as it should. Without a code, client-go takes the end for an error.
+///
+/// # Errors
+/// If the client is gone.
+pub(super) async fn close(sink: &mut SplitSink<Socket, Message>) -> Result<(), Error> {
+    let frame = CloseFrame {
+        code: CloseCode::Normal,
+        reason: Utf8Bytes::default(),
+    };
+    sink.send(Message::Close(Some(frame))).await
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use serde_json::json;
 use setpoint_gateway::in_process::InProcess;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
@@ -117,7 +118,12 @@ impl Client {
             match message {
                 Ok(Message::Binary(data)) => return Some(data.to_vec()),
                 Ok(Message::Text(text)) => return Some(text.as_bytes().to_vec()),
-                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(Message::Close(frame)) => {
+                    let code = frame.map(|frame| frame.code);
+                    assert_eq!(code, Some(CloseCode::Normal));
+                    return None;
+                }
+                Err(_) => return None,
                 Ok(_) => {}
             }
         }

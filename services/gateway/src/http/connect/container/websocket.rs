@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::super::channels::{Codec, Received};
 use super::super::outcome::ErrorForm;
 use super::super::upgrade::Connection;
-use super::super::websocket::{Socket, socket};
+use super::super::websocket::{self, Socket, socket};
 use super::Wanted;
 use super::relay::{self, Client, Gone, Relay, Stdin, Written};
 use crate::agents::ContainerCall;
@@ -129,7 +129,7 @@ impl Channels {
     }
 
     async fn close(&mut self) -> Result<(), Gone> {
-        self.sink.close().await.map_err(|_| Gone)
+        websocket::close(&mut self.sink).await.map_err(|_| Gone)
     }
 }
 

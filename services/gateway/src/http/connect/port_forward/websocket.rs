@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::channels::{Codec, Received};
 use super::super::upgrade::Connection;
-use super::super::websocket::{Socket, socket};
+use super::super::websocket::{Socket, close, socket};
 use super::Forwarder;
 use crate::agents::{Sink, Source};
 
@@ -66,7 +66,9 @@ pub(super) async fn serve(
     for (port, first) in ports.into_iter().zip((0..=u8::MAX).step_by(2)) {
         let (sender, receiver) = mpsc::channel(QUEUE);
         inputs.push(sender);
+        let ended = CancellationToken::new();
         let channel = |number| Channel {
+            ended: ended.clone(),
             number,
             codec,
             sink: &sink,
@@ -77,7 +79,7 @@ pub(super) async fn serve(
     let mut receiving = pin!(receive(stream, codec, inputs));
     let sending = async {
         forwarding.collect::<()>().await;
-        let _ = sink.lock().await.close().await;
+        let _ = close(&mut *sink.lock().await).await;
     };
     tokio::select! {
         () = &mut receiving => return,
@@ -117,22 +119,31 @@ async fn forward(
             return;
         }
     }
-    let mut source = Input(input);
+    let mut source = Input {
+        data: input,
+        ended: data.ended.clone(),
+    };
     if let Err(error) = forwarder.forward(port, &mut source, &mut data).await {
         let _ = errors.send(error.into()).await;
     }
 }
 
-struct Input(mpsc::Receiver<Bytes>);
+/// What the client sends, until it or the Pod ends the connection.
+struct Input {
+    data: mpsc::Receiver<Bytes>,
+    ended: CancellationToken,
+}
 
 impl Source for Input {
     async fn next(&mut self) -> Result<Option<Bytes>, String> {
-        Ok(self.0.recv().await)
+        let next = self.ended.run_until_cancelled(self.data.recv());
+        Ok(next.await.flatten())
     }
 }
 
 /// A channel to the client.
 struct Channel<'s> {
+    ended: CancellationToken,
     number: u8,
     codec: Codec,
     sink: &'s Mutex<SplitSink<Socket, Message>>,
@@ -145,6 +156,8 @@ impl Sink for Channel<'_> {
         sent.map_err(|error| error.to_string())
     }
 
-    /// The protocol cannot end one direction of a channel.
-    async fn end(&mut self) {}
+    /// Ends both directions: the protocol cannot end one of a channel.
+    async fn end(&mut self) {
+        self.ended.cancel();
+    }
 }
