@@ -1,5 +1,8 @@
 //! Executes actions: calls to the runtime and to the gateway.
 
+mod supervision;
+mod volumes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,16 +18,12 @@ use crate::downward::Placement;
 use crate::environment::{self, environment, expand_words, hostname};
 use crate::events::Events;
 use crate::fields::{self, Column};
-use crate::handler::Target;
 use crate::hooks::{self, Hooks};
 use crate::plan::Action;
-use crate::probe::{self, Health, ProbeResults, Probes};
-use crate::runtime::{
-    self, ContainerConfig, ContainerId, LogLimits, Mount, Runtime, SandboxConfig, State, Volume,
-    Wake,
-};
+use crate::probe::{self, Probes};
+use crate::runtime::{self, ContainerConfig, ContainerId, LogLimits, Runtime, SandboxConfig, Wake};
 use crate::status::status;
-use crate::volumes::{Sources, Tokens, Updates};
+use crate::volumes::{Tokens, Updates};
 use crate::world::{AssignedPod, WaitingReason, World};
 
 /// The error of an action.
@@ -284,149 +283,12 @@ impl<R: Runtime> Executor<R> {
         Ok(())
     }
 
-    /// Stops a container, after its preStop hook if it runs.
-    async fn stop(
-        &self,
-        world: &World,
-        pod: Option<&AssignedPod>,
-        id: &ContainerId,
-        grace: Duration,
-    ) -> Result<(), Error> {
-        let hook = pod.and_then(|pod| self.pre_stop(world, pod, id));
-        if let Some(run) = hook.filter(|_| !grace.is_zero())
-            && self.hooks.run_pre_stop(run, grace, &self.events)
-        {
-            return Ok(());
-        }
-        Ok(self.runtime.stop(id, grace).await?)
-    }
-
-    fn pre_stop(
-        &self,
-        world: &World,
-        pod: &AssignedPod,
-        id: &ContainerId,
-    ) -> Option<hooks::Run<R>> {
-        let container = pod.container(&id.name)?;
-        let handler = container.lifecycle.as_ref()?.pre_stop.clone()?;
-        let running = world
-            .running(&id.name)
-            .is_some_and(|running| running.id == *id);
-        if !running || !pod.runs.program_of(container) {
-            return None;
-        }
-        Some(hooks::Run {
-            target: self.target(world, container, id)?,
-            handler,
-            pod: Arc::new(probe::subject(&pod.object)),
-        })
-    }
-
-    /// Begins the probes of a container.
-    fn probe(&self, world: &World, pod: &AssignedPod, id: &ContainerId) {
-        let (Some(running), Some(container)) = (world.running(&id.name), pod.container(&id.name))
-        else {
-            return;
-        };
-        let (State::Running { since, .. }, Some(target)) =
-            (&running.state, self.target(world, container, id))
-        else {
-            return;
-        };
-        let begin = probe::Begin {
-            target,
-            pod: Arc::new(probe::subject(&pod.object)),
-            since: *since,
-            results: reported_results(world, &pod.id_of(running), &id.name),
-        };
-        self.probes.begin(begin, &self.events, &self.wake);
-    }
-
-    /// Returns what handlers need to know of a container.
-    fn target(&self, world: &World, container: &Container, id: &ContainerId) -> Option<Target<R>> {
-        Some(Target {
-            runtime: self.runtime.clone(),
-            id: id.clone(),
-            container: Arc::new(container.clone()),
-            ip: world.sandbox()?.config.ip,
-        })
-    }
-
     /// Records an Event and returns the error for a container that cannot be started as configured.
     fn misconfigured(&self, pod: &AssignedPod, container: &Container, message: String) -> Error {
         self.events.failed(&pod.object, container, &message);
         Error::Config {
             container: container.name.clone(),
             waiting: WaitingReason::config(message),
-        }
-    }
-
-    async fn volumes(&self, world: &World, pod: &AssignedPod) -> Result<Vec<Volume>, Error> {
-        if !R::RUNS_IMAGES {
-            return Ok(Vec::new());
-        }
-        let placement = placement(world, pod);
-        let volumes = self.sources(pod, &placement).volumes().await;
-        volumes.map_err(|error| self.mount_error(&pod.object, error))
-    }
-
-    async fn mounts(
-        &self,
-        world: &World,
-        pod: &AssignedPod,
-        container: &Container,
-        env: &[(String, String)],
-    ) -> Result<Vec<Mount>, Error> {
-        if !R::RUNS_IMAGES {
-            return Ok(Vec::new());
-        }
-        let placement = placement(world, pod);
-        let mounts = self.sources(pod, &placement).mounts(container, env).await;
-        mounts.map_err(|error| self.mount_error(&pod.object, error))
-    }
-
-    /// Replaces the files of the volumes whose objects have changed. Where that fails, the files stay as they are.
-    async fn update_volumes(&self, world: &World, pod: &AssignedPod) {
-        let placement = placement(world, pod);
-        let uid = &pod.object.metadata.uid;
-        let updated = match self.sources(pod, &placement).files().await {
-            Ok(volumes) => {
-                let changed = self.updates.changed(uid, volumes);
-                let updated = self.runtime.update_volumes(uid, changed.clone()).await;
-                if updated.is_ok() {
-                    self.updates.record(uid, &changed);
-                }
-                updated.map_err(|error| runtime_message(&error))
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(message) = updated {
-            let message = format!("the files of volumes could not be updated: {message}");
-            self.events.failed_mount(&pod.object, &message);
-        }
-        self.updates.checked(uid, world.instant);
-    }
-
-    fn sources<'a>(&'a self, pod: &'a AssignedPod, placement: &'a Placement) -> Sources<'a> {
-        Sources {
-            gateway: &self.gateway,
-            tokens: &self.tokens,
-            host_paths: &self.host_paths,
-            pod: &pod.object,
-            placement,
-        }
-    }
-
-    /// Records an Event and returns the error for a volume that cannot be set up. It affects the whole Pod, so no
-    /// container is named.
-    fn mount_error(&self, pod: &Pod, error: environment::Error) -> Error {
-        match error {
-            environment::Error::Gateway(error) => Error::Gateway(error),
-            environment::Error::Config(waiting) => {
-                self.events.failed_mount(pod, &waiting.message);
-                let container = String::new();
-                Error::Config { container, waiting }
-            }
         }
     }
 
@@ -489,30 +351,6 @@ impl<R: Runtime> Executor<R> {
             Err(error) if error.reason == Reason::Conflict => Ok(Receipt::none()),
             deleted => ignore_not_found(deleted.map(|written| written.receipt())),
         }
-    }
-}
-
-/// Returns the message of a runtime's error, with its cause.
-fn runtime_message(error: &runtime::Error) -> String {
-    let cause = std::error::Error::source(error).map(ToString::to_string);
-    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
-}
-
-/// Returns the results that were last reported of a container's probes, by which it stays ready while an agent restarts.
-fn reported_results(world: &World, container_id: &str, name: &str) -> ProbeResults {
-    let reported = world.reported(name);
-    let reported = reported.filter(|reported| reported.container_id == container_id);
-    let passing = |yes: bool| {
-        if yes {
-            Health::Passing
-        } else {
-            Health::Unknown
-        }
-    };
-    ProbeResults {
-        liveness: Health::Passing,
-        readiness: passing(reported.is_some_and(|reported| reported.ready)),
-        startup: passing(reported.is_some_and(|reported| reported.started == Some(true))),
     }
 }
 

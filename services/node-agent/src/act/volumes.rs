@@ -1,0 +1,91 @@
+//! Volumes of Pods and mounts of containers.
+
+use setpoint_proto::core::{Container, Pod};
+
+use super::{Error, Executor, placement};
+use crate::downward::Placement;
+use crate::environment;
+use crate::runtime::{self, Mount, Runtime, Volume};
+use crate::volumes::Sources;
+use crate::world::{AssignedPod, World};
+
+impl<R: Runtime> Executor<R> {
+    pub(super) async fn volumes(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+    ) -> Result<Vec<Volume>, Error> {
+        if !R::RUNS_IMAGES {
+            return Ok(Vec::new());
+        }
+        let placement = placement(world, pod);
+        let volumes = self.sources(pod, &placement).volumes().await;
+        volumes.map_err(|error| self.mount_error(&pod.object, error))
+    }
+
+    pub(super) async fn mounts(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+        container: &Container,
+        env: &[(String, String)],
+    ) -> Result<Vec<Mount>, Error> {
+        if !R::RUNS_IMAGES {
+            return Ok(Vec::new());
+        }
+        let placement = placement(world, pod);
+        let mounts = self.sources(pod, &placement).mounts(container, env).await;
+        mounts.map_err(|error| self.mount_error(&pod.object, error))
+    }
+
+    /// Replaces the files of the volumes whose objects have changed. Where that fails, the files stay as they are.
+    pub(super) async fn update_volumes(&self, world: &World, pod: &AssignedPod) {
+        let placement = placement(world, pod);
+        let uid = &pod.object.metadata.uid;
+        let updated = match self.sources(pod, &placement).files().await {
+            Ok(volumes) => {
+                let changed = self.updates.changed(uid, volumes);
+                let updated = self.runtime.update_volumes(uid, changed.clone()).await;
+                if updated.is_ok() {
+                    self.updates.record(uid, &changed);
+                }
+                updated.map_err(|error| runtime_message(&error))
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(message) = updated {
+            let message = format!("the files of volumes could not be updated: {message}");
+            self.events.failed_mount(&pod.object, &message);
+        }
+        self.updates.checked(uid, world.instant);
+    }
+
+    fn sources<'a>(&'a self, pod: &'a AssignedPod, placement: &'a Placement) -> Sources<'a> {
+        Sources {
+            gateway: &self.gateway,
+            tokens: &self.tokens,
+            host_paths: &self.host_paths,
+            pod: &pod.object,
+            placement,
+        }
+    }
+
+    /// Records an Event and returns the error for a volume that cannot be set up. It affects the whole Pod, so no
+    /// container is named.
+    fn mount_error(&self, pod: &Pod, error: environment::Error) -> Error {
+        match error {
+            environment::Error::Gateway(error) => Error::Gateway(error),
+            environment::Error::Config(waiting) => {
+                self.events.failed_mount(pod, &waiting.message);
+                let container = String::new();
+                Error::Config { container, waiting }
+            }
+        }
+    }
+}
+
+/// Returns the message of a runtime's error, with its cause.
+fn runtime_message(error: &runtime::Error) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
