@@ -69,3 +69,59 @@ fn kubectl_shows_why_a_policy_denies() {
     let table = kubectl.ok("get validatingadmissionpolicy");
     assert!(table.contains("v1/ConfigMap"), "{table}");
 }
+
+const MUTATING: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: sidecar.example.com}
+spec:
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [apps]
+      apiVersions: [v1]
+      operations: [CREATE]
+      resources: [deployments]
+  matchConditions:
+  - {name: not-exempt, expression: \"object.metadata.name != 'plain'\"}
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: |
+        Object{
+          metadata: Object.metadata{annotations: {'mutated-by': 'admission-policy'}},
+          spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{
+            containers: [Object.spec.template.spec.containers{name: 'sidecar', image: 'sidecar:1'}]
+          }}}
+        }
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: \"[JSONPatch{op: 'replace', path: '/spec/replicas', value: 2}]\"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: sidecar.example.com}
+spec: {policyName: sidecar.example.com}
+";
+
+#[test]
+fn a_mutating_policy_changes_what_kubectl_creates() {
+    let cluster = Cluster::bare();
+    let kubectl = cluster.kubectl();
+    let applied = kubectl.with("apply", MUTATING);
+    assert!(applied.success, "{}", applied.stderr);
+    assert!(!applied.stderr.contains("Warning"), "{}", applied.stderr);
+    eventually("the policy changes Deployments", || {
+        let probe = "create deployment probe --image=nginx --dry-run=server";
+        let probe = kubectl.json(probe);
+        match probe["metadata"]["annotations"]["mutated-by"].as_str() {
+            Some("admission-policy") => Ok(()),
+            _ => Err(probe["metadata"].to_string()),
+        }
+    });
+    kubectl.ok("create deployment web --image=nginx");
+    let containers = "get deployment web -o jsonpath={.spec.replicas}{.spec.template.spec.containers[*].name}";
+    assert_eq!(kubectl.ok(containers), "2nginx sidecar");
+    kubectl.ok("create deployment plain --image=nginx");
+    let containers = containers.replace("web", "plain");
+    assert_eq!(kubectl.ok(&containers), "1nginx");
+}
