@@ -119,7 +119,8 @@ fn a_mutating_policy_changes_what_kubectl_creates() {
         }
     });
     kubectl.ok("create deployment web --image=nginx");
-    let containers = "get deployment web -o jsonpath={.spec.replicas}{.spec.template.spec.containers[*].name}";
+    let containers =
+        "get deployment web -o jsonpath={.spec.replicas}{.spec.template.spec.containers[*].name}";
     assert_eq!(kubectl.ok(containers), "2nginx sidecar");
     kubectl.ok("create deployment plain --image=nginx");
     let containers = containers.replace("web", "plain");
