@@ -1,6 +1,8 @@
 //! The defaults of the spec of a Pod.
 
-use setpoint_proto::core::{Container, EnvVar, PodSpec, Probe, ResourceRequirements, Volume};
+use setpoint_proto::core::{
+    Container, DownwardApiVolumeFile, EnvVar, PodSpec, Probe, ResourceRequirements, Volume,
+};
 
 use super::{ephemeral, remote, resources};
 use crate::registry::validation::{claim, set_default};
@@ -141,11 +143,7 @@ fn fill_volume(volume: &mut Volume) {
     }
     if let Some(downward) = &mut source.downward_api {
         downward.default_mode.get_or_insert(FILE_MODE);
-        let fields = downward
-            .items
-            .iter_mut()
-            .filter_map(|item| item.field_ref.as_mut());
-        fields.for_each(|field| set_default(&mut field.api_version, "v1"));
+        fill_files(&mut downward.items);
     }
     if let Some(host_path) = &mut source.host_path {
         host_path.r#type.get_or_insert_default();
@@ -161,6 +159,9 @@ fn fill_volume(volume: &mut Volume) {
     if let Some(projected) = &mut source.projected {
         projected.default_mode.get_or_insert(FILE_MODE);
         for source in &mut projected.sources {
+            if let Some(downward) = &mut source.downward_api {
+                fill_files(&mut downward.items);
+            }
             if let Some(token) = &mut source.service_account_token {
                 token.expiration_seconds.get_or_insert(3600);
             }
@@ -168,8 +169,17 @@ fn fill_volume(volume: &mut Volume) {
     }
 }
 
+fn fill_files(files: &mut [DownwardApiVolumeFile]) {
+    let fields = files.iter_mut().filter_map(|file| file.field_ref.as_mut());
+    fields.for_each(|field| set_default(&mut field.api_version, "v1"));
+}
+
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::core::{
+        DownwardApiProjection, DownwardApiVolumeSource, ObjectFieldSelector, ProjectedVolumeSource,
+        VolumeProjection,
+    };
     use setpoint_proto::meta::Quantity;
 
     use super::*;
@@ -194,6 +204,36 @@ mod tests {
             ("nginx@sha256:00", "IfNotPresent"),
         ] {
             assert_eq!(pull_policy(image), policy, "{image}");
+        }
+    }
+
+    #[test]
+    fn fields_in_files_are_those_of_version_v1() {
+        let file = DownwardApiVolumeFile {
+            field_ref: Some(ObjectFieldSelector::default()),
+            ..Default::default()
+        };
+        let mut volumes = [Volume::default(), Volume::default()];
+        volumes[0].volume_source.downward_api = Some(DownwardApiVolumeSource {
+            items: vec![file.clone()],
+            ..Default::default()
+        });
+        let source = VolumeProjection {
+            downward_api: Some(DownwardApiProjection { items: vec![file] }),
+            ..Default::default()
+        };
+        volumes[1].volume_source.projected = Some(ProjectedVolumeSource {
+            sources: vec![source],
+            ..Default::default()
+        });
+        volumes.iter_mut().for_each(fill_volume);
+        let [plain, projected] = volumes.map(|volume| volume.volume_source);
+        let plain = plain.downward_api.expect("it was set").items;
+        let mut sources = projected.projected.expect("it was set").sources;
+        let projected = sources.remove(0).downward_api.expect("it was set").items;
+        for file in [&plain[0], &projected[0]] {
+            let field = file.field_ref.as_ref().expect("it was set");
+            assert_eq!(field.api_version, "v1");
         }
     }
 
