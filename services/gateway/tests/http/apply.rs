@@ -59,6 +59,7 @@ fn path(name: &str) -> String {
     format!("{CONFIGMAPS}/{name}")
 }
 
+/// Checks A2.
 #[tokio::test]
 async fn an_apply_creates_and_the_same_again_writes_nothing() {
     let api = Api::start().await;
@@ -103,6 +104,7 @@ async fn a_configuration_may_be_yaml_but_not_cbor() {
     );
 }
 
+/// Checks A1.
 #[tokio::test]
 async fn a_conflict_names_the_manager_and_the_field() {
     let api = Api::start().await;
@@ -131,6 +133,7 @@ async fn a_conflict_names_the_manager_and_the_field() {
     assert_eq!(owned, [Value::Null, json!({})]);
 }
 
+/// Checks A1.
 #[tokio::test]
 async fn what_the_only_owner_leaves_out_is_removed() {
     let api = Api::start().await;
@@ -378,6 +381,7 @@ async fn writes_of_the_status_and_the_scale_have_entries_of_their_own() {
     );
 }
 
+/// Checks A1.
 #[tokio::test]
 async fn the_status_and_the_scale_can_be_applied() {
     let api = Api::start().await;
