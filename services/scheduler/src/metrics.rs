@@ -92,8 +92,11 @@ fn seconds_since(then: Timestamp) -> f64 {
     passed.as_secs_f64().max(0.0)
 }
 
-/// Exports the number of waiting Pods, measured at each scrape.
+/// Exports the number of waiting Pods, measured at each scrape, and the metrics without labels, which begin at zero.
 pub fn watch(scheduler: &Arc<Scheduler>) {
+    LazyLock::force(&TRIES);
+    LazyLock::force(&PREEMPTIONS);
+    LazyLock::force(&VICTIMS);
     static PENDING: LazyLock<Pending> = LazyLock::new(|| {
         let pending = Pending::new();
         prometheus::register(Box::new(pending.clone())).expect(UNIQUE);

@@ -1,9 +1,12 @@
 //! Removes everything of a cluster from the engine.
 
+use std::time::Duration;
+
 use bollard::Docker;
 use bollard::errors::Error as BollardError;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::time::sleep;
 
 use super::engine::{self, ConnectError};
 use super::identity::{CLUSTER, filter};
@@ -12,6 +15,9 @@ use super::{ignore_not_found, volume};
 
 /// Number of containers that are removed concurrently.
 const MAX_CONCURRENT: usize = 16;
+/// Number of attempts to remove a container, and the pause between them.
+const REMOVAL_ATTEMPTS: u32 = 10;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(300);
 
 /// Removes all containers and volumes of a cluster; returns the number of containers.
 ///
@@ -46,10 +52,21 @@ pub async fn own_cluster(settings: &Settings) -> Result<String, ConnectError> {
     Ok(engine::own_cluster(&engine::client(settings).await?).await)
 }
 
+/// Removes a container. Some storage drivers fail while the file system of a container that was just killed is unmounted, so
+/// that errors of the engine are retried.
 async fn remove(client: &Docker, id: String) -> Result<(), BollardError> {
-    let options = RemoveContainerOptionsBuilder::default()
-        .force(true)
-        .v(true)
-        .build();
-    ignore_not_found(client.remove_container(&id, Some(options)).await)
+    let mut attempts = 1..REMOVAL_ATTEMPTS;
+    loop {
+        let options = RemoveContainerOptionsBuilder::default()
+            .force(true)
+            .v(true)
+            .build();
+        let removed = ignore_not_found(client.remove_container(&id, Some(options)).await);
+        match removed {
+            Err(BollardError::DockerResponseServerError {
+                status_code: 500, ..
+            }) if attempts.next().is_some() => sleep(REMOVAL_PAUSE).await,
+            removed => return removed,
+        }
+    }
 }
