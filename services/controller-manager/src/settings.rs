@@ -37,9 +37,9 @@ pub struct Settings {
     pub resync: Duration,
     /// How the horizontalpodautoscaler-controller computes replicas.
     pub horizontalpodautoscaler: Autoscaling,
-    /// How the node-lifecycle-controller judges nodes.
+    /// Intervals and rates of the node-lifecycle-controller.
     pub node_lifecycle: Lifecycle,
-    /// Which Pods the podgc-controller deletes.
+    /// Thresholds of the podgc-controller.
     pub podgc: Collection,
 }
 

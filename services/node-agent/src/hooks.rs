@@ -53,7 +53,7 @@ struct PreStop {
 pub struct Run<R> {
     /// The container.
     pub target: Target<R>,
-    /// What to run.
+    /// The handler that is run.
     pub handler: LifecycleHandler,
     /// The Pod, for Events.
     pub pod: Arc<Pod>,

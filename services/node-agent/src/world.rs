@@ -60,11 +60,11 @@ pub struct AssignedPod {
     pub admission: AdmitResult,
     /// Name of the runtime: the scheme of container ids.
     pub runtime: &'static str,
-    /// What the runtime runs.
+    /// The kind of containers that the runtime runs.
     pub runs: Runs,
 }
 
-/// What a runtime runs as a container.
+/// The kind of containers that a runtime runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
     /// Images.

@@ -48,7 +48,7 @@ pub struct Signs {
     pub renewed: Option<MicroTime>,
 }
 
-/// What was heard of nodes, and when, by a clock of this process.
+/// The newest signs of life of nodes, with their times by a clock of this process.
 #[derive(Debug, Default)]
 pub struct Health {
     heard: HashMap<String, (Signs, Duration)>,

@@ -39,7 +39,7 @@ pub struct Nodes {
     memory: Mutex<Memory>,
 }
 
-/// What is known during one term.
+/// Observations of one term.
 #[derive(Default)]
 struct Memory {
     health: Health,

@@ -33,7 +33,7 @@ pub struct World {
     pub now: Timestamp,
 }
 
-/// What the decisions about several nodes have in common.
+/// The state that decisions about several nodes share.
 pub struct Snapshot<'s> {
     pub(crate) zones: Zones,
     pub(crate) health: &'s Health,

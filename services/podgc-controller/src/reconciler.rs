@@ -27,7 +27,7 @@ pub struct Garbage {
     memory: Mutex<Memory>,
 }
 
-/// What is known during one term.
+/// Observations of one term.
 #[derive(Default)]
 struct Memory {
     /// The nodes of Pods that do not exist, and since when.

@@ -13,7 +13,7 @@ use crate::plan::Action;
 use crate::pod::PodView;
 use crate::status::{self, Nomination};
 
-/// What executes the actions of a scheduler.
+/// Executes the actions of a scheduler.
 pub struct Actor<'a> {
     /// The client of the term.
     pub gateway: &'a Client,

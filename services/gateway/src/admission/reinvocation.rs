@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What the first pass leaves to the second one: which hooks, webhooks or policies, have to see the object again.
+/// The hooks, webhooks or policies, that have to see the object again in a second pass.
 #[derive(Debug, Default)]
 pub(in crate::admission) struct Reinvocation {
     is_second: bool,

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 use super::{QUEUE, answer, unexpected};
 
-/// What the agent does.
+/// The call of the agent: a command is run, or streams are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// It runs a command.

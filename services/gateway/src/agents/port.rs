@@ -42,13 +42,13 @@ impl PortCall {
     }
 }
 
-/// What a client sends on a connection.
+/// The bytes that a client sends on a connection.
 pub(crate) trait Source {
     /// Returns the next bytes; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, String>> + Send;
 }
 
-/// What a client gets on a connection.
+/// Takes the bytes that a client receives on a connection.
 pub(crate) trait Sink {
     /// Sends bytes.
     fn send(&mut self, data: Bytes) -> impl Future<Output = Result<(), String>> + Send;

@@ -7,7 +7,7 @@ use super::admission::{Plane, webhook::Answer};
 use super::api::{Api, CONFIGMAPS, DEPLOYMENTS, Reply, configmap, deployment};
 use super::policies::{GROUP, create, merged, rule};
 
-/// What the errors of the policy `p` with the binding `b` begin with.
+/// The beginning of the errors of the policy `p` with the binding `b`.
 const DENIED: &str = "policy 'p' with binding 'b' denied request: ";
 
 fn apply(expression: &str) -> Value {

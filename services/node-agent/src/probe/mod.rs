@@ -64,7 +64,7 @@ impl fmt::Display for ProbeKind {
     }
 }
 
-/// What a probe has found out so far.
+/// The result of a probe so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Health {
     /// No threshold was reached yet.

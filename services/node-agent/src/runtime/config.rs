@@ -22,7 +22,7 @@ pub struct SandboxConfig {
     /// Host name of the containers; empty for the Pod's name.
     #[serde(default)]
     pub hostname: String,
-    /// What the file /etc/hosts of the containers says beside it.
+    /// The additional entries of the file /etc/hosts of the containers.
     #[serde(default)]
     pub hosts: Hosts,
     /// The volumes of the Pod. Never persisted, because they contain secrets.

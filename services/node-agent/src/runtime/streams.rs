@@ -36,7 +36,7 @@ pub struct Streams {
     pub tty: bool,
 }
 
-/// What a client sends to a process.
+/// Data that a client sends to a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// Bytes for stdin.
@@ -47,7 +47,7 @@ pub enum Input {
     Resize(u16, u16),
 }
 
-/// What a client receives from a process.
+/// Data that a client receives from a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Bytes of stdout.

@@ -21,7 +21,7 @@ pub struct Tokens {
     tokens: Mutex<HashMap<Claim, Token>>,
 }
 
-/// Which token a volume needs.
+/// The claims of the token that a volume needs.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Claim {
     pod: String,

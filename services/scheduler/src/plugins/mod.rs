@@ -21,7 +21,7 @@ use crate::pod::{PodView, Wants};
 use crate::reason::{FilterReason, Plugin, Rejectors};
 use crate::snapshot::NodeInfo;
 
-/// What the filters need to know for one Pod (upstream: the state of `PreFilter`).
+/// The state of the filters for one Pod (upstream: that of `PreFilter`).
 pub struct Filters<'p> {
     pod: &'p PodView,
     wants: &'p Wants,

@@ -5,7 +5,7 @@
 /// The maximum score of a plugin (upstream: `MaxNodeScore`).
 pub const MAX: i64 = 100;
 
-/// Which counts are preferred.
+/// Whether low or high counts are preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
     /// The highest count gets [`MAX`].

@@ -10,7 +10,7 @@ const NEAR: &str = "node(s) didn't match pod affinity rules";
 const AWAY: &str = "node(s) didn't match pod anti-affinity rules";
 const EXISTING: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
 
-/// What happens on the only node with the labels region, zone and node, beside another Pod.
+/// Returns the outcome on the only node with the labels region, zone and node, beside another Pod.
 fn beside(other: PodB, incoming: PodB) -> String {
     let nodes = [node("node1").labels("region=r1,zone=z11,node=node1")];
     let mut world = world(&nodes, &[other.on("node1")], &[]);

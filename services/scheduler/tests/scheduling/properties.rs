@@ -1,4 +1,4 @@
-//! What every plan must keep to.
+//! Properties of every plan.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::admission::environment::{Types, of_policy};
 pub(crate) struct Expressions {
     pub conditions: Vec<Compiled>,
     pub variables: Variables,
-    /// What is wrong with the variables.
+    /// The error of each variable that does not compile.
     pub variable_errors: Vec<Option<String>>,
     /// The validations, of which `validations` are the expressions.
     pub declared: Vec<Validation>,

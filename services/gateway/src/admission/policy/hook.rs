@@ -39,7 +39,7 @@ pub(in crate::admission) struct Binding {
     pub param_ref: Option<ParamRef>,
     /// `None` if the binding selects all requests that its policy does.
     pub constraints: Option<Result<Constraints, String>>,
-    /// What follows if a validation does not hold.
+    /// The actions that follow if a validation does not hold.
     pub actions: Vec<String>,
 }
 

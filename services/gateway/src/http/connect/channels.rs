@@ -17,7 +17,7 @@ pub(super) struct Codec {
     pub closes: bool,
 }
 
-/// What a message means.
+/// A message of the client, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     Data(u8, Bytes),

@@ -8,7 +8,7 @@
 //!      └ SPDY/3.1 (`spdy`), directly or in a WebSocket (`tunnel`)  kubectl
 //!   ─▶ bytes are relayed until one end has ended (`container`, `port_forward`)
 //! ```
-//! What fails before the upgrade is an error of HTTP; afterwards it is told in the error stream of the protocol. Nothing is queued
+//! An error before the upgrade is one of HTTP; a later one is sent in the error stream of the protocol. Nothing is queued
 //! beyond a few messages in each direction: an end that does not read stops the other. A shutdown ends the streams.
 
 mod channels;

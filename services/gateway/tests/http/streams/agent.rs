@@ -31,7 +31,7 @@ pub struct Agent {
     _stop: DropGuard,
 }
 
-/// What the agent was asked for, and how many of its calls are open.
+/// The calls that the agent received, and the number of those that are open.
 #[derive(Clone)]
 struct Seen {
     opened: Arc<Mutex<Vec<OpenContainer>>>,

@@ -27,7 +27,7 @@ use crate::runtime::{Connection, Error, File, Streams};
 /// Directory of the binary in pause containers.
 const FOLDER: &str = "/.setpoint";
 const BINARY: &str = "/.setpoint/node-agent";
-/// What the binary writes first once it is connected.
+/// The first byte that the binary writes once it is connected.
 const CONNECTED: u8 = b'+';
 /// Timeout of a connection, and of the engine to begin it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

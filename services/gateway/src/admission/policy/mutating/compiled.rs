@@ -12,7 +12,7 @@ use crate::admission::policy::compiled::declare;
 pub(crate) struct Mutations {
     pub conditions: Vec<Compiled>,
     pub variables: Variables,
-    /// What is wrong with the variables.
+    /// The error of each variable that does not compile.
     pub variable_errors: Vec<Option<String>>,
     pub patches: Vec<Patch>,
     /// Whether the policy is evaluated again after others have changed what it saw.
@@ -26,7 +26,7 @@ pub(crate) struct Patch {
     pub expression: Compiled,
 }
 
-/// What an expression makes.
+/// The kind of patch that an expression makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchType {
     /// An object that is merged as server-side apply does.

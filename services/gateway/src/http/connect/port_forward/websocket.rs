@@ -128,7 +128,7 @@ async fn forward(
     }
 }
 
-/// What the client sends, until it or the Pod ends the connection.
+/// The bytes that the client sends, until it or the Pod ends the connection.
 struct Input {
     data: mpsc::Receiver<Bytes>,
     ended: CancellationToken,

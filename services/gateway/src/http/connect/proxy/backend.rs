@@ -1,4 +1,4 @@
-//! What requests are passed on to, and the connections to it.
+//! The servers that requests are passed on to, and the connections to them.
 
 use bytes::{Bytes, BytesMut};
 use rand::seq::IndexedRandom as _;

@@ -36,7 +36,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     TRAILER,
     TRANSFER_ENCODING,
 ];
-/// What the names of the headers of impersonation begin with.
+/// The prefix of the headers of impersonation.
 const IMPERSONATE: &str = "impersonate-";
 
 /// Sends a request to a backend, and returns its response. An upgrade is passed on, too.

@@ -27,7 +27,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(in super::super) struct Stream {
     pub id: u32,
     headers: Headers,
-    /// What the client sends, until it ends the stream.
+    /// The bytes that the client sends, until it ends the stream.
     pub data: mpsc::Receiver<Bytes>,
     pub writer: Writer,
 }

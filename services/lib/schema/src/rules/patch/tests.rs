@@ -1,4 +1,4 @@
-//! What expressions of patches make.
+//! Tests of the patches that expressions make.
 
 use serde_json::{Value as Json, json};
 
