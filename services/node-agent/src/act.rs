@@ -168,6 +168,7 @@ impl<R: Runtime> Executor<R> {
                     .killing(&pod.object, &id.name, *reason, *restarts);
                 self.stop(world, Some(pod), id, *grace).await?;
             }
+            (Action::PreStop { id, grace }, Some(pod)) => self.hold(world, pod, id, *grace),
             (Action::Stop { id, grace }, pod) => {
                 if let Some(pod) = pod {
                     self.events.stopping(&pod.object, &id.name);

@@ -89,6 +89,7 @@ impl<R: Runtime> Reconciler for Agent<R> {
             waiting_reasons: BTreeMap::new(),
             probes: self.executor.probes.results(uid),
             post_starts: self.executor.hooks.post_starts(uid),
+            held: self.executor.hooks.held(uid),
             volumes_checked: self.executor.updates.last(uid),
         };
         let meta = meta.unwrap_or_else(gone);

@@ -1,7 +1,7 @@
 //! Lifecycle hooks in progress: postStart hooks, which delay what follows the start of a container, and preStop hooks,
 //! which run within the grace period before a container is asked to stop.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::handler::Target;
 use crate::runtime::{ContainerId, Runtime, Sandbox, State, Wake};
 
 /// Minimum grace period after a preStop hook, as in the kubelet.
-const MIN_GRACE: Duration = Duration::from_secs(2);
+pub const MIN_GRACE: Duration = Duration::from_secs(2);
 
 /// State of a container's postStart hook. A hook that has succeeded has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,18 @@ type Task = AbortOnDropHandle<()>;
 
 /// A preStop hook that runs or has ended.
 struct PreStop {
-    /// The end of the grace period.
-    deadline: watch::Sender<Timestamp>,
+    order: watch::Sender<Order>,
     ended: bool,
     _task: Task,
+}
+
+/// When a container stops after its hook.
+#[derive(Clone, Copy, PartialEq)]
+struct Order {
+    /// The end of the grace period.
+    deadline: Timestamp,
+    /// Whether it waits for others to stop first.
+    held: bool,
 }
 
 /// A hook to run.
@@ -67,7 +75,16 @@ impl Hooks {
         own.map(|(id, (state, _))| (id.clone(), *state)).collect()
     }
 
-    /// Marks containers whose preStop hook has begun as being stopped by the end of their grace period.
+    /// Returns the containers of a Pod whose preStop hook has begun, and that are not to stop yet.
+    pub fn held(&self, uid: &str) -> BTreeSet<ContainerId> {
+        let hooks = self.pre_stops.lock();
+        let own = hooks.iter().filter(|(id, _)| id.uid == uid);
+        own.filter(|(_, hook)| hook.order.borrow().held)
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+
+    /// Marks containers that stop after their preStop hook as being stopped by the end of their grace period.
     pub fn mark_stopping(&self, sandboxes: &mut [Sandbox]) {
         let hooks = self.pre_stops.lock();
         if hooks.is_empty() {
@@ -80,7 +97,10 @@ impl Hooks {
             if let (State::Running { stopping, .. }, Some(hook)) =
                 (&mut container.state, hooks.get(&container.id))
             {
-                let deadline = *hook.deadline.borrow();
+                let Order { deadline, held } = *hook.order.borrow();
+                if held {
+                    continue;
+                }
                 *stopping = Some(stopping.map_or(deadline, |sooner| sooner.min(deadline)));
             }
         }
@@ -117,12 +137,14 @@ impl Hooks {
         }
     }
 
-    /// Runs the preStop hook of a container, then stops it. If the hook runs already, only its deadline is brought
-    /// forward. Returns `false` if it has ended, so that the container can be stopped.
+    /// Runs the preStop hook of a container, then stops it: once this is called without `held`, or at the end of `grace`. If
+    /// the hook runs already, only its deadline is brought forward. Returns `false` if it has ended, so that the container
+    /// can be stopped.
     pub fn run_pre_stop<R: Runtime>(
         self: &Arc<Self>,
         run: Run<R>,
         grace: Duration,
+        held: bool,
         events: &Events,
     ) -> bool {
         let by = after(Timestamp::now(), grace);
@@ -130,20 +152,21 @@ impl Hooks {
         self.post_starts.lock().remove(&id);
         let mut hooks = self.pre_stops.lock();
         if let Some(hook) = hooks.get(&id) {
-            hook.deadline.send_if_modified(|deadline| {
-                let sooner = by < *deadline;
-                *deadline = by.min(*deadline);
-                sooner
+            hook.order.send_if_modified(|order| {
+                let before = *order;
+                order.deadline = by.min(order.deadline);
+                order.held = held && order.held;
+                *order != before
             });
             return !hook.ended;
         }
-        let (deadline, watched) = watch::channel(by);
+        let (order, watched) = watch::channel(Order { deadline: by, held });
         let (this, events) = (Arc::clone(self), events.clone());
         let task = tokio::spawn(async move {
             this.pre_stop(run, watched, &events).await;
         });
         let hook = PreStop {
-            deadline,
+            order,
             ended: false,
             _task: AbortOnDropHandle::new(task),
         };
@@ -154,14 +177,14 @@ impl Hooks {
     async fn pre_stop<R: Runtime>(
         &self,
         run: Run<R>,
-        mut deadline: watch::Receiver<Timestamp>,
+        mut order: watch::Receiver<Order>,
         events: &Events,
     ) {
         let Target { id, runtime, .. } = &run.target;
         let hook = catch_panic("preStop", run.target.run_hook(&run.handler));
         let ran = tokio::select! {
             ran = hook => ran.unwrap_or_else(|_| Err("panicked".to_owned())),
-            () = reached(&mut deadline) => {
+            () = reached(&mut order) => {
                 warn!(container = %id, "a preStop hook did not end in the grace period");
                 Ok(())
             }
@@ -170,7 +193,8 @@ impl Hooks {
             warn!(container = %id, error, "a preStop hook has failed");
             events.failed_pre_stop(&run.pod, &id.name);
         }
-        let left = left(*deadline.borrow()).max(MIN_GRACE);
+        turn(&mut order).await;
+        let left = left(order.borrow().deadline).max(MIN_GRACE);
         if let Some(hook) = self.pre_stops.lock().get_mut(id) {
             hook.ended = true;
         }
@@ -194,13 +218,26 @@ impl Hooks {
     }
 }
 
-/// Waits until a deadline that may be brought forward.
-async fn reached(deadline: &mut watch::Receiver<Timestamp>) {
-    loop {
-        let left = left(*deadline.borrow_and_update());
+/// Waits until a container may stop: nothing holds it any more, or its deadline is reached.
+async fn turn(order: &mut watch::Receiver<Order>) {
+    while order.borrow_and_update().held {
+        let left = left(order.borrow().deadline);
         tokio::select! {
             () = tokio::time::sleep(left) => return,
-            changed = deadline.changed() => if changed.is_err() {
+            changed = order.changed() => if changed.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Waits until a deadline that may be brought forward.
+async fn reached(order: &mut watch::Receiver<Order>) {
+    loop {
+        let left = left(order.borrow_and_update().deadline);
+        tokio::select! {
+            () = tokio::time::sleep(left) => return,
+            changed = order.changed() => if changed.is_err() {
                 return;
             }
         }
@@ -267,7 +304,7 @@ mod tests {
     async fn a_container_is_stopped_when_its_pre_stop_hook_has_ended() {
         let (runtime, hooks) = (Fake::new(), Arc::new(Hooks::default()));
         let (events, grace) = (Events::new(None), Duration::from_secs(30));
-        assert!(hooks.run_pre_stop(run(&runtime, command()), grace, &events));
+        assert!(hooks.run_pre_stop(run(&runtime, command()), grace, false, &events));
         let mut sandboxes = runtime.sandboxes(&Key::default());
         hooks.mark_stopping(&mut sandboxes);
         let State::Running { stopping, .. } = sandboxes[0].containers[0].state else {
@@ -284,9 +321,33 @@ mod tests {
             "{stops:?}"
         );
         assert!(
-            !hooks.run_pre_stop(run(&runtime, command()), grace, &events),
+            !hooks.run_pre_stop(run(&runtime, command()), grace, false, &events),
             "it runs once"
         );
+    }
+
+    /// Checks N4.
+    #[tokio::test]
+    async fn a_sidecar_stops_after_its_hook_only_when_its_turn_has_come_or_its_grace_is_over() {
+        for (grace, released) in [(Duration::from_secs(30), true), (Duration::ZERO, false)] {
+            let (runtime, hooks) = (Fake::new(), Arc::new(Hooks::default()));
+            let events = Events::new(None);
+            hooks.run_pre_stop(run(&runtime, command()), grace, true, &events);
+            if released {
+                let_run().await;
+                assert!(runtime.stops().is_empty() && hooks.held("uid-1").contains(&id()));
+                let mut sandboxes = runtime.sandboxes(&Key::default());
+                let before = sandboxes.clone();
+                hooks.mark_stopping(&mut sandboxes);
+                assert_eq!(sandboxes, before, "it is not being stopped yet");
+                hooks.run_pre_stop(run(&runtime, command()), grace, false, &events);
+                assert!(hooks.held("uid-1").is_empty());
+            }
+            while runtime.stops().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(runtime.commands(), 1, "its hook runs once");
+        }
     }
 
     /// Checks N4.
@@ -295,10 +356,10 @@ mod tests {
         let (runtime, hooks) = (Fake::new(), Arc::new(Hooks::default()));
         let events = Events::new(None);
         let long = Duration::from_secs(3600);
-        assert!(hooks.run_pre_stop(run(&runtime, sleep(7200)), long, &events));
+        assert!(hooks.run_pre_stop(run(&runtime, sleep(7200)), long, false, &events));
         let_run().await;
         assert!(runtime.stops().is_empty());
-        assert!(hooks.run_pre_stop(run(&runtime, sleep(7200)), Duration::ZERO, &events));
+        assert!(hooks.run_pre_stop(run(&runtime, sleep(7200)), Duration::ZERO, false, &events));
         while runtime.stops().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -9,23 +9,22 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+mod stop;
+
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use setpoint_controller::Plan;
 use setpoint_model::pod::is_terminal;
-use setpoint_model::time::after;
 use setpoint_proto::core::Container;
 
+use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeKind};
 use crate::restart::{Ended, RestartPolicy, is_sidecar};
-use crate::runtime::{self, ContainerId, Sandbox, State};
+use crate::runtime::{ContainerId, Sandbox};
 use crate::volumes::{INTERVAL, follows_objects};
 use crate::world::{AssignedPod, AttemptHistory, LastAttempt, Runs, World, at_least_one_second};
-
-/// Grace period for containers of a Pod that is gone or terminal.
-const STALE_GRACE: Duration = Duration::from_secs(1);
 
 /// Maximum requeue delay of a Pod with a deadline, because the wall clock may be adjusted.
 const MAX_DEADLINE_RECHECK: Duration = Duration::from_secs(3600);
@@ -63,6 +62,13 @@ pub enum Action {
         reason: KillReason,
         /// Whether its restart policy lets it start again.
         restarts: bool,
+    },
+    /// Begin the preStop hook of a container that is to stop after others.
+    PreStop {
+        /// The attempt.
+        id: ContainerId,
+        /// Time until it is stopped, whatever runs.
+        grace: Duration,
     },
     /// Ask a container to stop.
     Stop {
@@ -124,9 +130,13 @@ impl AssignedPod {
             return;
         };
         match self.active_left(world.now) {
-            Some(Duration::ZERO) => return self.stop_all(world, plan),
+            Some(Duration::ZERO) => return self.stop_for_deadline(world, plan),
             Some(left) => plan.look_again(left.min(MAX_DEADLINE_RECHECK)),
             None => {}
+        }
+        if let Some(ended) = self.ended_at(world) {
+            let grace = self.grace_since(ended, world.now);
+            return self.stop_all(world, grace, "the Pod has ended", plan);
         }
         let Some(ip) = admitted else {
             return plan.step(Action::Admit, "the Pod fits on the node");
@@ -161,18 +171,10 @@ impl AssignedPod {
     }
 
     /// Stops all containers of a Pod whose deadline is exceeded.
-    fn stop_all(&self, world: &World, plan: &mut Plan<Action>) {
-        let grace = self.termination_grace();
-        let alive = world.sandbox().into_iter().flat_map(Sandbox::alive);
-        alive.for_each(|left| {
-            stop(
-                plan,
-                world,
-                left,
-                grace,
-                "the deadline of the Pod is exceeded",
-            );
-        });
+    fn stop_for_deadline(&self, world: &World, plan: &mut Plan<Action>) {
+        let deadline = self.active_deadline().unwrap_or(world.now);
+        let grace = self.grace_since(deadline, world.now);
+        self.stop_all(world, grace, "the deadline of the Pod is exceeded", plan);
     }
 
     /// Replaces a lost sandbox: stops the containers that still run in it, then creates it again if a container is to
@@ -302,16 +304,10 @@ impl AssignedPod {
     }
 
     fn terminate(&self, world: &World, plan: &mut Plan<Action>) {
-        let mut alive = world
-            .sandbox()
-            .into_iter()
-            .flat_map(Sandbox::alive)
-            .peekable();
-        if alive.peek().is_some() {
+        let sandbox = world.sandbox();
+        if sandbox.is_some_and(|sandbox| sandbox.alive().next().is_some()) {
             let grace = self.grace(world.now);
-            return alive.for_each(|container| {
-                stop(plan, world, container, grace, "the Pod is being deleted")
-            });
+            return self.stop_all(world, grace, "the Pod is being deleted", plan);
         }
         let has_finalizers = !self.object.metadata.finalizers.is_empty();
         let deleted =
@@ -320,7 +316,7 @@ impl AssignedPod {
         if !is_terminal(&self.object) {
             plan.step(Action::UpdateStatus, "the Pod has stopped");
         }
-        if let Some(sandbox) = world.sandbox() {
+        if let Some(sandbox) = sandbox {
             plan.step(
                 Action::RemoveSandbox(sandbox.config.uid.clone()),
                 "the Pod has stopped",
@@ -391,32 +387,4 @@ fn start_if_due(
         because,
     );
     true
-}
-
-fn remove_stale(plan: &mut Plan<Action>, world: &World, sandbox: &Sandbox, because: &'static str) {
-    let mut alive = sandbox.alive().peekable();
-    if alive.peek().is_none() {
-        plan.step(Action::RemoveSandbox(sandbox.config.uid.clone()), because);
-    }
-    alive.for_each(|container| stop(plan, world, container, STALE_GRACE, because));
-}
-
-/// Stops a container, unless an earlier stop has a deadline at least as early.
-fn stop(
-    plan: &mut Plan<Action>,
-    world: &World,
-    container: &runtime::Container,
-    grace: Duration,
-    because: &'static str,
-) {
-    if !is_stopping_by(&container.state, world, grace) {
-        let id = container.id.clone();
-        plan.step(Action::Stop { id, grace }, because);
-    }
-}
-
-/// Returns whether a container is being stopped, with a deadline no later than that of a stop that began now.
-fn is_stopping_by(state: &State, world: &World, grace: Duration) -> bool {
-    let by = after(world.now, grace);
-    matches!(state, State::Running { stopping: Some(sooner), .. } if *sooner <= by)
 }

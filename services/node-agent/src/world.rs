@@ -3,7 +3,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,8 @@ pub struct World {
     pub probes: BTreeMap<ContainerId, ProbeResults>,
     /// The postStart hooks of the Pod's containers that run or have failed.
     pub post_starts: BTreeMap<ContainerId, PostStart>,
+    /// The containers whose preStop hook has begun, and that are not to stop yet.
+    pub held: BTreeSet<ContainerId>,
     /// Monotonic time at which the Pod's volumes were last compared with their objects.
     pub volumes_checked: Option<Instant>,
 }
@@ -282,6 +284,33 @@ impl AssignedPod {
         spec.containers.iter().all(over)
     }
 
+    /// Returns when the Pod ended by itself: its main containers have ended and none is restarted, or an init container
+    /// has failed for good. `None` if it goes on.
+    pub fn ended_at(&self, world: &World) -> Option<Timestamp> {
+        let spec = &self.object.spec;
+        let end = |container: &Container| match world.history(&container.name).last {
+            LastAttempt::Ended(ended) => Some(ended),
+            _ => None,
+        };
+        if self.has_finished(world) {
+            return spec
+                .containers
+                .iter()
+                .filter_map(end)
+                .map(|end| end.finished)
+                .max();
+        }
+        if self.initialized(world) {
+            return None;
+        }
+        let failed = |container: &Container| {
+            let policy = RestartPolicy::of_init(spec, container);
+            end(container).filter(|end| end.code != 0 && !policy.restarts(end.code))
+        };
+        let failed = spec.init_containers.iter().find_map(failed);
+        failed.map(|end| end.finished)
+    }
+
     /// Returns whether an init container has completed in the current sandbox. A sidecar counts as completed while it
     /// runs.
     pub fn is_init_complete(&self, world: &World, container: &Container) -> bool {
@@ -333,10 +362,15 @@ impl AssignedPod {
     /// Returns what is left of `activeDeadlineSeconds`, zero if it is exceeded. `None` without a deadline, or before a
     /// start time was reported.
     pub fn active_left(&self, now: Timestamp) -> Option<Duration> {
+        let left = self.active_deadline()?.duration_since(now);
+        Some(Duration::try_from(left).unwrap_or_default())
+    }
+
+    /// Returns the time at which `activeDeadlineSeconds` is exceeded.
+    pub fn active_deadline(&self) -> Option<Timestamp> {
         let seconds = self.object.spec.active_deadline_seconds?;
         let started = self.object.status.start_time?.timestamp()?;
-        let left = seconds_after(started, seconds).duration_since(now);
-        Some(Duration::try_from(left).unwrap_or_default())
+        Some(seconds_after(started, seconds))
     }
 
     /// Returns whether `activeDeadlineSeconds` is exceeded.

@@ -23,11 +23,18 @@ impl<R: Runtime> Executor<R> {
     ) -> Result<(), Error> {
         let hook = pod.and_then(|pod| self.pre_stop(world, pod, id));
         if let Some(run) = hook.filter(|_| !grace.is_zero())
-            && self.hooks.run_pre_stop(run, grace, &self.events)
+            && self.hooks.run_pre_stop(run, grace, false, &self.events)
         {
             return Ok(());
         }
         Ok(self.runtime.stop(id, grace).await?)
+    }
+
+    /// Begins the preStop hook of a container that is to stop after others.
+    pub(super) fn hold(&self, world: &World, pod: &AssignedPod, id: &ContainerId, grace: Duration) {
+        if let Some(run) = self.pre_stop(world, pod, id) {
+            self.hooks.run_pre_stop(run, grace, true, &self.events);
+        }
     }
 
     fn pre_stop(

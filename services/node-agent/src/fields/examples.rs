@@ -216,7 +216,7 @@ fn rows_of_a_container_match_their_fields() {
             ],
             [
                 "volumeMounts",
-                r#"{"volumeMounts":[{"name":"a"}]}"#,
+                r#"{"volumeMounts":[{"name":"kube-api-access-a","mountPath":"/a"}]}"#,
                 r#"{"volumeMounts":[]}"#,
             ],
             [

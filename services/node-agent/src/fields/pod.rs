@@ -51,7 +51,7 @@ pub const POD: &[Row<PodSpec>] = &[
         spec.set_hostname_as_fqdn == Some(true)
     }),
     Row::ignored("hostnameOverride", |spec| spec.hostname_override.is_some()),
-    Row::ignored("automountServiceAccountToken", |spec| {
+    Row::docker_only("automountServiceAccountToken", |spec| {
         spec.automount_service_account_token == Some(true)
     }),
     Row::ignored("resources", |spec| {

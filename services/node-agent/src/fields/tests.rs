@@ -102,6 +102,12 @@ fn fields_that_the_gateway_defaults_are_not_named() {
         containers: vec![Container {
             termination_message_path: "/dev/termination-log".into(),
             termination_message_policy: "File".into(),
+            volume_mounts: vec![VolumeMount {
+                name: "kube-api-access-abcde".into(),
+                read_only: true,
+                mount_path: "/var/run/secrets/kubernetes.io/serviceaccount".into(),
+                ..VolumeMount::default()
+            }],
             ..Container::default()
         }],
         ..PodSpec::default()

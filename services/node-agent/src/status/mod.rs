@@ -87,10 +87,7 @@ impl AssignedPod {
 
     /// Returns whether the Pod is ending and all its containers have stopped.
     fn has_stopped(&self, world: &World) -> bool {
-        self.is_ending(world.now)
-            && world
-                .sandbox()
-                .is_none_or(|sandbox| sandbox.alive().next().is_none())
+        self.is_ending(world.now) && !is_alive(world)
     }
 
     fn phase(
@@ -112,9 +109,20 @@ impl AssignedPod {
         };
         match (self.object.status.phase.as_str(), computed) {
             ("Running", "Pending") => "Running",
+            // A Pod has ended when all containers have, sidecars included.
+            (_, "Succeeded" | "Failed") if is_alive(world) => match self.initialized(world) {
+                true => "Running",
+                false => "Pending",
+            },
             _ => computed,
         }
     }
+}
+
+fn is_alive(world: &World) -> bool {
+    world
+        .sandbox()
+        .is_some_and(|sandbox| sandbox.alive().next().is_some())
 }
 
 fn phase_of(containers: &[ContainerStatus], policy: RestartPolicy) -> &'static str {

@@ -4,6 +4,7 @@
 
 mod init;
 mod probes;
+mod sidecars;
 #[path = "../support/simulation.rs"]
 mod simulation;
 mod status;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,6 +67,7 @@ impl Simulation {
             waiting_reasons: BTreeMap::new(),
             probes: BTreeMap::new(),
             post_starts: BTreeMap::new(),
+            held: BTreeSet::new(),
             volumes_checked: None,
         };
         Self {
@@ -124,6 +125,7 @@ impl Simulation {
             } => self.start(name, attempt, backoff),
             Action::UpdateVolumes => self.world.volumes_checked = Some(self.world.instant),
             Action::Probe(id) => drop(self.world.probes.insert(id, ProbeResults::default())),
+            Action::PreStop { id, .. } => drop(self.world.held.insert(id)),
             Action::Kill { id, grace, .. } | Action::Stop { id, grace } => {
                 let deadline = after(self.world.now, grace);
                 let container = self.container(&id);

@@ -115,10 +115,11 @@ fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Returns the entries of /etc/hosts in the engine's format.
+/// Returns the entries of /etc/hosts in the engine's format: one line for each address, with all of its names. The engine
+/// writes what is before the colon as it is.
 fn extra_hosts(hosts: &Hosts) -> Vec<String> {
     let pairs = hosts.aliases.iter();
-    let lines = pairs.flat_map(|(ip, names)| names.iter().map(move |name| format!("{name}:{ip}")));
+    let lines = pairs.map(|(ip, names)| format!("{}:{ip}", names.join("\t")));
     lines.collect()
 }
 
