@@ -7,6 +7,7 @@ mod devices;
 mod ephemeral;
 mod resize;
 mod runtime_class;
+mod service_account;
 mod status;
 mod tolerations;
 mod update;

@@ -68,9 +68,9 @@ async fn the_default_account_of_a_namespace_is_restored() {
         .await;
 }
 
-/// Checks K18: a Pod that is created together with its namespace waits for the account.
+/// Checks K18.
 #[tokio::test]
-async fn a_pod_in_a_fresh_namespace_waits_for_its_account() {
+async fn a_pod_can_be_created_right_after_its_namespace() {
     let (gateway, _background) = with_background().await;
     gateway
         .seen(|account: &ServiceAccount| account.metadata.namespace == "default")
@@ -122,6 +122,42 @@ async fn a_pod_gets_its_account_pull_secrets_and_tolerations() {
     let other = gateway.create(&other).await.unwrap();
     assert_eq!(other.spec.service_account_name, "robot");
     assert_eq!(other.spec.image_pull_secrets[0].name, "registry");
+}
+
+#[tokio::test]
+async fn a_pod_gets_a_volume_with_the_token_of_its_account() {
+    let gateway = TestGateway::start().await;
+    let web = gateway.create(&pod("web")).await.unwrap();
+    let volume = &web.spec.volumes[0];
+    assert!(volume.name.starts_with("kube-api-access-"), "{volume:?}");
+    let mount = &web.spec.containers[0].volume_mounts[0];
+    assert_eq!(mount.name, volume.name);
+    assert!(mount.read_only);
+
+    let mut robot = ServiceAccount::default();
+    robot.metadata.name = "robot".into();
+    robot.automount_service_account_token = Some(false);
+    gateway.create(&robot).await.unwrap();
+    let mut without = pod("without");
+    without.spec.service_account_name = "robot".into();
+    let without = gateway.create(&without).await.unwrap();
+    assert!(without.spec.volumes.is_empty());
+    assert!(without.spec.containers[0].volume_mounts.is_empty());
+}
+
+/// The account appears soon, and is the same as if it were there.
+#[tokio::test]
+async fn a_pod_is_admitted_before_the_default_account_of_its_namespace_exists() {
+    let gateway = TestGateway::start().await;
+    gateway
+        .delete::<ServiceAccount>("default", DeleteOptions::default())
+        .await
+        .unwrap();
+    let web = gateway.create(&pod("web")).await.unwrap();
+    assert_eq!(web.spec.service_account_name, "default");
+    assert_eq!(web.spec.volumes.len(), 1);
+    let error = gateway.get::<ServiceAccount>("default").await.unwrap_err();
+    assert_eq!(error.reason, Reason::NotFound);
 }
 
 /// The manifest of the Pod has no tolerations.

@@ -1,32 +1,20 @@
 //! Admission of new Pods: the service account, priority class and runtime class that they name must exist (upstream: the
 //! admission plugins ServiceAccount, Priority and RuntimeClass), and default tolerations and resources are set (upstream:
 //! DefaultTolerationSeconds and LimitRanger).
-//!
-//! Unlike upstream, no volume with a token of the account is added: node agents cannot project tokens yet, so that each
-//! such Pod would be without the files that its spec promises.
 
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Duration;
 
-use prost::Message as _;
 use setpoint_codec::kind_of;
 use setpoint_model::Key;
-use setpoint_proto::core::{Pod, ServiceAccount};
+use setpoint_proto::core::Pod;
 use setpoint_proto::scheduling::PriorityClass;
-use setpoint_proto::{ApiError, Reason, Resource};
-use tokio::time::sleep;
+use setpoint_proto::{ApiError, Resource};
 
-use super::{runtime_class, tolerations};
-use crate::background::namespace_objects::DEFAULT_ACCOUNT;
+use super::{runtime_class, service_account, tolerations};
 use crate::kinds::{limitrange, priorityclass};
 use crate::registry::validation::podspec::MIRROR;
-use crate::registry::validation::set_default;
 use crate::registry::{AtLeast, Cached, Registry, Target, errors};
-
-/// The time for which a Pod waits for the default account of a new namespace, and the interval of looking for it.
-const ACCOUNT_TIMEOUT: Duration = Duration::from_secs(2);
-const ACCOUNT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Checks the objects that a new Pod names, and completes it from them.
 ///
@@ -39,7 +27,7 @@ pub(super) async fn admit(
 ) -> Result<(), ApiError> {
     match pod.metadata.annotations.contains_key(MIRROR) {
         true => check_mirror(pod).map_err(|why| errors::forbidden(target, why, None))?,
-        false => set_account(pod, target, registry).await?,
+        false => service_account::admit(pod, target, registry).await?,
     }
     set_priority(pod, target, registry).await?;
     runtime_class::admit(pod, target, registry).await?;
@@ -59,49 +47,6 @@ fn check_mirror(pod: &Pod) -> Result<(), &'static str> {
     match sources.any(|source| source.service_account_token.is_some()) {
         true => Err("a mirror pod may not use ServiceAccountToken volume projections"),
         false => Ok(()),
-    }
-}
-
-/// Sets the default account, checks that the account exists, and takes its pull secrets if the Pod has none.
-async fn set_account(pod: &mut Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
-    let spec = &mut pod.spec;
-    if spec.service_account_name.is_empty() {
-        spec.service_account_name.clone_from(&spec.service_account);
-    }
-    set_default(&mut spec.service_account_name, DEFAULT_ACCOUNT);
-    let (namespace, name) = (&target.namespace, &spec.service_account_name);
-    let Some(account) = find_account(&Key::new(namespace, name), registry).await? else {
-        let why = format!(
-            "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
-        );
-        return Err(errors::forbidden(target, &why, None));
-    };
-    if spec.image_pull_secrets.is_empty() {
-        spec.image_pull_secrets = account.image_pull_secrets;
-    }
-    Ok(())
-}
-
-/// Returns an account. For the default one, which every namespace gets soon after it is created, this waits a while.
-async fn find_account(key: &Key, registry: &Registry) -> Result<Option<ServiceAccount>, ApiError> {
-    let kind = kind_of::<ServiceAccount>();
-    if let Some(cached) = registry.cache().get(kind, key, AtLeast::Any).await? {
-        let account = ServiceAccount::decode(cached.raw.as_ref());
-        return errors::readable(account).map(Some);
-    }
-    let target = Target::whole(kind, key);
-    let mut waited = Duration::ZERO;
-    loop {
-        match registry.live(&target).await {
-            Err(error) if error.reason == Reason::NotFound => {}
-            Err(error) => return Err(error),
-            Ok(current) => return Ok(current.object.downcast_ref().cloned()),
-        }
-        if key.name != DEFAULT_ACCOUNT || waited >= ACCOUNT_TIMEOUT {
-            return Ok(None);
-        }
-        sleep(ACCOUNT_INTERVAL).await;
-        waited = waited.saturating_add(ACCOUNT_INTERVAL);
     }
 }
 
