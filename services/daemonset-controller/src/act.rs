@@ -62,13 +62,8 @@ async fn delete_lost(client: &Client, pod: &Target, node: &str) -> Result<Receip
         uid: Some(pod.uid.clone()),
         revision: Some(pod.revision),
     };
-    match client
-        .delete::<core::Pod>(&pod.key, unchanged, Some(0))
-        .await
-    {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        deleted => Ok(deleted?.receipt()),
-    }
+    let deleted = client.delete::<core::Pod>(&pod.key, unchanged, Some(0));
+    Receipt::unless_gone(deleted.await.map(|deleted| deleted.receipt()))
 }
 
 /// Returns a Pod of the template for a node. The scheduler binds it, since only one node has the name in its affinity.

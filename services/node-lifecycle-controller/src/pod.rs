@@ -6,9 +6,7 @@ use setpoint_proto::core::{self, Toleration};
 
 use crate::taints::NO_EXECUTE;
 
-/// The condition of a Pod that is about to be deleted because of its node.
-pub(crate) const DISRUPTION_TARGET: &str = "DisruptionTarget";
-/// Its reason if taints of the node are why.
+/// The reason of the condition `DisruptionTarget` of a Pod that is deleted because of taints of its node.
 pub(crate) const BY_TAINT_MANAGER: &str = "DeletionByTaintManager";
 
 /// The fields of a Pod that depend on its node. Kept small, since all Pods of the cluster are cached.
@@ -33,7 +31,7 @@ impl View for PodView {
         let mut meta = Meta::of(&pod.metadata);
         meta.labels.clear();
         meta.annotations.clear();
-        let target = condition::get(&pod.status.conditions, DISRUPTION_TARGET);
+        let target = condition::get(&pod.status.conditions, pod::DISRUPTION_TARGET);
         let disrupted = target
             .is_some_and(|one| one.status == condition::TRUE && one.reason == BY_TAINT_MANAGER);
         let ready = pod::is_ready(&pod);

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{
-    Client, Delta, Hosted, Inputs, ObjectRef, Outcome, Plan, QueueHandle, Reader, Receipt,
-    Reconciler, Recorder, Replica, runtime,
+    Client, Delta, Hosted, Inputs, ObjectRef, Plan, QueueHandle, Reader, Receipt, Reconciler,
+    Recorder, Replica, runtime,
 };
 use setpoint_model::{Key, Meta, Target};
 use setpoint_proto::core::{Node, Pod};
@@ -280,18 +280,5 @@ impl Reconciler for Nodes {
             _ => {}
         }
         act::record(&self.events, world, action);
-    }
-
-    fn status(_: &World, _: &Outcome<Action>) -> Option<Infallible> {
-        None
-    }
-
-    async fn update_status(
-        &self,
-        _: &Client,
-        _: &World,
-        status: Infallible,
-    ) -> Result<Receipt, ApiError> {
-        match status {}
     }
 }

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use setpoint_controller::client::Preconditions;
 use setpoint_controller::{Client, Receipt};
-use setpoint_model::{Key, Meta, condition, pod};
-use setpoint_proto::core::{Node, Pod, PodCondition};
+use setpoint_model::{Key, Meta, pod};
+use setpoint_proto::core::{Node, Pod};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::{Action, World};
@@ -19,18 +19,14 @@ pub(crate) async fn act(
         ensure_missing(client, world.pod.node.as_deref().unwrap_or_default()).await?;
     }
     let meta = &world.pod.meta;
-    let written = match action {
+    Receipt::unless_gone(match action {
         Action::MarkFailed { .. } => mark_failed(client, meta, orphaned).await,
         Action::Delete { .. } => {
             let same = Preconditions::uid(&meta.uid);
             let deleted = client.delete::<Pod>(&meta.key, same, Some(0)).await;
             deleted.map(|written| written.receipt())
         }
-    };
-    match written {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        written => written,
-    }
+    })
 }
 
 /// Reads whether a node exists: the cache may lag, and a Pod must not be lost because of that.
@@ -51,20 +47,11 @@ async fn mark_failed(client: &Client, seen: &Meta, orphaned: bool) -> Result<Rec
     if pod.metadata.uid != seen.uid || pod::is_terminal(&pod) {
         return Ok(Receipt::none());
     }
-    let generation = pod.metadata.generation;
     pod.status.phase = "Failed".to_owned();
-    pod.status.observed_generation = generation;
+    pod.status.observed_generation = pod.metadata.generation;
     if orphaned {
-        let stated = PodCondition {
-            r#type: "DisruptionTarget".to_owned(),
-            status: condition::TRUE.to_owned(),
-            reason: "DeletionByPodGC".to_owned(),
-            message: "PodGC: node no longer exists".to_owned(),
-            last_transition_time: Timestamp::now().into(),
-            observed_generation: generation,
-            ..PodCondition::default()
-        };
-        condition::set(&mut pod.status.conditions, stated);
+        let message = "PodGC: node no longer exists";
+        pod::mark_disrupted(&mut pod, "DeletionByPodGC", message, Timestamp::now());
     }
     Ok(client.update_status(&pod).await?.receipt())
 }

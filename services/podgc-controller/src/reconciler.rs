@@ -8,8 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_controller::{
-    Client, Delta, Hosted, Inputs, Outcome, Plan, QueueHandle, Reader, Receipt, Reconciler,
-    Replica, runtime,
+    Client, Delta, Hosted, Inputs, Plan, QueueHandle, Reader, Receipt, Reconciler, Replica, runtime,
 };
 use setpoint_model::{Key, Meta};
 use setpoint_proto::core::Pod;
@@ -210,18 +209,5 @@ impl Reconciler for Garbage {
         action: &Action,
     ) -> Result<Receipt, ApiError> {
         act::act(client, world, *action).await
-    }
-
-    fn status(_: &World, _: &Outcome<Action>) -> Option<Infallible> {
-        None
-    }
-
-    async fn update_status(
-        &self,
-        _: &Client,
-        _: &World,
-        status: Infallible,
-    ) -> Result<Receipt, ApiError> {
-        match status {}
     }
 }

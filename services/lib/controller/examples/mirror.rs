@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
-    Client, Inputs, Outcome, Owns, Plan, Reader, Receipt, Reconciler, Replica, View, Whole,
-    reference,
+    Client, Inputs, Owns, Plan, Reader, Receipt, Reconciler, Replica, View, Whole, reference,
 };
 use setpoint_host::{self as host, Host};
 use setpoint_model::{Key, Meta};
@@ -115,14 +114,6 @@ impl Reconciler for Mirrors {
                 Ok(deleted.await?.receipt())
             }
         }
-    }
-
-    fn status(_: &World, _: &Outcome<Action>) -> Option<()> {
-        None
-    }
-
-    async fn update_status(&self, _: &Client, _: &World, (): ()) -> Result<Receipt, ApiError> {
-        Ok(Receipt::none())
     }
 }
 

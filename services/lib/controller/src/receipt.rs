@@ -1,7 +1,7 @@
 //! The results of writes.
 
 use setpoint_model::Revision;
-use setpoint_proto::Resource;
+use setpoint_proto::{ApiError, Reason, Resource};
 
 /// The kind and revision of a write, for the barrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,17 @@ impl Receipt {
     /// Returns the receipt of an action that had nothing to write.
     pub fn none() -> Self {
         Self::default()
+    }
+
+    /// Returns the result of a write that has nothing left to do if its object is gone.
+    ///
+    /// # Errors
+    /// Those of the write except `NotFound`.
+    pub fn unless_gone(written: Result<Self, ApiError>) -> Result<Self, ApiError> {
+        match written {
+            Err(error) if error.reason == Reason::NotFound => Ok(Self::none()),
+            written => written,
+        }
     }
 
     /// Returns the receipt of the last write of an object that was read.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_model::{Key, Meta};
-use setpoint_proto::ApiError;
+use setpoint_proto::{ApiError, Reason};
 
 use crate::decision_log::Note;
 use crate::{Cascade, Client, ObjectRef, Outcome, Plan, Receipt, Step};
@@ -90,15 +90,22 @@ pub trait Reconciler: Send + Sync + 'static {
     fn record(&self, _: &Self::World, _: &Self::Action, _: &Result<Receipt, ApiError>) {}
 
     /// Status: returns the status that the object should have; `None` if it has it. Pure, as `plan` is.
-    fn status(world: &Self::World, outcome: &Outcome<Self::Action>) -> Option<Self::Status>;
+    fn status(_: &Self::World, _: &Outcome<Self::Action>) -> Option<Self::Status> {
+        None
+    }
 
-    /// Writes the status.
+    /// Writes the status. A controller that returns one writes it: the default is an error.
     fn update_status(
         &self,
-        gateway: &Client,
-        world: &Self::World,
-        status: Self::Status,
-    ) -> impl Future<Output = Result<Receipt, ApiError>> + Send;
+        _: &Client,
+        _: &Self::World,
+        _: Self::Status,
+    ) -> impl Future<Output = Result<Receipt, ApiError>> + Send {
+        ready(Err(ApiError::new(
+            Reason::InternalError,
+            "the controller does not write a status",
+        )))
+    }
 
     /// Returns whether the object has reached its target state. Until it has, adds of its key without a cause are attributed to
     /// the causes of the reconcile.

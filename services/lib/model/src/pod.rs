@@ -5,9 +5,26 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_proto::core::{Pod, PodSpec};
+use setpoint_proto::core::{Pod, PodCondition, PodSpec};
 
 use crate::{Resources, condition};
+
+/// The type of the condition of a Pod that is about to be deleted because of a disruption (KEP-3329).
+pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// Sets the condition of a Pod that is about to be deleted because of a disruption. Returns whether the Pod did not have it.
+pub fn mark_disrupted(pod: &mut Pod, reason: &str, message: &str, now: Timestamp) -> bool {
+    let target = PodCondition {
+        r#type: DISRUPTION_TARGET.to_owned(),
+        status: condition::TRUE.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: now.into(),
+        observed_generation: pod.metadata.generation,
+        ..PodCondition::default()
+    };
+    condition::set(&mut pod.status.conditions, target)
+}
 
 /// Returns whether the Pod has succeeded or failed, which is final.
 pub fn is_terminal(pod: &Pod) -> bool {

@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use setpoint_controller::client::Preconditions;
 use setpoint_controller::{Client, Receipt, Recorder, events};
-use setpoint_model::{Key, condition};
-use setpoint_proto::core::{Node, Pod, PodCondition};
+use setpoint_model::{Key, pod};
+use setpoint_proto::core::{Node, Pod};
 use setpoint_proto::{ApiError, Reason};
 
 use super::plan::{Action, World};
 use super::stay::{Stay, executing};
 use crate::PodView;
-use crate::pod::{BY_TAINT_MANAGER, DISRUPTION_TARGET};
+use crate::pod::BY_TAINT_MANAGER;
 
 pub(super) async fn act(
     client: &Client,
@@ -20,14 +20,14 @@ pub(super) async fn act(
     match action {
         Action::MarkDisrupted => {
             ensure_untolerated(client, &world.pod).await?;
-            mark(client, &world.pod).await
+            Receipt::unless_gone(mark(client, &world.pod).await)
         }
         Action::Delete => {
             ensure_untolerated(client, &world.pod).await?;
             let meta = &world.pod.meta;
             let unchanged = Preconditions::unchanged(meta);
             let deleted = client.delete::<Pod>(&meta.key, unchanged, None).await;
-            unless_gone(deleted.map(|written| written.receipt()))
+            Receipt::unless_gone(deleted.map(|written| written.receipt()))
         }
         Action::Cancel => Ok(Receipt::none()),
     }
@@ -52,32 +52,13 @@ async fn ensure_untolerated(client: &Client, pod: &PodView) -> Result<(), ApiErr
 
 /// Writes the condition of the current version of a Pod, if it is still that Pod.
 async fn mark(client: &Client, seen: &PodView) -> Result<Receipt, ApiError> {
-    let mut pod = match client.get::<Pod>(&seen.meta.key).await {
-        Err(error) if error.reason == Reason::NotFound => return Ok(Receipt::none()),
-        pod => pod?,
-    };
+    let mut pod = client.get::<Pod>(&seen.meta.key).await?;
     if pod.metadata.uid != seen.meta.uid || pod.metadata.deletion_timestamp.is_some() {
         return Ok(Receipt::none());
     }
-    let stated = PodCondition {
-        r#type: DISRUPTION_TARGET.to_owned(),
-        status: condition::TRUE.to_owned(),
-        reason: BY_TAINT_MANAGER.to_owned(),
-        message: "Taint manager: deleting due to NoExecute taint".to_owned(),
-        last_transition_time: Timestamp::now().into(),
-        observed_generation: pod.metadata.generation,
-        ..PodCondition::default()
-    };
-    condition::set(&mut pod.status.conditions, stated);
-    let written = client.update_status(&pod).await;
-    unless_gone(written.map(|written| written.receipt()))
-}
-
-fn unless_gone(written: Result<Receipt, ApiError>) -> Result<Receipt, ApiError> {
-    match written {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        written => written,
-    }
+    let message = "Taint manager: deleting due to NoExecute taint";
+    pod::mark_disrupted(&mut pod, BY_TAINT_MANAGER, message, Timestamp::now());
+    Ok(client.update_status(&pod).await?.receipt())
 }
 
 /// Records an Event, with the reason and message of upstream, about a Pod that goes or stays.

@@ -7,8 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_controller::{
-    Client, Delta, Hosted, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
-    runtime,
+    Client, Delta, Hosted, Inputs, Plan, Reader, Receipt, Reconciler, Recorder, Replica, runtime,
 };
 use setpoint_model::{Key, Meta};
 use setpoint_proto::core::{Pod, Taint};
@@ -190,18 +189,5 @@ impl Reconciler for Evictions {
             self.waiting.lock().remove(&world.pod.meta.key);
         }
         act::record(&self.events, &world.pod, *action);
-    }
-
-    fn status(_: &World, _: &Outcome<Action>) -> Option<Infallible> {
-        None
-    }
-
-    async fn update_status(
-        &self,
-        _: &Client,
-        _: &World,
-        status: Infallible,
-    ) -> Result<Receipt, ApiError> {
-        match status {}
     }
 }

@@ -96,8 +96,5 @@ fn unchanged(seen: &Target) -> Preconditions {
 }
 
 fn receipt<T>(deleted: Result<Written<T>, ApiError>) -> Result<Receipt, ApiError> {
-    match deleted {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        deleted => Ok(deleted?.receipt()),
-    }
+    Receipt::unless_gone(deleted.map(|deleted| deleted.receipt()))
 }
