@@ -11,6 +11,7 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::accept::{self, Form, Format, Lacking, Media};
 use super::discovery::subresource_kind;
+pub(super) use super::encoding::LENGTH_PREFIX;
 use super::encoding::{
     encoded_status, framed, json_list, line, partial, protobuf, protobuf_list, text,
 };
@@ -191,6 +192,11 @@ impl Encoder {
             Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
             _ => "application/json",
         })
+    }
+
+    /// Returns whether events are texts. Otherwise each has a prefix of [`LENGTH_PREFIX`] bytes.
+    pub(super) fn is_text(&self) -> bool {
+        self.format.media != Media::Protobuf
     }
 
     /// Encodes a watch event with an encoded stored object, in the form of `kind`. Of a stream of Tables, only the first has

@@ -106,13 +106,16 @@ pub(super) fn line(name: &str, json: &[u8]) -> Bytes {
     line.freeze()
 }
 
+/// The bytes of the length before a protobuf event.
+pub(super) const LENGTH_PREFIX: usize = size_of::<u32>();
+
 /// Returns a protobuf event, preceded by its length as a big-endian `u32`.
 pub(super) fn framed(name: &str, object: Bytes) -> Bytes {
     let event = meta::WatchEvent {
         r#type: name.into(),
         object: RawExtension { raw: object },
     };
-    let mut frame = BytesMut::with_capacity(event.encoded_len() + 4);
+    let mut frame = BytesMut::with_capacity(event.encoded_len() + LENGTH_PREFIX);
     frame.put_u32(event.encoded_len() as u32);
     frame.put_slice(&event.encode_to_vec());
     frame.freeze()

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::WARNING;
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
+use hyper::upgrade::OnUpgrade;
 
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
@@ -28,6 +29,9 @@ pub(super) struct ObjectRequest {
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
     pub(super) user: Identity,
+    /// The connection, if it can be upgraded.
+    pub(super) upgrade: Option<OnUpgrade>,
+    pub(super) streams: Streams,
     pub(super) body: Body,
 }
 
@@ -37,7 +41,7 @@ pub(super) async fn serve(
     route: Option<Extension<Route>>,
     method: Method,
     uri: Uri,
-    parts: Parts,
+    mut parts: Parts,
     streams: Option<Extension<Streams>>,
     body: Body,
 ) -> Response {
@@ -66,8 +70,10 @@ pub(super) async fn serve(
             registry,
             route,
             query,
-            headers: parts.headers,
+            headers: std::mem::take(&mut parts.headers),
             user,
+            upgrade: parts.extensions.remove(),
+            streams: streams.unwrap_or_default(),
             body,
         };
         respond(verb, request).await

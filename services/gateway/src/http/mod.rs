@@ -29,6 +29,7 @@ mod timeout;
 mod version;
 mod warnings;
 mod watch;
+mod watch_socket;
 mod write;
 mod write_options;
 mod yaml;

@@ -16,6 +16,7 @@ use setpoint_proto::{ApiError, EventType, Reason};
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
 use super::query::Query;
+use super::watch_socket::{self, Handshake};
 use super::{list_options, telemetry, write_options};
 use crate::metrics::{RequestInfo, Watching};
 use crate::registry::{Event, Watch};
@@ -26,10 +27,12 @@ const SECONDS: std::ops::Range<u64> = 1800..3600;
 /// The maximum number of events that are sent as one chunk.
 const CHUNK: usize = 64;
 
-/// Returns a stream of events that ends after the timeout, or with an `ERROR` event.
-pub(super) async fn watch(request: ObjectRequest) -> Result<Response, ApiError> {
+/// Returns a stream of events that ends after the timeout, or with an `ERROR` event: the body of the response, or the messages
+/// of a WebSocket if the client asks for one.
+pub(super) async fn watch(mut request: ObjectRequest) -> Result<Response, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
     encoder.check_stream()?;
+    let handshake = Handshake::of(&request.headers)?;
     let context = write_options::context(&request.query, &request.headers)?.as_user(&request.user);
     let spec = list_options::watch(&request.route, &request.query)?;
     let filter = spec.filter.clone();
@@ -50,7 +53,11 @@ pub(super) async fn watch(request: ObjectRequest) -> Result<Response, ApiError> 
     });
     let events = open.over(events).boxed();
     let lines = lines(events, encoder, served, marked).take_until(tokio::time::sleep(timeout));
-    let body = lines.map(Ok::<_, Infallible>);
+    let chunks = lines.ready_chunks(CHUNK);
+    if let Some(handshake) = handshake {
+        return watch_socket::serve(&mut request, handshake, chunks, encoder.is_text());
+    }
+    let body = chunks.map(|lines| Ok::<_, Infallible>(Bytes::from(lines.concat())));
     let content_type = [(CONTENT_TYPE, encoder.stream_type())];
     Ok((content_type, Body::from_stream(body)).into_response())
 }
@@ -83,8 +90,6 @@ fn lines(
             line(&encoder, served, &event, std::mem::take(&mut first))
         })
         .filter_map(move |line| ready(line.map_or_else(|error| last(&encoder, &error), Some)))
-        .ready_chunks(CHUNK)
-        .map(|lines| Bytes::from(lines.concat()))
 }
 
 fn line(

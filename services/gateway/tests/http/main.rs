@@ -27,5 +27,6 @@ mod streams;
 mod telemetry;
 mod views;
 mod watch;
+mod watch_socket;
 mod webhook;
 mod write;

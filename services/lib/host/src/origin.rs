@@ -3,14 +3,23 @@
 //! A web page can send requests to any address that its browser reaches. It cannot forge the headers `Origin` and
 //! `Sec-Fetch-Site`, which identify it. A page whose own name resolves to this machine (DNS rebinding) passes as the same
 //! site; its name is in `Host`.
+//!
+//! Programs need no `Origin`, but Go's package `x/net/websocket` demands one of its users, and those of Kubernetes' API, its
+//! end-to-end tests among them, name `http://localhost`. A handshake of WebSocket with it is accepted, unless it is that of
+//! a browser: a page of the machine's own port 80 would name it, too. Every browser sends `User-Agent: Mozilla/…`, newer ones
+//! `Sec-Fetch-…` as well, and a page can neither remove nor change a header of this handshake. No other origin is accepted
+//! that way, so pages of other local ports and of rebound names stay foreign.
 
 use std::net::IpAddr;
 
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{HOST, ORIGIN, UPGRADE, USER_AGENT};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 use setpoint_proto::{ApiError, Reason};
+
+/// The origin that programs name for want of one.
+const PLACEHOLDER: &str = "http://localhost";
 
 /// Accepted names in the `Host` header, in addition to IPs and `localhost`. `*` accepts any name.
 #[derive(Clone, Debug, Default)]
@@ -73,12 +82,26 @@ fn check_origin(headers: &HeaderMap, authority: &str) -> Result<(), ApiError> {
         let rest = origin.as_bytes().strip_prefix(scheme);
         rest.is_some_and(|rest| rest.eq_ignore_ascii_case(authority.as_bytes()))
     };
-    match own(b"http://") || own(b"https://") {
+    let placeholder = origin == PLACEHOLDER && is_program(headers);
+    match own(b"http://") || own(b"https://") || placeholder {
         true => Ok(()),
         false => Err(forbidden(format!(
             "requests of the origin {origin:?} are not accepted"
         ))),
     }
+}
+
+/// Returns whether a handshake of WebSocket is that of a program, not of a browser.
+fn is_program(headers: &HeaderMap) -> bool {
+    let is_socket = headers
+        .get(UPGRADE)
+        .is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let agent = headers.get(USER_AGENT).map(|agent| agent.as_bytes());
+    let is_browser = agent.is_some_and(|agent| agent.starts_with(b"Mozilla/"))
+        || headers
+            .keys()
+            .any(|name| name.as_str().starts_with("sec-fetch-"));
+    is_socket && !is_browser
 }
 
 fn forbidden(message: impl Into<String>) -> ApiError {
@@ -148,6 +171,41 @@ mod tests {
             ("sec-fetch-site", "none"),
         ] {
             assert!(is_accepted(&[host, own]), "{own:?}");
+        }
+    }
+
+    /// Checks F4.
+    #[test]
+    fn a_program_may_name_localhost_as_the_origin_of_a_websocket_and_a_browser_may_not() {
+        let host = ("host", "127.0.0.1:6443");
+        let socket = ("upgrade", "websocket");
+        let local = ("origin", "http://localhost");
+        assert!(is_accepted(&[host, socket, local]));
+        let go = ("user-agent", "e2e.test/v1.36.0 (linux/amd64)");
+        assert!(is_accepted(&[host, socket, local, go]));
+        for browser in [
+            ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+            ("sec-fetch-mode", "websocket"),
+        ] {
+            assert!(!is_accepted(&[host, socket, local, browser]), "{browser:?}");
+        }
+        assert!(!is_accepted(&[host, local]), "no WebSocket");
+        assert!(!is_accepted(&[
+            ("host", "evil.example:6443"),
+            socket,
+            local
+        ]));
+        for other in [
+            "http://localhost:8080",
+            "https://localhost",
+            "http://localhost.evil.example",
+            "http://127.0.0.1",
+            "http://evil.example",
+            "null",
+        ] {
+            assert!(!is_accepted(&[host, socket, ("origin", other)]), "{other}");
         }
     }
 }

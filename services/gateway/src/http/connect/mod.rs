@@ -21,8 +21,8 @@ mod proxy;
 mod spdy;
 mod target;
 mod tunnel;
-mod upgrade;
-mod websocket;
+pub(super) mod upgrade;
+pub(super) mod websocket;
 
 use std::sync::Arc;
 

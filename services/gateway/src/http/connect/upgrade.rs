@@ -27,7 +27,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The protocol that a client asks to upgrade to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Upgrade {
+pub(in crate::http) enum Upgrade {
     WebSocket,
     Spdy,
 }
@@ -37,7 +37,7 @@ impl Upgrade {
     ///
     /// # Errors
     /// `BadRequest` if it asks for none that is known.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(in crate::http) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
         let has = |name: HeaderName, wanted: &str| {
             let values = headers.get_all(name).into_iter();
             let mut values = values.filter_map(|value| value.to_str().ok());
@@ -96,12 +96,12 @@ impl Streams {
 }
 
 /// The connection of a client, after the upgrade.
-pub(super) type Connection = TokioIo<Upgraded>;
+pub(in crate::http) type Connection = TokioIo<Upgraded>;
 
 /// Upgrades the connection of a request, and serves it in a task.
 ///
 /// # Errors
-/// `BadRequest` if the connection cannot be upgraded, as those of HTTP/2.
+/// As [`switch`].
 pub(super) fn upgrade<F>(
     request: &mut ConnectRequest,
     to: Upgrade,
@@ -112,11 +112,28 @@ where
     F: Future<Output = ()> + Send,
 {
     let upgraded = request.parts.extensions.remove::<OnUpgrade>();
+    switch(upgraded, &request.streams, to, headers, serve)
+}
+
+/// Returns the response that switches protocols, and serves the connection in a task once it was sent.
+///
+/// # Errors
+/// `BadRequest` if the connection cannot be upgraded, as those of HTTP/2.
+pub(in crate::http) fn switch<F>(
+    upgraded: Option<OnUpgrade>,
+    streams: &Streams,
+    to: Upgrade,
+    headers: HeaderMap,
+    serve: impl FnOnce(Connection) -> F + Send + 'static,
+) -> Result<Response, ApiError>
+where
+    F: Future<Output = ()> + Send,
+{
     let upgraded = upgraded.ok_or_else(|| {
         let message = "unable to upgrade: the connection cannot be upgraded";
         ApiError::new(Reason::BadRequest, message)
     })?;
-    request.streams.spawn(async move {
+    streams.spawn(async move {
         match upgraded.await {
             Ok(connection) => serve(TokioIo::new(connection)).await,
             Err(error) => debug!(%error, "a connection was not upgraded"),

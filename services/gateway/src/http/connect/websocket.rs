@@ -21,14 +21,14 @@ const MESSAGE: usize = 1 << 20;
 const WRITE_BUFFER: usize = 32 << 10;
 
 /// A WebSocket of a client.
-pub(super) type Socket = WebSocketStream<Connection>;
+pub(in crate::http) type Socket = WebSocketStream<Connection>;
 
 /// Returns the headers of the response, and the first subprotocol of the client that the server accepts. A client that names none has the empty
 /// one.
 ///
 /// # Errors
 /// `BadRequest` for another version, `Forbidden` if no subprotocol is accepted.
-pub(super) fn handshake<P: Copy>(
+pub(in crate::http) fn handshake<P: Copy>(
     headers: &HeaderMap,
     accepted: &[(&str, P)],
 ) -> Result<(HeaderMap, P), ApiError> {
@@ -55,7 +55,7 @@ pub(super) fn handshake<P: Copy>(
 }
 
 /// Returns the subprotocols of a client, in its order.
-pub(super) fn subprotocols(headers: &HeaderMap) -> Vec<&str> {
+pub(in crate::http) fn subprotocols(headers: &HeaderMap) -> Vec<&str> {
     let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter();
     let values = values.filter_map(|value| value.to_str().ok());
     let names = values.flat_map(|value| value.split(','));
@@ -86,7 +86,7 @@ fn negotiate<'n, P: Copy>(
 }
 
 /// Returns the WebSocket of an upgraded connection.
-pub(super) async fn socket(connection: Connection) -> Socket {
+pub(in crate::http) async fn socket(connection: Connection) -> Socket {
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE))
         .max_frame_size(Some(MESSAGE))
@@ -95,11 +95,21 @@ pub(super) async fn socket(connection: Connection) -> Socket {
     WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await
 }
 
+/// Returns the WebSocket of an upgraded connection for events, each as large as its object. One of them at most waits to be
+/// written.
+pub(in crate::http) async fn socket_of_events(connection: Connection) -> Socket {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE))
+        .max_frame_size(Some(MESSAGE))
+        .write_buffer_size(WRITE_BUFFER);
+    WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await
+}
+
 /// Tells the client that the WebSocket ends as it should. Without a code, client-go takes the end for an error.
 ///
 /// # Errors
 /// If the client is gone.
-pub(super) async fn close(sink: &mut SplitSink<Socket, Message>) -> Result<(), Error> {
+pub(in crate::http) async fn close(sink: &mut SplitSink<Socket, Message>) -> Result<(), Error> {
     let frame = CloseFrame {
         code: CloseCode::Normal,
         reason: Utf8Bytes::default(),

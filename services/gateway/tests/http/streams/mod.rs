@@ -6,9 +6,11 @@ mod port_forward;
 mod proxy;
 mod refused;
 
+use std::net::SocketAddr;
+
 use futures::{SinkExt as _, StreamExt as _};
-use http::Request;
 use http::header::SEC_WEBSOCKET_PROTOCOL;
+use http::{HeaderName, Request};
 use serde_json::json;
 use setpoint_gateway::in_process::InProcess;
 use tokio::net::TcpStream;
@@ -68,27 +70,9 @@ impl Plane {
         path: &str,
         protocols: &str,
     ) -> Result<Client, http::Response<Option<Vec<u8>>>> {
-        let url = format!("ws://{}{path}", self.server.address);
-        let mut request: Request<()> = url.into_client_request().unwrap();
-        if !protocols.is_empty() {
-            let protocols = protocols.parse().unwrap();
-            request
-                .headers_mut()
-                .insert(SEC_WEBSOCKET_PROTOCOL, protocols);
-        }
-        let stream = TcpStream::connect(self.server.address).await.unwrap();
-        match client_async(request, stream).await {
-            Ok((socket, response)) => {
-                let protocol = response.headers().get(SEC_WEBSOCKET_PROTOCOL);
-                let protocol = protocol.map_or("", |name| name.to_str().unwrap());
-                Ok(Client {
-                    socket,
-                    protocol: protocol.to_owned(),
-                })
-            }
-            Err(tungstenite::Error::Http(response)) => Err(*response),
-            Err(error) => panic!("{error}"),
-        }
+        let headers = [(SEC_WEBSOCKET_PROTOCOL, protocols)];
+        let headers = headers.into_iter().filter(|(_, value)| !value.is_empty());
+        Client::open(self.server.address, path, headers).await
     }
 
     /// Opens a WebSocket that is accepted.
@@ -108,6 +92,35 @@ pub struct Client {
 }
 
 impl Client {
+    /// Opens a WebSocket with these headers.
+    ///
+    /// # Errors
+    /// The response, if the server refuses it.
+    pub async fn open(
+        address: SocketAddr,
+        path: &str,
+        headers: impl IntoIterator<Item = (HeaderName, &str)>,
+    ) -> Result<Self, http::Response<Option<Vec<u8>>>> {
+        let url = format!("ws://{address}{path}");
+        let mut request: Request<()> = url.into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let stream = TcpStream::connect(address).await.unwrap();
+        match client_async(request, stream).await {
+            Ok((socket, response)) => {
+                let protocol = response.headers().get(SEC_WEBSOCKET_PROTOCOL);
+                let protocol = protocol.map_or("", |name| name.to_str().unwrap());
+                Ok(Self {
+                    socket,
+                    protocol: protocol.to_owned(),
+                })
+            }
+            Err(tungstenite::Error::Http(response)) => Err(*response),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     pub async fn send(&mut self, message: impl Into<Message>) {
         self.socket.send(message.into()).await.unwrap();
     }
