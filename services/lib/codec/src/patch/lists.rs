@@ -44,6 +44,7 @@ pub(super) fn reorder(
         return Ok(if patch.is_empty() { original } else { patch });
     };
     let identity = Identity::of(field, &order)?;
+    Identity::of(field, &patch)?;
     let order = identity.index(&order);
     check_order(&patch, &order, identity)?;
     budget.spend(identity.compared_bytes(&original))?;

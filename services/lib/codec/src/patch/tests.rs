@@ -1,5 +1,7 @@
 //! Tests of patches: examples of upstream's semantics, and properties.
 
+mod strategic_cases;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use setpoint_proto::{ApiError, Reason};
