@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use crate::Cause;
 use crate::messages::setpoint::v1::{
     CreateRequest, CustomMetricRequest, DeleteRequest, ExternalMetricRequest, GetRequest,
-    ListRequest, PatchRequest, UpdateRequest, WatchRequest,
+    ListMetadataRequest, ListRequest, PatchRequest, UpdateRequest, WatchRequest,
 };
 pub use crate::messages::setpoint::v1::{TraceContext, Traceparent};
 
@@ -117,7 +117,8 @@ traced!(
     DeleteRequest,
     WatchRequest,
     CustomMetricRequest,
-    ExternalMetricRequest
+    ExternalMetricRequest,
+    ListMetadataRequest
 );
 
 /// Returns the current time in nanoseconds since 1970.

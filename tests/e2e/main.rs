@@ -19,6 +19,7 @@ mod logs;
 mod main_job;
 mod metrics;
 mod mistakes;
+mod namespaces;
 mod node_failure;
 mod nodes;
 mod operators;

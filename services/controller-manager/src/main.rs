@@ -18,6 +18,7 @@ const CONTROLLERS: &[Hosted] = &[
     setpoint_endpointslice_controller::CONTROLLER,
     setpoint_horizontalpodautoscaler_controller::CONTROLLER,
     setpoint_job_controller::CONTROLLER,
+    setpoint_namespace_controller::CONTROLLER,
     setpoint_node_lifecycle_controller::CONTROLLER,
     setpoint_node_lifecycle_controller::TAINT_EVICTION,
     setpoint_podgc_controller::CONTROLLER,

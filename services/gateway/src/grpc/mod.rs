@@ -1,6 +1,7 @@
 //! The gRPC API of controllers, and server reflection.
 
 mod explain;
+mod metadata;
 mod metrics;
 mod objects;
 mod request;
@@ -15,6 +16,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use setpoint_proto::DESCRIPTORS;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
+use setpoint_proto::setpoint::metadata_server::MetadataServer;
 use setpoint_proto::setpoint::metrics_server::MetricsServer;
 use setpoint_proto::setpoint::objects_server::ObjectsServer;
 use tonic::Status;
@@ -29,12 +31,15 @@ const REQUEST_MAX: usize = 4 << 20;
 /// The maximum size of a response in bytes. A list of thousands of objects is one message.
 const RESPONSE_MAX: usize = 512 << 20;
 
-/// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Explain`, `setpoint.v1.Metrics`, and both versions of server reflection.
+/// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Metadata`, `setpoint.v1.Explain`, `setpoint.v1.Metrics`, and both
+/// versions of server reflection.
 pub(crate) fn router(registry: Arc<Registry>) -> Router {
     let authenticated = from_fn_with_state(registry.clone(), authenticate);
     let loaded = from_fn_with_state(registry.clone(), wait_until_loaded);
     let explain = ExplainServer::new(explain::Service::new(registry.clone()));
     let metrics = MetricsServer::new(metrics::Service::new(registry.clone()));
+    let metadata = MetadataServer::new(metadata::Service::new(registry.clone()))
+        .max_encoding_message_size(RESPONSE_MAX);
     let objects = ObjectsServer::new(Service::new(registry))
         .max_decoding_message_size(REQUEST_MAX)
         .max_encoding_message_size(RESPONSE_MAX);
@@ -44,6 +49,7 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
     };
     let built = "the build has checked the descriptors";
     Routes::new(objects)
+        .add_service(metadata)
         .add_service(explain)
         .add_service(metrics)
         .add_service(described().build_v1().expect(built))

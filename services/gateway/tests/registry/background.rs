@@ -1,20 +1,17 @@
-//! Tests of the background tasks: garbage collection, deletion of namespaces, initial namespaces, expiry.
+//! Tests of the background tasks: garbage collection, initial namespaces, expiry; and of namespaces that are being deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::json;
 use setpoint_gateway::registry::{
     AtLeast, Filter, ListParams, RequestContext, RevisionMatch, Target,
 };
-use setpoint_model::condition;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
+use setpoint_proto::core::{Event, Namespace, Pod};
 use setpoint_proto::meta::DeleteOptions;
-use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_store::Store;
 use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -136,92 +133,6 @@ async fn foreground_deletion_removes_the_owner_last() {
         gateway.get::<Pod>("web-1-a").await.unwrap_err().reason,
         Reason::NotFound
     );
-}
-
-#[tokio::test]
-async fn a_namespace_is_deleted_with_its_content() {
-    let (gateway, _background) = with_background().await;
-    gateway.create(&config_map("a", "1")).await.unwrap();
-    gateway.create(&pod("one")).await.unwrap();
-    assert!(
-        !gateway
-            .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
-            .await
-            .unwrap()
-            .gone
-    );
-    gateway.gone::<Namespace>(NAMESPACE).await;
-    assert_eq!(
-        gateway.get::<ConfigMap>("a").await.unwrap_err().reason,
-        Reason::NotFound
-    );
-}
-
-/// Checks K9: Pods are deleted first, and the conditions name the remaining content.
-#[tokio::test]
-async fn a_namespace_deletes_its_pods_before_everything_else() {
-    let (gateway, _background) = with_background().await;
-    let mut held = pod("held");
-    held.metadata.finalizers = vec!["example.com/held".into()];
-    gateway.create(&held).await.unwrap();
-    gateway.create(&config_map("a", "1")).await.unwrap();
-    gateway
-        .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
-        .await
-        .unwrap();
-    let content_remains = |namespace: &Namespace| {
-        condition::is_true(&namespace.status.conditions, "NamespaceContentRemaining")
-    };
-    let ending = gateway.seen(content_remains).await;
-    let message = |kind: &str| {
-        let condition = condition::get(&ending.status.conditions, kind).unwrap();
-        (condition.status.clone(), condition.message.clone())
-    };
-    assert_eq!(
-        message("NamespaceContentRemaining"),
-        (
-            "True".into(),
-            "Some resources are remaining: pods. has 1 resource instances".into()
-        )
-    );
-    assert_eq!(
-        message("NamespaceFinalizersRemaining").1,
-        "Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances"
-    );
-    assert_eq!(message("NamespaceDeletionContentFailure").0, "False");
-    let other = gateway.get::<ConfigMap>("a").await.unwrap();
-    assert_eq!(other.metadata.deletion_timestamp, None);
-
-    let off = json!({"metadata": {"finalizers": null}});
-    gateway
-        .patch::<Pod>("held", Type::Merge, off)
-        .await
-        .unwrap();
-    gateway.gone::<Namespace>(NAMESPACE).await;
-}
-
-#[tokio::test]
-async fn the_content_of_a_recreated_namespace_is_kept() {
-    let (gateway, _background) = with_background().await;
-    let former = gateway.get::<Namespace>(NAMESPACE).await.unwrap();
-    gateway.create(&config_map("a", "1")).await.unwrap();
-    gateway
-        .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
-        .await
-        .unwrap();
-    gateway.gone::<Namespace>(NAMESPACE).await;
-    let mut next = Namespace::default();
-    next.metadata.name = former.metadata.name;
-    gateway.create(&next).await.unwrap();
-    gateway.create(&config_map("kept", "1")).await.unwrap();
-    create_deployment(&gateway).await;
-    // Once this deletion is complete, the collector has also processed the deletion of the former namespace.
-    gateway
-        .delete::<Deployment>("web", policy("Background"))
-        .await
-        .unwrap();
-    gateway.gone::<Pod>("web-1-a").await;
-    assert!(gateway.get::<ConfigMap>("kept").await.is_ok());
 }
 
 #[tokio::test]

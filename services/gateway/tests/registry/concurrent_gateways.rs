@@ -93,16 +93,15 @@ async fn no_object_is_created_in_a_namespace_that_another_gateway_deleted() {
     let first = TestGateway::start().await;
     let second = first.another().await;
     second.store.hold();
-    let stop = tokio_util::sync::CancellationToken::new();
-    let event_ttl = std::time::Duration::from_secs(3600);
-    let registry = first.registry.clone();
-    tokio::spawn(registry.run_background(event_ttl, stop.clone(), |_| |_| ()));
     first
         .delete::<Namespace>(NAMESPACE, DeleteOptions::default())
         .await
         .unwrap();
+    // As the namespace-controller does when it is empty.
+    let mut emptied: Namespace = first.get(NAMESPACE).await.unwrap();
+    emptied.spec.finalizers.clear();
+    let _ = first.update_part("finalize", &emptied).await;
     first.gone::<Namespace>(NAMESPACE).await;
     let refused = second.create(&config_map("a", "1")).await.unwrap_err();
     assert_eq!(refused.reason, Reason::NotFound);
-    stop.cancel();
 }

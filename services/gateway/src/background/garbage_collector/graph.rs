@@ -13,14 +13,6 @@ pub(super) struct Graph {
     nodes: HashMap<String, Node>,
     /// The uids of dependants by the uid of their owner, which need not exist.
     dependants: HashMap<String, HashSet<String>>,
-    content: HashMap<String, Content>,
-}
-
-/// The number of objects in a namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Content {
-    pub pods: usize,
-    pub others: usize,
 }
 
 /// A change of a node's owner references.
@@ -41,10 +33,7 @@ impl Graph {
         let former = match former {
             Some(former) if former.owners == owners => return Change::default(),
             Some(former) => former.owners,
-            None => {
-                self.count(&uid, |number| number.saturating_add(1));
-                Vec::new()
-            }
+            None => Vec::new(),
         };
         for owner in &former {
             self.remove_dependant(&owner.uid, &uid);
@@ -66,7 +55,6 @@ impl Graph {
 
     /// Removes a node; returns its dependants and its owners.
     pub fn remove(&mut self, uid: &str) -> (Vec<Node>, Vec<Node>) {
-        self.count(uid, |number| number.saturating_sub(1));
         let dependants = self.nodes_of(self.dependants.get(uid).into_iter().flatten());
         let Some(node) = self.nodes.remove(uid) else {
             return (dependants, Vec::new());
@@ -84,11 +72,6 @@ impl Graph {
 
     pub fn has_dependants(&self, uid: &str) -> bool {
         self.dependants.contains_key(uid)
-    }
-
-    /// Returns the number of objects in a namespace.
-    pub fn content_of(&self, namespace: &str) -> Content {
-        self.content.get(namespace).copied().unwrap_or_default()
     }
 
     /// Returns whether nodes that wait for their dependants form a cycle through this node: then none of them can be deleted.
@@ -127,24 +110,6 @@ impl Graph {
         dependants.remove(dependant);
         if dependants.is_empty() {
             self.dependants.remove(owner);
-        }
-    }
-
-    fn count(&mut self, uid: &str, step: impl Fn(usize) -> usize) {
-        let Some(node) = self.nodes.get(uid) else {
-            return;
-        };
-        if !node.kind.namespaced {
-            return;
-        }
-        let namespace = &node.key.namespace;
-        let content = self.content.entry(namespace.clone()).or_default();
-        match node.is_pod() {
-            true => content.pods = step(content.pods),
-            false => content.others = step(content.others),
-        }
-        if *content == Content::default() {
-            self.content.remove(namespace);
         }
     }
 }
@@ -245,19 +210,5 @@ mod tests {
             assert!(graph.is_in_cycle(name), "{name}");
         }
         assert!(!graph.is_in_cycle("beside"));
-    }
-
-    #[test]
-    fn the_objects_of_a_namespace_are_counted() {
-        let mut graph = Graph::default();
-        graph.insert(pod("a", &[]));
-        graph.insert(pod("a", &["web"]));
-        graph.insert(pod("b", &[]));
-        assert_eq!(graph.content_of("default").pods, 2);
-        graph.remove("a");
-        graph.remove("a");
-        graph.remove("b");
-        assert_eq!(graph.content_of("default"), Content::default());
-        assert!(graph.content.is_empty() && graph.nodes.is_empty());
     }
 }

@@ -16,16 +16,6 @@ pub(super) async fn get(registry: &Registry, node: &Node) -> Result<Option<Node>
     Ok(now.filter(|now| now.uid == node.uid))
 }
 
-/// Deletes the object of a node.
-pub(super) async fn delete(
-    registry: &Registry,
-    context: &RequestContext,
-    node: &Node,
-    policy: &str,
-) -> Result<(), ApiError> {
-    delete_if(registry, context, node, policy, &|_| true).await
-}
-
 /// Deletes the object of a node, if its owner references are still those of the node.
 ///
 /// # Errors
@@ -36,17 +26,6 @@ pub(super) async fn delete_abandoned(
     node: &Node,
     policy: &str,
 ) -> Result<(), ApiError> {
-    let unchanged = |meta: &ObjectMeta| meta.owner_references == node.owners;
-    delete_if(registry, context, node, policy, &unchanged).await
-}
-
-async fn delete_if(
-    registry: &Registry,
-    context: &RequestContext,
-    node: &Node,
-    policy: &str,
-    condition: &(dyn Fn(&ObjectMeta) -> bool + Sync),
-) -> Result<(), ApiError> {
     let options = DeleteOptions {
         propagation_policy: Some(policy.into()),
         ..Default::default()
@@ -54,7 +33,7 @@ async fn delete_if(
     let target = Target::whole(node.kind, &node.key);
     let condition = |meta: &ObjectMeta| match meta.uid == node.uid {
         false => Err(errors::not_found(target.kind, &target.name)),
-        true if condition(meta) => Ok(()),
+        true if meta.owner_references == node.owners => Ok(()),
         true => Err(errors::modified(&target)),
     };
     let deleted = registry.delete_if(context, &target, &options, &condition);

@@ -1,12 +1,11 @@
 //! The garbage collector, within the gateway until it is a service: deletes the dependants of deleted owners, or orphans
-//! them, and deletes the content of namespaces.
+//! them.
 //!
 //! Every gateway runs it. Each write has the uid of its object as a precondition, so it is safe to repeat.
 
 mod attempt;
 mod graph;
 mod live;
-mod namespace;
 mod node;
 mod owner;
 mod queue;
@@ -27,7 +26,7 @@ use tokio::time::sleep_until;
 
 use crate::registry::{AtLeast, Event, Filter, Registry, Start, Watch, WatchSpec};
 use attempt::References;
-use graph::{Content, Graph};
+use graph::Graph;
 use node::{Location, Node};
 use queue::Queue;
 use task::{Action, GraphState, Outcome, Task};
@@ -115,8 +114,6 @@ async fn watch(registry: &Registry, kind: &'static Kind) -> Result<Watch, ApiErr
 struct Collector<'r> {
     registry: &'r Registry,
     graph: Graph,
-    /// The namespaces that are being deleted.
-    ending: HashSet<String>,
     queue: Queue,
 }
 
@@ -125,7 +122,6 @@ impl<'r> Collector<'r> {
         Self {
             registry,
             graph: Graph::default(),
-            ending: HashSet::new(),
             queue: Queue::default(),
         }
     }
@@ -141,7 +137,7 @@ impl<'r> Collector<'r> {
                 in_cycle: self.graph.is_in_cycle(&node.uid),
                 ..GraphState::default()
             },
-            Action::DeleteContent(_) | Action::Report(..) => GraphState::default(),
+            Action::Report(..) => GraphState::default(),
         };
         Some((task, graph))
     }
@@ -150,10 +146,6 @@ impl<'r> Collector<'r> {
         match outcome {
             Outcome::Failed => self.queue.failed(task),
             Outcome::Done => self.queue.done(&task),
-            Outcome::Later(delay) => {
-                self.queue.done(&task);
-                self.queue.delay(task, delay);
-            }
             Outcome::Then(actions) => {
                 self.queue.done(&task);
                 for action in actions {
@@ -184,19 +176,6 @@ impl<'r> Collector<'r> {
             self.enqueue(Action::Attempt(dependant), event);
         }
         self.enqueue_unblocked(owners, event);
-        if node.is_namespace() {
-            self.ending.remove(&node.key.name);
-        }
-        let namespace = &node.key.namespace;
-        if self.ending.contains(namespace) && self.was_last(node) {
-            self.enqueue(Action::DeleteContent(namespace.clone()), event);
-        }
-    }
-
-    /// Returns whether the deleted node was the last Pod of its namespace, or the last object.
-    fn was_last(&self, node: &Node) -> bool {
-        let content = self.graph.content_of(&node.key.namespace);
-        content == Content::default() || (node.is_pod() && content.pods == 0)
     }
 
     async fn handle_existing(&mut self, node: Node, event: &Event) {
@@ -204,13 +183,6 @@ impl<'r> Collector<'r> {
         self.enqueue_unblocked(change.unblocked, event);
         if change.references {
             self.check_references(&node, event).await;
-        }
-        if !node.ending {
-            return;
-        }
-        if node.is_namespace() {
-            self.ending.insert(node.key.name.clone());
-            self.enqueue(Action::DeleteContent(node.key.name.clone()), event);
         }
         if node.is_held_for_dependants() {
             self.enqueue(Action::Finalize(node), event);

@@ -1,12 +1,10 @@
 //! The part of an object that the garbage collector needs: its identity, owners and finalizers.
 
 use prost::Message;
-use setpoint_codec::{Kind, KindTable, kind_of};
+use setpoint_codec::{Kind, KindTable};
 use setpoint_model::Key;
-use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 
-use crate::kinds::{self, Role};
 use crate::registry::Cached;
 use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
 
@@ -76,14 +74,6 @@ impl Node {
 
     pub fn has_finalizer(&self, name: &str) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == name)
-    }
-
-    pub fn is_pod(&self) -> bool {
-        kinds::find(self.kind).is_some_and(|rules| rules.role() == Role::Pod)
-    }
-
-    pub fn is_namespace(&self) -> bool {
-        self.kind == kind_of::<Namespace>()
     }
 
     /// Returns the location of an owner: in the namespace of the dependant, or cluster-scoped.

@@ -63,7 +63,7 @@ impl Queue {
     }
 
     /// Makes a task due after `delay`, unless it is queued or delayed already.
-    pub fn delay(&mut self, task: Task, delay: Duration) {
+    fn delay(&mut self, task: Task, delay: Duration) {
         let id = task.id();
         if self.waiting.contains(&id) || self.due.contains_key(&id) {
             return;
@@ -107,12 +107,24 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_codec::kinds;
+    use setpoint_model::Key;
+
+    use super::super::node::Node;
     use super::super::task::Action;
     use super::*;
 
-    fn task(namespace: &str) -> Task {
+    fn task(uid: &str) -> Task {
+        let node = Node {
+            kind: kinds().by_resource("pods").unwrap(),
+            key: Key::new("default", uid),
+            uid: uid.into(),
+            owners: Vec::new(),
+            finalizers: Vec::new(),
+            ending: false,
+        };
         Task {
-            action: Action::DeleteContent(namespace.into()),
+            action: Action::Attempt(node),
             cause: None,
         }
     }
@@ -125,8 +137,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_task_is_queued_once_in_order() {
         let mut queue = Queue::default();
-        for namespace in ["a", "b", "a"] {
-            queue.add(task(namespace));
+        for uid in ["a", "b", "a"] {
+            queue.add(task(uid));
         }
         assert_eq!(next(&mut queue), Some(task("a").id()));
         queue.add(task("a"));

@@ -1,7 +1,5 @@
 //! The tasks of the garbage collector: actions on one object each, and their outcomes.
 
-use std::time::Duration;
-
 use opentelemetry::trace::SpanBuilder;
 use setpoint_proto::meta::OwnerReference;
 use setpoint_proto::{ApiError, Cause, Reason};
@@ -10,7 +8,7 @@ use setpoint_telemetry::Span;
 use tracing::debug;
 
 use super::node::Node;
-use super::{attempt, namespace, owner, report};
+use super::{attempt, owner, report};
 use crate::registry::{Registry, RequestContext};
 
 /// An action, and the cause whose trace it continues.
@@ -25,8 +23,6 @@ pub(super) enum Action {
     Attempt(Node),
     /// Orphan the dependants of an owner, or wait for their deletion; then remove its finalizers.
     Finalize(Node),
-    /// Delete the content of a namespace; remove its finalizers once it is empty.
-    DeleteContent(String),
     /// Report an owner reference that names another namespace.
     Report(Node, OwnerReference),
 }
@@ -50,8 +46,6 @@ pub(super) enum Outcome {
     Done,
     /// Done, with follow-up actions.
     Then(Vec<Action>),
-    /// To be repeated after this delay, or earlier because of an event.
-    Later(Duration),
     Failed,
 }
 
@@ -59,7 +53,6 @@ impl Task {
     pub fn id(&self) -> Id {
         let about = match &self.action {
             Action::Attempt(node) | Action::Finalize(node) => node.uid.clone(),
-            Action::DeleteContent(namespace) => namespace.clone(),
             Action::Report(node, owner) => format!("{}/{}", node.uid, owner.uid),
         };
         Id {
@@ -82,7 +75,6 @@ impl Action {
         match self {
             Self::Attempt(_) => "collect abandoned",
             Self::Finalize(_) => "collect dependants",
-            Self::DeleteContent(_) => "collect namespace",
             Self::Report(..) => "report owner reference",
         }
     }
@@ -95,9 +87,6 @@ pub(super) async fn perform(registry: &Registry, task: Task, graph: GraphState) 
         match &task.action {
             Action::Attempt(node) => attempt::attempt(registry, context, node, graph).await,
             Action::Finalize(node) => owner::finalize(registry, context, node, graph).await,
-            Action::DeleteContent(namespace) => {
-                namespace::delete_content(registry, context, namespace).await
-            }
             Action::Report(node, owner) => report::report(registry, context, node, owner).await,
         }
     };

@@ -6,6 +6,7 @@ mod metrics;
 mod read;
 mod scale;
 mod settings;
+mod untyped;
 mod write;
 
 use std::sync::Arc;
