@@ -21,6 +21,8 @@ const CONTROLLERS: &[Hosted] = &[
     setpoint_namespace_controller::CONTROLLER,
     setpoint_node_lifecycle_controller::CONTROLLER,
     setpoint_node_lifecycle_controller::TAINT_EVICTION,
+    setpoint_persistentvolume_controller::claim::CONTROLLER,
+    setpoint_persistentvolume_controller::volume::CONTROLLER,
     setpoint_podgc_controller::CONTROLLER,
     setpoint_replicaset_controller::CONTROLLER,
     setpoint_replicaset_controller::REPLICATION_CONTROLLER,

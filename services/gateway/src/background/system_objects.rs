@@ -1,5 +1,5 @@
-//! Creates the objects that every cluster has: namespaces, priority classes, the range of the addresses of Services, priority
-//! levels and flow schemas (upstream: the system-namespaces controller, the post-start hooks of the scheduling and
+//! Creates the objects that every cluster has: namespaces, priority classes, the range of the addresses of Services, a class of
+//! local volumes, priority levels and flow schemas (upstream: the system-namespaces controller, the post-start hooks of the scheduling and
 //! flow-control APIs, and the controller of the default ServiceCIDR).
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use setpoint_codec::{Object, kind_of};
 use setpoint_proto::core::Namespace;
 use setpoint_proto::{ApiError, Reason, Resource};
 
-use crate::kinds::{flowcontrol, priorityclass, servicecidr};
+use crate::kinds::{flowcontrol, priorityclass, servicecidr, storageclass};
 use crate::registry::{Registry, RequestContext, Target};
 
 const NAMESPACES: [&str; 5] = [
@@ -33,6 +33,8 @@ impl Registry {
             self.create_until_it_exists(class).await;
         }
         self.create_until_it_exists(servicecidr::default_range())
+            .await;
+        self.create_until_it_exists(storageclass::local_path())
             .await;
         for level in flowcontrol::levels() {
             self.create_until_it_exists(level).await;

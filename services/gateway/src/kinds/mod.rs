@@ -60,7 +60,7 @@ mod serviceaccount;
 pub(crate) mod servicecidr;
 mod statefulset;
 mod status;
-mod storageclass;
+pub(crate) mod storageclass;
 mod strategy;
 mod template;
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! PersistentVolume: the source and the volume mode are immutable.
-//!
-//! The finalizer `kubernetes.io/pv-protection` is not added at creation: no controller here would remove it.
+//! PersistentVolume: the source and the volume mode are immutable. It is created with the finalizer that keeps it while it is
+//! bound, which its controller removes.
 
 mod source;
 
@@ -9,13 +8,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::names;
+use setpoint_model::volume::VOLUME_PROTECTION;
 use setpoint_proto::core::{
     PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity,
 };
 use setpoint_proto::meta::Quantity;
 
 use super::StoredKind;
-use super::persistentvolumeclaim::class_of;
+use super::persistentvolumeclaim::{class_of, protect};
 use crate::registry::validation::claim::{VOLUME_MODES, validate_access, validate_positive};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
@@ -38,6 +38,7 @@ impl StoredKind for PersistentVolume {
     }
 
     fn prepare_create(&mut self) {
+        protect(&mut self.metadata, VOLUME_PROTECTION);
         self.status = PersistentVolumeStatus {
             phase: "Pending".into(),
             last_phase_transition_time: Some(self.metadata.creation_timestamp),

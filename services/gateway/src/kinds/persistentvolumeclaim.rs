@@ -1,7 +1,5 @@
 //! PersistentVolumeClaim: the spec is immutable, except the size and the attributes class of a bound claim; the default
-//! StorageClass is set at creation.
-//!
-//! The finalizer `kubernetes.io/pvc-protection` is not added at creation: no controller here would remove it.
+//! StorageClass and the finalizer that keeps it while Pods use it, which its controller removes, are set at creation.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
+use setpoint_model::volume::{CLAIM_PROTECTION, CLASS};
 use setpoint_proto::core::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
     TypedLocalObjectReference, TypedObjectReference,
@@ -24,8 +23,6 @@ use crate::registry::validation::podspec::canonicalise;
 use crate::registry::validation::{claim, set_default};
 use crate::registry::{Registry, Target};
 
-/// The annotation with the class in old versions of Kubernetes.
-const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const RESIZE_STATES: &[&str] = &[
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -59,6 +56,7 @@ impl StoredKind for PersistentVolumeClaim {
     }
 
     fn prepare_create(&mut self) {
+        protect(&mut self.metadata, CLAIM_PROTECTION);
         self.status = PersistentVolumeClaimStatus {
             phase: "Pending".into(),
             ..Default::default()
@@ -118,6 +116,13 @@ impl StoredKind for PersistentVolumeClaim {
             "VolumeMode" => or_unset(&spec.volume_mode),
             _ => return None,
         })
+    }
+}
+
+/// Adds a finalizer (upstream: the admission plugin StorageObjectInUseProtection).
+pub(super) fn protect(meta: &mut ObjectMeta, finalizer: &str) {
+    if !meta.finalizers.iter().any(|own| own == finalizer) {
+        meta.finalizers.push(finalizer.to_owned());
     }
 }
 

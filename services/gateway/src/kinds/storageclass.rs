@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::names;
+use setpoint_model::volume::{LOCAL_PATH, WAIT_FOR_FIRST_CONSUMER};
 use setpoint_proto::core::{TopologySelectorLabelRequirement, TopologySelectorTerm};
 use setpoint_proto::storage::StorageClass;
 
@@ -18,11 +19,23 @@ pub(super) const DEFAULT: &[&str] = &[
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 const RECLAIM_POLICIES: &[&str] = &["Delete", "Retain"];
-const BINDING_MODES: &[&str] = &["Immediate", "WaitForFirstConsumer"];
+const BINDING_MODES: &[&str] = &["Immediate", WAIT_FOR_FIRST_CONSUMER];
 /// The largest number of parameters.
 const PARAMETERS_MAX: usize = 512;
 /// The largest total size of the keys and values of parameters, in bytes.
 const PARAMETERS_SIZE: usize = 256 << 10;
+
+/// Returns the class of volumes that are folders of nodes, the default of claims.
+pub(crate) fn local_path() -> StorageClass {
+    let mut class = StorageClass::default();
+    class.metadata.name = "standard".into();
+    let default = (DEFAULT[0].to_owned(), "true".to_owned());
+    class.metadata.annotations.extend([default]);
+    class.provisioner = LOCAL_PATH.into();
+    class.reclaim_policy = Some("Delete".into());
+    class.volume_binding_mode = Some(WAIT_FOR_FIRST_CONSUMER.into());
+    class
+}
 
 impl StoredKind for StorageClass {
     const RETURNS_DELETED: bool = true;

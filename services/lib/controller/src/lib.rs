@@ -28,6 +28,7 @@ pub mod runtime;
 mod receipt;
 mod tasks;
 mod view;
+mod volumes;
 
 pub use barrier::Barrier;
 pub use cascade::Cascade;

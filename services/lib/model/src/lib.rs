@@ -24,6 +24,7 @@ mod target;
 pub mod template;
 pub mod time;
 mod verb;
+pub mod volume;
 
 pub use fence::{Fence, Malformed};
 pub use host_port::HostPort;

@@ -1,0 +1,48 @@
+//! Status: the phase of a claim, and the size and access modes of its volume. Pure.
+
+use setpoint_controller::Outcome;
+use setpoint_proto::core::PersistentVolumeClaimStatus;
+
+use super::{Action, Binding, World};
+use crate::Notice;
+
+/// A new status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The status.
+    pub status: PersistentVolumeClaimStatus,
+    /// The Event about a loss.
+    pub notice: Option<Notice>,
+}
+
+/// Returns the status that the claim should have; `None` if it has it. After a write of the claim the next observation decides.
+pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
+    let writes = |action: &Action| !matches!(action, Action::Report(_) | Action::Provision(_));
+    if outcome.plan.steps.iter().any(|step| writes(&step.action)) {
+        return None;
+    }
+    let now = &world.claim.status;
+    let mut status = now.clone();
+    let mut notice = None;
+    match Binding::of(world) {
+        Binding::Complete(volume) => {
+            // A volume that grew is reported once the file system has grown, too.
+            if now.phase != "Bound" || !now.capacity.contains_key("storage") {
+                let capacity = volume.capacity.clone().unwrap_or_default();
+                status.capacity = [("storage".to_owned(), capacity)].into();
+            }
+            status.phase = "Bound".to_owned();
+            status.access_modes.clone_from(&volume.volume.access_modes);
+        }
+        Binding::Lost(lost) => {
+            status.phase = "Lost".to_owned();
+            notice = Some(lost);
+        }
+        Binding::Open | Binding::Blocked(_) | Binding::Chosen(_) => {
+            status.phase = "Pending".to_owned();
+            status.access_modes.clear();
+            status.capacity.clear();
+        }
+    }
+    (status != *now).then_some(Change { status, notice })
+}

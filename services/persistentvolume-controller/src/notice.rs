@@ -1,0 +1,42 @@
+//! What a user is told in an Event.
+
+use setpoint_controller::Recorder;
+use setpoint_proto::core::ObjectReference;
+
+/// The content of an Event, with upstream's reasons and messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whether it is a warning.
+    pub is_warning: bool,
+    /// The reason.
+    pub reason: &'static str,
+    /// The message.
+    pub message: String,
+}
+
+impl Notice {
+    /// Returns a normal one.
+    pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            is_warning: false,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// Returns a warning.
+    pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            is_warning: true,
+            ..Self::normal(reason, message)
+        }
+    }
+
+    /// Records it as an Event about an object.
+    pub(crate) fn record(&self, events: &Recorder, about: &ObjectReference) {
+        match self.is_warning {
+            true => events.warning(about, self.reason, &*self.message),
+            false => events.normal(about, self.reason, &*self.message),
+        }
+    }
+}

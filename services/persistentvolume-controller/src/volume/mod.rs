@@ -1,0 +1,12 @@
+//! The controller of volumes: phases, protection, reclaiming.
+
+mod act;
+mod plan;
+mod reconciler;
+mod status;
+mod view;
+
+pub use plan::{Action, ClaimState, World, plan};
+pub use reconciler::{CONTROLLER, Volumes};
+pub use status::{Change, status};
+pub use view::VolumeView;

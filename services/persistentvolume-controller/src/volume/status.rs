@@ -1,0 +1,75 @@
+//! Status: the phase of a volume. Pure.
+
+use setpoint_controller::Outcome;
+use setpoint_model::volume::LOCAL_PATH;
+use setpoint_proto::core::PersistentVolumeStatus;
+
+use super::plan::Fate;
+use super::{Action, ClaimState, World};
+use crate::Notice;
+
+/// A new status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The status.
+    pub status: PersistentVolumeStatus,
+    /// The Event about a failure.
+    pub notice: Option<Notice>,
+}
+
+/// Returns the status that the volume should have; `None` if it has it. After a write of the volume the next observation decides.
+pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
+    if !outcome.plan.is_empty() {
+        return None;
+    }
+    let volume = &world.volume.volume;
+    let failure = (world.fate() == Fate::Reclaimed)
+        .then(|| failure(world))
+        .flatten();
+    let phase = match (&failure, world.fate(), &world.claim) {
+        // The release is written before a failure to reclaim, so that no step of the history is left out.
+        (Some(_), ..) if ["Released", "Failed"].contains(&&*volume.phase) => "Failed",
+        (_, Fate::Reclaimed, _) if volume.phase == "Failed" => "Failed",
+        (_, Fate::Reclaimed, _) => "Released",
+        (_, _, ClaimState::None | ClaimState::Named) => "Available",
+        _ => "Bound",
+    };
+    let told = failure.filter(|_| phase == "Failed");
+    let mut status = world.volume.status.clone();
+    if status.phase == phase {
+        return None;
+    }
+    phase.clone_into(&mut status.phase);
+    let (reason, message) = told
+        .as_ref()
+        .map(|notice| (notice.reason.to_owned(), notice.message.clone()))
+        .unwrap_or_default();
+    (status.reason, status.message) = (reason, message);
+    status.last_phase_transition_time = None;
+    Some(Change {
+        status,
+        notice: told,
+    })
+}
+
+/// Returns why the volume cannot be reclaimed. Volumes of CSI drivers and of external provisioners are theirs to delete.
+fn failure(world: &World) -> Option<Notice> {
+    let view = &world.volume;
+    let volume = &view.volume;
+    match (&*volume.reclaim_policy, volume.provisioner()) {
+        ("Recycle", _) => Some(Notice::warning(
+            "VolumeFailedRecycle",
+            "No recycler plugin found for the volume!",
+        )),
+        ("Delete", Some(LOCAL_PATH)) => None,
+        ("Delete", Some(provisioner)) if !provisioner.starts_with("kubernetes.io/") => None,
+        ("Delete", _) if !view.is_csi => Some(Notice::warning(
+            "VolumeFailedDelete",
+            format!(
+                "error getting deleter volume plugin for volume {:?}: no deletable volume plugin matched",
+                volume.name()
+            ),
+        )),
+        _ => None,
+    }
+}
