@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use setpoint_controller::{Outcome, Plan, Whole};
 use setpoint_model::{Key, Meta, condition};
 use setpoint_namespace_controller::{Action, BURST, Content, Failure, Item, World, plan, status};
-use setpoint_proto::core::Namespace;
+use setpoint_proto::core::{Namespace, NamespaceCondition, NamespaceStatus};
+use setpoint_proto::meta::Time;
 use setpoint_proto::{ApiError, Reason};
 
 const RESOURCES: [&str; 4] = ["configmaps", "pods", "secrets", "tabs.example.com"];
@@ -259,9 +260,7 @@ fn kinds_that_could_not_be_deleted_are_last_and_the_one_that_failed_least_often_
     let order: Vec<_> = deleted(&plan).iter().map(|item| &*item.resource).collect();
     assert_eq!(order, ["tabs.example.com", "secrets", "configmaps"]);
 
-    let mut outcome = Outcome::of(plan);
-    outcome.failed = Some(ApiError::new(Reason::Forbidden, "denied"));
-    let status = status(&world, &outcome).unwrap();
+    let status = status(&world, &refused(&world)).unwrap();
     let failure = condition::get(&status.conditions, "NamespaceDeletionContentFailure").unwrap();
     assert_eq!(
         (&*failure.status, &*failure.reason, &*failure.message),
@@ -271,6 +270,62 @@ fn kinds_that_could_not_be_deleted_are_last_and_the_one_that_failed_least_often_
             "Failed to delete all resource types, 2 remaining: denied, no"
         )
     );
+}
+
+fn refused(world: &World) -> Outcome<Action> {
+    let mut outcome = Outcome::of(plan(world));
+    outcome.failed = Some(ApiError::new(Reason::Forbidden, "denied"));
+    outcome
+}
+
+/// Returns type, status and message of the conditions.
+fn conditions(status: &NamespaceStatus) -> Vec<(&str, &str, &str)> {
+    let conditions = status.conditions.iter();
+    conditions
+        .map(|one| (&*one.r#type, &*one.status, &*one.message))
+        .collect()
+}
+
+#[test]
+fn nothing_is_reported_about_content_that_was_deleted_since_it_was_read() {
+    let world = holding(vec![item("configmaps", "a")]);
+    let outcome = Outcome::of(plan(&world));
+    assert_eq!(outcome.plan.steps.len(), 1);
+    assert_eq!(status(&world, &outcome), None);
+}
+
+#[test]
+fn a_first_failure_is_reported_and_that_of_a_kind_of_which_nothing_is_left_is_not() {
+    let mut world = holding(vec![item("configmaps", "a")]);
+    let failure = Failure {
+        times: 1,
+        message: "no".into(),
+    };
+    world.failures = [("secrets".to_owned(), failure)].into();
+    let reported = status(&world, &refused(&world)).unwrap();
+    let expected = (
+        "NamespaceDeletionContentFailure",
+        "True",
+        "Failed to delete all resource types, 1 remaining: denied",
+    );
+    assert!(conditions(&reported).contains(&expected), "{reported:?}");
+}
+
+#[test]
+fn the_conditions_of_an_empty_namespace_hold_nothing_against_its_end() {
+    let mut namespace = ending(&["kubernetes"]);
+    let empty = world(&namespace, Content::Known(Vec::new()));
+    let reported = status(&empty, &Outcome::of(plan(&empty))).unwrap();
+    assert_eq!(reported.conditions.len(), 5);
+    assert!(reported.conditions.iter().all(|one| one.status == "False"));
+    let since = Time::from(empty.now);
+    let all_since = |one: &NamespaceCondition| one.last_transition_time == since;
+    assert!(reported.conditions.iter().all(all_since));
+
+    namespace.status = reported.clone();
+    namespace.status.conditions[0].status = "True".into();
+    let differs = world(&namespace, Content::Known(Vec::new()));
+    assert_eq!(status(&differs, &Outcome::default()), Some(reported));
 }
 
 /// Checks K9.

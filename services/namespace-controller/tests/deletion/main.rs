@@ -3,6 +3,7 @@
 
 mod custom;
 mod fixture;
+mod refused;
 mod steps;
 
 use setpoint_model::{Key, condition};
