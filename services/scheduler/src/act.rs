@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::json;
 use setpoint_controller::client::Preconditions;
 use setpoint_controller::{Client, Receipt, Recorder};
 use setpoint_model::Revision;
-use setpoint_proto::core::{ObjectReference, Pod, PodStatus};
+use setpoint_model::volume::{Claim, SELECTED_NODE};
+use setpoint_proto::core::{ObjectReference, PersistentVolumeClaim, Pod, PodStatus};
 use setpoint_proto::{ApiError, Reason, Resource as _};
 
 use crate::plan::Action;
+use crate::plugins::volume_binding::Choice;
 use crate::pod::PodView;
 use crate::status::{self, Nomination};
 
@@ -33,6 +36,9 @@ impl Actor<'_> {
     pub async fn act(&self, action: &Action) -> Result<Receipt, ApiError> {
         match action {
             Action::Bind { pod, node, .. } => self.bind(pod, node).await,
+            Action::BindVolumes { pod, node, choices } => {
+                self.bind_volumes(pod, node, choices).await
+            }
             Action::MarkUnschedulable {
                 pod,
                 message,
@@ -54,6 +60,45 @@ impl Actor<'_> {
         let message = format!("Successfully assigned {} to {node}", pod.meta.key);
         self.events.normal(&reference(pod), "Scheduled", message);
         Ok(written.receipt())
+    }
+
+    /// Nominates the node, so that its room is reserved; then reserves volumes, and selects the node for claims without any.
+    async fn bind_volumes(
+        &self,
+        pod: &PodView,
+        node: &str,
+        choices: &[Choice],
+    ) -> Result<Receipt, ApiError> {
+        let wants = pod.wants.as_ref();
+        let status = wants.and_then(|wants| status::nominated(&wants.status, node));
+        let mut written = self.update_status(pod, status).await?;
+        for Choice { claim, volume } in choices {
+            let claim = &claim.claim;
+            written = match volume {
+                Some(view) if view.volume.is_bound_to(claim) => continue,
+                Some(view) => {
+                    self.gateway
+                        .reserve_volume(&view.volume, &claim.meta)
+                        .await?
+                }
+                None if claim.selected_node() == Some(node) => continue,
+                None => self.select_node(claim, node).await?,
+            };
+        }
+        Ok(written)
+    }
+
+    async fn select_node(&self, claim: &Claim, node: &str) -> Result<Receipt, ApiError> {
+        let meta = &claim.meta;
+        let patch = json!({"metadata": {
+            "uid": meta.uid,
+            "resourceVersion": meta.revision.to_string(),
+            "annotations": {SELECTED_NODE: node},
+        }});
+        let written = self
+            .gateway
+            .patch::<PersistentVolumeClaim>(&meta.key, "", patch);
+        Ok(written.await?.receipt())
     }
 
     /// Writes the condition and the nominated node, unless the Pod has them already.
@@ -109,10 +154,7 @@ impl Actor<'_> {
             revision: Some(revision),
         };
         let deleted = self.gateway.delete::<Pod>(key, unchanged, None).await;
-        let receipt = match deleted {
-            Err(error) if error.reason == Reason::NotFound => Receipt::none(),
-            deleted => deleted?.receipt(),
-        };
+        let receipt = Receipt::unless_gone(deleted.map(|deleted| deleted.receipt()))?;
         let message = format!("Preempted by pod {} on node {node}", pod.meta.uid);
         self.events.normal(&reference(victim), "Preempted", message);
         Ok(receipt)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::node::NodeView;
 use crate::pod::PodView;
+use crate::storage::{ClaimView, VolumeView};
 
 /// A change that was observed, or that follows from the scheduler's own writes.
 #[derive(Clone, Debug)]
@@ -24,6 +25,17 @@ pub enum Change {
     },
     /// The labels of a namespace changed.
     Namespace,
+    /// A claim appeared or changed.
+    Claim {
+        /// The claim before.
+        old: Option<Arc<ClaimView>>,
+        /// The claim now.
+        new: Arc<ClaimView>,
+    },
+    /// A volume appeared or changed.
+    Volume(Arc<VolumeView>),
+    /// A StorageClass appeared or changed.
+    Class,
 }
 
 impl Change {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use setpoint_model::Key;
 
 use crate::groups::{Counts, Group};
+use crate::plugins::volume_binding::Choice;
 use crate::pod::PodView;
 use crate::snapshot::{NodeInfo, Snapshot};
 use crate::terms::PlacedTerms;
@@ -24,6 +25,10 @@ pub struct Cluster<'a> {
     pub terms: PlacedTerms,
     /// The numbers of disruptions that are left of each budget of the snapshot.
     pub allowances: Vec<i64>,
+    /// The volumes that the plan reserves.
+    pub taken_volumes: HashSet<String>,
+    /// The nodes that the plan selects for claims.
+    pub selected_nodes: HashMap<Key, String>,
     /// The Pods that the plan preempts.
     pub victims: HashSet<Key>,
     /// The Pods without a node for which room is reserved, by node.
@@ -53,6 +58,8 @@ impl<'a> Cluster<'a> {
                 .iter()
                 .map(|budget| budget.allowed)
                 .collect(),
+            taken_volumes: HashSet::new(),
+            selected_nodes: HashMap::new(),
             victims: HashSet::new(),
             nominated,
             topology: RefCell::default(),
@@ -73,6 +80,20 @@ impl<'a> Cluster<'a> {
         let namespaces = &self.snapshot.namespaces;
         self.counts.get_mut().add(node, pod, namespaces);
         self.pods[node].push(pod.clone());
+    }
+
+    /// Reserves volumes, and selects a node for claims without any.
+    pub fn take_volumes(&mut self, node: usize, choices: &[Choice]) {
+        let node = self.nodes[node].view.name();
+        for choice in choices {
+            match &choice.volume {
+                Some(view) => _ = self.taken_volumes.insert(view.volume.name().to_owned()),
+                None => {
+                    let claim = choice.claim.claim.meta.key.clone();
+                    self.selected_nodes.insert(claim, node.to_owned());
+                }
+            }
+        }
     }
 
     /// Reserves room for a Pod on a node, in place of an earlier reservation.

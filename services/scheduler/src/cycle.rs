@@ -25,10 +25,11 @@ use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
-use crate::reason::{FilterReason, Rejectors};
+use crate::reason::{FilterReason, Plugin, Rejectors};
 use crate::scoring::Weights;
 use crate::snapshot::{Caches, Snapshot};
 use crate::status::Nomination;
+use crate::storage::{ClaimView, ClassView, VolumeView};
 use crate::unschedulable::{LONGEST_WAIT, Observed, Refusal, Unschedulable};
 
 /// The delay after a decision that panicked.
@@ -121,7 +122,9 @@ impl Reconciler for Scheduler {
         let mut plan = Plan::default();
         plan.steps.clone_from(&decided.steps);
         plan.again = match plan.steps.first().map(|step| &step.action) {
-            Some(Action::MarkUnschedulable { .. }) => Some(LONGEST_WAIT),
+            Some(Action::MarkUnschedulable { .. } | Action::BindVolumes { .. }) => {
+                Some(LONGEST_WAIT)
+            }
             Some(_) => None,
             None => decided.panicked.then_some(PANICKED),
         };
@@ -139,6 +142,11 @@ impl Reconciler for Scheduler {
                 };
                 note.say(format!("Bind to {node}"), step.because, None);
                 note.verdicts(vec![chosen], 0);
+            }
+            Action::BindVolumes { node, choices, .. } => {
+                let said = format!("Bind {} claims to volumes on {node}", choices.len());
+                note.say(said, step.because, None);
+                note.waits();
             }
             Action::MarkUnschedulable {
                 message, against, ..
@@ -201,9 +209,18 @@ impl Reconciler for Scheduler {
                 if result.is_ok() {
                     info!(pod = %key, %message, "unschedulable");
                     metrics::looked_for_victims(decided.nodes, decided.victims());
-                    self.keep_unschedulable(decided, *rejectors);
+                    self.keep_unschedulable(decided, *rejectors, false);
                 }
             }
+            Action::BindVolumes { pod, node, .. } => match result {
+                Ok(_) => {
+                    info!(pod = %key, %node, "waits for its volumes");
+                    let plugins = [Plugin::VolumeBinding].into_iter().collect();
+                    self.keep_unschedulable(decided, plugins, true);
+                }
+                // Other Pods may have been unschedulable because of this one.
+                Err(_) => self.wake(&Change::left(pod.clone())),
+            },
             Action::Preempt { victim, node, .. } if result.is_ok() => {
                 info!(pod = %key, victim = %victim.meta.key, %node, "preempted");
             }
@@ -213,14 +230,6 @@ impl Reconciler for Scheduler {
             }
             Action::Preempt { .. } | Action::Withdraw { .. } => {}
         }
-    }
-
-    fn status(_: &Decided, _: &Outcome<Action>) -> Option<()> {
-        None
-    }
-
-    async fn update_status(&self, _: &Client, _: &Decided, (): ()) -> Result<Receipt, ApiError> {
-        Ok(Receipt::none())
     }
 
     fn trace(decided: &Decided, outcome: &Outcome<Action>, cascade: &Cascade) {
@@ -350,17 +359,48 @@ impl Scheduler {
         }
     }
 
+    /// Wakes the Pods that a changed claim may let fit.
+    pub fn claim_changed(&self, change: &Delta<ClaimView>) {
+        if let Some(new) = &change.new {
+            self.wake(&Change::Claim {
+                old: change.old.clone(),
+                new: new.clone(),
+            });
+        }
+    }
+
+    /// Wakes the Pods that a changed volume may let fit.
+    pub fn volume_changed(&self, change: &Delta<VolumeView>) {
+        let is_known = |new: &Arc<VolumeView>| {
+            let old = change.old.as_ref();
+            old.is_some_and(|old| {
+                (&old.volume.claim, &old.volume.phase) == (&new.volume.claim, &new.volume.phase)
+            })
+        };
+        if let Some(new) = change.new.as_ref().filter(|new| !is_known(new)) {
+            self.wake(&Change::Volume(new.clone()));
+        }
+    }
+
+    /// Wakes the Pods that a changed StorageClass may let fit.
+    pub fn class_changed(&self, change: &Delta<ClassView>) {
+        if change.new.is_some() {
+            self.wake(&Change::Class);
+        }
+    }
+
     fn wake(&self, change: &Change) {
         self.unschedulable.wake(change, &self.queue);
     }
 
-    fn keep_unschedulable(&self, decided: &Decided, rejectors: Rejectors) {
+    fn keep_unschedulable(&self, decided: &Decided, rejectors: Rejectors, waits: bool) {
         let Decided { pod, observed, .. } = decided;
         let key = &pod.meta.key;
         let refusal = Refusal {
             pod: pod.clone(),
             since: decided.since,
             rejectors,
+            waits,
         };
         self.unschedulable.add(refusal, observed, &self.queue);
         // The Pod may have changed before it was added.
@@ -401,7 +441,7 @@ mod tests {
 
     use super::*;
     use crate::pod::Wants;
-    use crate::reason::Plugin;
+    use crate::storage::StorageCaches;
 
     fn scheduler() -> Scheduler {
         let gateway = Client::connect(&client::Settings::default(), "test");
@@ -414,6 +454,11 @@ mod tests {
                 namespaces: gateway.informer().reader(),
                 services: gateway.informer().reader(),
                 budgets: gateway.informer().reader(),
+                storage: StorageCaches {
+                    claims: gateway.informer().reader(),
+                    volumes: gateway.informer().reader(),
+                    classes: gateway.informer().reader(),
+                },
             },
             weights: Weights::default(),
             events: Recorder::silent(),
@@ -514,6 +559,7 @@ mod tests {
                 pod: waiting.clone(),
                 since: Timestamp::UNIX_EPOCH,
                 rejectors: [Plugin::NodeResourcesFit].into_iter().collect(),
+                waits: false,
             };
             let observed = scheduler.unschedulable.observed();
             scheduler

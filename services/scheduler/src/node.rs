@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use setpoint_controller::View;
+use setpoint_model::volume::local_folder;
 use setpoint_model::{Meta, Resources, condition, quantity::Amount};
 use setpoint_proto::core::{Node, NodeStatus, Taint};
 
@@ -93,6 +94,7 @@ impl NodeView {
         (self.unschedulable, &self.taints) != (earlier.unschedulable, &earlier.taints)
             || (&self.allocatable, self.max_pods) != (&earlier.allocatable, earlier.max_pods)
             || self.labels() != earlier.labels()
+            || local_folder(&self.meta) != local_folder(&earlier.meta)
     }
 }
 

@@ -7,6 +7,7 @@ use setpoint_task::catch_unwind;
 
 use crate::cluster::Cluster;
 use crate::plugins::Filters;
+use crate::plugins::volume_binding::Choice;
 use crate::pod::{PodView, Wants};
 use crate::preemption::{Candidate, Preemption, preempt};
 use crate::reason::{FilterReason, Rejectors, Tally};
@@ -26,6 +27,15 @@ pub enum Action {
         node: String,
         /// The score of the node.
         score: i64,
+    },
+    /// Reserves room on a node, and has the claims of the Pod bound to volumes there. The Pod is bound once they are.
+    BindVolumes {
+        /// The Pod, which has no node.
+        pod: Arc<PodView>,
+        /// The name of the node.
+        node: String,
+        /// The claims that wait for their first Pod, and their volumes.
+        choices: Vec<Choice>,
     },
     /// Writes the reason why no node fits into the condition of the Pod, and the node on which victims make room for it.
     MarkUnschedulable {
@@ -66,6 +76,7 @@ impl Action {
     pub const fn pod(&self) -> &Arc<PodView> {
         match self {
             Self::Bind { pod, .. }
+            | Self::BindVolumes { pod, .. }
             | Self::MarkUnschedulable { pod, .. }
             | Self::Preempt { pod, .. }
             | Self::Withdraw { pod, .. } => pod,
@@ -128,15 +139,13 @@ fn decide(
 ) -> Vec<Step<Action>> {
     let mut filters = Filters::of(cluster, pod, wants);
     if let Some(node) = nominated(cluster, &mut filters, wants) {
-        cluster.place(node, pod);
-        let action = bind(cluster, pod, node, 0);
+        let action = place(cluster, &filters, pod, node, 0);
         let because = "the node that was nominated fits";
         return vec![Step { action, because }];
     }
     let (fitting, rejected) = filter(cluster, &mut filters);
     if let Some((node, score)) = best(cluster, pod, wants, &fitting, tie) {
-        cluster.place(node, pod);
-        let action = bind(cluster, pod, node, score);
+        let action = place(cluster, &filters, pod, node, score);
         let because = "the best of the nodes that fit";
         return vec![Step { action, because }];
     }
@@ -199,6 +208,27 @@ fn best(
     let rank = |(node, score): &(&usize, i64)| (*score, tie_break(**node as u64, tie));
     let best = scored.max_by_key(rank);
     best.map(|(node, score)| (*node, score))
+}
+
+/// Places the Pod on a node. Returns the write: its claims are bound before it is.
+fn place(
+    cluster: &mut Cluster<'_>,
+    filters: &Filters<'_>,
+    pod: &Arc<PodView>,
+    node: usize,
+    score: i64,
+) -> Action {
+    let choices = filters.volumes(cluster, node);
+    cluster.place(node, pod);
+    if choices.is_empty() {
+        return bind(cluster, pod, node, score);
+    }
+    cluster.take_volumes(node, &choices);
+    Action::BindVolumes {
+        pod: pod.clone(),
+        node: cluster.nodes[node].view.name().to_owned(),
+        choices,
+    }
 }
 
 fn bind(cluster: &Cluster<'_>, pod: &Arc<PodView>, node: usize, score: i64) -> Action {

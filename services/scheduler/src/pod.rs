@@ -13,6 +13,7 @@ use setpoint_proto::core::{
 use crate::affinity::Affinity;
 use crate::plugins::image_locality;
 use crate::spread::Constraint;
+use crate::storage::ClaimUse;
 use crate::{status, unsupported};
 
 /// The fields of a Pod that the scheduler reads: the resources, and the requirements while it has no node.
@@ -30,6 +31,8 @@ pub struct PodView {
     pub ports: Vec<HostPort>,
     /// Affinity to other Pods, and anti-affinity.
     pub affinity: Option<Box<Affinity>>,
+    /// The claims of its volumes.
+    pub claims: Vec<ClaimUse>,
     /// The node; `None` while it waits.
     pub node: Option<String>,
     /// The time at which it started on its node.
@@ -92,7 +95,7 @@ impl View for PodView {
         let node = Some(pod.spec.node_name.clone()).filter(|node| !node.is_empty());
         let meta = Meta::of(&pod.metadata);
         let started = pod.status.start_time.as_ref();
-        let preempted = condition::get(&pod.status.conditions, status::DISRUPTION_TARGET);
+        let preempted = condition::get(&pod.status.conditions, pod::DISRUPTION_TARGET);
         let preempted = preempted.is_some_and(|target| {
             target.status == condition::TRUE && target.reason == status::PREEMPTION
         });
@@ -102,6 +105,7 @@ impl View for PodView {
             nonzero: Resources::assumed_of_pod(&pod.spec),
             ports: HostPort::of_pod(&pod.spec),
             affinity: Affinity::of(&pod.spec, &meta),
+            claims: ClaimUse::of_pod(&pod.spec, &meta.key.name),
             started: started.and_then(|started| started.timestamp()),
             ended,
             preempted: preempted && meta.deleting,

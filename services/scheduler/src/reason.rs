@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A plugin that filters nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Plugin {
     /// Rejects cordoned nodes.
     NodeUnschedulable,
@@ -18,6 +18,12 @@ pub enum Plugin {
     NodePorts,
     /// Rejects nodes with too little of a resource left.
     NodeResourcesFit,
+    /// Rejects all nodes while another Pod uses a claim that is exclusive.
+    VolumeRestrictions,
+    /// Rejects nodes on which volumes cannot be used, and all nodes while claims have to be bound.
+    VolumeBinding,
+    /// Rejects nodes of other zones than those of volumes.
+    VolumeZone,
     /// Rejects nodes that violate a topology spread constraint.
     PodTopologySpread,
     /// Rejects nodes that violate affinity or anti-affinity, of the Pod or of others.
@@ -26,12 +32,15 @@ pub enum Plugin {
 
 impl Plugin {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::NodeUnschedulable,
         Self::TaintToleration,
         Self::NodeAffinity,
         Self::NodePorts,
         Self::NodeResourcesFit,
+        Self::VolumeRestrictions,
+        Self::VolumeBinding,
+        Self::VolumeZone,
         Self::PodTopologySpread,
         Self::InterPodAffinity,
     ];
@@ -39,20 +48,20 @@ impl Plugin {
 
 /// The plugins that rejected a Pod on some node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rejectors(u8);
+pub struct Rejectors(u16);
 
 impl Rejectors {
     /// All plugins.
-    pub const ALL: Self = Self(u8::MAX);
+    pub const ALL: Self = Self(u16::MAX);
 
     /// Adds a plugin.
     pub const fn add(&mut self, plugin: Plugin) {
-        self.0 |= 1 << plugin as u8;
+        self.0 |= 1 << plugin as u16;
     }
 
     /// Returns whether a plugin is one of them.
     pub const fn contains(self, plugin: Plugin) -> bool {
-        self.0 & (1 << plugin as u8) != 0
+        self.0 & (1 << plugin as u16) != 0
     }
 
     /// Returns whether there is none.
@@ -96,6 +105,18 @@ pub enum FilterReason {
         /// Whether the node has too little even without Pods.
         even_if_empty: bool,
     },
+    /// Another Pod uses a claim that only one Pod may use at a time.
+    ExclusiveClaim,
+    /// The claims of the Pod keep it from all nodes, for this reason.
+    Claims(String),
+    /// A claim is bound to a volume that does not exist.
+    MissingVolume,
+    /// A volume of the Pod cannot be used on the node.
+    VolumeNodeAffinity,
+    /// The node has no volume for a claim.
+    NoVolume,
+    /// A volume of the Pod is in another zone.
+    VolumeZone,
     /// The Pod would exceed the skew of a topology spread constraint.
     Spread,
     /// The node lacks the label of a topology spread constraint.
@@ -123,6 +144,11 @@ impl FilterReason {
             Self::OtherNodes | Self::NodeAffinity => Plugin::NodeAffinity,
             Self::Ports => Plugin::NodePorts,
             Self::TooManyPods | Self::Insufficient { .. } => Plugin::NodeResourcesFit,
+            Self::ExclusiveClaim => Plugin::VolumeRestrictions,
+            Self::Claims(_) | Self::MissingVolume | Self::VolumeNodeAffinity | Self::NoVolume => {
+                Plugin::VolumeBinding
+            }
+            Self::VolumeZone => Plugin::VolumeZone,
             Self::Spread | Self::SpreadLabel => Plugin::PodTopologySpread,
             Self::PodAffinity | Self::AntiAffinity | Self::ExistingAntiAffinity => {
                 Plugin::InterPodAffinity
@@ -140,6 +166,7 @@ impl FilterReason {
                 even_if_empty: false,
                 ..
             }
+            | Self::ExclusiveClaim
             | Self::Spread
             | Self::AntiAffinity
             | Self::ExistingAntiAffinity => true,
@@ -148,6 +175,11 @@ impl FilterReason {
             | Self::OtherNodes
             | Self::NodeAffinity
             | Self::Insufficient { .. }
+            | Self::Claims(_)
+            | Self::MissingVolume
+            | Self::VolumeNodeAffinity
+            | Self::NoVolume
+            | Self::VolumeZone
             | Self::SpreadLabel
             | Self::PodAffinity
             | Self::Unsupported(_)
@@ -170,6 +202,16 @@ impl fmt::Display for FilterReason {
             Self::Ports => "node(s) didn't have free ports for the requested pod ports",
             Self::TooManyPods => "Too many pods",
             Self::Insufficient { resource, .. } => return write!(f, "Insufficient {resource}"),
+            Self::ExclusiveClaim => {
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+            }
+            Self::Claims(problem) => problem,
+            Self::MissingVolume => {
+                "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+            }
+            Self::VolumeNodeAffinity => "node(s) didn't match PersistentVolume's node affinity",
+            Self::NoVolume => "node(s) didn't find available persistent volumes to bind",
+            Self::VolumeZone => "node(s) had no available volume zone",
             Self::Spread => "node(s) didn't match pod topology spread constraints",
             Self::SpreadLabel => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -221,6 +263,13 @@ impl Tally {
         for (reason, count) in &self.counts {
             let text = texts.entry(reason.to_string()).or_default();
             *text = text.saturating_add(*count);
+        }
+        // What is wrong with the Pod itself is said without a number of nodes.
+        let mut reasons = self.counts.keys();
+        if let Some(FilterReason::Claims(problem)) =
+            reasons.find(|reason| matches!(reason, FilterReason::Claims(_)))
+        {
+            return format!("0/{nodes} nodes are available: {problem}.");
         }
         let mut reasons: Vec<_> = texts
             .iter()

@@ -15,6 +15,7 @@ use crate::node::NodeView;
 use crate::pod::PodView;
 use crate::scoring::Weights;
 use crate::service::ServiceView;
+use crate::storage::{Storage, StorageCaches};
 
 /// The inputs of the decisions of a scheduling cycle.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub struct Snapshot {
     pub services: HashMap<String, Vec<Arc<ServiceView>>>,
     /// The PodDisruptionBudgets.
     pub budgets: Vec<Arc<BudgetView>>,
+    /// The claims of the Pods to schedule, with their volumes and classes.
+    pub storage: Storage,
     /// The weights of scores.
     pub weights: Weights,
     /// The seed that breaks ties between nodes.
@@ -95,6 +98,8 @@ pub struct Caches {
     pub services: Reader<ServiceView>,
     /// The PodDisruptionBudgets.
     pub budgets: Reader<BudgetView>,
+    /// Claims, volumes and StorageClasses.
+    pub storage: StorageCaches,
 }
 
 impl Snapshot {
@@ -114,6 +119,7 @@ impl Snapshot {
             namespaces: Namespaces::new(),
             services: HashMap::new(),
             budgets: Vec::new(),
+            storage: Storage::default(),
             weights: Weights::default(),
             seed: 0,
             now: Timestamp::UNIX_EPOCH,
@@ -160,6 +166,7 @@ impl Snapshot {
             namespaces: labels(&caches.namespaces),
             services: by_namespace(&caches.services),
             budgets: caches.budgets.list(),
+            storage: caches.storage.take(&pending),
             seed: inputs.seed,
             now: inputs.now,
             ..Self::new(caches.nodes.list(), placed, pending)

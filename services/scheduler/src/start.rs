@@ -15,6 +15,7 @@ use crate::pod::PodView;
 use crate::service::ServiceView;
 use crate::settings::Settings;
 use crate::snapshot::Caches;
+use crate::storage::{ClaimView, ClassView, StorageCaches, VolumeView};
 use crate::unschedulable::Unschedulable;
 
 /// Runs the scheduler until shutdown.
@@ -33,6 +34,11 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         replica.informer::<ServiceView>(),
         replica.informer::<BudgetView>(),
     );
+    let (claims, volumes, classes) = (
+        replica.informer::<ClaimView>(),
+        replica.informer::<VolumeView>(),
+        replica.informer::<ClassView>(),
+    );
     let (cached, queue) = (pods.reader(), QueueHandle::default());
     let caches = Caches {
         pods: pods.reader(),
@@ -40,6 +46,11 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         namespaces: namespaces.reader(),
         services: services.reader(),
         budgets: budgets.reader(),
+        storage: StorageCaches {
+            claims: claims.reader(),
+            volumes: volumes.reader(),
+            classes: classes.reader(),
+        },
     };
     let scheduler = Scheduler {
         name,
@@ -54,7 +65,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let scheduler = controller.reconciler();
     metrics::watch(&scheduler);
     let (on_pod, on_node) = (scheduler.clone(), scheduler.clone());
-    let on_namespace = scheduler.clone();
+    let (on_namespace, on_claim) = (scheduler.clone(), scheduler.clone());
+    let (on_volume, on_class) = (scheduler.clone(), scheduler.clone());
     let (ours, matters) = (scheduler.clone(), scheduler);
     let controller = controller
         .queue(&queue)
@@ -69,6 +81,18 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         )
         .watches(
             namespaces.on_event(move |change| on_namespace.namespace_changed(change)),
+            |_| None,
+        )
+        .watches(
+            claims.on_event(move |change| on_claim.claim_changed(change)),
+            |_| None,
+        )
+        .watches(
+            volumes.on_event(move |change| on_volume.volume_changed(change)),
+            |_| None,
+        )
+        .watches(
+            classes.on_event(move |change| on_class.class_changed(change)),
             |_| None,
         )
         .watches(services, |_| None)

@@ -1,12 +1,10 @@
 //! Status: the conditions of unschedulable Pods and of victims. Pure.
 
 use jiff::Timestamp;
-use setpoint_model::condition;
+use setpoint_model::{condition, pod};
 use setpoint_proto::core::{Pod, PodCondition, PodStatus};
 
-/// The type of the condition of a Pod that is about to be deleted because of a disruption.
-pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
-/// Its reason if the Pod makes room for another.
+/// The reason of the condition `DisruptionTarget` of a Pod that makes room for another.
 pub const PREEMPTION: &str = "PreemptionByScheduler";
 
 /// The change of a Pod's nominated node.
@@ -40,6 +38,12 @@ pub fn unschedulable(
     (nominate(&mut status, nomination) || changed).then_some(status)
 }
 
+/// Returns the status with a nominated node, or `None` if it has it.
+pub fn nominated(status: &PodStatus, node: &str) -> Option<PodStatus> {
+    let mut status = status.clone();
+    nominate(&mut status, &Nomination::Node(node.to_owned())).then_some(status)
+}
+
 /// Returns the status without a nominated node, or `None` if it has none.
 pub fn without_nomination(status: &PodStatus) -> Option<PodStatus> {
     let mut status = status.clone();
@@ -59,15 +63,8 @@ fn nominate(status: &mut PodStatus, nomination: &Nomination) -> bool {
 
 /// Sets the condition of a victim. Returns whether the Pod did not have it.
 pub fn mark_as_victim(pod: &mut Pod, scheduler: &str, now: Timestamp) -> bool {
-    let target = PodCondition {
-        r#type: DISRUPTION_TARGET.to_owned(),
-        status: condition::TRUE.to_owned(),
-        reason: PREEMPTION.to_owned(),
-        message: format!("{scheduler}: preempting to accommodate a higher priority pod"),
-        last_transition_time: now.into(),
-        ..Default::default()
-    };
-    condition::set(&mut pod.status.conditions, target)
+    let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
+    pod::mark_disrupted(pod, PREEMPTION, &message, now)
 }
 
 #[cfg(test)]

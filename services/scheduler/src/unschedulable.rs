@@ -69,6 +69,8 @@ pub struct Refusal {
     pub since: Timestamp,
     /// The plugins that rejected it. Without any, no change of nodes or of other Pods can help.
     pub rejectors: Rejectors,
+    /// Whether it has a node, and waits for its claims to be bound: without a backoff.
+    pub waits: bool,
 }
 
 impl Refusal {
@@ -121,11 +123,14 @@ impl Unschedulable {
         let former = state.waiting.get(&key);
         let attempts = former.map_or(0, |wait| wait.attempts);
         refusal.since = former.map_or(refusal.since, |wait| wait.refusal.since);
-        let backoff = backoff(attempts);
+        let (backoff, attempt) = match refusal.waits {
+            true => (Duration::ZERO, 0),
+            false => (backoff(attempts), 1),
+        };
         let woken = state.changed_since(observed, &refusal);
         let wait = Wait {
             refusal,
-            attempts: attempts.saturating_add(1),
+            attempts: attempts.saturating_add(attempt),
             not_before: Instant::now() + backoff,
             woken,
         };
@@ -224,6 +229,7 @@ mod tests {
             pod: Arc::new(pod),
             since: Timestamp::UNIX_EPOCH,
             rejectors: [Plugin::NodeResourcesFit].into_iter().collect(),
+            waits: false,
         }
     }
 

@@ -10,6 +10,9 @@ pub mod node_unschedulable;
 pub mod pod_topology_spread;
 pub mod score;
 pub mod taint_toleration;
+pub mod volume_binding;
+pub mod volume_restrictions;
+pub mod volume_zone;
 
 use std::collections::BTreeSet;
 
@@ -20,6 +23,7 @@ use crate::cluster::Cluster;
 use crate::pod::{PodView, Wants};
 use crate::reason::{FilterReason, Plugin, Rejectors};
 use crate::snapshot::NodeInfo;
+use volume_binding::Choice;
 
 /// The state of the filters for one Pod (upstream: that of `PreFilter`).
 pub struct Filters<'p> {
@@ -29,6 +33,8 @@ pub struct Filters<'p> {
     named: Option<BTreeSet<&'p str>>,
     spread: pod_topology_spread::State<'p>,
     affinity: inter_pod_affinity::State,
+    restrictions: volume_restrictions::State<'p>,
+    volumes: volume_binding::State,
 }
 
 impl<'p> Filters<'p> {
@@ -40,6 +46,8 @@ impl<'p> Filters<'p> {
             named: wants.node.terms.as_deref().and_then(named_nodes),
             spread: pod_topology_spread::State::of(cluster, wants),
             affinity: inter_pod_affinity::State::of(cluster, pod),
+            restrictions: volume_restrictions::State::of(cluster, pod),
+            volumes: volume_binding::State::of(cluster, pod),
         }
     }
 
@@ -47,6 +55,7 @@ impl<'p> Filters<'p> {
     pub fn add(&mut self, cluster: &Cluster<'_>, (other, node): (&PodView, usize), number: i64) {
         self.spread.add(cluster, (other, node), number);
         self.affinity.add(cluster, self.pod, (other, node), number);
+        self.restrictions.add(self.pod, other, number);
     }
 
     /// Returns the reasons why a node cannot take the Pod; none if the Pod fits. As upstream, only the first filter that
@@ -70,7 +79,7 @@ impl<'p> Filters<'p> {
                 with.take(other);
                 self.add(cluster, (other, node), 1);
             }
-            let reasons = self.reasons_without_nominated(node, &with);
+            let reasons = self.reasons_without_nominated(cluster, node, &with);
             for other in &nominated {
                 self.add(cluster, (other, node), -1);
             }
@@ -78,14 +87,28 @@ impl<'p> Filters<'p> {
                 return reasons;
             }
         }
-        self.reasons_without_nominated(node, info)
+        self.reasons_without_nominated(cluster, node, info)
     }
 
-    fn reasons_without_nominated(&self, node: usize, info: &NodeInfo) -> Vec<FilterReason> {
+    /// Returns the volumes of the claims that wait for their first Pod, on a node that fits.
+    pub fn volumes(&self, cluster: &Cluster<'_>, node: usize) -> Vec<Choice> {
+        let choices = self.volumes.choices(cluster, &cluster.nodes[node].view);
+        choices.unwrap_or_default()
+    }
+
+    fn reasons_without_nominated(
+        &self,
+        cluster: &Cluster<'_>,
+        node: usize,
+        info: &NodeInfo,
+    ) -> Vec<FilterReason> {
         let (pod, wants, view) = (self.pod, &self.wants.node, &*info.view);
         if !wants.unsupported.is_empty() {
             let fields = wants.unsupported.iter().copied();
             return fields.map(FilterReason::Unsupported).collect();
+        }
+        if let Some(problem) = self.volumes.problem() {
+            return vec![problem.clone()];
         }
         let named = self.named.as_ref();
         if named.is_some_and(|names| !names.contains(view.name())) {
@@ -102,7 +125,9 @@ impl<'p> Filters<'p> {
         if !short.is_empty() {
             return short;
         }
-        let last = self.spread.filter(node);
+        let last = self.restrictions.filter();
+        let last = last.or_else(|| self.volumes.filter(cluster, view));
+        let last = last.or_else(|| self.spread.filter(node));
         let last = last.or_else(|| self.affinity.filter(node));
         last.into_iter().collect()
     }
@@ -119,6 +144,9 @@ pub fn helps(pod: &PodView, rejectors: Rejectors, change: &Change) -> bool {
         Plugin::NodeAffinity => node_affinity::hint(&wants.node, change),
         Plugin::NodePorts => node_ports::hint(pod, change),
         Plugin::NodeResourcesFit => node_resources_fit::hint(pod, change),
+        Plugin::VolumeRestrictions => volume_restrictions::hint(pod, change),
+        Plugin::VolumeBinding => volume_binding::hint(pod, change),
+        Plugin::VolumeZone => volume_zone::hint(change),
         Plugin::PodTopologySpread => pod_topology_spread::hint(wants, change),
         Plugin::InterPodAffinity => inter_pod_affinity::hint(pod, change),
     };

@@ -9,4 +9,5 @@ mod preemption;
 mod properties;
 mod scores;
 mod spread;
+mod volumes;
 mod world;

@@ -111,6 +111,7 @@ fn afterwards(snapshot: &Snapshot) -> Snapshot {
                 }
                 pending.insert(name, Arc::new(pod));
             }
+            Action::BindVolumes { .. } => panic!("these Pods have no claims"),
             Action::Preempt { victim, .. } => _ = placed.remove(&victim.meta.key.name),
             Action::Withdraw { nominated, .. } => {
                 let mut pod = PodView::clone(&pending[&nominated.meta.key.name]);
@@ -246,6 +247,7 @@ proptest! {
             let steps = plan(snapshot).steps.into_iter();
             let steps = steps.map(|step| match step.action {
                 Action::Bind { pod, node, score } => format!("{} {node} {score}", pod.meta.key),
+                Action::BindVolumes { pod, node, .. } => format!("{} {node}", pod.meta.key),
                 Action::MarkUnschedulable { pod, message, nomination, .. } => format!("{} {message} {nomination:?}", pod.meta.key),
                 Action::Preempt { pod, victim, node } => format!("{} {} {node}", pod.meta.key, victim.meta.key),
                 Action::Withdraw { pod, nominated } => format!("{} {}", pod.meta.key, nominated.meta.key),

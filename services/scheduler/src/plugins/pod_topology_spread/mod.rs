@@ -66,6 +66,6 @@ pub fn hint(wants: &Wants, change: &Change) -> bool {
             let seen = |node: NodeView| (node.meta.labels, node.taints);
             counts(old.as_deref()).map(seen) != counts(new.as_deref()).map(seen)
         }
-        Change::Namespace => false,
+        Change::Namespace | Change::Claim { .. } | Change::Volume(_) | Change::Class => false,
     }
 }
