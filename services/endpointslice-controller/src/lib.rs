@@ -16,9 +16,11 @@ mod pods;
 mod reconciler;
 mod slices;
 mod subsets;
+mod topology;
 
 pub use group::{Family, Group};
 pub use mirror::groups as mirrored;
 pub use plan::{Action, SLICE_MAX, World, plan};
 pub use pods::{PodView, groups as of_pods};
 pub use reconciler::{CONTROLLER, Services};
+pub use topology::{NodeView, Zones};

@@ -12,6 +12,7 @@ use setpoint_proto::meta::ObjectMeta;
 use crate::labels::{self, FROM_ENDPOINTS, MANAGED_BY};
 use crate::slices::Wanted;
 use crate::subsets::{self, OVER_CAPACITY};
+use crate::topology::Zones;
 use crate::{PodView, mirror, pods};
 
 /// The endpoints that a slice has at most, as upstream's default.
@@ -26,6 +27,8 @@ pub struct World {
     pub service: Arc<Whole<Service>>,
     /// The Pods that it selects, in any order.
     pub pods: Vec<Arc<PodView>>,
+    /// The zones of the nodes of these Pods.
+    pub zones: Zones,
     /// The slices that name it, in any order.
     pub slices: Vec<Arc<Whole<EndpointSlice>>>,
     /// The Endpoints of its name.
@@ -69,7 +72,7 @@ fn follow_pods(world: &World, plan: &mut Plan<Action>) {
     let mut selected: Vec<_> = world.pods.iter().map(|pod| &**pod).collect();
     selected.sort_by(|a, b| a.meta.key.name.cmp(&b.meta.key.name));
     let wanted = Wanted {
-        groups: pods::groups(service, selected),
+        groups: pods::groups(service, selected, &world.zones),
         labels: labels::of_slices(service),
         annotations: Default::default(),
         placeholder: true,

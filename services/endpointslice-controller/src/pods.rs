@@ -6,6 +6,7 @@ use setpoint_proto::core::{self, ContainerPort, ObjectReference, Service, Servic
 use setpoint_proto::discovery::{Endpoint, EndpointConditions, EndpointPort};
 use setpoint_proto::{Resource as _, meta::IntOrString};
 
+use crate::topology::{self, Zones};
 use crate::{Family, Group};
 
 /// The fields of a Pod that an endpoint depends on. Kept small, since all Pods of the cluster are cached.
@@ -90,7 +91,11 @@ fn named_ports(spec: &core::PodSpec) -> Box<[NamedPort]> {
 
 /// Returns the groups of the Pods that a Service selects, for each family that it has. A Pod that is being deleted is an endpoint
 /// until it has ended; one that lacks a named port is none of that port.
-pub fn groups<'p>(service: &Service, pods: impl IntoIterator<Item = &'p PodView>) -> Vec<Group> {
+pub fn groups<'p>(
+    service: &Service,
+    pods: impl IntoIterator<Item = &'p PodView>,
+    zones: &Zones,
+) -> Vec<Group> {
     let mut groups = Vec::new();
     let wants = |family: Family| match service.spec.ip_families.as_slice() {
         [] => family == Family::V4,
@@ -109,7 +114,8 @@ pub fn groups<'p>(service: &Service, pods: impl IntoIterator<Item = &'p PodView>
             };
             if !families.contains(&family) {
                 families.push(family);
-                let endpoint = endpoint(service, pod, ip);
+                let mut endpoint = endpoint(service, pod, ip);
+                topology::complete(&mut endpoint, service, zones);
                 Group::add(&mut groups, family, ports.clone(), endpoint);
             }
         }

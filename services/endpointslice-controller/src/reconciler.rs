@@ -1,11 +1,12 @@
 //! The controller: its informers, and its implementation of [`Reconciler`].
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
-    Client, Hosted, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
-    Replica, Whole,
+    Client, Delta, Hosted, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
+    Whole,
 };
 use setpoint_model::{Key, Meta, Selector};
 use setpoint_proto::core::{Endpoints, Service};
@@ -13,12 +14,13 @@ use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Resource as _};
 
 use crate::labels::SERVICE_NAME;
-use crate::{Action, PodView, World, act, plan};
+use crate::{Action, NodeView, PodView, World, act, plan};
 
 /// The reconciler of Services.
 pub struct Services {
     services: Reader<Whole<Service>>,
     pods: Reader<PodView>,
+    nodes: Reader<NodeView>,
     slices: Reader<Whole<EndpointSlice>>,
     endpoints: Reader<Whole<Endpoints>>,
     events: Recorder,
@@ -34,12 +36,15 @@ pub const CONTROLLER: Hosted = Hosted {
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
     let services = replica.informer::<Whole<Service>>();
     let pods = replica.informer::<PodView>();
+    let nodes = replica.informer::<NodeView>();
     let slices = replica.informer::<Whole<EndpointSlice>>();
     let endpoints = replica.informer::<Whole<Endpoints>>();
     let all = services.reader();
+    let (of_node, on_node) = (services.reader(), pods.reader());
     let reconciler = Services::new(
         services.reader(),
         pods.reader(),
+        nodes.reader(),
         slices.reader(),
         endpoints.reader(),
         replica.events.clone(),
@@ -48,6 +53,7 @@ async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
         .controller(reconciler)
         .for_(services)
         .watches(pods, move |pod| selecting(&all, pod))
+        .depends_on(nodes, move |delta| on(&of_node, &on_node, delta))
         .watches(slices, |slice| service_of(&slice.meta))
         .watches(endpoints, |endpoints| Some(endpoints.meta.key.clone()));
     replica.run(controller, settings).await
@@ -58,6 +64,23 @@ fn selecting(all: &Reader<Whole<Service>>, pod: &PodView) -> Vec<Key> {
     let services = all.in_namespace(&pod.meta.key.namespace).into_iter();
     let selecting = services.filter(|service| selects(&service.object, pod));
     selecting.map(|service| service.meta.key.clone()).collect()
+}
+
+/// Returns the Services with Pods on a node whose zone has changed.
+fn on(all: &Reader<Whole<Service>>, pods: &Reader<PodView>, delta: &Delta<NodeView>) -> Vec<Key> {
+    let zone = |node: &Option<Arc<NodeView>>| node.as_ref().and_then(|node| node.zone.clone());
+    let Some(node) = delta.new.as_ref().or(delta.old.as_ref()) else {
+        return Vec::new();
+    };
+    if zone(&delta.old) == zone(&delta.new) {
+        return Vec::new();
+    }
+    let mut pods = pods.list();
+    pods.retain(|pod| pod.node.as_deref() == Some(&node.meta.key.name));
+    let mut services: Vec<_> = pods.iter().flat_map(|pod| selecting(all, pod)).collect();
+    services.sort_unstable();
+    services.dedup();
+    services
 }
 
 /// Returns whether a Service selects a Pod. One without a selector selects none.
@@ -77,6 +100,7 @@ impl Services {
     pub fn new(
         services: Reader<Whole<Service>>,
         pods: Reader<PodView>,
+        nodes: Reader<NodeView>,
         slices: Reader<Whole<EndpointSlice>>,
         endpoints: Reader<Whole<Endpoints>>,
         events: Recorder,
@@ -84,6 +108,7 @@ impl Services {
         Self {
             services,
             pods,
+            nodes,
             slices,
             endpoints,
             events,
@@ -102,7 +127,13 @@ impl Reconciler for Services {
         pods.retain(|pod| selects(&service.object, pod));
         let mut slices = self.slices.in_namespace(&key.namespace);
         slices.retain(|slice| service_of(&slice.meta).as_ref() == Some(key));
+        let zones = pods.iter().filter_map(|pod| {
+            let node = pod.node.as_deref()?;
+            let zone = self.nodes.get(&Key::new("", node))?.zone.clone()?;
+            Some((node.to_owned(), zone.into()))
+        });
         Some(World {
+            zones: zones.collect(),
             service,
             pods,
             slices,
@@ -144,18 +175,5 @@ impl Reconciler for Services {
 
     fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
         act::record(&self.events, &world.service, action, result);
-    }
-
-    fn status(_: &World, _: &Outcome<Action>) -> Option<Infallible> {
-        None
-    }
-
-    async fn update_status(
-        &self,
-        _: &Client,
-        _: &World,
-        status: Infallible,
-    ) -> Result<Receipt, ApiError> {
-        match status {}
     }
 }
