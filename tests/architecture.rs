@@ -41,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "controller-manager",
         &[
+            "certificatesigningrequest-controller",
             "controller",
             "cronjob-controller",
             "daemonset-controller",
@@ -58,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "statefulset-controller",
         ],
     ),
+    ("certificatesigningrequest-controller", SERVICE),
     ("cronjob-controller", SERVICE),
     ("daemonset-controller", SERVICE),
     ("deployment-controller", SERVICE),

@@ -11,6 +11,7 @@ use settings::Settings;
 
 /// All controllers that the process can run.
 const CONTROLLERS: &[Hosted] = &[
+    setpoint_certificatesigningrequest_controller::CONTROLLER,
     setpoint_cronjob_controller::CONTROLLER,
     setpoint_daemonset_controller::CONTROLLER,
     setpoint_deployment_controller::CONTROLLER,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use setpoint_certificatesigningrequest_controller::{self as certificates, Signing};
 use setpoint_controller::queue::Limiter;
 use setpoint_controller::{Hosted, Replica, client, election, runtime};
 use setpoint_horizontalpodautoscaler_controller::{self as autoscaler, Autoscaling};
@@ -35,6 +36,8 @@ pub struct Settings {
     /// The interval at which all objects are reconciled without a change; zero for never.
     #[serde(with = "duration")]
     pub resync: Duration,
+    /// How the certificatesigningrequest-controller signs.
+    pub certificatesigningrequest: Signing,
     /// How the horizontalpodautoscaler-controller computes replicas.
     pub horizontalpodautoscaler: Autoscaling,
     /// Intervals and rates of the node-lifecycle-controller.
@@ -59,6 +62,7 @@ impl Default for Settings {
             workers,
             limiter,
             resync,
+            certificatesigningrequest: Signing::default(),
             horizontalpodautoscaler: Autoscaling::default(),
             node_lifecycle: Lifecycle::default(),
             podgc: Collection::default(),
@@ -84,7 +88,10 @@ impl Settings {
         replica: Replica,
         runtime: runtime::Settings,
     ) -> BoxFuture<'static, anyhow::Result<()>> {
-        if hosted.name == autoscaler::CONTROLLER.name {
+        if hosted.name == certificates::CONTROLLER.name {
+            let settings = self.certificatesigningrequest.clone();
+            Box::pin(certificates::run(replica, runtime, settings))
+        } else if hosted.name == autoscaler::CONTROLLER.name {
             let settings = self.horizontalpodautoscaler.clone();
             Box::pin(autoscaler::run(replica, runtime, settings))
         } else if hosted.name == node_lifecycle::CONTROLLER.name {
@@ -122,6 +129,8 @@ impl setpoint_host::Settings for Settings {
         );
         const ALL: &[(&str, &str)] = {
             let [workers, limiter, resync] = *runtime::Settings::DESCRIBE;
+            let [certificate, key, duration] =
+                certificates::describe_signing!("certificatesigningrequest");
             let [period, stabilization, tolerance, cpu, readiness, zero] =
                 autoscaler::describe_autoscaling!("horizontalpodautoscaler");
             let [monitor, grace, startup, rate, secondary, threshold, large] =
@@ -132,6 +141,9 @@ impl setpoint_host::Settings for Settings {
                 workers,
                 limiter,
                 resync,
+                certificate,
+                key,
+                duration,
                 period,
                 stabilization,
                 tolerance,
@@ -170,6 +182,7 @@ impl setpoint_host::Settings for Settings {
         }
         let runtime = self.clone().runtime();
         runtime.validate().map_err(|error| error.to_string())?;
+        self.certificatesigningrequest.validate()?;
         self.horizontalpodautoscaler.validate()?;
         self.node_lifecycle.validate()?;
         self.podgc.validate()

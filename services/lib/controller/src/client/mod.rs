@@ -3,6 +3,7 @@
 mod call;
 mod conditional;
 mod metrics;
+mod part;
 mod read;
 mod scale;
 mod settings;

@@ -245,7 +245,7 @@ impl Client {
         self.call(Verb::Create, request, rpc!(create)).await
     }
 
-    async fn replace<T: Resource>(
+    pub(super) async fn replace<T: Resource>(
         &self,
         object: &T,
         subresource: &str,
