@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::budget::Budget;
 use super::check_all;
 use super::outcome::Outcome;
 use crate::go::quote;
@@ -15,8 +16,14 @@ pub(super) fn check(
     value: &Value,
     old: Option<&Correlated<'_>>,
     path: &Path<'_>,
+    budget: &Budget,
 ) -> Outcome {
-    let subject = Subject { value, old, path };
+    let subject = Subject {
+        value,
+        old,
+        path,
+        budget,
+    };
     let mut outcome = Outcome::counted();
     if !node.any_of.is_empty() {
         outcome.merge(subject.any_of(&node.any_of));
@@ -38,12 +45,13 @@ struct Subject<'a> {
     value: &'a Value,
     old: Option<&'a Correlated<'a>>,
     path: &'a Path<'a>,
+    budget: &'a Budget,
 }
 
 impl Subject<'_> {
     /// The branch itself is not ratcheted, but the fields below it are.
     fn against(&self, node: &Node) -> Outcome {
-        check_all(node, self.value, self.old, self.path)
+        check_all(node, self.value, self.old, self.path, self.budget)
     }
 
     fn any_of(&self, nodes: &[Node]) -> Outcome {

@@ -1,5 +1,6 @@
 //! Values against a schema, with the errors of upstream's OpenAPI validator.
 
+mod budget;
 mod format;
 mod junctor;
 mod number;
@@ -13,6 +14,7 @@ use crate::node::{AdditionalProperties, Node};
 use crate::path::Path;
 use crate::ratchet::Correlated;
 use crate::violation::{Kind, Violation};
+use budget::Budget;
 pub(crate) use format::{allows, is_request_uri};
 use outcome::Outcome;
 
@@ -29,7 +31,9 @@ pub(crate) fn validate(
     old: Option<&Correlated<'_>>,
     prefix: &str,
 ) -> Vec<Violation> {
-    let mut violations = check(node, value, old, &Path::ROOT).into_violations();
+    let budget = Budget::default();
+    let mut violations = check(node, value, old, &Path::ROOT, &budget).into_violations();
+    violations.extend(budget.exceeded());
     for violation in &mut violations {
         violation.path = match (prefix, violation.path.as_str()) {
             ("", _) => continue,
@@ -41,8 +45,14 @@ pub(crate) fn validate(
 }
 
 /// Checks a value that may be unchanged: then its errors do not count.
-fn check(node: &Node, value: &Value, old: Option<&Correlated<'_>>, path: &Path<'_>) -> Outcome {
-    let mut outcome = check_all(node, value, old, path);
+fn check(
+    node: &Node,
+    value: &Value,
+    old: Option<&Correlated<'_>>,
+    path: &Path<'_>,
+    budget: &Budget,
+) -> Outcome {
+    let mut outcome = check_all(node, value, old, path, budget);
     if !outcome.is_valid() && old.is_some_and(Correlated::is_unchanged) {
         outcome.forgive();
     }
@@ -51,8 +61,17 @@ fn check(node: &Node, value: &Value, old: Option<&Correlated<'_>>, path: &Path<'
 
 /// Runs every check that applies to the type of the value. Each adds to the number of checks made, by which `anyOf` and `oneOf` choose the
 /// branch whose errors they report.
-fn check_all(node: &Node, value: &Value, old: Option<&Correlated<'_>>, path: &Path<'_>) -> Outcome {
+fn check_all(
+    node: &Node,
+    value: &Value,
+    old: Option<&Correlated<'_>>,
+    path: &Path<'_>,
+    budget: &Budget,
+) -> Outcome {
     let mut outcome = Outcome::default();
+    if !budget.spend() {
+        return outcome;
+    }
     let types = Types::of(node);
     if value.is_null() {
         outcome.merge(types.check(value, path));
@@ -62,7 +81,7 @@ fn check_all(node: &Node, value: &Value, old: Option<&Correlated<'_>>, path: &Pa
     if types.apply() {
         outcome.merge_counted(types.check(value, path));
     }
-    outcome.merge_counted(junctor::check(node, value, old, path));
+    outcome.merge_counted(junctor::check(node, value, old, path, budget));
     match value {
         Value::String(text) => {
             outcome.merge_counted(text::check(node, text, path));
@@ -71,12 +90,12 @@ fn check_all(node: &Node, value: &Value, old: Option<&Correlated<'_>>, path: &Pa
             }
         }
         Value::Number(number) => outcome.merge_counted(number::check(node, Num::of(number), path)),
-        Value::Array(items) => outcome.merge_counted(list(node, items, old, path)),
+        Value::Array(items) => outcome.merge_counted(list(node, items, old, path, budget)),
         _ => {}
     }
     outcome.merge_counted(enumeration(node, value, path));
     if let Value::Object(fields) = value {
-        outcome.merge_counted(object(node, fields, old, path));
+        outcome.merge_counted(object(node, fields, old, path, budget));
     }
     outcome.count();
     outcome
@@ -199,13 +218,25 @@ fn unquoted(value: &Value) -> String {
     }
 }
 
-fn list(node: &Node, items: &[Value], old: Option<&Correlated<'_>>, path: &Path<'_>) -> Outcome {
+fn list(
+    node: &Node,
+    items: &[Value],
+    old: Option<&Correlated<'_>>,
+    path: &Path<'_>,
+    budget: &Budget,
+) -> Outcome {
     let mut outcome = Outcome::default();
     if let Some(schema) = &node.items {
         let old = old.and_then(Correlated::list);
         for (index, item) in items.iter().enumerate() {
             let old = old.as_ref().and_then(|old| old.item(index));
-            outcome.merge(check(schema, item, old.as_ref(), &path.index(index)));
+            outcome.merge(check(
+                schema,
+                item,
+                old.as_ref(),
+                &path.index(index),
+                budget,
+            ));
         }
     }
     let size = items.len() as i64;
@@ -228,6 +259,7 @@ fn object(
     fields: &Map<String, Value>,
     old: Option<&Correlated<'_>>,
     path: &Path<'_>,
+    budget: &Budget,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     let size = fields.len() as i64;
@@ -244,7 +276,7 @@ fn object(
         }
         match &node.additional_properties {
             Some(AdditionalProperties::Schema(schema)) => {
-                outcome.merge(field(schema, name, value, old, path));
+                outcome.merge(field(schema, name, value, old, path, budget));
             }
             Some(AdditionalProperties::Allowed(false)) => {
                 let detail = format!("{path}.{name} in body is a forbidden property");
@@ -255,7 +287,7 @@ fn object(
     }
     for (name, schema) in &node.properties {
         if let Some(value) = fields.get(name) {
-            outcome.merge(field(schema, name, value, old, path));
+            outcome.merge(field(schema, name, value, old, path, budget));
         }
     }
     for name in node
@@ -274,9 +306,10 @@ fn field(
     value: &Value,
     old: Option<&Correlated<'_>>,
     path: &Path<'_>,
+    budget: &Budget,
 ) -> Outcome {
     // Both are of one type and version after conversion, so that a change of these fields cannot be seen.
     let converted = path.is_root() && ["apiVersion", "kind"].contains(&name);
     let old = old.filter(|_| !converted).and_then(|old| old.field(name));
-    check(node, value, old.as_ref(), &path.field(name))
+    check(node, value, old.as_ref(), &path.field(name), budget)
 }
