@@ -2,6 +2,7 @@
 
 mod app;
 mod cascade;
+mod definitions;
 mod failover;
 mod idle;
 mod informer;
@@ -49,6 +50,8 @@ enum Part {
     Tracing,
     /// Bytes per cached Pod.
     Informer,
+    /// 500 CustomResourceDefinitions: time, memory, discovery and OpenAPI.
+    Definitions,
     /// Memory and CPU of the idle cluster.
     Idle,
     /// Time until the gateway is ready.
@@ -79,6 +82,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if asked(Part::Informer) {
         informer::measure(&mut report).await?;
+    }
+    if asked(Part::Definitions) {
+        definitions::measure(&mut report).await?;
     }
     if asked(Part::Idle) {
         idle::measure(&mut report, options.idle).await?;
