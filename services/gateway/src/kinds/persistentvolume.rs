@@ -295,6 +295,20 @@ mod tests {
     }
 
     #[test]
+    fn volumes_and_claims_are_created_with_their_finalizers_once() {
+        let mut volume = PersistentVolume::default();
+        let mut claim = setpoint_proto::core::PersistentVolumeClaim::default();
+        for _ in 0..2 {
+            volume.prepare_create();
+            claim.prepare_create();
+        }
+        let expected = ["kubernetes.io/pv-protection"];
+        assert_eq!(volume.metadata.finalizers, expected);
+        let expected = ["kubernetes.io/pvc-protection"];
+        assert_eq!(claim.metadata.finalizers, expected);
+    }
+
+    #[test]
     fn access_modes_have_short_forms() {
         let modes = ["ReadWriteMany", "ReadWriteOnce", "ReadWriteOnce"];
         assert_eq!(access_modes(&modes.map(String::from)), "RWO,RWX");
