@@ -44,6 +44,7 @@ fn a_pod_runs_as_containers_that_are_restarted_after_kills_and_kept_by_a_restart
     a_pod_runs_in_three_containers(&engine, &kubectl);
     a_killed_container_is_restarted(&engine, &kubectl);
     kubectl_reads_logs(&kubectl);
+    containers_have_the_files_of_their_account(&kubectl);
     a_killed_pause_container_is_replaced_by_a_new_sandbox(&engine, &kubectl);
     a_restarted_agent_keeps_running_containers(&engine, &mut cluster, &kubectl);
     a_pod_deleted_while_the_agent_is_stopped_is_removed_at_its_restart(
@@ -120,6 +121,29 @@ fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
         pod.pointer(last).map(|end| end["exitCode"].clone()),
         Some(137.into())
     );
+}
+
+/// The gateway has no `root_ca` here, so that the bundle is empty, as it is upstream without one.
+fn containers_have_the_files_of_their_account(kubectl: &Kubectl) {
+    let read = |container: &str, file: &str| {
+        let path = format!("/var/run/secrets/kubernetes.io/serviceaccount/{file}");
+        kubectl.ok(&format!("exec web -c {container} -- cat {path}"))
+    };
+    for container in ["main", "side"] {
+        assert_eq!(read(container, "namespace"), "default");
+        assert_eq!(read(container, "ca.crt"), "");
+    }
+    let token = read("main", "token");
+    // kubectl sends no token of its own over HTTP.
+    let review = format!(
+        "apiVersion: authentication.k8s.io/v1\nkind: TokenReview\nspec: {{token: {token}}}\n"
+    );
+    let reviewed = kubectl.with("create -o jsonpath={.status.user.username}", &review);
+    let user = "system:serviceaccount:default:default";
+    assert_eq!(reviewed.stdout, user, "{}", reviewed.stderr);
+    let written = "exec web -c main -- sh -c echo>/var/run/secrets/kubernetes.io/serviceaccount/x";
+    let refused = kubectl.fails(written);
+    assert!(refused.contains("Read-only file system"), "{refused}");
 }
 
 fn kubectl_reads_logs(kubectl: &Kubectl) {
