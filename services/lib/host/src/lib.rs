@@ -50,6 +50,7 @@ mod process;
 mod protocol;
 mod request;
 mod run;
+pub mod secret;
 pub mod serve;
 pub mod settings;
 mod shutdown;
